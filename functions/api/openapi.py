@@ -1,0 +1,276 @@
+"""The OpenAPI 3.1 document of the merchant API. `python -m api.openapi` prints it; that is
+docs/openapi.json.
+
+The requests' fields come from `models.py` and the errors from `web.py`; what an operation does and
+answers is written here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any, Final
+
+from api.models import ListSessions
+from api.schemas import EXAMPLE_ID, REF, schemas
+from checkout.domain import errors as e
+from checkout.domain.errors import CheckoutError
+from checkout.domain.session import Status
+from checkout.version import VERSION
+from checkout.web import STATUS
+
+_REPLAYED: Final = {
+    "Idempotent-Replayed": {
+        "description": "`true` where this is the answer to an earlier request with this key.",
+        "schema": {"const": "true"},
+    }
+}
+_MEANING: Final = {
+    400: "The request is wrong; the same request will fail again.",
+    401: "No API key, or not a valid one.",
+    404: "No such session of yours.",
+    405: "The address does not take this method.",
+    409: "Not now: a payment is under way, or another request is at work on the session.",
+    413: "The body is larger than 256 KiB.",
+    415: "The body is not application/json in UTF-8.",
+    429: "Too many requests.",
+    500: "Something went wrong on the service's side.",
+    503: "Something that the service needs does not answer; nothing was changed.",
+}
+_ALWAYS: Final = (e.ApiKeyMissing, e.ApiKeyInvalid, e.MethodNotAllowed, e.Unavailable)
+_BODY: Final = (e.InvalidJson, e.BodyTooLarge, e.ContentTypeInvalid, e.ParameterUnknown)
+_CREATE: Final = (
+    *_BODY,
+    e.ParameterMissing,
+    e.ParameterInvalid,
+    e.ParameterInvalidInteger,
+    e.UrlInvalid,
+    e.AmountTooSmall,
+    e.AmountTooLarge,
+    e.AmountNotRepresentable,
+    e.CurrencyMismatch,
+    e.CurrencyNotSupported,
+    e.IdempotencyKeyInvalid,
+    e.IdempotencyKeyReused,
+)
+_LIST: Final = (
+    e.ParameterUnknown,
+    e.ParameterInvalid,
+    e.ParameterInvalidInteger,
+    e.CursorInvalid,
+)
+_END: Final = (
+    *_BODY,
+    e.ResourceMissing,
+    e.SessionUnexpectedState,
+    e.SessionBusy,
+    e.PaymentInProgress,
+)
+_POSSIBLE: Final[set[type[CheckoutError]]] = {*_ALWAYS, *_CREATE, *_LIST, *_END, e.RateLimited}
+
+
+def document() -> dict[str, Any]:
+    """The whole document, as plain JSON values."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Checkout Sessions",
+            "version": VERSION,
+            "summary": "Accept one-time payments from Open Payments wallets.",
+            "description": "Paths carry no version; changes are additive: ignore fields that you "
+            "do not know. Amounts are integers in the currency's smallest unit. Times are ISO 8601 "
+            "in UTC. Every answer has a `Request-Id`.",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [
+            {
+                "url": "{base_url}",
+                "variables": {"base_url": {"default": "https://checkout.example"}},
+            }
+        ],
+        "security": [{"api_key": []}],
+        "paths": _paths(),
+        "components": {
+            "schemas": schemas(_POSSIBLE),
+            "securitySchemes": {
+                "api_key": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "Your API key: `sk_` and 43 letters and digits.",
+                }
+            },
+        },
+    }
+
+
+def _paths() -> dict[str, Any]:
+    sessions = "/api/checkout/sessions"
+    return {
+        sessions: {"post": _create(), "get": _list()},
+        f"{sessions}/{{id}}": {
+            "get": {
+                "operationId": "getSession",
+                "summary": "Read a session",
+                "parameters": [_id_parameter()],
+                "responses": _responses(200, "The session.", "Session", (e.ResourceMissing,)),
+            }
+        },
+        f"{sessions}/{{id}}/expire": {"post": _end("expire", "Expire")},
+        f"{sessions}/{{id}}/cancel": {"post": _end("cancel", "Cancel")},
+        "/api/health": {
+            "get": {
+                "operationId": "getHealth",
+                "summary": "Is the service well?",
+                "security": [],
+                "responses": {
+                    "200": _answer("It is.", "Health"),
+                    "405": _errors(405, (e.MethodNotAllowed,)),
+                    "500": _errors(500, ()),
+                    "503": _answer("It is not.", "Health"),
+                },
+            }
+        },
+    }
+
+
+def _create() -> dict[str, Any]:
+    return {
+        "operationId": "createSession",
+        "summary": "Create a session",
+        "description": "Send your customer to the `url` of the answer.",
+        "parameters": [
+            {
+                "name": "Idempotency-Key",
+                "in": "header",
+                "description": "Your name for this request. For 24 hours, the same key with the "
+                "same parameters gives the same answer and creates nothing; with others it is "
+                "refused.",
+                "schema": {
+                    "type": "string",
+                    "minLength": 1,
+                    "maxLength": 255,
+                    "pattern": "^[ -~]+$",
+                },
+                "example": "order-1234",
+            }
+        ],
+        "requestBody": {
+            "required": True,
+            "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
+            "content": {
+                "application/json": {
+                    "schema": {"$ref": f"{REF}CreateSession"},
+                    "example": {
+                        "mode": "payment",
+                        "line_items": [
+                            {
+                                "price_data": {
+                                    "currency": "usd",
+                                    "product_data": {"name": "Espresso beans, 1 kg"},
+                                    "unit_amount": 1000,
+                                },
+                                "quantity": 2,
+                            }
+                        ],
+                        "success_url": "https://shop.example/thanks?session={CHECKOUT_SESSION_ID}",
+                        "cancel_url": "https://shop.example/basket",
+                        "metadata": {"order": "1234"},
+                    },
+                }
+            },
+        },
+        "responses": _responses(201, "The new session.", "Session", _CREATE, _REPLAYED),
+    }
+
+
+def _list() -> dict[str, Any]:
+    schema = ListSessions.model_json_schema(by_alias=True)
+    return {
+        "operationId": "listSessions",
+        "summary": "List your sessions",
+        "description": "Newest first. Follow `next_cursor` while `has_more` is true. With a "
+        "`status` filter a page may hold fewer sessions than `limit`, even none, and there may "
+        "still be more.",
+        "parameters": [_query_parameter(*item) for item in schema["properties"].items()],
+        "responses": _responses(200, "A page of sessions.", "SessionList", _LIST),
+    }
+
+
+def _end(operation: str, verb: str) -> dict[str, Any]:
+    return {
+        "operationId": f"{operation}Session",
+        "summary": f"{verb} a session",
+        "description": "While it is open or awaiting approval. A session whose payment is under "
+        "way answers 409.",
+        "parameters": [_id_parameter()],
+        "requestBody": {
+            "required": False,
+            "description": "Nothing, or an empty object.",
+            "content": {
+                "application/json": {"schema": {"type": "object", "additionalProperties": False}}
+            },
+        },
+        "responses": _responses(200, "The session as it is now.", "Session", _END),
+    }
+
+
+def _id_parameter() -> dict[str, Any]:
+    return {
+        "name": "id",
+        "in": "path",
+        "required": True,
+        "description": "The session's id.",
+        "schema": {"type": "string", "pattern": "^cs_[0-9A-Za-z]{22}$"},
+        "example": EXAMPLE_ID,
+    }
+
+
+def _query_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """One of `ListSessions`' fields; None there means that the parameter is absent."""
+    plain = next((arm for arm in schema.get("anyOf", []) if arm.get("type") != "null"), schema)
+    if "$ref" in plain:
+        plain = {"type": "string", "enum": [status.value for status in Status]}
+    plain = {k: v for k, v in plain.items() if k not in ("title", "description")}
+    return {"name": name, "in": "query", "description": schema["description"], "schema": plain}
+
+
+def _responses(
+    status: int,
+    meaning: str,
+    schema: str,
+    refusals: Iterable[type[CheckoutError]],
+    headers: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    answers = {str(status): _answer(meaning, schema, headers)}
+    possible = {*refusals, *_ALWAYS}
+    for code in sorted({STATUS[error][0] for error in possible} | {429, 500}):
+        answers[str(code)] = _errors(code, [one for one in possible if STATUS[one][0] == code])
+    return answers
+
+
+def _errors(status: int, possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
+    codes = sorted(one.code for one in possible) or [_BARE[status]]
+    headers: dict[str, Any] = {}
+    if status == 401:
+        headers["WWW-Authenticate"] = {"schema": {"const": "Bearer"}}
+    if status == 429:
+        headers["Retry-After"] = {"description": "Seconds.", "schema": {"type": "integer"}}
+    listed = ", ".join(f"`{code}`" for code in codes)
+    return _answer(f"{_MEANING[status]} Codes: {listed}.", "Error", headers)
+
+
+_BARE: Final = {429: "rate_limited", 500: "internal_error"}
+
+
+def _answer(meaning: str, schema: str, headers: dict[str, Any] | None = None) -> dict[str, Any]:
+    request_id = {"description": "Name it when asking for help.", "schema": {"type": "string"}}
+    return {
+        "description": meaning,
+        "headers": {"Request-Id": request_id} | (headers or {}),
+        "content": {"application/json": {"schema": {"$ref": f"{REF}{schema}"}}},
+    }
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(document(), indent=2, ensure_ascii=False) + "\n")

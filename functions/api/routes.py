@@ -1,0 +1,93 @@
+"""The paths of the merchant API: parse, call one flow, render.
+
+The key is always judged before the body: who may not call learns nothing about what they sent.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Header, Request, Response
+
+from api.dependencies import Body, Injected, Key, Started
+from api.models import CreateSession, list_query
+from checkout.domain.public import public_session
+from checkout.domain.session import Session
+from checkout.flows import sessions
+from checkout.flows.sessions import json_text
+from checkout.ports import Services
+from checkout.version import VERSION
+from checkout.web import no_parameters, validated
+
+router = APIRouter(prefix="/api")
+SESSIONS = "/checkout/sessions"
+
+
+@router.post(SESSIONS)
+async def create(
+    services: Injected,
+    key: Key,
+    body: Body,
+    idempotency_key: Annotated[str | None, Header()] = None,
+) -> Response:
+    new = validated(CreateSession, body).new_session()
+    created = sessions.create(services, key, new, idempotency_key)
+    headers = {"Idempotent-Replayed": "true"} if created.replayed else {}
+    return _json(created.body, created.status, headers)
+
+
+@router.get(SESSIONS)
+async def list_sessions(services: Injected, key: Key, request: Request) -> Response:
+    listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
+    now = services.clock.now()
+    page = {
+        "object": "list",
+        "url": f"/api{SESSIONS}",
+        "data": [
+            public_session(one, base_url=services.base_url, now=now) for one in listed.sessions
+        ],
+        "has_more": listed.next_cursor is not None,
+        "next_cursor": listed.next_cursor,
+    }
+    return _json(json_text(page))
+
+
+@router.get(f"{SESSIONS}/{{session_id}}")
+async def get(services: Injected, key: Key, session_id: str) -> Response:
+    return _session(services, sessions.get(services, key, session_id))
+
+
+@router.post(f"{SESSIONS}/{{session_id}}/expire")
+async def expire(
+    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+) -> Response:
+    return _session(services, sessions.expire(services, key, session_id))
+
+
+@router.post(f"{SESSIONS}/{{session_id}}/cancel")
+async def cancel(
+    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+) -> Response:
+    return _session(services, sessions.cancel(services, key, session_id))
+
+
+@router.get("/health")
+async def health(services: Injected, started_at: Started) -> Response:
+    """Open to anyone: a load balancer has no key."""
+    answers = services.database.ping()
+    report = {
+        "status": "healthy" if answers else "unhealthy",
+        "uptime": int((services.clock.now() - started_at).total_seconds()),
+        "version": VERSION,
+        "checks": {"database": "ok" if answers else "failing"},
+    }
+    return _json(json_text(report), 200 if answers else 503)
+
+
+def _session(services: Services, session: Session) -> Response:
+    now = services.clock.now()
+    return _json(json_text(public_session(session, base_url=services.base_url, now=now)))
+
+
+def _json(body: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, headers, media_type="application/json")

@@ -1,0 +1,63 @@
+"""The Lambda function of the schedule: one round of the sweep, and its counts as metrics.
+
+A round that takes longer than a minute overlaps with the next one, which is no harm; so the
+function needs no reserved concurrency, which small AWS accounts do not have to give.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final, Protocol
+
+from aws_lambda_powertools import Logger, Metrics
+from aws_lambda_powertools.metrics import MetricUnit
+
+from checkout import wiring
+from checkout.flows import sweep
+from checkout.flows.sweep import Counts
+from checkout.ports import PayServices
+
+# The last look of a round may take this long, and the process must live to the end of it.
+LAST_LOOK: Final = timedelta(seconds=25)
+
+_log: Final = Logger(service="expirer")
+_metrics: Final = Metrics(namespace="CheckoutSessions", service="expirer")
+
+
+class Context(Protocol):
+    """What of Lambda's context object is used."""
+
+    def get_remaining_time_in_millis(self) -> int: ...
+
+
+def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
+    """The function that Lambda calls; it returns the counts."""
+
+    @_metrics.log_metrics
+    def handler(event: Any, context: Context) -> dict[str, Any]:
+        ready = services()
+        left = timedelta(milliseconds=context.get_remaining_time_in_millis())
+        counts = sweep.run(ready, until=ready.clock.now() + left - LAST_LOOK)
+        return _told(counts)
+
+    return handler
+
+
+def _told(counts: Counts) -> dict[str, Any]:
+    totals = {
+        "LookedAt": counts.looked_at,
+        "Moved": counts.moved.total(),
+        "Failed": counts.failed,
+        "NeedsAttention": counts.needs_attention,
+        "LeftOver": counts.left_over,
+    }
+    for name, value in totals.items():
+        _metrics.add_metric(name, MetricUnit.Count, value)
+    told = {**totals, "MovedBy": dict(counts.moved)}
+    if any(totals.values()):
+        _log.info("a round of the sweep", extra={"counts": told})
+    return told
+
+
+handler: Final = scheduled(wiring.pay_services)

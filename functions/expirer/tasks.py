@@ -1,0 +1,39 @@
+"""The Lambda function of the task queue: what is done at wallets after the answer.
+
+A task that fails comes again, alone, until the queue hands it to the dead letters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from checkout import wiring
+from checkout.adapters.queue import leftovers_from
+from checkout.flows.tidy import tidy
+from checkout.ports import PayServices
+
+
+def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any], Any]:
+    """The function that Lambda calls; it returns the messages that failed (SQS partial batch
+    response).
+    """
+
+    def handler(event: dict[str, Any], context: Any) -> Any:
+        def done(record: SQSRecord) -> None:
+            tidy(services(), leftovers_from(record.body))
+
+        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        return process_partial_response(event, done, processor)
+
+    return handler
+
+
+handler: Final = queued(wiring.pay_services)

@@ -1,0 +1,1 @@
+"""The customer's hosted pages: wallet submission, grant callback, confirmation."""

@@ -1,0 +1,17 @@
+"""What the routes are given. Tests put their own in with `app.dependency_overrides`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import Depends
+
+from checkout import wiring
+from checkout.ports import PayServices
+
+
+async def services() -> PayServices:
+    return wiring.pay_services()
+
+
+Injected = Annotated[PayServices, Depends(services)]

@@ -1,0 +1,3 @@
+"""Checkout Sessions: a self-hosted checkout over Open Payments. Start at `domain/transitions.py`,
+then `flows/`.
+"""

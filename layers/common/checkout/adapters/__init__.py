@@ -1,0 +1,1 @@
+"""What stands behind the ports: DynamoDB, the vault, the queue, outbound HTTP, the clock."""

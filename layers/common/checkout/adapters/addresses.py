@@ -1,0 +1,109 @@
+"""Which hosts and network addresses this product connects to: public unicast, and nothing else.
+
+An allow-list, because whoever types a wallet address chooses where our requests go, and our own
+network is the prize. `ipaddress.is_global` is not used: its table differs between Python releases,
+and it lets multicast and blocks with an IPv4 address hidden inside pass.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+# IPv4 has no prefix that says "public": it is all of unicast space less these (IANA's registry of
+# special-purpose addresses, RFC 6890).
+_NOT_PUBLIC_V4: Final = tuple(
+    map(
+        IPv4Network,
+        (
+            "0.0.0.0/8",  # this network, RFC 791
+            "10.0.0.0/8",  # private, RFC 1918
+            "100.64.0.0/10",  # carrier-grade NAT, RFC 6598
+            "127.0.0.0/8",  # loopback, RFC 1122
+            "169.254.0.0/16",  # link local, RFC 3927: the clouds' metadata services
+            "172.16.0.0/12",  # private, RFC 1918
+            "192.0.0.0/24",  # protocol assignments, RFC 6890
+            "192.0.2.0/24",  # documentation, RFC 5737
+            "192.31.196.0/24",  # AS112, RFC 7535
+            "192.52.193.0/24",  # multicast tunnels, RFC 7450
+            "192.88.99.0/24",  # 6to4 relays, RFC 7526
+            "192.168.0.0/16",  # private, RFC 1918
+            "192.175.48.0/24",  # AS112, RFC 7534
+            "198.18.0.0/15",  # benchmarks, RFC 2544
+            "198.51.100.0/24",  # documentation, RFC 5737
+            "203.0.113.0/24",  # documentation, RFC 5737
+            "224.0.0.0/4",  # multicast, RFC 5771
+            "240.0.0.0/4",  # reserved and broadcast, RFC 1112 and 919
+        ),
+    )
+)
+
+# All of IPv6's public unicast is in here (RFC 4291, 3587); loopback, local, multicast and NAT64
+# (64:ff9b::/96, RFC 6052) are not.
+_GLOBAL_UNICAST_V6: Final = IPv6Network("2000::/3")
+_NOT_PUBLIC_V6: Final = tuple(
+    map(
+        IPv6Network,
+        (
+            "2001::/23",  # protocol assignments, RFC 2928: Teredo (RFC 4380), ORCHID, benchmarks
+            "2001:db8::/32",  # documentation, RFC 3849
+            "2002::/16",  # 6to4, RFC 3056: leads to the IPv4 address inside
+            "2620:4f:8000::/48",  # AS112, RFC 7534
+            "3ffe::/16",  # 6bone, returned, RFC 3701
+            "3fff::/20",  # documentation, RFC 9637
+        ),
+    )
+)
+
+_LOOPBACK_V4: Final = IPv4Network("127.0.0.0/8")
+_LOOPBACK_V6: Final = IPv6Address("::1")
+
+# RFC 1123 labels: no trailing dot, no underscore, no Unicode (an IDN comes in its xn-- form).
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+# The URL standard calls it "ends in a number": what resolvers take for IPv4 (2130706433, 0x7f.1).
+_NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+
+
+def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
+    """Whether `address`, as a resolver gave it, may be connected to.
+
+    `allow_loopback` adds 127.0.0.0/8 and ::1, and nothing else.
+    """
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(parsed, IPv6Address):
+        if parsed.scope_id is not None:
+            return False
+        if parsed.ipv4_mapped is None:
+            if parsed == _LOOPBACK_V6:
+                return allow_loopback
+            return parsed in _GLOBAL_UNICAST_V6 and not any(parsed in net for net in _NOT_PUBLIC_V6)
+        parsed = parsed.ipv4_mapped  # RFC 4291: connecting to it is connecting to the IPv4 address
+    if parsed in _LOOPBACK_V4:
+        return allow_loopback
+    return not any(parsed in net for net in _NOT_PUBLIC_V4)
+
+
+def is_host(host: str) -> bool:
+    """Whether `host`, without brackets or port, means one thing to every reader.
+
+    That is a DNS name, a dotted quad or an IPv6 address. Where it leads is `is_permitted`'s to
+    judge, after resolution.
+    """
+    if ":" in host:
+        try:
+            return IPv6Address(host).scope_id is None
+        except ValueError:
+            return False
+    if len(host) > 253 or not _NAME.fullmatch(host):
+        return False
+    if _NUMBER.fullmatch(host.rpartition(".")[2]):
+        try:
+            IPv4Address(host)
+        except ValueError:
+            return False
+    return True

@@ -1,0 +1,116 @@
+"""What AWS's errors mean: which say that nobody answered, and which are worth another try.
+
+Refuses to guess: an error that means a mistake of ours or of the deployment (validation,
+permission, missing table) is let through as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004 - botocore's own
+    CredentialRetrievalError,
+    HTTPClientError,
+)
+
+from checkout.domain.errors import Unavailable
+from checkout.ports import RandomBytes
+
+Answer = dict[str, Any]
+
+AWS_ERRORS: Final = (ClientError, BotoCoreError)
+
+CONDITION_FAILED: Final = "ConditionalCheckFailed"
+_CANCELED: Final = "TransactionCanceledException"
+_CONFLICTS: Final = {
+    "TransactionConflict",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
+_OVERLOAD: Final = {
+    "InternalServerError",
+    "LimitExceededException",
+    "ProvisionedThroughputExceeded",
+    "ProvisionedThroughputExceededException",
+    "RequestLimitExceeded",
+    "ServiceUnavailable",
+    "ThrottlingError",
+    "ThrottlingException",
+}
+
+# Who lost to a transaction on the same item has written nothing, and may in some milliseconds.
+# The client itself has tried a lost connection again already: once more here, and no longer wait.
+CONFLICT_TRIES: Final = 8
+LOST_TRIES: Final = 2
+_FIRST_PAUSE: Final = 0.02  # seconds
+_LONGEST_PAUSE: Final = 0.2
+
+
+def code(error: ClientError) -> str:
+    result: str = error.response.get("Error", {}).get("Code", "")
+    return result
+
+
+def reasons(error: ClientError) -> list[Answer]:
+    """Why a transaction was canceled, one entry an item in its order; empty for another error."""
+    if code(error) != _CANCELED:
+        return []
+    result: list[Answer] = error.response.get("CancellationReasons", [])
+    return result
+
+
+def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
+    """One call. Raises Unavailable where there is no answer, and what AWS refuses as it is."""
+    try:
+        return operation(**request)
+    except AWS_ERRORS as error:
+        if _tries(error) > 1:
+            raise Unavailable("The data store is not answering.") from error
+        raise
+
+
+class Persistent:
+    """Calls that may be repeated, because the request says how to tell a repetition: by its
+    condition and writer, or by its ClientRequestToken.
+    """
+
+    def __init__(self, sleep: Callable[[float], None], random_bytes: RandomBytes) -> None:
+        self._sleep = sleep
+        self._random_bytes = random_bytes
+
+    def ask(self, operation: Callable[..., Answer], **request: Any) -> Answer:
+        """`ask`, tried again with growing, random pauses."""
+        tried = 0
+        while True:
+            try:
+                return operation(**request)
+            except AWS_ERRORS as error:
+                tries = _tries(error)
+                if tries == 1:
+                    raise
+                tried += 1
+                if tried >= tries:
+                    raise Unavailable("The data store is not answering.") from error
+            self.pause(tried)
+
+    def pause(self, tried: int) -> None:
+        longest = min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)
+        self._sleep(longest * int.from_bytes(self._random_bytes(2), "big") / 0x10000)
+
+
+def _tries(error: ClientError | BotoCoreError) -> int:
+    """How often in all a call is worth trying that failed so; 1 for what AWS refuses."""
+    if not isinstance(error, ClientError):
+        lost = isinstance(error, ConnectionError | HTTPClientError | CredentialRetrievalError)
+        return LOST_TRIES if lost else 1
+    codes = {code(error)} | {reason.get("Code") for reason in reasons(error)}
+    if CONDITION_FAILED in codes:  # decided, whatever else was in the way
+        return 1
+    if codes & _CONFLICTS:
+        return CONFLICT_TRIES
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
+    return LOST_TRIES if codes & _OVERLOAD or status >= 500 else 1

@@ -1,0 +1,24 @@
+"""The system's clock and randomness: the only place of the product that asks for either."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import UTC, datetime
+from typing import Final
+
+system_random: Final = (
+    os.urandom
+)  # never a userspace generator: a restored snapshot must not repeat it
+
+
+class SystemClock:
+    """`ports.Clock` of the machine."""
+
+    def now(self) -> datetime:
+        """Aware UTC, cut to whole milliseconds."""
+        now = datetime.now(UTC)
+        return now.replace(microsecond=now.microsecond // 1000 * 1000)
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)

@@ -1,0 +1,116 @@
+"""The conditional requests to DynamoDB, and what a failed condition says.
+
+Each clause of a condition has a name before they are joined. Nothing is sent from here. Source:
+design.md "The order of writes around the money".
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import CONDITION_FAILED, code, reasons
+from checkout.adapters.records import session_item
+from checkout.adapters.values import Item, Value, instant, number, text
+from checkout.domain.session import Phase
+from checkout.domain.transitions import Change
+
+
+def update(table: str, change: Change) -> dict[str, Any]:
+    """UpdateItem of the changed attributes, on the change's condition.
+
+    read ─── decide (updated_at) ─── write: still the version that was read, still in time
+    W6 ───── send ─── 201 ────────── write: still this attempt and not closing, whoever rescheduled
+    """
+    before, after = session_item(change.before), session_item(change.after)
+    names = {"#version": "version"}
+    values: dict[str, Value] = {}
+
+    still_this_attempt = "#phase = :paying AND #attempt.#id = :attempt"
+    not_closing = "attribute_not_exists(#closing_at)"
+    still_as_read = "#status = :from AND #version = :read"
+    in_time = "#expires_at > :now"
+    if change.by_attempt:
+        assert change.before.attempt is not None
+        conditions = [still_this_attempt, not_closing]
+        names |= {name: name[1:] for name in ("#phase", "#attempt", "#id", "#closing_at")}
+        values |= {
+            ":paying": text(Phase.PAYING),
+            ":attempt": text(change.before.attempt.id),
+            ":one": number(1),
+        }
+        sets = ["#version = #version + :one"]
+    else:
+        conditions = [still_as_read]
+        names["#status"] = "status"
+        values |= {
+            ":from": text(change.before.status),
+            ":read": before["version"],
+            ":set_version": after["version"],
+        }
+        sets = ["#version = :set_version"]
+    if change.in_time:
+        conditions.append(in_time)
+        names["#expires_at"] = "expires_at"
+        values[":now"] = instant(change.after.updated_at)
+
+    for name, value in after.items():
+        if name != "version" and before.get(name) != value:
+            names[f"#{name}"] = name
+            values[f":set_{name}"] = value
+            sets.append(f"#{name} = :set_{name}")
+    removed = [name for name in before if name not in after]
+    names |= {f"#{name}": name for name in removed}
+    remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
+    return {
+        "TableName": table,
+        "Key": {"id": after["id"]},
+        "UpdateExpression": "SET " + ", ".join(sets) + remove,
+        "ConditionExpression": " AND ".join(conditions),
+        "ExpressionAttributeNames": names,
+        "ExpressionAttributeValues": values,
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
+    return {
+        "TableName": table,
+        "Item": item,
+        "ConditionExpression": "attribute_not_exists(#key)",
+        "ExpressionAttributeNames": {"#key": key},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def condition_failed(error: ClientError, *, index: int = 0) -> bool:
+    """Whether a condition decided it; `index` is the item's place in a transaction."""
+    canceled = reasons(error)
+    if canceled:
+        return canceled[index].get("Code") == CONDITION_FAILED
+    return code(error) == f"{CONDITION_FAILED}Exception"
+
+
+def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
+    """The item that the condition found, or None where there is none or it did not fail there.
+
+    Raises `error` itself where no condition was what failed.
+    """
+    canceled = reasons(error)
+    if not canceled and not condition_failed(error):
+        raise error
+    if canceled and all(reason.get("Code") != CONDITION_FAILED for reason in canceled):
+        raise error
+    item: Item | None = canceled[index].get("Item") if canceled else error.response.get("Item")
+    return item
+
+
+def transaction(*items: dict[str, Any]) -> dict[str, Any]:
+    """The token is the request's own digest, the writer in it: a repetition after a lost answer
+    changes nothing.
+    """
+    digest = hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
+    return {"TransactItems": list(items), "ClientRequestToken": digest[:36]}  # at most 36

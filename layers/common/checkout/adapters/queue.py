@@ -1,0 +1,86 @@
+"""Tells the webhook queue of new events, and the task queue of what a session left behind.
+
+Hints only: the event's record is the truth, and what is not hinted is found by the scheduled job;
+what is not tidied up runs out by itself. So no failure here ever reaches a request.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import islice
+from typing import Any, Final, Protocol
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from checkout.ports import Leftovers
+
+_BATCH_MAX: Final = 10  # SendMessageBatch
+
+logger = logging.getLogger(__name__)
+
+
+class SqsClient(Protocol):
+    """What of boto3's SQS client is used."""
+
+    def send_message(self, **request: Any) -> dict[str, Any]: ...
+
+    def send_message_batch(self, **request: Any) -> dict[str, Any]: ...
+
+
+class SqsEventQueue:
+    """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`."""
+
+    def __init__(self, client: SqsClient, queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def hint(self, event_ids: Sequence[str]) -> None:
+        remaining = iter(event_ids)
+        while batch := list(islice(remaining, _BATCH_MAX)):
+            entries = [
+                {"Id": str(index), "MessageBody": json.dumps({"event": event_id})}
+                for index, event_id in enumerate(batch)
+            ]
+            try:
+                answer = self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries)
+            except (ClientError, BotoCoreError) as error:
+                logger.warning("events not hinted: %s", type(error).__name__)
+                continue
+            if failed := answer.get("Failed"):
+                logger.warning("events not hinted: %d of %d", len(failed), len(batch))
+
+
+class SqsTaskQueue:
+    """`ports.TaskQueue` on an SQS standard queue; a message is `{"tidy": {…}}`.
+
+    `client` is called at the first task: most requests have none, and making a client takes longer
+    than they do.
+    """
+
+    def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
+        self._client = client
+        self._queue_url = queue_url
+
+    def tidy(self, leftovers: Leftovers) -> None:
+        body = json.dumps({"tidy": asdict(leftovers)})
+        try:
+            self._client().send_message(QueueUrl=self._queue_url, MessageBody=body)
+        except (ClientError, BotoCoreError) as error:
+            logger.warning("a task was not sent: %s", type(error).__name__)
+
+
+def leftovers_from(body: str) -> Leftovers:
+    """What a message of the task queue asks for. Raises ValueError, KeyError, TypeError where it is
+    not one of ours.
+    """
+    return Leftovers(**json.loads(body)["tidy"])
+
+
+class NoQueue:
+    """No queue is configured: events wait for the scheduled job."""
+
+    def hint(self, event_ids: Sequence[str]) -> None:
+        return

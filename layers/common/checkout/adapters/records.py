@@ -1,0 +1,339 @@
+"""How each record lies in its table: dataclass to DynamoDB item and back.
+
+Refuses nothing: what is legal was decided before. What is never searched (line items, history) is
+one compact JSON string, so that the largest session that the API accepts stays well below
+DynamoDB's 400 KB an item.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import astuple
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.adapters.values import (
+    Item,
+    Value,
+    instant,
+    instant_from,
+    milliseconds,
+    moment,
+    number,
+    number_from,
+    optional,
+    present,
+    read,
+    text,
+    text_from,
+)
+from checkout.domain.merchant import ApiKey, Merchant, WebhookEvent
+from checkout.domain.money import Amount
+from checkout.domain.session import (
+    Attempt,
+    Attention,
+    CustomerWallet,
+    HistoryEntry,
+    IncomingPaymentRef,
+    LineItem,
+    Phase,
+    Problem,
+    QuoteRef,
+    Session,
+    Status,
+)
+from checkout.ports import Reservation
+
+DUE_SHARDS: Final = 8
+_POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286
+_BROOM_DELAY: Final = 86_400  # seconds; DynamoDB's TTL sweeps, it never decides
+
+
+def position(at: datetime, record_id: str = "") -> str:
+    """The sort key of the `by_merchant` indexes: sorts as (time, id). Without an id it stands
+    before every record of its millisecond. Times beyond thirteen digits stand at the end.
+    """
+    digits = f"{min(milliseconds(at), _POSITION_MAX):013d}"
+    return f"{digits}#{record_id}" if record_id else digits
+
+
+def due_shard(record_id: str) -> str:
+    """The `due` index is spread over a few partitions, so that it has no hot one."""
+    return str(hashlib.sha256(record_id.encode()).digest()[0] % DUE_SHARDS)
+
+
+def session_item(session: Session) -> Item:
+    """The whole item, index attributes included."""
+    due = session.due_at()
+    return present(
+        id=text(session.id),
+        merchant=text(session.merchant),
+        status=text(session.status.value),
+        version=number(session.version),
+        writer=text(session.writer),
+        created_at=instant(session.created_at),
+        created_key=text(position(session.created_at, session.id)),
+        updated_at=instant(session.updated_at),
+        expires_at=instant(session.expires_at),
+        due_shard=text(due_shard(session.id)) if due else None,
+        due_at=optional(instant, due),
+        amount_total=number(session.amount_total),
+        currency=text(session.currency),
+        receive=_amount(session.receive),
+        line_items=text(_compact([astuple(item) for item in session.line_items])),
+        metadata=text(session.metadata_json),
+        success_url=text(session.success_url),
+        cancel_url=text(session.cancel_url),
+        phase=optional(text, session.phase),
+        lease_until=optional(instant, session.lease_until),
+        check_at=optional(instant, session.check_at),
+        checks=number(session.checks),
+        customer=optional(_customer, session.customer),
+        incoming_payment=optional(_incoming_payment, session.incoming_payment),
+        quote=optional(_quote, session.quote),
+        interact_url=optional(text, session.interact_url),
+        grant=optional(text, session.grant),
+        token=optional(text, session.token),
+        attempt=optional(_attempt, session.attempt),
+        outgoing_payment=optional(text, session.outgoing_payment),
+        closing_at=optional(instant, session.closing_at),
+        closed_at=optional(instant, session.closed_at),
+        received=optional(number, session.received),
+        problem=optional(text, session.problem),
+        attention=optional(text, session.attention),
+        completed_at=optional(instant, session.completed_at),
+        submissions={"L": [instant(at) for at in session.submissions]},
+        history=text(_compact([[milliseconds(e.at), e.event, e.note] for e in session.history])),
+    )
+
+
+def session_from(item: Mapping[str, Value]) -> Session:
+    return Session(
+        id=text_from(item["id"]),
+        merchant=text_from(item["merchant"]),
+        status=Status(text_from(item["status"])),
+        version=number_from(item["version"]),
+        writer=text_from(item["writer"]),
+        created_at=instant_from(item["created_at"]),
+        updated_at=instant_from(item["updated_at"]),
+        expires_at=instant_from(item["expires_at"]),
+        amount_total=number_from(item["amount_total"]),
+        currency=text_from(item["currency"]),
+        receive=_amount_from(item["receive"]),
+        line_items=tuple(LineItem(*line) for line in json.loads(text_from(item["line_items"]))),
+        metadata_json=text_from(item["metadata"]),
+        success_url=text_from(item["success_url"]),
+        cancel_url=text_from(item["cancel_url"]),
+        phase=read(item, "phase", lambda value: Phase(text_from(value))),
+        lease_until=read(item, "lease_until", instant_from),
+        check_at=read(item, "check_at", instant_from),
+        checks=number_from(item["checks"]),
+        customer=read(item, "customer", _customer_from),
+        incoming_payment=read(item, "incoming_payment", _incoming_payment_from),
+        quote=read(item, "quote", _quote_from),
+        interact_url=read(item, "interact_url", text_from),
+        grant=read(item, "grant", text_from),
+        token=read(item, "token", text_from),
+        attempt=read(item, "attempt", _attempt_from),
+        outgoing_payment=read(item, "outgoing_payment", text_from),
+        closing_at=read(item, "closing_at", instant_from),
+        closed_at=read(item, "closed_at", instant_from),
+        received=read(item, "received", number_from),
+        problem=read(item, "problem", lambda value: Problem(text_from(value))),
+        attention=read(item, "attention", lambda value: Attention(text_from(value))),
+        completed_at=read(item, "completed_at", instant_from),
+        submissions=tuple(instant_from(at) for at in item["submissions"]["L"]),
+        history=tuple(
+            HistoryEntry(at=moment(at), event=event, note=note)
+            for at, event, note in json.loads(text_from(item["history"]))
+        ),
+    )
+
+
+def reservation_item(reservation: Reservation) -> Item:
+    return {
+        "key": text(reservation.key),
+        "fingerprint": text(reservation.fingerprint),
+        "status": number(reservation.status),
+        "body": text(reservation.body),
+        "writer": text(reservation.writer),
+        "created_at": instant(reservation.created_at),
+        "expires_at": instant(reservation.expires_at),
+        "ttl": number(milliseconds(reservation.expires_at) // 1000 + _BROOM_DELAY),
+    }
+
+
+def reservation_from(item: Mapping[str, Value]) -> Reservation:
+    return Reservation(
+        key=text_from(item["key"]),
+        fingerprint=text_from(item["fingerprint"]),
+        status=number_from(item["status"]),
+        body=text_from(item["body"]),
+        writer=text_from(item["writer"]),
+        created_at=instant_from(item["created_at"]),
+        expires_at=instant_from(item["expires_at"]),
+    )
+
+
+def event_item(event: WebhookEvent) -> Item:
+    """A new event: pending, and due at once."""
+    return {
+        "id": text(event.id),
+        "merchant": text(event.merchant),
+        "session": text(event.session),
+        "type": text(event.type),
+        "body": text(event.body),
+        "created_at": instant(event.created_at),
+        "created_key": text(position(event.created_at, event.id)),
+        "status": text("pending"),
+        "attempts": number(0),
+        "due_shard": text(due_shard(event.id)),
+        "due_at": instant(event.created_at),
+    }
+
+
+def merchant_item(merchant: Merchant) -> Item:
+    return {
+        "id": text(merchant.id),
+        "name": text(merchant.name),
+        "wallet_address": text(merchant.wallet_address),
+        "key_id": text(merchant.key_id),
+        "private_key": text(merchant.private_key),
+        "asset_code": text(merchant.asset_code),
+        "asset_scale": number(merchant.asset_scale),
+        "auth_server": text(merchant.auth_server),
+        "resource_server": text(merchant.resource_server),
+        "created_at": instant(merchant.created_at),
+    }
+
+
+def merchant_from(item: Mapping[str, Value]) -> Merchant:
+    return Merchant(
+        id=text_from(item["id"]),
+        name=text_from(item["name"]),
+        wallet_address=text_from(item["wallet_address"]),
+        key_id=text_from(item["key_id"]),
+        private_key=text_from(item["private_key"]),
+        asset_code=text_from(item["asset_code"]),
+        asset_scale=number_from(item["asset_scale"]),
+        auth_server=text_from(item["auth_server"]),
+        resource_server=text_from(item["resource_server"]),
+        created_at=instant_from(item["created_at"]),
+    )
+
+
+def key_item(key: ApiKey) -> Item:
+    return present(
+        id=text(key.id),
+        hash=text(key.hash),
+        merchant=text(key.merchant),
+        name=text(key.name),
+        last_four=text(key.last_four),
+        asset_code=text(key.asset_code),
+        asset_scale=number(key.asset_scale),
+        created_at=instant(key.created_at),
+        last_used_at=optional(instant, key.last_used_at),
+        revoked_at=optional(instant, key.revoked_at),
+    )
+
+
+def key_from(item: Mapping[str, Value]) -> ApiKey:
+    return ApiKey(
+        id=text_from(item["id"]),
+        hash=text_from(item["hash"]),
+        merchant=text_from(item["merchant"]),
+        name=text_from(item["name"]),
+        last_four=text_from(item["last_four"]),
+        asset_code=text_from(item["asset_code"]),
+        asset_scale=number_from(item["asset_scale"]),
+        created_at=instant_from(item["created_at"]),
+        last_used_at=read(item, "last_used_at", instant_from),
+        revoked_at=read(item, "revoked_at", instant_from),
+    )
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _amount(amount: Amount) -> Value:
+    return {
+        "M": {
+            "value": number(amount.value),
+            "asset_code": text(amount.asset_code),
+            "asset_scale": number(amount.asset_scale),
+        }
+    }
+
+
+def _amount_from(value: Value) -> Amount:
+    parts = value["M"]
+    return Amount(
+        value=number_from(parts["value"]),
+        asset_code=text_from(parts["asset_code"]),
+        asset_scale=number_from(parts["asset_scale"]),
+    )
+
+
+def _customer(wallet: CustomerWallet) -> Value:
+    return {
+        "M": {
+            "id": text(wallet.id),
+            "auth_server": text(wallet.auth_server),
+            "resource_server": text(wallet.resource_server),
+            "asset_code": text(wallet.asset_code),
+            "asset_scale": number(wallet.asset_scale),
+        }
+    }
+
+
+def _customer_from(value: Value) -> CustomerWallet:
+    parts = value["M"]
+    return CustomerWallet(
+        id=text_from(parts["id"]),
+        auth_server=text_from(parts["auth_server"]),
+        resource_server=text_from(parts["resource_server"]),
+        asset_code=text_from(parts["asset_code"]),
+        asset_scale=number_from(parts["asset_scale"]),
+    )
+
+
+def _incoming_payment(payment: IncomingPaymentRef) -> Value:
+    return {"M": {"id": text(payment.id), "expires_at": instant(payment.expires_at)}}
+
+
+def _incoming_payment_from(value: Value) -> IncomingPaymentRef:
+    parts = value["M"]
+    return IncomingPaymentRef(text_from(parts["id"]), instant_from(parts["expires_at"]))
+
+
+def _quote(quote: QuoteRef) -> Value:
+    return {
+        "M": present(
+            id=text(quote.id),
+            debit=_amount(quote.debit),
+            receive=_amount(quote.receive),
+            expires_at=optional(instant, quote.expires_at),
+        )
+    }
+
+
+def _quote_from(value: Value) -> QuoteRef:
+    parts = value["M"]
+    return QuoteRef(
+        id=text_from(parts["id"]),
+        debit=_amount_from(parts["debit"]),
+        receive=_amount_from(parts["receive"]),
+        expires_at=read(parts, "expires_at", instant_from),
+    )
+
+
+def _attempt(attempt: Attempt) -> Value:
+    return {"M": {"id": text(attempt.id), "deadline": instant(attempt.deadline)}}
+
+
+def _attempt_from(value: Value) -> Attempt:
+    parts = value["M"]
+    return Attempt(text_from(parts["id"]), instant_from(parts["deadline"]))

@@ -1,0 +1,3 @@
+"""The rules, pure: no clock, no randomness, no I/O, no framework. `transitions.py` moves sessions;
+the rest is its vocabulary.
+"""

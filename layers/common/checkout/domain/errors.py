@@ -1,0 +1,190 @@
+"""Everything that the product refuses, as types. They know no HTTP: `web.py` has the one table that
+does.
+
+    CheckoutError
+    ├── ParameterMissing ParameterUnknown ParameterInvalid ParameterInvalidInteger
+    ├── UrlInvalid InvalidJson CursorInvalid
+    ├── AmountTooSmall AmountTooLarge AmountNotRepresentable CurrencyMismatch CurrencyNotSupported
+    ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
+    ├── IdempotencyKeyInvalid IdempotencyKeyReused
+    ├── ApiKeyMissing ApiKeyInvalid
+    ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
+    ├── WalletUnreachable WalletInvalid WalletUnavailable AmountTooSmallForWallet
+    ├── MerchantWalletError
+    ├── CallbackInvalid
+    └── Unavailable
+
+`code` is stable and public (decisions.md "Errors"). A message is written for a person and holds no
+secret.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class CheckoutError(Exception):
+    """Base. `param` names the offending request field as the request writes it, or is None."""
+
+    code: ClassVar[str]
+
+    def __init__(self, message: str, *, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+
+class ParameterMissing(CheckoutError):
+    code = "parameter_missing"
+
+
+class ParameterUnknown(CheckoutError):
+    code = "parameter_unknown"
+
+
+class ParameterInvalid(CheckoutError):
+    code = "parameter_invalid"
+
+
+class ParameterInvalidInteger(CheckoutError):
+    code = "parameter_invalid_integer"
+
+
+class UrlInvalid(CheckoutError):
+    code = "url_invalid"
+
+
+class InvalidJson(CheckoutError):
+    code = "invalid_json"
+
+
+class AmountTooSmall(CheckoutError):
+    code = "amount_too_small"
+
+
+class AmountTooLarge(CheckoutError):
+    code = "amount_too_large"
+
+
+class AmountNotRepresentable(CheckoutError):
+    code = "amount_not_representable"
+
+
+class CurrencyMismatch(CheckoutError):
+    code = "currency_mismatch"
+
+
+class CurrencyNotSupported(CheckoutError):
+    code = "currency_not_supported"
+
+
+class CursorInvalid(CheckoutError):
+    code = "cursor_invalid"
+
+
+class SessionUnexpectedState(CheckoutError):
+    """The session's status does not allow this; the message names it and the allowed ones."""
+
+    code = "session_unexpected_state"
+
+
+class SessionBusy(CheckoutError):
+    """Another request is working on this session right now; the same request may succeed in a
+    moment.
+    """
+
+    code = "session_busy"
+
+
+class PaymentInProgress(CheckoutError):
+    """A payment may be under way, so the session cannot be taken back."""
+
+    code = "payment_in_progress"
+
+
+class ResourceMissing(CheckoutError):
+    """No such record, or another merchant's: one answer for both."""
+
+    code = "resource_missing"
+
+
+class RateLimited(CheckoutError):
+    """Too many attempts; `retry_after` is in seconds."""
+
+    code = "rate_limited"
+
+    def __init__(self, message: str, *, retry_after: int) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
+class IdempotencyKeyInvalid(CheckoutError):
+    code = "idempotency_key_invalid"
+
+
+class IdempotencyKeyReused(CheckoutError):
+    code = "idempotency_key_reused"
+
+
+class ApiKeyMissing(CheckoutError):
+    code = "api_key_missing"
+
+
+class ApiKeyInvalid(CheckoutError):
+    """Unknown or revoked: one answer for both."""
+
+    code = "api_key_invalid"
+
+
+class MethodNotAllowed(CheckoutError):
+    code = "method_not_allowed"
+
+
+class BodyTooLarge(CheckoutError):
+    code = "body_too_large"
+
+
+class ContentTypeInvalid(CheckoutError):
+    code = "content_type_invalid"
+
+
+class WalletUnreachable(CheckoutError):
+    """The customer's wallet provider did not answer, or no such host."""
+
+    code = "wallet_unreachable"
+
+
+class WalletInvalid(CheckoutError):
+    """What was typed is no wallet address, or there is no Open Payments wallet behind it."""
+
+    code = "wallet_invalid"
+
+
+class WalletUnavailable(CheckoutError):
+    """The wallet exists and cannot make this payment, for instance because the wallets are not
+    connected.
+    """
+
+    code = "wallet_unavailable"
+
+
+class AmountTooSmallForWallet(CheckoutError):
+    code = "amount_too_small_for_wallet"
+
+
+class MerchantWalletError(CheckoutError):
+    """The merchant's own wallet provider failed; the customer can do nothing about it."""
+
+    code = "merchant_wallet_error"
+
+
+class CallbackInvalid(CheckoutError):
+    """The grant callback does not verify. Nothing was done."""
+
+    code = "callback_invalid"
+
+
+class Unavailable(CheckoutError):
+    """Something this service needs (store, key service) is not answering; nothing is lost."""
+
+    code = "unavailable"

@@ -1,0 +1,65 @@
+"""Identifiers and keys, made from random bytes that the caller passes in (decisions.md: at least
+128 random bits).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Final
+
+RandomBytes = Callable[[int], bytes]
+
+_BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_ID_DIGITS: Final = 22  # 62^22 > 2^130
+_KEY_DIGITS: Final = 43  # 62^43 > 2^256
+
+
+def _base62(random_bytes: RandomBytes, digits: int) -> str:
+    """`digits` uniform base62 digits: the number drawn is so much larger than the range that its
+    bias is below 2^-64.
+    """
+    number = int.from_bytes(random_bytes(digits * 6 // 8 + 9), "big")
+    out = []
+    for _ in range(digits):
+        number, digit = divmod(number, 62)
+        out.append(_BASE62[digit])
+    return "".join(out)
+
+
+def new_session_id(random_bytes: RandomBytes) -> str:
+    return "cs_" + _base62(random_bytes, _ID_DIGITS)
+
+
+def new_merchant_id(random_bytes: RandomBytes) -> str:
+    return "mer_" + _base62(random_bytes, _ID_DIGITS)
+
+
+def new_event_id(random_bytes: RandomBytes) -> str:
+    return "evt_" + _base62(random_bytes, _ID_DIGITS)
+
+
+def new_key_id(random_bytes: RandomBytes) -> str:
+    return "key_" + _base62(random_bytes, _ID_DIGITS)
+
+
+def new_request_id(random_bytes: RandomBytes) -> str:
+    return "req_" + _base62(random_bytes, _ID_DIGITS)
+
+
+def new_api_key(random_bytes: RandomBytes) -> str:
+    return "sk_" + _base62(random_bytes, _KEY_DIGITS)
+
+
+def new_nonce(random_bytes: RandomBytes) -> str:
+    """The client's nonce of an interactive grant (RFC 9635 section 2.5.2), also an attempt's or a
+    writer's mark.
+    """
+    return _base62(random_bytes, _ID_DIGITS)
+
+
+def api_key_hash(api_key: str) -> str:
+    """SHA-256 in hex: what is stored and looked up. Keys have 256 random bits, so no salt is
+    needed.
+    """
+    return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()

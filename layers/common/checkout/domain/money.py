@@ -1,0 +1,106 @@
+"""Exact money: merchants speak in ISO 4217 minor units, wallets in their own asset scale.
+
+Refuses what cannot be represented exactly; never rounds, never a float (decisions.md "Session
+object and amounts").
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
+
+UNIT_AMOUNT_MAX: Final = 999_999_999_999
+QUANTITY_MAX: Final = 1_000_000
+TOTAL_MAX: Final = 999_999_999_999_999
+
+# ISO 4217 list one: the codes with two minor-unit digits, then those with another number of them.
+# fmt: off
+_TWO_DIGITS: Final = frozenset("""
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BMD BND BOB BRL BSD BTN BWP BYN BZD CAD CDF CHE
+    CHF CHW CNY COP CRC CUP CVE CZK DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP GMD GTQ GYD
+    HKD HNL HTG HUF IDR ILS INR IRR JMD KES KGS KHR KPW KYD KZT LAK LBP LKR LRD LSL MAD MDL MGA MKD
+    MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN NIO NOK NPR NZD PAB PEN PGK PHP PKR PLN QAR RON
+    RSD RUB SAR SBD SCR SDG SEK SGD SHP SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TOP TRY TTD TWD
+    TZS UAH USD UYU UZS VED VES WST XCD XCG YER ZAR ZMW ZWG
+""".split())  # noqa: SIM905 - a table to read
+_OTHER_DIGITS: Final = {
+    "BIF": 0, "CLP": 0, "DJF": 0, "GNF": 0, "ISK": 0, "JPY": 0, "KMF": 0, "KRW": 0, "PYG": 0,
+    "RWF": 0, "UGX": 0, "UYI": 0, "VND": 0, "VUV": 0, "XAF": 0, "XOF": 0, "XPF": 0,
+    "BHD": 3, "IQD": 3, "JOD": 3, "KWD": 3, "LYD": 3, "OMR": 3, "TND": 3,
+    "CLF": 4, "UYW": 4,
+}
+# fmt: on
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`value` counts units of 10^-`asset_scale` of the asset: 2500, "USD", 2 is 25.00 USD."""
+
+    value: int
+    asset_code: str
+    asset_scale: int
+
+    def decimal(self) -> str:
+        """The amount as plain digits with a point, for example "25.00"; exact at any scale."""
+        digits = str(abs(self.value)).rjust(self.asset_scale + 1, "0")
+        whole = digits[: len(digits) - self.asset_scale]
+        fraction = digits[len(whole) :]
+        sign = "-" if self.value < 0 else ""
+        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+
+    def __str__(self) -> str:
+        return f"{self.decimal()} {self.asset_code}"
+
+
+def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
+    """How many decimal digits the smallest unit of `currency` has; a code unknown to ISO 4217 has
+    the wallet's.
+    """
+    code = currency.upper()
+    if code in _TWO_DIGITS:
+        return 2
+    return _OTHER_DIGITS.get(code, wallet_scale)
+
+
+def total(lines: list[tuple[int, int]]) -> int:
+    """Σ unit_amount × quantity, in minor units. Raises AmountTooSmall and AmountTooLarge."""
+    result = sum(unit_amount * quantity for unit_amount, quantity in lines)
+    if result < 1:
+        raise AmountTooSmall("The total of the line items must be at least 1.", param="line_items")
+    if result > TOTAL_MAX:
+        raise AmountTooLarge(
+            f"The total of the line items must be at most {TOTAL_MAX}.", param="line_items"
+        )
+    return result
+
+
+def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale: int) -> Amount:
+    """`amount_total` minor units of `currency` in the wallet's scale, exactly.
+
+    Raises AmountNotRepresentable where the wallet's scale is too coarse, AmountTooLarge beyond
+    uint64 (the wire's type of an amount).
+    """
+    shift = asset_scale - minor_unit_digits(currency, wallet_scale=asset_scale)
+    if shift >= 0:
+        value = amount_total * 10**shift
+    else:
+        value, rest = divmod(amount_total, 10**-shift)
+        if rest:
+            raise AmountNotRepresentable(
+                f"The wallet counts {asset_code} in steps of 10^-{asset_scale}, "
+                "and the total is not a whole number of them.",
+                param="line_items",
+            )
+    if value > 2**64 - 1:
+        raise AmountTooLarge(
+            "The total is larger than a wallet can be asked for.", param="line_items"
+        )
+    return Amount(value=value, asset_code=asset_code, asset_scale=asset_scale)
+
+
+def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:
+    """Minor units as an Amount for display: 2500 "usd" is 25.00 USD."""
+    digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
+    return Amount(value=value, asset_code=currency.upper(), asset_scale=digits)

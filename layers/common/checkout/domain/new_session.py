@@ -1,0 +1,98 @@
+"""What a merchant asks for when creating a session, once its form has been checked.
+
+Refuses what only the whole request shows: items of several currencies, a currency that is not the
+merchant wallet's, a total out of bounds, unsafe addresses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass
+from datetime import datetime, timedelta
+
+from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
+from checkout.domain.merchant import ApiKey
+from checkout.domain.money import to_wallet, total
+from checkout.domain.session import HistoryEntry, LineItem, Session, Status
+from checkout.domain.urls import redirect_url
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewSession:
+    """The validated parameters. `metadata_json` is a JSON object; the addresses may hold the
+    placeholder.
+    """
+
+    line_items: tuple[LineItem, ...]
+    success_url: str
+    cancel_url: str
+    metadata_json: str = "{}"
+    expires_in_seconds: int = 86_400
+
+    def fingerprint(self) -> str:
+        """SHA-256 in hex of the parameters: equal for requests that ask for the same, however they
+        are written (defaults spelled out or not, keys in another order).
+        """
+        parameters = asdict(self) | {"metadata_json": json.loads(self.metadata_json)}
+        canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+    def opened(
+        self, key: ApiKey, *, session_id: str, writer: str, now: datetime, base_is_http: bool
+    ) -> Session:
+        """The open session that this asks for, for the merchant of `key`.
+
+        Raises CurrencyMismatch, CurrencyNotSupported, AmountTooSmall, AmountTooLarge,
+        AmountNotRepresentable, UrlInvalid.
+        """
+        currency = self._currency(key)
+        amount_total = total([(item.unit_amount, item.quantity) for item in self.line_items])
+        return Session(
+            id=session_id,
+            merchant=key.merchant,
+            status=Status.OPEN,
+            version=1,
+            writer=writer,
+            created_at=now,
+            updated_at=now,
+            expires_at=now + timedelta(seconds=self.expires_in_seconds),
+            amount_total=amount_total,
+            currency=currency,
+            receive=to_wallet(
+                amount_total,
+                currency=currency,
+                asset_code=key.asset_code,
+                asset_scale=key.asset_scale,
+            ),
+            line_items=self.line_items,
+            metadata_json=self.metadata_json,
+            success_url=redirect_url(
+                self.success_url,
+                session_id=session_id,
+                base_is_http=base_is_http,
+                param="success_url",
+            ),
+            cancel_url=redirect_url(
+                self.cancel_url,
+                session_id=session_id,
+                base_is_http=base_is_http,
+                param="cancel_url",
+            ),
+            history=(HistoryEntry(at=now, event="created"),),
+        )
+
+    def _currency(self, key: ApiKey) -> str:
+        currency = self.line_items[0].currency
+        for number, item in enumerate(self.line_items):
+            if item.currency != currency:
+                raise CurrencyMismatch(
+                    "All line items must have the same currency.",
+                    param=f"line_items[{number}].price_data.currency",
+                )
+        if currency.upper() != key.asset_code.upper():
+            raise CurrencyNotSupported(
+                f"Your wallet receives {key.asset_code}; {currency.upper()} cannot be charged.",
+                param="line_items[0].price_data.currency",
+            )
+        return currency

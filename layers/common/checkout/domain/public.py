@@ -1,0 +1,55 @@
+"""The public checkout session: exactly the fields of spec.md, in its order.
+
+Grants, tokens, nonces, interact addresses, merchant ids and servers have no place here.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from checkout.domain.session import LineItem, Session
+
+
+def public_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
+    """`session` as its merchant sees it at `now`: past its expiry it reads `expired` even before
+    that is written. `base_url` has no trailing slash. Amounts are in minor units.
+    """
+    return {
+        "id": session.id,
+        "object": "checkout.session",
+        "status": session.status_at(now).value,
+        "url": f"{base_url}/pay/{session.id}",
+        "amount_total": session.amount_total,
+        "currency": session.currency,
+        "mode": "payment",
+        "line_items": [_line_item(item) for item in session.line_items],
+        "metadata": dict(session.metadata),
+        "success_url": session.success_url,
+        "cancel_url": session.cancel_url,
+        "customer_wallet": session.customer.id if session.customer else None,
+        "incoming_payment": session.incoming_payment.id if session.incoming_payment else None,
+        "outgoing_payment": session.outgoing_payment,
+        "expires_at": timestamp(session.expires_at),
+        "created_at": timestamp(session.created_at),
+        "completed_at": timestamp(session.completed_at) if session.completed_at else None,
+    }
+
+
+def timestamp(at: datetime) -> str:
+    """ISO 8601 in UTC with milliseconds, as in 2026-03-01T12:00:00.000Z."""
+    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _line_item(item: LineItem) -> dict[str, Any]:
+    product: dict[str, Any] = {"name": item.name}
+    if item.description is not None:
+        product["description"] = item.description
+    return {
+        "price_data": {
+            "currency": item.currency,
+            "product_data": product,
+            "unit_amount": item.unit_amount,
+        },
+        "quantity": item.quantity,
+    }

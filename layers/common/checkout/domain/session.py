@@ -1,0 +1,200 @@
+"""A checkout session as the rules see it. Refuses nothing: `transitions.py` says what may happen to
+one.
+
+Times are aware UTC datetimes, amounts are integers with a scale. `grant` and `token` are sealed
+(ciphertext): the domain never sees a nonce, a continuation or an access token in the clear.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from checkout.domain.money import Amount
+
+# The incoming payment outlives its session, so that a payment approved in the last second still
+# arrives (design.md C3).
+INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
+SUBMISSIONS_MAX: Final = 10
+SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
+
+
+class Status(StrEnum):
+    """spec.md, "States and transitions"."""
+
+    OPEN = "open"
+    PREPARING = "preparing"
+    AWAITING_APPROVAL = "awaiting_approval"
+    PROCESSING = "processing"
+    COMPLETED = "completed"
+    EXPIRED = "expired"
+    CANCELED = "canceled"
+
+
+class Phase(StrEnum):
+    """Where an awaiting session stands between the customer's return and the wallet's answer
+    (design.md W5, W6).
+    """
+
+    CONTINUING = "continuing"  # the interact_ref is being redeemed; no money can move yet
+    PAYING = "paying"  # the instruction to pay may have been sent
+
+
+class Problem(StrEnum):
+    """Why a session is open again: what the customer is told, and what the merchant sees."""
+
+    WALLET_UNREACHABLE = "wallet_unreachable"
+    WALLET_INVALID = "wallet_invalid"
+    WALLET_UNAVAILABLE = "wallet_unavailable"
+    AMOUNT_TOO_SMALL_FOR_WALLET = "amount_too_small_for_wallet"
+    MERCHANT_WALLET_ERROR = "merchant_wallet_error"
+    PREPARATION_INTERRUPTED = "preparation_interrupted"
+    APPROVAL_UNUSABLE = "approval_unusable"  # the approval was declined, lost or came too late
+    PRICE_CHANGED = "price_changed"  # a new quote would cost more than was approved
+    PAYMENT_REFUSED = "payment_refused"  # the wallet refused the payment, certainly
+    PAYMENT_FAILED = "payment_failed"  # accepted by the wallet; proven never to arrive
+
+
+class Attention(StrEnum):
+    """What no program can decide, for the merchant to look at."""
+
+    PARTIAL_PAYMENT = "partial_payment"
+    UNDECIDED = "undecided"  # a provider has not answered for long
+
+
+@dataclass(frozen=True, slots=True)
+class LineItem:
+    """`unit_amount` is in the currency's minor units."""
+
+    currency: str
+    name: str
+    description: str | None
+    unit_amount: int
+    quantity: int
+
+
+@dataclass(frozen=True, slots=True)
+class CustomerWallet:
+    """From the wallet address document; `id` is canonical."""
+
+    id: str
+    auth_server: str
+    resource_server: str
+    asset_code: str
+    asset_scale: int
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingPaymentRef:
+    id: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteRef:
+    """`expires_at` is the customer's wallet's word and may be absent."""
+
+    id: str
+    debit: Amount
+    receive: Amount
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """One intent to pay (W6). The one send of it happens before `deadline` or never."""
+
+    id: str
+    deadline: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    at: datetime
+    event: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """One purchase. `amount_total` is in minor units of `currency`; `receive` is the same in the
+    merchant wallet's scale.
+    """
+
+    id: str
+    merchant: str
+    status: Status
+    version: int
+    writer: str
+    created_at: datetime
+    updated_at: datetime
+    expires_at: datetime
+    amount_total: int
+    currency: str
+    receive: Amount
+    line_items: tuple[LineItem, ...]
+    metadata_json: str  # as submitted: keeps 1 and true apart, and the keys in their order
+    success_url: str
+    cancel_url: str
+    phase: Phase | None = None
+    lease_until: datetime | None = None
+    check_at: datetime | None = None
+    checks: int = 0
+    customer: CustomerWallet | None = None
+    incoming_payment: IncomingPaymentRef | None = None
+    quote: QuoteRef | None = None
+    interact_url: str | None = field(default=None, repr=False)
+    grant: str | None = field(default=None, repr=False)
+    token: str | None = field(default=None, repr=False)
+    attempt: Attempt | None = None
+    outgoing_payment: str | None = None
+    closing_at: datetime | None = None
+    closed_at: datetime | None = None
+    received: int | None = None
+    problem: Problem | None = None
+    attention: Attention | None = None
+    completed_at: datetime | None = None
+    submissions: tuple[datetime, ...] = ()
+    history: tuple[HistoryEntry, ...] = ()
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        result: dict[str, Any] = json.loads(self.metadata_json)
+        return result
+
+    @property
+    def terminal(self) -> bool:
+        return self.status in (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
+
+    @property
+    def payment_in_flight(self) -> bool:
+        """Money may have been instructed: neither time nor the merchant may end the session now."""
+        return self.phase is Phase.PAYING or self.status is Status.PROCESSING
+
+    def lease_live(self, now: datetime) -> bool:
+        """Somebody is working on it right now."""
+        return self.lease_until is not None and now < self.lease_until
+
+    def overdue(self, now: datetime) -> bool:
+        """Time is up and nothing is in flight: it counts as expired even before that is written."""
+        if self.terminal or self.payment_in_flight or now < self.expires_at:
+            return False
+        return not (self.phase is Phase.CONTINUING and self.lease_live(now))
+
+    def status_at(self, now: datetime) -> Status:
+        """The status as the clock judges it, at every read (decisions.md "Expiry")."""
+        return Status.EXPIRED if self.overdue(now) else self.status
+
+    def due_at(self) -> datetime | None:
+        """When the scheduled job should look at this session, or None once it owes nothing."""
+        if self.terminal:
+            return None
+        if self.payment_in_flight:
+            return self.check_at
+        if self.lease_until is not None:
+            return self.lease_until
+        return self.expires_at

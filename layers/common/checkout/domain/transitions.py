@@ -1,0 +1,230 @@
+"""Everything that moves a session is in this table; an absent cell is a refusal.
+
+`advance` is the only way to a new version of a session. It writes nothing: a store writes the
+Change it returns, on condition that the session is still as it was read. Source: spec.md "States
+and transitions", decisions.md "States", design.md "The order of writes around the money".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from checkout.domain.session import HistoryEntry, Phase, Session, Status
+
+# A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
+# (design.md, the fence).
+FENCE: Final = timedelta(seconds=35)
+HISTORY_MAX: Final = 200
+
+
+class Event(StrEnum):
+    """What can happen to a session."""
+
+    WALLET_SUBMITTED = "wallet_submitted"
+    REFERENCE_STORED = "reference_stored"
+    PREPARED = "prepared"
+    PREPARATION_FAILED = "preparation_failed"
+    APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_LOST = "approval_lost"
+    PAYMENT_INTENDED = "payment_intended"
+    PAYMENT_REFUSED = "payment_refused"
+    PAYMENT_CREATED = "payment_created"
+    CHECKED = "checked"
+    CLOSING_STARTED = "closing_started"
+    CLOSED = "closed"
+    PAYMENT_DISPROVED = "payment_disproved"
+    RECONCILED = "reconciled"
+    EXPIRY_PASSED = "expiry_passed"
+    EXPIRE_REQUESTED = "expire_requested"
+    CANCEL_REQUESTED = "cancel_requested"
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """A named condition on the session as read and the clock; `text` is what the documentation
+    shows.
+    """
+
+    text: str
+    holds: Callable[[Session, datetime], bool]
+
+
+ALWAYS = Condition("", lambda s, now: True)
+IN_TIME = Condition("not expired", lambda s, now: now < s.expires_at)
+IDLE_IN_TIME = Condition(
+    "no payment in flight, not expired", lambda s, now: s.phase is None and now < s.expires_at
+)
+OVERDUE = Condition("`expires_at` passed", lambda s, now: s.overdue(now))
+NOT_IN_FLIGHT = Condition(
+    "no payment in flight, not expired",
+    lambda s, now: (
+        now < s.expires_at
+        and s.phase is not Phase.PAYING
+        and not (s.phase is Phase.CONTINUING and s.lease_live(now))
+    ),
+)
+NOT_PAYING = Condition("no money instructed", lambda s, now: s.phase is not Phase.PAYING)
+CLAIMED = Condition(
+    "approval claimed, lease live",
+    lambda s, now: s.phase is Phase.CONTINUING and s.lease_live(now),
+)
+PAYING = Condition("intent to pay written", lambda s, now: s.phase is Phase.PAYING)
+PAYING_NOT_CLOSING = Condition(
+    "intent to pay written, not closing",
+    lambda s, now: s.phase is Phase.PAYING and s.closing_at is None,
+)
+CLOSING = Condition("closing", lambda s, now: s.payment_in_flight and s.closing_at is not None)
+FENCED = Condition(
+    "incoming payment closed for 35 s, nothing received",
+    lambda s, now: s.payment_in_flight and s.closed_at is not None and now >= s.closed_at + FENCE,
+)
+IN_FLIGHT = Condition("payment in flight", lambda s, now: s.payment_in_flight)
+
+# What a step removes. SECRETS never outlive the phase that needs them.
+SECRETS: Final = ("grant", "token", "interact_url")
+APPROVAL: Final = (*SECRETS, "quote", "phase", "lease_until", "attempt", "check_at")
+FENCE_MARKS: Final = ("closing_at", "closed_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """Where an event leads, when it may, what it removes from the session, and the webhook event it
+    makes.
+    """
+
+    to: Status
+    when: Condition = ALWAYS
+    drops: tuple[str, ...] = ()
+    webhook: str | None = None
+    phase: Phase | None = None
+
+
+_S, _E = Status, Event
+_DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "problem", "attention")
+_EXPIRED = "checkout.session.expired"
+_CANCELED = "checkout.session.canceled"
+_DISPROVED: Final = (
+    *APPROVAL,
+    *FENCE_MARKS,
+    "incoming_payment",
+    "outgoing_payment",
+    "attention",
+)
+
+# fmt: off
+TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
+    # from                  event                     to                    when, and what goes
+    (_S.OPEN,              _E.WALLET_SUBMITTED):   Row(_S.PREPARING,         IN_TIME, (*APPROVAL, "problem")),
+    (_S.AWAITING_APPROVAL, _E.WALLET_SUBMITTED):   Row(_S.PREPARING,         IDLE_IN_TIME, (*APPROVAL, "problem")),
+    (_S.PREPARING,         _E.REFERENCE_STORED):   Row(_S.PREPARING,         IN_TIME),
+    (_S.PREPARING,         _E.PREPARED):           Row(_S.AWAITING_APPROVAL, IN_TIME, ("lease_until",)),
+    (_S.PREPARING,         _E.PREPARATION_FAILED): Row(_S.OPEN,              ALWAYS, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.APPROVAL_CLAIMED):   Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME, phase=Phase.CONTINUING),
+    (_S.AWAITING_APPROVAL, _E.APPROVAL_LOST):      Row(_S.OPEN,              NOT_PAYING, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until"), phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_REFUSED):    Row(_S.OPEN,              PAYING_NOT_CLOSING, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_CREATED):    Row(_S.PROCESSING,        PAYING, ("phase",)),
+    (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.CLOSING_STARTED):    Row(_S.AWAITING_APPROVAL, PAYING_NOT_CLOSING, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.CLOSED):             Row(_S.AWAITING_APPROVAL, CLOSING, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
+    (_S.PROCESSING,        _E.CHECKED):            Row(_S.PROCESSING,        IN_FLIGHT),
+    (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT),
+    (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
+    (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
+    (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, "checkout.session.completed"),
+    (_S.OPEN,              _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, _EXPIRED),
+    (_S.PREPARING,         _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, _EXPIRED),
+    (_S.AWAITING_APPROVAL, _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, _EXPIRED),
+    (_S.OPEN,              _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           IN_TIME, _DONE, _EXPIRED),
+    (_S.AWAITING_APPROVAL, _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           NOT_IN_FLIGHT, _DONE, _EXPIRED),
+    (_S.OPEN,              _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          IN_TIME, _DONE, _CANCELED),
+    (_S.AWAITING_APPROVAL, _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          NOT_IN_FLIGHT, _DONE, _CANCELED),
+}
+# fmt: on
+
+TERMINAL: Final = frozenset(Status) - {source for source, _ in TRANSITIONS}
+
+
+class IllegalTransition(Exception):  # noqa: N818 - named as the domain names it
+    """The table has no such row for the session, or the row's condition does not hold. Nothing
+    changed.
+    """
+
+    def __init__(self, session: Session, event: Event, condition: Condition | None = None) -> None:
+        super().__init__(f"{event} does not apply to a session that is {session.status}")
+        self.session = session
+        self.event = event
+        self.condition = condition
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A session before and after one event.
+
+    `in_time`: the write is also conditional on `expires_at` being ahead. `by_attempt`: it is
+    conditional on the attempt and on nobody closing, not on the version, so that a sweep that only
+    rescheduled cannot cost us the 201.
+    """
+
+    before: Session
+    after: Session
+    event: Event
+    webhook: str | None
+    in_time: bool
+    by_attempt: bool = False
+
+
+def row(session: Session, event: Event, now: datetime) -> Row:
+    """The row for `event`, or IllegalTransition."""
+    found = TRANSITIONS.get((session.status, event))
+    if found is None:
+        raise IllegalTransition(session, event)
+    if not found.when.holds(session, now):
+        raise IllegalTransition(session, event, found.when)
+    return found
+
+
+def advance(
+    session: Session,
+    event: Event,
+    *,
+    now: datetime,
+    writer: str,
+    note: str | None = None,
+    **changes: Any,
+) -> Change:
+    """What `event` does to `session` at `now`, or IllegalTransition. Writes nothing.
+
+    `writer` marks the write, so that one whose answer was lost can be told from a lost race.
+    `changes` are fields that the event sets; the row says which it removes. `note` goes into the
+    session's history.
+    """
+    found = row(session, event, now)
+    fields: dict[str, Any] = dict.fromkeys(found.drops)
+    if found.phase is not None:
+        fields["phase"] = found.phase
+    fields.update(changes)
+    if event is not Event.CHECKED:  # a look that found nothing new is not worth a line
+        entry = HistoryEntry(at=now, event=event.value, note=note)
+        fields["history"] = (*session.history, entry)[-HISTORY_MAX:]
+    after = replace(
+        session,
+        status=found.to,
+        version=session.version + 1,
+        writer=writer,
+        updated_at=now,
+        **fields,
+    )
+    return Change(
+        before=session,
+        after=after,
+        event=event,
+        webhook=found.webhook,
+        in_time=found.when in (IN_TIME, IDLE_IN_TIME, NOT_IN_FLIGHT),
+        by_attempt=event is Event.PAYMENT_CREATED and session.closing_at is None,
+    )

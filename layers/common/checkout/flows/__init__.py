@@ -1,0 +1,3 @@
+"""What the product does, one file a flow: decide with the domain, call the outside through ports,
+write on condition.
+"""

@@ -1,0 +1,311 @@
+"""A session outside of its payment: created, read, listed, expired, canceled, and settled by the
+clock.
+
+Every write is conditional on the session being as it was read; a loser reads again and decides
+anew. No wallet is called here: what an end leaves behind there is handed to the task queue.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from checkout.domain.errors import (
+    CheckoutError,
+    CursorInvalid,
+    IdempotencyKeyInvalid,
+    IdempotencyKeyReused,
+    PaymentInProgress,
+    ResourceMissing,
+    SessionBusy,
+    SessionUnexpectedState,
+)
+from checkout.domain.ids import new_nonce, new_session_id
+from checkout.domain.merchant import ApiKey
+from checkout.domain.new_session import NewSession
+from checkout.domain.public import public_session
+from checkout.domain.session import Phase, Problem, Session, Status
+from checkout.domain.transitions import Change, Event, IllegalTransition, advance
+from checkout.ports import Leftovers, Reservation, Services, StaleSession
+
+IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
+PAGE_MAX: Final = 100
+FILTER_ROUNDS: Final = 5  # index pages that one filtered list request looks at
+GIVE_WAY: Final = 5  # how often a loser of a write decides anew
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
+_IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
+_POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
+_VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
+
+
+@dataclass(frozen=True, slots=True)
+class Created:
+    """The answer to a creation; `body` is the same JSON text each time an idempotency key is used
+    again.
+    """
+
+    status: int
+    body: str
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListQuery:
+    """What to list. `limit` is 1..100; the times bound `created_at` (from inclusive, before
+    exclusive).
+    """
+
+    limit: int = 10
+    cursor: str | None = None
+    status: Status | None = None
+    created_from: datetime | None = None
+    created_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """With a `status` filter there may be more to come even when few or no sessions are here."""
+
+    sessions: tuple[Session, ...]
+    next_cursor: str | None
+
+
+def create(
+    services: Services, key: ApiKey, new: NewSession, idempotency_key: str | None
+) -> Created:
+    """Store an open session, and with an idempotency key the answer, in one transaction.
+
+    Raises IdempotencyKeyInvalid, IdempotencyKeyReused, and what `NewSession.opened` raises.
+    """
+    if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
+        raise IdempotencyKeyInvalid(
+            "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"
+        )
+    now = services.clock.now()
+    session = new.opened(
+        key,
+        session_id=new_session_id(services.random_bytes),
+        writer=new_nonce(services.random_bytes),
+        now=now,
+        base_is_http=services.base_url.lower().startswith("http:"),
+    )
+    body = json_text(public_session(session, base_url=services.base_url, now=now))
+    if idempotency_key is None:
+        services.sessions.create(session, None)
+        return Created(201, body, replayed=False)
+    reservation = Reservation(
+        key=_reservation_key(key.merchant, idempotency_key),
+        fingerprint=new.fingerprint(),
+        status=201,
+        body=body,
+        writer=session.writer,
+        created_at=now,
+        expires_at=now + IDEMPOTENCY_LIFETIME,
+    )
+    held = services.sessions.create(session, reservation)
+    if held is None:
+        return Created(201, body, replayed=False)
+    if held.fingerprint != reservation.fingerprint:
+        raise IdempotencyKeyReused(
+            "This Idempotency-Key was used with other parameters; use a new key.",
+            param="Idempotency-Key",
+        )
+    return Created(held.status, held.body, replayed=True)
+
+
+def load(services: Services, session_id: str) -> Session:
+    """The session as stored. Raises ResourceMissing, also for what cannot be an id (not looked
+    up).
+    """
+    session = services.sessions.get(session_id) if _SESSION_ID.fullmatch(session_id) else None
+    if session is None:
+        raise ResourceMissing("No such checkout session.")
+    return session
+
+
+def get(services: Services, key: ApiKey, session_id: str) -> Session:
+    """The merchant's session, settled. Raises ResourceMissing, for another merchant's too."""
+    return settle(services, _own(services, key, session_id))
+
+
+def expire(services: Services, key: ApiKey, session_id: str) -> Session:
+    """End an open or awaiting session as expired. Raises ResourceMissing, SessionUnexpectedState,
+    PaymentInProgress, SessionBusy.
+    """
+    return _end(services, _own(services, key, session_id), Event.EXPIRE_REQUESTED)
+
+
+def cancel(services: Services, key: ApiKey, session_id: str) -> Session:
+    """End an open or awaiting session as canceled. Raises as `expire` does."""
+    return _end(services, _own(services, key, session_id), Event.CANCEL_REQUESTED)
+
+
+def settle(services: Services, session: Session) -> Session:
+    """Write down what the clock has decided already; returns the session as it is now.
+
+    Past its expiry it is expired; a preparation or continuation whose lease lapsed died, and no
+    money can come of it: open again.
+    """
+    for _ in range(GIVE_WAY):
+        change = _decided(services, session)
+        if change is None:
+            return session
+        try:
+            session = services.sessions.save(change)
+            tidy(services, change)
+        except StaleSession as stale:
+            session = stale.current
+    return session
+
+
+def tidy(services: Services, change: Change) -> None:
+    """After `change` was written: have what it ended at the wallets cancelled and closed there.
+
+    Best effort, since the session's record no longer depends on it: an approval that was given up
+    cannot be redeemed here, and neither a grant nor an incoming payment outlives its expiry.
+    """
+    before, after = change.before, change.after
+    grant = before.grant if after.grant is None else None
+    payment = before.incoming_payment if after.terminal else None
+    if services.tasks is None or (grant is None and payment is None):
+        return
+    services.tasks.tidy(
+        Leftovers(
+            session=before.id,
+            merchant=before.merchant,
+            auth_server=before.customer.auth_server if before.customer else None,
+            grant=grant,
+            incoming_payment=payment.id if payment else None,
+        )
+    )
+
+
+def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
+    """A page of the merchant's sessions, newest first by (created_at, id).
+
+    A `status` filter reads at most FILTER_ROUNDS index pages and then hands back a cursor, so that
+    a rare status cannot make one request read without end. Raises CursorInvalid.
+    """
+    after = _position_of(key.merchant, query.cursor) if query.cursor is not None else None
+    now = services.clock.now()
+    found: list[Session] = []
+    for _ in range(FILTER_ROUNDS):
+        page = services.sessions.page(
+            key.merchant,
+            limit=query.limit if query.status is None else PAGE_MAX,
+            after=after,
+            created_from=query.created_from,
+            created_before=query.created_before,
+        )
+        after = page.next_key
+        for session in page.sessions:
+            if query.status in (None, session.status_at(now)):
+                if len(found) == query.limit:  # one more than asked: stop behind the last asked
+                    return Listed(tuple(found), _cursor(key.merchant, _position(found[-1])))
+                found.append(session)
+        if after is None or query.status is None:
+            break
+    return Listed(tuple(found), None if after is None else _cursor(key.merchant, after))
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON: what is answered, and what a replay answers again byte for byte."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+
+
+def _own(services: Services, key: ApiKey, session_id: str) -> Session:
+    session = load(services, session_id)
+    if session.merchant != key.merchant:
+        raise ResourceMissing("No such checkout session.")
+    return session
+
+
+def _decided(services: Services, session: Session) -> Change | None:
+    """The change that the clock has decided for `session`, or None."""
+    now = services.clock.now()
+    changes: dict[str, Any] = {}
+    if session.overdue(now):
+        event = Event.EXPIRY_PASSED
+    elif session.lease_live(now):
+        return None
+    elif session.status is Status.PREPARING:
+        event = Event.PREPARATION_FAILED
+        changes = {"problem": Problem.PREPARATION_INTERRUPTED, "note": "lease lapsed"}
+    elif session.phase is Phase.CONTINUING:
+        event = Event.APPROVAL_LOST
+        changes = {"problem": Problem.APPROVAL_UNUSABLE, "note": "lease lapsed"}
+    else:
+        return None
+    return advance(session, event, now=now, writer=new_nonce(services.random_bytes), **changes)
+
+
+def _end(services: Services, session: Session, event: Event) -> Session:
+    for _ in range(GIVE_WAY):
+        now = services.clock.now()
+        writer = new_nonce(services.random_bytes)
+        try:
+            change = advance(session, event, now=now, writer=writer)
+            saved = services.sessions.save(change)
+            tidy(services, change)
+            return saved
+        except StaleSession as stale:
+            session = stale.current
+        except IllegalTransition:
+            settled = settle(services, session)
+            if settled.version == session.version:
+                raise _refusal(session, event) from None
+            session = settled
+    raise SessionBusy("This session is being changed by other requests; try again shortly.")
+
+
+def _refusal(session: Session, event: Event) -> CheckoutError:
+    if session.payment_in_flight or session.phase is not None:
+        return PaymentInProgress(
+            "A payment for this session is under way; it can be neither expired nor canceled now."
+        )
+    return SessionUnexpectedState(
+        f"This session is {session.status}; it can be {_VERB[event]} only while it is "
+        f"{Status.OPEN} or {Status.AWAITING_APPROVAL}."
+    )
+
+
+def _reservation_key(merchant: str, idempotency_key: str) -> str:
+    # Neither part can hold a line break, so no two pairs hash the same text.
+    return hashlib.sha256(f"{merchant}\n{idempotency_key}".encode()).hexdigest()
+
+
+def _position(session: Session) -> str:
+    """Where the session stands in the order of `Sessions.page`: its `next_key`, were it the last of
+    a page.
+    """
+    milliseconds = (session.created_at - _EPOCH) // timedelta(milliseconds=1)
+    return f"{milliseconds:013d}#{session.id}"
+
+
+def _cursor(merchant: str, position: str) -> str:
+    text = f"{position}#{_checksum(merchant, position)}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _position_of(merchant: str, cursor: str) -> str:
+    """The position in a cursor of ours for this merchant. Raises CursorInvalid."""
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        position, _, checksum = text.decode("ascii").rpartition("#")
+    except (binascii.Error, ValueError):
+        position = checksum = ""
+    if not _POSITION.fullmatch(position) or checksum != _checksum(merchant, position):
+        raise CursorInvalid("This cursor is not one of this list.", param="cursor")
+    return position
+
+
+def _checksum(merchant: str, position: str) -> str:
+    return hashlib.sha256(f"cursor\n{merchant}\n{position}".encode()).hexdigest()[:16]

@@ -1,0 +1,56 @@
+"""JSON bytes that a JavaScript server parses and prints again unchanged.
+
+The reference server verifies Content-Digest over `JSON.stringify(JSON.parse(body))` and not over
+the bytes it received. What that round trip would change is refused here, so that it never becomes a
+puzzling 401.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+
+_MAX_SAFE_INTEGER = 2**53 - 1
+_INTEGER_LIKE = re.compile(r"0|[1-9][0-9]*")
+
+
+def canonical(value: object) -> bytes:
+    """The one encoding of `value` (dict, list, str, int, bool, None) that survives the round trip,
+    as UTF-8.
+
+    Raises ValueError for floats, integers beyond 2^53-1, integer-like keys (JavaScript moves them
+    to the front), lone surrogates, and anything JSON has no word for.
+    """
+    _check(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _check(value: object) -> None:
+    match value:
+        case None | bool():
+            return
+        case str():
+            _check_text(value)
+        case int():
+            if abs(value) > _MAX_SAFE_INTEGER:
+                raise ValueError("an integer beyond 2^53-1 does not survive JavaScript")
+        case list():
+            for item in value:
+                _check(item)
+        case dict():
+            for key, item in value.items():
+                if not isinstance(key, str):
+                    raise ValueError("an object key must be a string")
+                if _INTEGER_LIKE.fullmatch(key):
+                    raise ValueError("an integer-like object key is reordered by JavaScript")
+                _check_text(key)
+                _check(item)
+        case _:
+            raise ValueError(f"{type(value).__name__} has no canonical JSON")
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise ValueError("text with a lone surrogate has no canonical JSON") from None

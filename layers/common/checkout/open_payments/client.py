@@ -1,0 +1,355 @@
+"""The calls of Open Payments that a checkout makes, each answer checked against what was asked.
+
+Refuses to send where no time is left, where a token would go to another server than it came from,
+and to believe an answer that contradicts its request. It repeats nothing: `conclusions.py` says
+what may be repeated, its callers do.
+Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from checkout.open_payments import answers
+from checkout.open_payments.answers import Answer
+from checkout.open_payments.errors import Reason, Refused, UntrustedAnswer
+from checkout.open_payments.exchange import SLOW_CALL, Exchange, Reply
+from checkout.open_payments.models import (
+    AccessToken,
+    Amount,
+    ClientIdentity,
+    Continuation,
+    IncomingPayment,
+    Jwk,
+    OutgoingPayment,
+    PendingGrant,
+    Quote,
+    WalletAddress,
+)
+from checkout.open_payments.transport import Transport
+from checkout.open_payments.urls import is_loopback, last_segment, origin, target_uri, under
+
+
+class Access(StrEnum):
+    """The grants that a wallet gives without asking anybody."""
+
+    INCOMING_PAYMENT = "incoming-payment"
+    QUOTE = "quote"
+
+
+_ACTIONS: Final = {
+    Access.INCOMING_PAYMENT: ["create", "read", "complete"],
+    Access.QUOTE: ["create", "read"],
+}
+
+
+class OpenPayments:
+    """A client for one request of ours: `deadline` bounds all its calls together.
+
+    `identity` signs; without one, only the two unsigned reads work. `client_as_object` sends the
+    client as `{"walletAddress": ...}`, which servers before 1.3 refuse. All methods raise
+    errors.OpenPaymentsError.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        identity: ClientIdentity | None,
+        *,
+        now: Callable[[], datetime],
+        deadline: datetime,
+        allow_http_interaction: bool = False,
+        client_as_object: bool = False,
+    ) -> None:
+        self._identity = identity
+        self._now = now
+        self._allow_http_interaction = allow_http_interaction
+        self._client_as_object = client_as_object
+        self._exchange = Exchange(transport, identity, now=now, deadline=deadline)
+
+    @property
+    def identity(self) -> ClientIdentity:
+        """Who signs. Raises ValueError where the client was made without an identity."""
+        if self._identity is None:
+            raise ValueError("this call must be signed, and the client has no identity")
+        return self._identity
+
+    # Discovery: unsigned.
+
+    def get_wallet_address(self, url: str) -> WalletAddress:
+        """The document at `url`, as `wallet_address.parse` made it. Its `id` is what to use from
+        here on."""
+        found = answers.wallet_address(self._read_public("get_wallet_address", url))
+        if origin(found.id) == origin(url):
+            return found
+        # Another server may serve this document, but only the server of `id` can say that it is
+        # true.
+        confirmed = answers.wallet_address(self._read_public("get_wallet_address", found.id))
+        if confirmed.id != found.id:
+            raise UntrustedAnswer(
+                "get_wallet_address: the server of the document's id does not confirm it",
+                operation="get_wallet_address",
+            )
+        return confirmed
+
+    def get_jwks(self, wallet_address_id: str) -> tuple[Jwk, ...]:
+        """The Ed25519 keys registered at the wallet address."""
+        return answers.jwks(self._read_public("get_jwks", under(wallet_address_id, "jwks.json")))
+
+    # Grants, at an authorization server. `auth_server` is WalletAddress.auth_server throughout.
+
+    def request_grant(self, auth_server: str, access: Access) -> AccessToken:
+        """A token for `access`, given without interaction. Refused(INTERACTION_REQUIRED) if the
+        server wants one."""
+        wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
+        if access is Access.INCOMING_PAYMENT:
+            wanted["identifier"] = self.identity.wallet_address
+        body = {"access_token": {"access": [wanted]}, "client": self._client()}
+        reply = self._exchange.json("request_grant", "POST", auth_server, body=body)
+        if reply.answer.has("interact"):
+            raise Refused(
+                f"request_grant: the wallet asks for an interaction for {access.value}",
+                operation="request_grant",
+                status=reply.status,
+                reason=Reason.INTERACTION_REQUIRED,
+            )
+        return self._token(reply, auth_server)
+
+    def request_payment_grant(
+        self, wallet: WalletAddress, *, receiver: str, debit: Amount, finish_uri: str, nonce: str
+    ) -> PendingGrant:
+        """Ask the customer to approve one payment to `receiver` of at most `debit`.
+
+        `finish_uri` must not use the query names hash, interact_ref, result and message: the server
+        sets them.
+        """
+        wanted = {
+            "type": "outgoing-payment",
+            "actions": ["create", "read", "list"],
+            "identifier": wallet.id,
+            "limits": {"receiver": receiver, "debitAmount": _amount(debit)},
+        }
+        body = {
+            "access_token": {"access": [wanted]},
+            "interact": {
+                "start": ["redirect"],
+                "finish": {"method": "redirect", "uri": finish_uri, "nonce": nonce},
+            },
+            "client": self._client(),
+        }
+        reply = self._exchange.json("request_payment_grant", "POST", wallet.auth_server, body=body)
+        interact = reply.answer.child("interact")
+        return PendingGrant(
+            interact_url=self._interact_url(interact),
+            finish_nonce=interact.secret("finish"),
+            continuation=answers.continuation(
+                reply.answer.child("continue"),
+                auth_server=wallet.auth_server,
+                answered_at=reply.answered_at,
+            ),
+        )
+
+    def continue_grant(
+        self, auth_server: str, continuation: Continuation, *, interact_ref: str
+    ) -> AccessToken:
+        """Redeem `interact_ref`, once, and not before `continuation.not_before`. A lost answer
+        loses the token."""
+        self._check_home("continue_grant", continuation.uri, auth_server)
+        reply = self._exchange.json(
+            "continue_grant",
+            "POST",
+            continuation.uri,
+            token=continuation.token,
+            body={"interact_ref": interact_ref},
+        )
+        return self._token(reply, auth_server)
+
+    def cancel_grant(self, auth_server: str, continuation: Continuation) -> None:
+        """Revoke the grant and all its tokens."""
+        self._check_home("cancel_grant", continuation.uri, auth_server)
+        self._exchange.empty("cancel_grant", "DELETE", continuation.uri, token=continuation.token)
+
+    def rotate_token(self, auth_server: str, token: AccessToken) -> AccessToken:
+        """A new token for an old one, expired or not. The old one is dead even if the answer is
+        lost."""
+        self._check_home("rotate_token", token.manage, auth_server)
+        reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
+        return self._token(reply, auth_server)
+
+    def revoke_token(self, auth_server: str, token: AccessToken) -> None:
+        self._check_home("revoke_token", token.manage, auth_server)
+        self._exchange.empty("revoke_token", "DELETE", token.manage, token=token.value)
+
+    # Incoming payments, at the merchant's resource server.
+
+    def create_incoming_payment(
+        self, resource_server: str, token: AccessToken, *, amount: Amount, expires_at: datetime
+    ) -> IncomingPayment:
+        """A new incoming payment at the client's own wallet address. Not idempotent: each call
+        makes one."""
+        reply = self._exchange.json(
+            "create_incoming_payment",
+            "POST",
+            under(resource_server, "incoming-payments"),
+            token=token.value,
+            body={
+                "walletAddress": self.identity.wallet_address,
+                "incomingAmount": _amount(amount),
+                "expiresAt": _iso(expires_at),
+            },
+            expect=201,
+            cap=SLOW_CALL,
+        )
+        found = answers.incoming_payment(
+            reply.answer, wallet=self.identity.wallet_address, id_on=resource_server
+        )
+        if found.incoming_amount != amount:
+            reply.answer.distrust("is not what was asked for", "incomingAmount")
+        if found.completed or found.received.value:
+            reply.answer.distrust("was paid or closed before anybody knew of it")
+        return found
+
+    def get_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
+        """What the merchant's server says of it now. An unpaid one is NOT_FOUND once it has
+        expired."""
+        reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
+        return self._incoming(reply, url)
+
+    def get_received(self, url: str) -> Amount:
+        """What an incoming payment has received, as its public view tells everybody."""
+        return self._read_public("get_received", url).amount("receivedAmount")
+
+    def complete_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
+        """Close it to further money. Refused(WRONG_STATE): it is completed or expired already."""
+        reply = self._exchange.json(
+            "complete_incoming_payment", "POST", under(url, "complete"), token=token.value
+        )
+        return self._incoming(reply, url)
+
+    # Quotes and outgoing payments, at the customer's resource server.
+
+    def create_quote(
+        self, wallet: WalletAddress, token: AccessToken, *, receiver: str, receive: Amount
+    ) -> Quote:
+        """What it costs `wallet` to deliver all that `receiver` asks for, which must be at least
+        `receive`."""
+        reply = self._exchange.json(
+            "create_quote",
+            "POST",
+            under(wallet.resource_server, "quotes"),
+            token=token.value,
+            body={"walletAddress": wallet.id, "receiver": receiver, "method": "ilp"},
+            expect=201,
+            cap=SLOW_CALL,
+        )
+        return answers.quote(reply.answer, wallet=wallet, receiver=receiver, receive=receive)
+
+    def create_outgoing_payment(
+        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote
+    ) -> OutgoingPayment:
+        """Move the money. A quote pays once; after anything but a payment, ask before sending
+        again."""
+        reply = self._exchange.json(
+            "create_outgoing_payment",
+            "POST",
+            under(wallet.resource_server, "outgoing-payments"),
+            token=token.value,
+            body={"walletAddress": wallet.id, "quoteId": quote.id},
+            expect=201,
+        )
+        found = answers.outgoing_payment(reply.answer, id_on=wallet.resource_server)
+        asked = (wallet.id, quote.id, quote.receiver, quote.debit)
+        answered = (found.wallet_address, found.quote_id or quote.id, found.receiver, found.debit)
+        if answered != asked:
+            reply.answer.distrust("is not the payment that was asked for")
+        return found
+
+    def get_outgoing_payment(self, url: str, token: AccessToken) -> OutgoingPayment:
+        reply = self._exchange.json("get_outgoing_payment", "GET", url, token=token.value)
+        reply.answer.echo("id", url)
+        return answers.outgoing_payment(reply.answer, id_on=url)
+
+    def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
+        """Where the payment of a quote is found at servers that give both the same last path
+        segment."""
+        return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
+
+    def list_outgoing_payments(
+        self,
+        wallet: WalletAddress,
+        token: AccessToken,
+        *,
+        first: int = 20,
+        cursor: str | None = None,
+    ) -> tuple[tuple[OutgoingPayment, ...], str | None]:
+        """A page of the wallet's payments, newest first, and the cursor of the next page or
+        None."""
+        query = {"first": str(first), "wallet-address": wallet.id}
+        if cursor is not None:
+            query = {"cursor": cursor, **query}
+        url = f"{under(wallet.resource_server, 'outgoing-payments')}?{urlencode(query)}"
+        answer = self._exchange.json("list_outgoing_payments", "GET", url, token=token.value).answer
+        found = []
+        for item in answer.children("result"):
+            item.echo("walletAddress", wallet.id)
+            found.append(answers.outgoing_payment(item, id_on=wallet.resource_server))
+        page = answer.child("pagination")
+        following = page.text("endCursor") if page.flag("hasNextPage") else None
+        if following is not None and following == cursor:
+            page.distrust("leads to the same page again", "endCursor")
+        return tuple(found), following
+
+    def _read_public(self, operation: str, url: str) -> Answer:
+        return self._exchange.json(operation, "GET", url, signed=False).answer
+
+    def _client(self) -> str | dict[str, str]:
+        mine = self.identity.wallet_address
+        return {"walletAddress": mine} if self._client_as_object else mine
+
+    def _token(self, reply: Reply, auth_server: str) -> AccessToken:
+        return answers.access_token(
+            reply.answer.child("access_token"), auth_server=auth_server, sent_at=reply.sent_at
+        )
+
+    def _incoming(self, reply: Reply, url: str) -> IncomingPayment:
+        reply.answer.echo("id", url)
+        return answers.incoming_payment(reply.answer, wallet=self.identity.wallet_address)
+
+    def _interact_url(self, interact: Answer) -> str:
+        """Where the customer's browser goes: https, or this machine where development allows it."""
+        url = interact.text("redirect")
+        try:
+            target_uri(url.replace("#", "?", 1))  # a fragment is the browser's business
+        except ValueError:
+            interact.distrust("is not a usable URL", "redirect")
+        local = self._allow_http_interaction and is_loopback(url)
+        if not url.lower().startswith("https://") and not local:
+            interact.distrust("is not https", "redirect")
+        return url
+
+    def _check_home(self, operation: str, url: str, auth_server: str) -> None:
+        """A token returns only to the server it came from, whatever a record says."""
+        try:
+            at_home = url.lower().startswith("https://") and origin(url) == origin(auth_server)
+        except ValueError:
+            at_home = False
+        if not at_home:
+            raise UntrustedAnswer(
+                f"{operation}: the URL is not on the authorization server", operation=operation
+            )
+
+
+def _amount(amount: Amount) -> dict[str, str | int]:
+    return {
+        "value": str(amount.value),
+        "assetCode": amount.asset_code,
+        "assetScale": amount.asset_scale,
+    }
+
+
+def _iso(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

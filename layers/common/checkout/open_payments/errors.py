@@ -1,0 +1,93 @@
+"""How a call to an Open Payments server can end badly, told by what is known about its effect.
+
+    OpenPaymentsError
+    ├── NotSent            it certainly had no effect: the request never reached the server
+    ├── Refused            it certainly had no effect: the server answered 4xx; `reason` says why
+    └── OutcomeUnknown     it may have had its effect: no answer, a 5xx, or an answer cut short
+        └── UntrustedAnswer    an answer came and contradicts what was asked, or is malformed
+
+Two refusals are not what they seem, and `flows/` knows it: 400 "invalid quote" may follow an
+accepted first delivery, and a hostile wallet may refuse what it accepted. Messages never hold a
+token, a nonce or a whole body.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Conclusion(StrEnum):
+    """What a client should do next about a refusal or an unknown outcome."""
+
+    RETRY = "retry"  # the same request again, later
+    WAIT = "wait"  # the same request again after `wait` seconds
+    ROTATE = "rotate"  # rotate the access token, then the same request again
+    NEW_GRANT = "new_grant"  # this grant is of no use any more
+    NEW_QUOTE = "new_quote"  # this quote is of no use any more
+    RECONCILE = "reconcile"  # ask what exists before anything else
+    GIVE_UP = "give_up"  # asking again cannot help
+
+
+class Reason(StrEnum):
+    """Why a server refused, from status, code and (at resource servers) the description alone."""
+
+    TOO_FAST = "too_fast"
+    NOT_APPROVED = "not_approved"  # not approved yet, or the interact_ref was already redeemed
+    GRANT_GONE = "grant_gone"  # rejected, cancelled, revoked or unknown continuation
+    TOKEN_INACTIVE = "token_inactive"  # unknown, expired, rotated or revoked access token
+    TOKEN_GONE = "token_gone"  # the manage URI refuses: rotated or revoked already
+    INSUFFICIENT_GRANT = "insufficient_grant"
+    BEYOND_LIMITS = "beyond_limits"  # the grant does not cover this payment
+    INVALID_QUOTE = "invalid_quote"  # expired, used, or the receiver is not payable: never definite
+    UNKNOWN_QUOTE = "unknown_quote"
+    INVALID_RECEIVER = "invalid_receiver"  # not payable, or the wallets are not connected
+    AMOUNT_TOO_SMALL = "amount_too_small"
+    INVALID_AMOUNT = "invalid_amount"
+    NOT_FOUND = "not_found"  # resource servers say 401 "Unauthorized" of what does not exist
+    WRONG_STATE = "wrong_state"  # complete: already completed or expired
+    CLIENT_UNKNOWN = "client_unknown"  # key or client wallet address not found or not reachable
+    BAD_SIGNATURE = "bad_signature"
+    INTERACTION_REQUIRED = "interaction_required"  # a grant that we need without asking anybody
+    BUSY = "busy"  # 408, 409, 425, 429: says nothing about the effect
+    OTHER = "other"
+
+
+class OpenPaymentsError(Exception):
+    """Base of all errors of this package. `operation` is the client method's name."""
+
+    def __init__(self, message: str, *, operation: str = "") -> None:
+        super().__init__(message)
+        self.operation = operation
+
+
+class NotSent(OpenPaymentsError):
+    """The request never reached the server."""
+
+
+class OutcomeUnknown(OpenPaymentsError):
+    """The request may or may not have had its effect."""
+
+
+class UntrustedAnswer(OutcomeUnknown):
+    """The server's answer contradicts the request or the standard."""
+
+
+class Refused(OpenPaymentsError):
+    """The server answered 4xx, or asks for an interaction (200) where there can be none.
+
+    `minimum` is set with AMOUNT_TOO_SMALL when the server says it (payer's units).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str,
+        status: int,
+        reason: Reason,
+        minimum: int | None = None,
+    ) -> None:
+        super().__init__(message, operation=operation)
+        self.status = status
+        self.reason = reason
+        self.minimum = minimum

@@ -1,0 +1,121 @@
+"""What Open Payments servers send us, once checked: frozen, typed, aware datetimes, integers with a
+scale.
+
+Refuses nothing itself: `client.py` builds these from answers that it has checked.
+Source: the Open Payments OpenAPI files 1.3 (wallet-address-server, auth-server, resource-server).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """`value` counts units of 10^-`asset_scale` of the asset: 2500, "USD", 2 is 25.00 USD."""
+
+    value: int
+    asset_code: str
+    asset_scale: int
+
+    def same_asset(self, other: Amount) -> bool:
+        return (self.asset_code, self.asset_scale) == (other.asset_code, other.asset_scale)
+
+
+@dataclass(frozen=True, slots=True)
+class WalletAddress:
+    """The wallet address document. `id` is its canonical form: the only one used after
+    discovery."""
+
+    id: str
+    asset_code: str
+    asset_scale: int
+    auth_server: str
+    resource_server: str
+    public_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Jwk:
+    """An Ed25519 public key of a wallet's `jwks.json`; `x` is base64url without padding."""
+
+    kid: str
+    x: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClientIdentity:
+    """Who signs: the merchant's wallet address, its key id and the raw 32 byte Ed25519 private
+    key."""
+
+    wallet_address: str
+    key_id: str
+    private_key: bytes = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class AccessToken:
+    """A GNAP access token. `expires_at` is counted from before the request was sent, so it errs
+    early."""
+
+    value: str = field(repr=False)
+    manage: str = field(repr=False)
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Continuation:
+    """Where and with what a grant is continued or cancelled. `not_before` honours the server's
+    `wait`."""
+
+    uri: str = field(repr=False)
+    token: str = field(repr=False)
+    not_before: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PendingGrant:
+    """An interactive grant that waits for the customer at `interact_url`."""
+
+    interact_url: str = field(repr=False)  # some servers put the nonce into it
+    finish_nonce: str = field(repr=False)
+    continuation: Continuation
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingPayment:
+    """The merchant's side. `received.value` is the witness of payment; `completed` alone is not."""
+
+    id: str
+    wallet_address: str
+    incoming_amount: Amount | None
+    received: Amount
+    completed: bool
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """`debit` includes the sender's fees. `expires_at` is the customer's wallet's word, and may be
+    absent."""
+
+    id: str
+    wallet_address: str
+    receiver: str
+    debit: Amount
+    receive: Amount
+    expires_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class OutgoingPayment:
+    """The customer's side. Neither `failed: False` nor `sent` proves that the merchant was paid."""
+
+    id: str
+    wallet_address: str
+    quote_id: str | None
+    receiver: str
+    debit: Amount
+    sent: Amount
+    failed: bool

@@ -1,0 +1,247 @@
+"""What the flows need of the outside world, as protocols. `wiring.py` decides what stands behind
+each.
+
+A store that does not answer raises `errors.Unavailable`. A conditional write that lost raises
+`StaleSession` with the winner on it; the loser decides anew from that, and never repeats its write
+blindly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TYPE_CHECKING, Protocol
+
+from checkout.domain.merchant import ApiKey, Merchant, WebhookEvent
+from checkout.domain.session import Session
+from checkout.domain.transitions import Change
+
+if TYPE_CHECKING:  # not loaded by functions that speak to no wallet
+    from checkout.open_payments.client import OpenPayments
+    from checkout.open_payments.tokens import TokenKeeper
+
+
+class CompletionPolicy(StrEnum):
+    """What completes a session: money seen at the merchant, or the wallet's word (decisions.md
+    "completed means paid").
+    """
+
+    RECEIVED = "received"
+    INSTRUCTED = "instructed"
+
+
+class Clock(Protocol):
+    """The only clock. `now` is aware UTC in whole milliseconds, as it is stored."""
+
+    def now(self) -> datetime: ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class RandomBytes(Protocol):
+    """Cryptographically strong random bytes."""
+
+    def __call__(self, size: int, /) -> bytes: ...
+
+
+class StaleSession(Exception):  # noqa: N818 - says what happened
+    """The session is no longer as it was read; `current` is the winner's version."""
+
+    def __init__(self, current: Session) -> None:
+        super().__init__(f"session is at version {current.version}")
+        self.current = current
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A request's idempotency record: the answer to give again. `key` is a hash over merchant and
+    header value.
+
+    `writer` marks the write. `expires_at` is 24 h after first use; from then on the key is free.
+    """
+
+    key: str
+    fingerprint: str
+    status: int
+    body: str
+    writer: str
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """`next_key` continues after the last session looked at, or None at the end."""
+
+    sessions: tuple[Session, ...]
+    next_key: str | None
+
+
+class Sessions(Protocol):
+    """checkout_sessions, with the idempotency keys and events that are written in the same
+    transactions.
+    """
+
+    def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
+        """Write both or neither. None: written by us. A Reservation: the live record that holds the
+        key already (then nothing was written). An expired record is replaced.
+        """
+        ...
+
+    def get(self, session_id: str) -> Session | None:
+        """A strongly consistent read."""
+        ...
+
+    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
+        """Write the change, with the event in the same transaction, on the change's condition.
+
+        Returns the session as written. A write of ours whose answer was lost counts as written.
+        Raises StaleSession.
+        """
+        ...
+
+    def page(
+        self,
+        merchant: str,
+        *,
+        limit: int,
+        after: str | None,
+        created_from: datetime | None,
+        created_before: datetime | None,
+    ) -> SessionPage:
+        """A merchant's sessions, newest first by (created_at, id). `after` is a `next_key` from
+        before.
+        """
+        ...
+
+    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
+        """The ids of up to `limit` sessions that owe something since `now` or before, the longest
+        due first.
+
+        From an index that lags a little behind: read each session before acting on it.
+        """
+        ...
+
+
+class Merchants(Protocol):
+    """merchants and api_keys."""
+
+    def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
+        """Write both. None: written. A Merchant: the one that has this wallet address already;
+        nothing written.
+        """
+        ...
+
+    def replace(self, merchant: Merchant) -> None:
+        """Write an existing merchant's record anew."""
+        ...
+
+    def get(self, merchant_id: str) -> Merchant | None: ...
+
+    def find_by_wallet(self, wallet_address: str) -> Merchant | None: ...
+
+    def add_key(self, key: ApiKey) -> None: ...
+
+    def find_key(self, key_hash: str) -> ApiKey | None: ...
+
+    def touch_key(self, key: ApiKey, now: datetime) -> None:
+        """Note the key's use, at most once a minute, best effort: it never fails a request."""
+        ...
+
+
+class Database(Protocol):
+    """What health asks."""
+
+    def ping(self) -> bool:
+        """True when the data store answers within a second or so; never raises."""
+        ...
+
+
+class EventQueue(Protocol):
+    """The queue is a hint, the record is the truth: a lost hint is swept up later."""
+
+    def hint(self, event_ids: Sequence[str]) -> None:
+        """Best effort; never raises."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leftovers:
+    """What a session held at its wallets and needs no more, from its record as it was before.
+
+    `grant` stays sealed under the session's id; it is the customer's, at `auth_server`.
+    `incoming_payment` is the merchant's, and nothing may be paid to it any more.
+    """
+
+    session: str
+    merchant: str
+    auth_server: str | None = None
+    grant: str | None = field(default=None, repr=False)
+    incoming_payment: str | None = None
+
+
+class TaskQueue(Protocol):
+    """What is done outside of a request, by the function that speaks to wallets."""
+
+    def tidy(self, leftovers: Leftovers) -> None:
+        """Best effort, and quickly; never raises."""
+        ...
+
+
+class Vault(Protocol):
+    """Seals secrets for storage. `place` names table, record and field: a ciphertext opens nowhere
+    else.
+    """
+
+    def seal(self, plain: str, *, place: tuple[str, str, str]) -> str: ...
+
+    def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
+        """Raises `errors.Unavailable` when the key cannot be had, ValueError when the ciphertext is
+        not of this place.
+        """
+        ...
+
+
+class Wallets(Protocol):
+    """Open Payments clients, each within one deadline for all its calls together."""
+
+    @property
+    def tokens(self) -> TokenKeeper:
+        """The non-interactive grants, kept per merchant and authorization server."""
+        ...
+
+    def client(self, merchant: Merchant, *, deadline: datetime) -> OpenPayments:
+        """Signs as `merchant`. Raises `errors.Unavailable` when the key cannot be had."""
+        ...
+
+    def anonymous(self, *, deadline: datetime) -> OpenPayments:
+        """For what needs no signature: wallet addresses and their keys."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """What every flow may use. `base_url` has no trailing slash; without `tasks`, what a session
+    leaves behind at its wallets runs out there by itself.
+    """
+
+    clock: Clock
+    random_bytes: RandomBytes
+    sessions: Sessions
+    merchants: Merchants
+    database: Database
+    base_url: str
+    tasks: TaskQueue | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayServices(Services):
+    """What the flows that speak to wallets use besides."""
+
+    vault: Vault
+    wallets: Wallets
+    queue: EventQueue
+    completion_policy: CompletionPolicy
+    allow_loopback: bool = False

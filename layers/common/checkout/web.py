@@ -1,0 +1,358 @@
+"""What every public function shares: the one table from errors to HTTP, request ids, the answer to
+anything unforeseen, and the reading of bodies.
+
+Refuses to show: no answer and no log line holds the text of an unforeseen error; it could hold a
+secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+import traceback
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from mangum import Mangum
+from pydantic import BaseModel, ValidationError
+from starlette.exceptions import HTTPException
+from starlette.routing import Match
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from checkout.domain import errors
+from checkout.domain.errors import CheckoutError
+from checkout.domain.ids import new_request_id
+from checkout.domain.strict_json import parse_object
+from checkout.ports import RandomBytes
+
+BODY_MAX: Final = 256 * 1024  # bytes
+PARAM_MAX: Final = 200  # characters of a field name that an answer repeats
+
+_log: Final = logging.getLogger("checkout.web")
+
+_METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
+_REQUEST, _IDEMPOTENCY = "invalid_request_error", "idempotency_error"
+_CONFLICT, _WALLET, _API = "conflict_error", "wallet_error", "api_error"
+
+# decisions.md "Errors": class -> (status, type). The code is the class's own.
+STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
+    errors.ParameterMissing: (400, _REQUEST),
+    errors.ParameterUnknown: (400, _REQUEST),
+    errors.ParameterInvalid: (400, _REQUEST),
+    errors.ParameterInvalidInteger: (400, _REQUEST),
+    errors.UrlInvalid: (400, _REQUEST),
+    errors.InvalidJson: (400, _REQUEST),
+    errors.CursorInvalid: (400, _REQUEST),
+    errors.AmountTooSmall: (400, _REQUEST),
+    errors.AmountTooLarge: (400, _REQUEST),
+    errors.AmountNotRepresentable: (400, _REQUEST),
+    errors.CurrencyMismatch: (400, _REQUEST),
+    errors.CurrencyNotSupported: (400, _REQUEST),
+    errors.SessionUnexpectedState: (400, _REQUEST),
+    errors.CallbackInvalid: (400, _REQUEST),
+    errors.IdempotencyKeyInvalid: (400, _IDEMPOTENCY),
+    errors.IdempotencyKeyReused: (400, _IDEMPOTENCY),
+    errors.ApiKeyMissing: (401, "authentication_error"),
+    errors.ApiKeyInvalid: (401, "authentication_error"),
+    errors.ResourceMissing: (404, _REQUEST),
+    errors.MethodNotAllowed: (405, _REQUEST),
+    errors.SessionBusy: (409, _CONFLICT),
+    errors.PaymentInProgress: (409, _CONFLICT),
+    errors.BodyTooLarge: (413, _REQUEST),
+    errors.ContentTypeInvalid: (415, _REQUEST),
+    errors.WalletUnreachable: (424, _WALLET),
+    errors.WalletInvalid: (424, _WALLET),
+    errors.WalletUnavailable: (424, _WALLET),
+    errors.AmountTooSmallForWallet: (424, _WALLET),
+    errors.MerchantWalletError: (424, _WALLET),
+    errors.RateLimited: (429, "rate_limit_error"),
+    errors.Unavailable: (503, _API),
+}
+_BY_CODE: Final = {error.code: error for error in STATUS}
+_BY_PYDANTIC_TYPE: Final[dict[str, type[CheckoutError]]] = {
+    "missing": errors.ParameterMissing,
+    "extra_forbidden": errors.ParameterUnknown,
+    "int_type": errors.ParameterInvalidInteger,
+    "int_from_float": errors.ParameterInvalidInteger,
+    "int_parsing": errors.ParameterInvalidInteger,
+    "int_parsing_size": errors.ParameterInvalidInteger,
+    "greater_than_equal": errors.ParameterInvalidInteger,
+    "less_than_equal": errors.ParameterInvalidInteger,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """An error as it is answered: decisions.md's fields, and the headers that go with it."""
+
+    status: int
+    type: str
+    code: str
+    message: str
+    request_id: str
+    param: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Render = Callable[[Request, Problem], Response]
+LambdaHandler = Callable[[dict[str, Any], Any], dict[str, Any]]
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def status_of(error: CheckoutError) -> int:
+    """The HTTP status of `error`."""
+    return STATUS[type(error)][0]
+
+
+def problem_of(error: CheckoutError, request_id: str) -> Problem:
+    """`error` as it is answered, with WWW-Authenticate (RFC 6750 section 3) and Retry-After in
+    seconds where they belong.
+    """
+    status, kind = STATUS[type(error)]
+    headers = {}
+    if status == 401:
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, errors.RateLimited):
+        headers["Retry-After"] = str(error.retry_after)
+    return Problem(
+        status=status,
+        type=kind,
+        code=error.code,
+        message=error.message,
+        param=error.param,
+        request_id=request_id,
+        headers=headers,
+    )
+
+
+def problem_json(_request: Request, problem: Problem) -> Response:
+    """`{"error": {type, code, message, param?, request_id}}`, the answer under /api."""
+    body = {"type": problem.type, "code": problem.code, "message": problem.message}
+    if problem.param is not None:
+        body["param"] = problem.param
+    body["request_id"] = problem.request_id
+    return JSONResponse({"error": body}, problem.status, dict(problem.headers))
+
+
+def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> FastAPI:
+    """An empty application whose every answer has `Request-Id` and `Cache-Control: no-store`, and
+    whose every error, foreseen or not, is answered by `render`.
+    """
+    app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
+
+    async def foreseen(request: Request, error: Exception) -> Response:
+        assert isinstance(error, CheckoutError)
+        if status_of(error) >= 500:
+            _log.error("unavailable", extra=_trace(request, error))
+        return render(request, problem_of(error, request_id(request)))
+
+    async def unrouted(request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        response = await foreseen(request, _from_http(error))
+        if error.status_code == 405:
+            response.headers["Allow"] = ", ".join(_allowed(request))
+        return response
+
+    async def invalid(request: Request, error: Exception) -> Response:
+        assert isinstance(error, RequestValidationError)
+        found = [{**one, "loc": one["loc"][1:]} for one in error.errors()]  # without "query"
+        return await foreseen(request, from_validation(found))
+
+    app.add_exception_handler(CheckoutError, foreseen)
+    app.add_exception_handler(HTTPException, unrouted)
+    app.add_exception_handler(RequestValidationError, invalid)
+    app.add_middleware(_Envelope, random_bytes=random_bytes, render=render)
+    return app
+
+
+def request_id(request: Request) -> str:
+    """This request's id, as its answer's `Request-Id` says it."""
+    found: str = request.scope["state"]["request_id"]
+    return found
+
+
+class _Envelope:
+    """Request ids, the headers of every answer, and the last word on unforeseen errors."""
+
+    def __init__(self, app: ASGIApp, *, random_bytes: RandomBytes, render: Render) -> None:
+        self._app = app
+        self._random_bytes = random_bytes
+        self._render = render
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        identity = new_request_id(self._random_bytes)
+        scope.setdefault("state", {})["request_id"] = identity
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                message["headers"] = [
+                    *(pair for pair in message["headers"] if pair[0] != b"cache-control"),
+                    (b"request-id", identity.encode()),
+                    (b"cache-control", b"no-store"),
+                    (b"x-content-type-options", b"nosniff"),
+                ]
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_with_headers)
+        except Exception as error:
+            request = Request(scope)
+            _log.error("unforeseen error", extra=_trace(request, error))
+            if started:  # too late for another answer; the server cuts this one off
+                raise
+            problem = Problem(
+                status=500,
+                type=_API,
+                code="internal_error",
+                message="Something went wrong on our side.",
+                request_id=identity,
+            )
+            await self._render(request, problem)(scope, receive, send_with_headers)
+
+
+class _LoopOfThread(threading.local):
+    """One event loop a thread, closed when the thread is gone."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        weakref.finalize(threading.current_thread(), self.loop.close)
+
+
+_of_thread: Final = _LoopOfThread()
+
+
+def lambda_handler(app: FastAPI) -> LambdaHandler:
+    """The function that Lambda calls, from any thread.
+
+    Mangum takes the thread's current event loop; Python 3.13 warns and 3.14 fails where there is
+    none.
+    """
+    asyncio.set_event_loop(_of_thread.loop)
+    mangum = Mangum(app, lifespan="off")
+    # It logs each address, and a session's address is a secret; errors are logged in here.
+    logging.getLogger("mangum.http").setLevel(logging.CRITICAL)
+
+    def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        asyncio.set_event_loop(_of_thread.loop)
+        return mangum(event, context)
+
+    return handler
+
+
+async def body_bytes(request: Request) -> bytes:
+    """The body. Raises BodyTooLarge as soon as it is."""
+    chunks: list[bytes] = []
+    size = 0
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > BODY_MAX:
+            raise errors.BodyTooLarge(f"The body must be at most {BODY_MAX} bytes long.")
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """A dependency: the body's JSON object. Raises ContentTypeInvalid, BodyTooLarge,
+    InvalidJson.
+    """
+    require_json(request.headers.get("content-type"))
+    return parse_object(await body_bytes(request))
+
+
+async def no_parameters(request: Request) -> None:
+    """A dependency for requests that say all in their address: the body is empty or `{}`."""
+    raw = await body_bytes(request)
+    if not raw:
+        return
+    require_json(request.headers.get("content-type"))
+    for name in parse_object(raw):
+        raise errors.ParameterUnknown("This request takes no parameters.", param=name[:PARAM_MAX])
+
+
+def require_json(content_type: str | None) -> None:
+    """Raises ContentTypeInvalid unless it is application/json, in UTF-8 if a charset is given."""
+    media_type, *options = (part.strip().lower() for part in (content_type or "").split(";"))
+    good = {"", "charset=utf-8", 'charset="utf-8"', "charset=utf8"}
+    if media_type != "application/json" or not good.issuperset(options):
+        raise errors.ContentTypeInvalid("Send the body as Content-Type: application/json.")
+
+
+def validated(model: type[Model], value: object) -> Model:
+    """`value` as `model`. Raises the error that fits the first thing that is wrong with it."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False, include_context=False)
+        raise from_validation(found) from None
+
+
+def from_validation(found: Any) -> CheckoutError:
+    """The first of pydantic's errors as one of ours. A validator that names one of our codes as its
+    type gets that.
+    """
+    first = found[0]
+    kind = first["type"]
+    chosen = _BY_CODE.get(kind) or _BY_PYDANTIC_TYPE.get(kind, errors.ParameterInvalid)
+    param = _path(first["loc"])
+    message = {
+        errors.ParameterMissing: "This parameter is required.",
+        errors.ParameterUnknown: "There is no such parameter.",
+    }.get(chosen, str(first["msg"]).rstrip(".") + ".")
+    return chosen(message, param=param or None)
+
+
+def _path(location: tuple[str | int, ...]) -> str:
+    """('line_items', 0, 'quantity') as line_items[0].quantity."""
+    path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
+    return path.removeprefix(".")[:PARAM_MAX]
+
+
+def _from_http(error: HTTPException) -> CheckoutError:
+    """The framework's own refusals."""
+    if error.status_code == 404:
+        return errors.ResourceMissing("There is nothing at this address.")
+    if error.status_code == 405:
+        return errors.MethodNotAllowed("This address does not take this method.")
+    return errors.ParameterInvalid("The request is malformed.")
+
+
+def _allowed(request: Request) -> list[str]:
+    """The methods that this address does take, of all its routes (RFC 9110 section 10.2.1)."""
+    return [
+        method
+        for method in _METHODS
+        for route in request.app.routes
+        if route.matches({**request.scope, "method": method})[0] is Match.FULL
+    ]
+
+
+def _trace(request: Request, error: BaseException) -> dict[str, Any]:
+    """Where it happened, for the log: types and code lines of the whole chain, no messages and no
+    values.
+    """
+    chain: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(chain) < 100:
+        chain.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
+        frames = traceback.extract_tb(cause.__traceback__)[-20:]
+        chain += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        cause = cause.__cause__ or cause.__context__
+    route = request.scope.get("route")
+    return {
+        "request_id": request.scope["state"]["request_id"],
+        "method": request.method,
+        "route": getattr(route, "path", None),  # not the address: a session's is a secret
+        "trace": chain,
+    }

@@ -1,0 +1,118 @@
+"""The one place that builds what stands behind the ports, from the settings, once per process.
+
+Each function calls the one builder it needs, so that `api` loads no HTTP client and no page engine.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+
+import boto3
+from botocore.config import Config
+
+from checkout import settings as settings_module
+from checkout.adapters import dynamo, queue
+from checkout.adapters.clock import SystemClock, system_random
+from checkout.ports import PayServices, Services, Vault
+from checkout.settings import Settings
+from checkout.version import VERSION
+
+# A table answers in milliseconds; what takes longer is tried again on another connection. With the
+# store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
+_AWS = Config(
+    connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
+)
+# For what nobody should wait for: health, and tasks after the answer.
+_BRIEF = Config(
+    connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
+)
+
+
+@cache
+def settings() -> Settings:
+    """This process's settings. Raises SettingsError."""
+    return settings_module.load(os.environ)
+
+
+@cache
+def api_services() -> Services:
+    """For functions/api: no wallet, no secret."""
+    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    clock = SystemClock()
+    return Services(
+        clock=clock,
+        random_bytes=system_random,
+        sessions=dynamo.DynamoSessions(
+            client, prefix, sleep=clock.sleep, random_bytes=system_random
+        ),
+        merchants=dynamo.DynamoMerchants(client, prefix),
+        database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
+        base_url=settings().base_url,
+        tasks=_tasks(),
+    )
+
+
+@cache
+def pay_services() -> PayServices:
+    """For functions/pay, functions/expirer and the setup command: wallets, secrets, the event
+    queue.
+    """
+    from checkout.adapters.http import PublicHttp
+    from checkout.adapters.merchants import CachedMerchants
+    from checkout.adapters.wallets import SignedWallets
+
+    base = api_services()
+    chosen = settings()
+    sealed = _vault()
+    transport = PublicHttp(
+        version=VERSION,
+        ca_file=chosen.extra_ca_file or None,
+        allow_loopback=chosen.allow_loopback_wallets,
+    )
+    return PayServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        sessions=base.sessions,
+        merchants=CachedMerchants(base.merchants, base.clock),
+        database=base.database,
+        base_url=base.base_url,
+        tasks=base.tasks,
+        vault=sealed,
+        wallets=SignedWallets(
+            transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
+        ),
+        queue=_queue(),
+        completion_policy=chosen.completion_policy,
+        allow_loopback=chosen.allow_loopback_wallets,
+    )
+
+
+def _dynamodb(config: Config) -> dynamo.Client:
+    place = dynamo.parse_database_url(settings().database_url)
+    client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
+    return client
+
+
+def _queue() -> queue.SqsEventQueue | queue.NoQueue:
+    url = settings().events_queue_url
+    return queue.SqsEventQueue(boto3.client("sqs", config=_AWS), url) if url else queue.NoQueue()
+
+
+def _tasks() -> queue.SqsTaskQueue | None:
+    url = settings().tasks_queue_url
+    client = cache(lambda: boto3.client("sqs", config=_BRIEF))
+    return queue.SqsTaskQueue(client, url) if url else None
+
+
+def _vault() -> Vault:
+    from checkout.adapters import vault
+
+    chosen = settings()
+    if chosen.encryption_key:
+        return vault.AesVault(lambda: chosen.encryption_key, system_random)
+    if not chosen.encryption_key_secret:
+        raise settings_module.SettingsError("ENCRYPTION_KEY or ENCRYPTION_KEY_SECRET must be set.")
+    client = boto3.client("secretsmanager", config=_AWS)
+    source = vault.key_from_secrets_manager(client, chosen.encryption_key_secret)
+    return vault.AesVault(source, system_random)

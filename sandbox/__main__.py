@@ -1,0 +1,107 @@
+"""`python -m sandbox dev`: the local world, until Ctrl-C. `python -m sandbox demo`: one purchase in
+it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import signal
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from sandbox.cloud import CloudError
+from sandbox.demo import Demo, DemoFailed, world_answers
+from sandbox.place import Place, default_place
+from sandbox.world import running_world
+
+
+def main() -> int:
+    """Exit codes: 0 ended as asked, 1 with a sentence why not, 130 interrupted."""
+    parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("dev", help="run the local world until Ctrl-C")
+    demo = commands.add_parser("demo", help="buy one thing without a browser")
+    demo.add_argument("--wallet", help="the customer's wallet address (default: Alice's)")
+    options = parser.parse_args()
+    logs = logging.StreamHandler()
+    logs.setFormatter(_WithTrace("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[logs])
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
+    try:
+        place = default_place()
+        if options.command == "dev":
+            return _dev(place)
+        return _demo(place, options.wallet)
+    except (CloudError, ValueError) as refused:
+        print(refused, file=sys.stderr)
+    except DemoFailed as failed:
+        print(f"demo: failed: {failed}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    return 1
+
+
+def _dev(place: Place) -> int:
+    began = time.monotonic()
+    try:
+        with running_world(place):
+            print(f"ready in {time.monotonic() - began:.1f} s; Ctrl-C ends it, data is kept\n")
+            print(f"shop      {place.shop}")
+            print(f"API       {place.checkout}/api")
+            print(f"wallets   {place.wallets}")
+            print(f"pay as    {place.customer_wallet}")
+            print(f"API key   export API_KEY=$(cat {_shown(place.api_key_file)})", flush=True)
+            threading.Event().wait()
+    except KeyboardInterrupt:
+        print("\nended; the data is kept")
+    return 0
+
+
+def _demo(place: Place, wallet: str | None) -> int:
+    """In the world that is running here, so that the purchase can be seen in it; else in one of its
+    own, which leaves nothing behind.
+    """
+    if world_answers(place):
+        _buy(place, wallet)
+        return 0
+    with tempfile.TemporaryDirectory(prefix="checkout-demo-") as folder:
+        own = replace(place, folder=Path(folder) / "world")
+        with running_world(own):
+            _buy(own, wallet)
+    return 0
+
+
+def _buy(place: Place, wallet: str | None) -> None:
+    api_key = place.api_key_file.read_text("utf-8").strip()
+    Demo(place, api_key=api_key, wallet=wallet or place.customer_wallet).run()
+
+
+def _shown(path: Path) -> Path:
+    here = Path.cwd()
+    return path.relative_to(here) if path.is_relative_to(here) else path
+
+
+def _interrupt(*_: Any) -> NoReturn:
+    # Once is enough: what is being ended is not to be interrupted.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
+
+
+class _WithTrace(logging.Formatter):
+    """Shows where an unforeseen error came from, which the product logs beside the message."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        trace = getattr(record, "trace", [])
+        return "\n".join([super().format(record), *trace])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,298 @@
+"""The AWS of the local world: an emulator in an environment of its own, and in it the tables, the
+queue and the secret that template.yaml describes.
+
+What the emulator does not have, it does not imitate: no encryption at rest and no permissions. It
+keeps its data only when it is stopped by SIGTERM, so nothing here ever kills it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from sandbox.template import resources, stack_name
+
+REGION: Final = "us-east-1"
+_TABLES: Final = "AWS::DynamoDB::Table"
+_ASKED_OF_A_TABLE: Final = (
+    "BillingMode",
+    "AttributeDefinitions",
+    "KeySchema",
+    "GlobalSecondaryIndexes",
+)
+_READY_WITHIN: Final = 20.0  # seconds
+_STOPPED_WITHIN: Final = 20.0
+
+
+class CloudError(Exception):
+    """The emulator cannot be had; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stack:
+    """What the functions' environment is to name."""
+
+    database_url: str
+    events_queue_url: str
+    tasks_queue_url: str
+    encryption_key_secret: str
+
+
+def table_definitions(prefix: str) -> list[dict[str, Any]]:
+    """The arguments of create_table for each table of the template, named `prefix-<table>`."""
+    return [
+        {
+            "TableName": stack_name(table["TableName"], prefix),
+            **{name: table[name] for name in _ASKED_OF_A_TABLE if name in table},
+        }
+        for table in resources(_TABLES).values()
+    ]
+
+
+def client(service: str, endpoint: str) -> Any:
+    """A boto3 client of the emulator."""
+    import boto3
+    from botocore.config import Config
+
+    return boto3.client(
+        service,
+        endpoint_url=endpoint,
+        region_name=REGION,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+        config=Config(retries={"mode": "standard", "total_max_attempts": 3}),
+    )
+
+
+def create_stack(endpoint: str, prefix: str) -> Stack:
+    """Make what is not there yet. Raises CloudError where a table of another shape is."""
+    create_tables(endpoint, prefix)
+    return Stack(
+        database_url=f"dynamodb+{endpoint}/{prefix}",
+        events_queue_url=_queue(client("sqs", endpoint), prefix, "Events"),
+        tasks_queue_url=_queue(client("sqs", endpoint), prefix, "Tasks"),
+        encryption_key_secret=_secret(client("secretsmanager", endpoint), prefix),
+    )
+
+
+def create_tables(endpoint: str, prefix: str) -> None:
+    """Make the tables that are not there yet. Raises CloudError where one of another shape is."""
+    dynamodb = client("dynamodb", endpoint)
+    existing = set()
+    for page in dynamodb.get_paginator("list_tables").paginate():
+        existing.update(page["TableNames"])
+    for wanted, table in zip(table_definitions(prefix), resources(_TABLES).values(), strict=True):
+        name = wanted["TableName"]
+        if name in existing:
+            _require_same_shape(dynamodb.describe_table(TableName=name)["Table"], wanted)
+            continue
+        dynamodb.create_table(**wanted)
+        if "TimeToLiveSpecification" in table:
+            dynamodb.update_time_to_live(
+                TableName=name, TimeToLiveSpecification=table["TimeToLiveSpecification"]
+            )
+
+
+@contextmanager
+def running_emulator(port: int, state: Path | None = None) -> Iterator[str]:
+    """The emulator on loopback; gives its endpoint URL.
+
+    With `state`, a folder, it goes on with the data of the last run, and an emulator that a dead
+    process left behind there is stopped first. Raises CloudError.
+    """
+    with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
+        if state is not None:
+            state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            _stop_leftover(state / "emulator.pid")
+            _require_whole(state)
+        require_free(port, "the AWS emulator")
+        log = (state or Path(scratch)) / "emulator.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                [str(_program())],
+                env=_environment(port, state, scratch),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                # Ctrl-C in the terminal reaches us alone; we stop it when nothing uses it any more.
+                start_new_session=True,
+            )
+        if state is not None:
+            (state / "emulator.pid").write_text(str(process.pid), "utf-8")
+        endpoint = f"http://127.0.0.1:{port}"
+        try:
+            _wait_until_ready(endpoint, process, log)
+            yield endpoint
+        finally:
+            _stop(process)
+            if state is not None:
+                (state / "emulator.pid").unlink(missing_ok=True)
+
+
+def require_free(port: int, user: str) -> None:
+    """Raises CloudError when something listens at `port` of this machine."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            raise CloudError(
+                f"Port {port}, for {user}, is taken. Stop what uses it, or set SANDBOX_PORT: "
+                "the world's ports begin there."
+            ) from None
+
+
+def free_port() -> int:
+    """A port that was free a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _program() -> Path:
+    default = Path(__file__).parent.parent / ".venv-cloud"
+    program = Path(os.environ.get("SANDBOX_CLOUD_ENV", default)) / "bin" / "ministack"
+    if not program.exists():
+        raise CloudError(f"The AWS emulator is not installed ({program}). Run `make setup`.")
+    return program
+
+
+def _environment(port: int, state: Path | None, scratch: str) -> dict[str, str]:
+    kept = {} if state is None else {"PERSIST_STATE": "1", "STATE_DIR": str(state.resolve())}
+    return {
+        "PATH": os.environ.get("PATH", ""),
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "IOT_MTLS_ENABLED": "0",  # it would listen on all interfaces
+        "LOG_LEVEL": "WARNING",
+        "S3_DATA_DIR": f"{scratch}/s3",
+        **kept,
+    }
+
+
+def _wait_until_ready(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + _READY_WITHIN
+    # Straight to loopback, whatever proxy the environment names.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    while time.monotonic() < deadline:
+        if process.poll() is not None:
+            break
+        with suppress(OSError, urllib.error.URLError):
+            opener.open(f"{endpoint}/_ministack/health", timeout=1).close()
+            return
+        time.sleep(0.05)
+    last = log.read_text("utf-8", "replace")[-1000:].strip()
+    raise CloudError(f"The AWS emulator did not start. Its log ends:\n{last}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    process.terminate()
+    try:
+        process.wait(_STOPPED_WITHIN)
+    except subprocess.TimeoutExpired:
+        raise CloudError(
+            f"The AWS emulator (process {process.pid}) is still saving its data; it was left alone."
+        ) from None
+    with suppress(ProcessLookupError, PermissionError):  # workers that it left behind
+        os.killpg(process.pid, signal.SIGTERM)
+
+
+def _stop_leftover(pid_file: Path) -> None:
+    """Stop, without loss of its data, the emulator of a world that died."""
+    try:
+        pid = int(pid_file.read_text("utf-8"))
+        command = subprocess.run(
+            ["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=True
+        ).stdout
+    except (OSError, ValueError, subprocess.CalledProcessError):
+        return
+    if "ministack" not in command:
+        return
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + _STOPPED_WITHIN
+    while time.monotonic() < deadline:
+        try:
+            os.kill(pid, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.05)
+    raise CloudError(f"An AWS emulator from before (process {pid}) does not stop. Stop it by hand.")
+
+
+def _require_whole(state: Path) -> None:
+    """The emulator starts empty where a file is damaged, and would overwrite it: say so first."""
+    for file in state.glob("*.json"):
+        try:
+            json.loads(file.read_bytes())
+        except (OSError, ValueError):
+            raise CloudError(
+                f"The emulator's data is damaged ({file}). Remove that folder to start afresh."
+            ) from None
+
+
+def _require_same_shape(table: dict[str, Any], wanted: dict[str, Any]) -> None:
+    if _shape(table) != _shape(wanted):
+        raise CloudError(
+            f"The table {wanted['TableName']} is of another version of template.yaml. "
+            "Remove the local world's data (the folder .sandbox) to start afresh."
+        )
+
+
+def _shape(table: dict[str, Any]) -> Any:
+    keys = [(key["AttributeName"], key["KeyType"]) for key in table["KeySchema"]]
+    types = {each["AttributeName"]: each["AttributeType"] for each in table["AttributeDefinitions"]}
+    indexes = {
+        index["IndexName"]: (
+            [(key["AttributeName"], key["KeyType"]) for key in index["KeySchema"]],
+            index["Projection"]["ProjectionType"],
+        )
+        for index in table.get("GlobalSecondaryIndexes", [])
+    }
+    return keys, types, indexes
+
+
+def _queue(sqs: Any, prefix: str, kind: str) -> str:
+    """The template's queue of that kind with its dead letters; creating an equal one again changes
+    nothing.
+    """
+    described = resources("AWS::SQS::Queue")[f"{kind}Queue"]
+    name = f"{prefix}-{kind.lower()}"
+    dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]
+    redrive = (
+        f'{{"deadLetterTargetArn":"{arn["QueueArn"]}",'
+        f'"maxReceiveCount":"{described["RedrivePolicy"]["maxReceiveCount"]}"}}'
+    )
+    attributes = {
+        "VisibilityTimeout": str(described["VisibilityTimeout"]),
+        "RedrivePolicy": redrive,
+    }
+    url: str = sqs.create_queue(QueueName=name, Attributes=attributes)["QueueUrl"]
+    return url
+
+
+def _secret(secrets: Any, prefix: str) -> str:
+    """The secret's name. Its value is generated once, by the template's own description of it."""
+    described = resources("AWS::SecretsManager::Secret")["EncryptionKey"]
+    name = f"{prefix}/encryption-key"
+    try:
+        secrets.describe_secret(SecretId=name)
+    except secrets.exceptions.ResourceNotFoundException:
+        value = secrets.get_random_password(**described["GenerateSecretString"])
+        secrets.create_secret(Name=name, SecretString=value["RandomPassword"])
+    return name

@@ -1,0 +1,167 @@
+"""One purchase over HTTP as merchant and customer make it, without a browser: a line a step.
+
+Every step checks what it sees; what is not as it should be ends the demo with the reason.
+"""
+
+from __future__ import annotations
+
+import re
+import ssl
+import time
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+import httpx2
+
+from checkout.domain.money import Amount
+from sandbox.place import Place
+
+PRICE: Final = Amount(2000, "USD", 2)
+_REDIRECTS_MAX: Final = 10
+_SETTLED_WITHIN: Final = 30.0  # seconds
+_FORM: Final = re.compile(r'<form method="post" action="([^"]+)">')
+_REFRESH: Final = re.compile(r"\s*(\d+)")
+_SHOP: Final = "https://shop.example"
+
+
+class DemoFailed(Exception):
+    """What was not as it should be."""
+
+
+class Demo:
+    """The merchant of `api_key`, whose wallet is in USD, and the customer of `wallet`. `say` gets a
+    line a step.
+    """
+
+    def __init__(
+        self, place: Place, *, api_key: str, wallet: str, say: Callable[[str], None] = print
+    ) -> None:
+        self._place = place
+        self._wallet = wallet
+        self._say = say
+        trust = ssl.create_default_context(cafile=str(place.ca_file))
+        self._http = httpx2.Client(verify=trust, trust_env=False, timeout=30)
+        self._api = f"{place.checkout}/api/checkout/sessions"
+        self._authorization = {"Authorization": f"Bearer {api_key}"}
+
+    def run(self) -> None:
+        """Buy one thing. Raises DemoFailed."""
+        try:
+            with self._http:
+                self._buy()
+        except httpx2.HTTPError as error:
+            raise DemoFailed(f"no answer: {error}") from None
+
+    def _buy(self) -> None:
+        session = self._create()
+        page = session["url"]
+        self._expect(self._http.get(page), 200)
+        self._say(f"page      {page}")
+        prepared = self._json(
+            self._http.post(f"{page}/wallet", json={"wallet_address": self._wallet}), 200
+        )
+        debit, receive = (
+            _amount(prepared["quote"][name]) for name in ("debit_amount", "receive_amount")
+        )
+        self._say(f"wallet    {self._wallet}: pays {debit}, the shop receives {receive}")
+        callback = self._approve(prepared["interact_url"])
+        self._come_back(callback)
+        done = self._wait(session["id"], page)
+        received = self._received(done["incoming_payment"])
+        if done["amount_total"] != PRICE.value or received != PRICE:
+            raise DemoFailed(f"the shop's wallet received {received}, not {PRICE}")
+        self._say(f"demo: completed {done['id']} debit {debit} received {received}")
+
+    def _create(self) -> dict[str, Any]:
+        product = {"price_data": {"currency": PRICE.asset_code.lower(), "unit_amount": PRICE.value}}
+        product["price_data"]["product_data"] = {"name": "House beans"}
+        body = {
+            "mode": "payment",
+            "line_items": [product],
+            "success_url": f"{_SHOP}/thanks?session={{CHECKOUT_SESSION_ID}}",
+            "cancel_url": f"{_SHOP}/basket",
+        }
+        headers = {**self._authorization, "Idempotency-Key": f"demo-{uuid.uuid4()}"}
+        session = self._json(self._http.post(self._api, json=body, headers=headers), 201)
+        self._say(f"session   {session['id']} is {session['status']}")
+        return session
+
+    def _approve(self, interact_url: str) -> str:
+        """Press "Approve" at the customer's wallet; the address that the wallet sends back to."""
+        consent = self._http.get(interact_url, follow_redirects=True)
+        form = _FORM.search(consent.text)
+        if consent.status_code != 200 or form is None:
+            raise DemoFailed(f"the wallet's consent page answered {consent.status_code}")
+        self._say(f"consent   {consent.url}")
+        answer = self._http.post(consent.url.join(form[1]), data={"choice": "approve"})
+        for _ in range(_REDIRECTS_MAX):
+            if not answer.has_redirect_location:
+                break
+            target = str(answer.url.join(answer.headers["location"]))
+            if target.startswith(f"{self._place.checkout}/"):
+                self._say("approved  the wallet sends the customer back")
+                return target
+            answer = self._http.get(target)
+        raise DemoFailed(f"the wallet does not send the customer back ({answer.status_code})")
+
+    def _come_back(self, callback: str) -> None:
+        deadline = time.monotonic() + _SETTLED_WITHIN
+        while time.monotonic() < deadline:
+            answer = self._http.get(callback)
+            if answer.status_code == 303:
+                self._say(f"callback  {answer.headers['location']}")
+                return
+            again = _REFRESH.match(answer.headers.get("refresh", ""))
+            if answer.status_code != 200 or again is None:
+                said = re.search(r"<h1[^>]*>(.*?)</h1>", answer.text, re.DOTALL)
+                reason = " ".join(said[1].split()) if said else "no heading"
+                raise DemoFailed(f"not approved: the checkout says “{reason}”")
+            time.sleep(int(again[1]))
+        raise DemoFailed("the checkout asks to wait for too long")
+
+    def _wait(self, session_id: str, page: str) -> dict[str, Any]:
+        """Until the payment is out of doubt, as the page in the browser would."""
+        deadline = time.monotonic() + _SETTLED_WITHIN
+        while True:
+            status = self._json(self._http.get(f"{page}/status"), 200)["status"]
+            if status != "processing" or time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        url = f"{self._api}/{session_id}"
+        session = self._json(self._http.get(url, headers=self._authorization), 200)
+        self._say(f"session   {session_id} is {session['status']}")
+        if session["status"] != "completed":
+            raise DemoFailed(f"the session is {session['status']}, not completed")
+        return session
+
+    def _received(self, incoming_payment: str) -> Amount:
+        """What the shop's wallet tells anybody about the incoming payment."""
+        found = self._json(self._http.get(incoming_payment), 200)["receivedAmount"]
+        return Amount(int(found["value"]), found["assetCode"], found["assetScale"])
+
+    def _json(self, answer: httpx2.Response, status: int) -> dict[str, Any]:
+        self._expect(answer, status)
+        found: dict[str, Any] = answer.json()
+        return found
+
+    @staticmethod
+    def _expect(answer: httpx2.Response, status: int) -> None:
+        if answer.status_code != status:
+            raise DemoFailed(
+                f"{answer.request.method} {answer.url} answered {answer.status_code}, "
+                f"not {status}: {answer.text[:300]}"
+            )
+
+
+def _amount(wire: dict[str, Any]) -> Amount:
+    return Amount(int(wire["value"]), wire["asset_code"], wire["asset_scale"])
+
+
+def world_answers(place: Place) -> bool:
+    """Whether a local world is serving at this place."""
+    try:
+        health = httpx2.get(f"{place.checkout}/api/health", trust_env=False, timeout=5)
+        return health.json().get("status") == "healthy" and place.api_key_file.exists()
+    except (httpx2.HTTPError, ValueError, AttributeError):
+        return False

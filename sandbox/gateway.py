@@ -1,0 +1,291 @@
+"""API Gateway's HTTP API on loopback: HTTP in, payload format 2.0 events to the real handlers, HTTP
+out. Its routes are template.yaml's.
+
+`Gateway` is that as a function, without sockets; `GatewayServer` puts it behind one. It imitates
+the limits and the answers that are API Gateway's own, and no throttling, CORS or authorizers.
+Source: the API Gateway developer guide, "Lambda proxy integrations for HTTP APIs" and "Quotas".
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as Late
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+from sandbox.server import Answer, AsgiServer, Headers, Incoming
+from sandbox.template import Route, resources, routes, template
+
+HEADERS_MAX: Final = 10_240  # bytes of request line and headers
+BODY_MAX: Final = 10 * 1024 * 1024
+PAYLOAD_MAX: Final = 6 * 1024 * 1024  # an event or an answer, as JSON (Lambda's limit)
+ENVIRONMENTS: Final = 24  # requests that are handled at once; more wait
+_API_ID: Final = "local"
+_TEXT: Final = ("application/json", "application/javascript", "application/xml")
+
+Event = dict[str, Any]
+Handler = Callable[[Event, Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class LambdaContext:
+    """What of Lambda's context object can be had here."""
+
+    function_name: str
+    memory_limit_in_mb: int
+    timeout: float
+    aws_request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    function_version: str = "$LATEST"
+
+    @property
+    def invoked_function_arn(self) -> str:
+        return f"arn:aws:lambda:us-east-1:000000000000:function:{self.function_name}"
+
+    @property
+    def log_group_name(self) -> str:
+        return f"/local/{self.function_name}"
+
+    @property
+    def log_stream_name(self) -> str:
+        return self.started_at.strftime("%Y/%m/%d/[$LATEST]local")
+
+    def get_remaining_time_in_millis(self) -> int:
+        spent = (datetime.now(UTC) - self.started_at).total_seconds()
+        return max(0, int((self.timeout - spent) * 1000))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """A handler with what the template says about it. `timeout` is in seconds."""
+
+    name: str
+    handler: Handler
+    timeout: float
+    memory: int
+
+
+def functions() -> dict[str, Function]:
+    """The template's functions by logical id, imported. The environment must be set by then."""
+    found = {}
+    memory = template()["Globals"]["Function"]["MemorySize"]
+    for name, properties in resources("AWS::Serverless::Function").items():
+        module, _, attribute = properties["Handler"].rpartition(".")
+        handler = getattr(importlib.import_module(module), attribute)
+        found[name] = Function(name, handler, float(properties["Timeout"]), memory)
+    return found
+
+
+class Gateway:
+    """The HTTP API. Each event is handled in one of the executor's threads, as in one of Lambda's
+    environments.
+    """
+
+    def __init__(
+        self,
+        by_name: Mapping[str, Function],
+        executor: Executor,
+        *,
+        table: Iterable[Route] | None = None,
+    ) -> None:
+        self._functions = by_name
+        self._executor = executor
+        self._routes = sorted(
+            (_Pattern.of(route) for route in (routes() if table is None else table)),
+            key=lambda pattern: pattern.precedence,
+        )
+
+    def answer(self, request: Incoming) -> Answer:
+        """The answer of the function behind the best matching route, or API Gateway's own."""
+        line = len(request.method) + len(request.target) + len("  HTTP/1.1\r\n")
+        headers = sum(len(name) + len(value) + 4 for name, value in request.headers)
+        if line + headers > HEADERS_MAX:
+            return _own(431, "Request Header Fields Too Large")
+        if len(request.body) > BODY_MAX:
+            return _own(413, "Request Entity Too Large")
+        path = path_of(request)
+        for pattern in self._routes:
+            parameters = pattern.match(request.method, path)
+            if parameters is not None:
+                event = event_of(request, pattern.route.key, parameters)
+                return self._invoke(self._functions[pattern.route.function], event)
+        return _own(404, "Not Found")
+
+    def _invoke(self, function: Function, event: Event) -> Answer:
+        if len(json.dumps(event)) > PAYLOAD_MAX:
+            return _own(413, "Request Entity Too Large")
+        context = LambdaContext(function.name, function.memory, function.timeout)
+        done = self._executor.submit(function.handler, event, context)
+        try:
+            return answer_of(done.result(function.timeout))
+        except Late:
+            return _own(503, "Service Unavailable")
+        except Exception as error:  # noqa: BLE001 - whatever a function dies of, this is the answer
+            print(f"{function.name} failed: {type(error).__name__}", flush=True)
+            return _own(500, "Internal Server Error")
+
+
+@dataclass(frozen=True, slots=True)
+class _Pattern:
+    """A route key taken apart. Static parts win over a variable, that over `{proxy+}`; a method
+    wins over ANY.
+    """
+
+    route: Route
+    method: str
+    parts: tuple[str, ...]
+
+    @classmethod
+    def of(cls, route: Route) -> _Pattern:
+        method, _, path = route.key.partition(" ")
+        return cls(route, method, tuple(path.split("/")[1:]))
+
+    @property
+    def precedence(self) -> tuple[bool, int, int, bool]:
+        greedy = self.parts[-1].endswith("+}")
+        variables = sum(part.startswith("{") for part in self.parts)
+        return greedy, -len(self.parts), variables, self.method == "ANY"
+
+    def match(self, method: str, path: str) -> dict[str, str] | None:
+        """The path parameters, or None where it does not fit."""
+        if self.method not in ("ANY", method):
+            return None
+        given = path.split("/")[1:]
+        parameters: dict[str, str] = {}
+        for number, part in enumerate(self.parts):
+            if part.endswith("+}"):
+                rest = "/".join(given[number:])
+                return {**parameters, part[1:-2]: rest} if rest else None
+            if number >= len(given):
+                return None
+            if part.startswith("{") and given[number]:
+                parameters[part[1:-1]] = given[number]
+            elif part != given[number]:
+                return None
+        return parameters if len(given) == len(self.parts) else None
+
+
+def path_of(request: Incoming) -> str:
+    """The path as HTTP APIs pass it on: percent-decoded, and cut at a `?` that was encoded."""
+    return unquote(request.target.partition("?")[0], errors="replace").partition("?")[0]
+
+
+def event_of(request: Incoming, route_key: str, parameters: Mapping[str, str]) -> Event:
+    """The event, payload format 2.0."""
+    headers, cookies = _joined(request.headers)
+    path = path_of(request)
+    query = request.target.partition("?")[2]
+    now = datetime.now(UTC)
+    host = headers.get("host", "localhost")
+    headers |= {
+        "x-amzn-trace-id": f"Root=1-{int(now.timestamp()):08x}-{uuid.uuid4().hex[:24]}",
+        "x-forwarded-for": request.client,
+        "x-forwarded-port": host.rpartition(":")[2] if ":" in host else "80",
+        "x-forwarded-proto": "http",
+    }
+    event: Event = {
+        "version": "2.0",
+        "routeKey": route_key,
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": headers,
+        "requestContext": {
+            "accountId": "000000000000",
+            "apiId": _API_ID,
+            "domainName": host.partition(":")[0],
+            "domainPrefix": host.partition(".")[0].partition(":")[0],
+            "http": {
+                "method": request.method,
+                "path": path,
+                "protocol": "HTTP/1.1",
+                "sourceIp": request.client,
+                "userAgent": headers.get("user-agent", ""),
+            },
+            "requestId": uuid.uuid4().hex[:15] + "=",
+            "routeKey": route_key,
+            "stage": "$default",
+            "time": now.strftime("%d/%b/%Y:%H:%M:%S +0000"),
+            "timeEpoch": int(now.timestamp() * 1000),
+        },
+        "isBase64Encoded": False,
+    }
+    if cookies:
+        event["cookies"] = cookies
+    if query:
+        event["queryStringParameters"] = _joined_query(query)
+    if parameters:
+        event["pathParameters"] = dict(parameters)
+    if request.body:
+        event["body"], event["isBase64Encoded"] = _body(request.body, headers)
+    return event
+
+
+def answer_of(result: Any) -> Answer:
+    """A function's result as HTTP. Raises ValueError where API Gateway would not understand it."""
+    if not isinstance(result, Mapping):
+        raise ValueError("the function's answer is no object")
+    if len(json.dumps(result)) > PAYLOAD_MAX:
+        raise ValueError("the function's answer is too large")
+    text = result.get("body") or ""
+    body = base64.b64decode(text) if result.get("isBase64Encoded") else text.encode()
+    headers: Headers = [(str(k).lower(), str(v)) for k, v in result.get("headers", {}).items()]
+    headers = [pair for pair in headers if pair[0] not in ("content-length", "connection")]
+    headers += [("set-cookie", cookie) for cookie in result.get("cookies", [])]
+    headers.append(("apigw-requestid", uuid.uuid4().hex[:15] + "="))
+    return Answer(int(result["statusCode"]), headers, body)
+
+
+def _joined(pairs: Headers) -> tuple[dict[str, str], list[str]]:
+    """Header names in lower case, repeated ones joined by a comma; cookies by themselves."""
+    headers: dict[str, str] = {}
+    cookies: list[str] = []
+    for name, value in pairs:
+        lower = name.lower()
+        if lower == "cookie":
+            cookies += [each.strip() for each in value.split(";") if each.strip()]
+        else:
+            headers[lower] = f"{headers[lower]},{value}" if lower in headers else value
+    return headers, cookies
+
+
+def _joined_query(query: str) -> dict[str, str]:
+    joined: dict[str, str] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        joined[name] = f"{joined[name]},{value}" if name in joined else value
+    return joined
+
+
+def _body(raw: bytes, headers: Mapping[str, str]) -> tuple[str, bool]:
+    """The body, and whether it is in base64: text is what its media type says is text."""
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind.startswith("text/") or kind in _TEXT:
+        try:
+            return raw.decode(), False
+        except UnicodeDecodeError:
+            pass
+    return base64.b64encode(raw).decode(), True
+
+
+def _own(status: int, message: str) -> Answer:
+    body = json.dumps({"message": message}, separators=(",", ":")).encode()
+    return Answer(status, [("content-type", "application/json")], body)
+
+
+class GatewayServer(AsgiServer):
+    """The gateway at a port of loopback, with threads for the handlers."""
+
+    def __init__(self, port: int, by_name: Mapping[str, Function]) -> None:
+        self._environments = ThreadPoolExecutor(ENVIRONMENTS, thread_name_prefix="lambda")
+        gateway = Gateway(by_name, self._environments)
+        super().__init__(port, gateway.answer, body_max=BODY_MAX)
+
+    def close(self) -> None:
+        super().close()
+        self._environments.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,92 @@
+"""Where a local world lives: its ports, its addresses and its folder."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+DEFAULT_PORT: Final = 4000
+_HIGHEST: Final = 65_535 - 566
+_ROOT: Final = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """All ports follow from `base`, all files are under `folder`."""
+
+    base: int
+    folder: Path
+
+    @property
+    def checkout(self) -> str:
+        return f"http://localhost:{self.base}"
+
+    @property
+    def shop_port(self) -> int:
+        return self.base + 10
+
+    @property
+    def shop(self) -> str:
+        return f"http://localhost:{self.shop_port}"
+
+    @property
+    def wallets_port(self) -> int:
+        return self.base + 100
+
+    @property
+    def wallets(self) -> str:
+        return f"http://localhost:{self.wallets_port}"
+
+    @property
+    def customer_wallet(self) -> str:
+        return f"https://localhost:{self.base + 101}/alice"
+
+    @property
+    def merchant_wallet(self) -> str:
+        return f"https://localhost:{self.base + 201}/shop"
+
+    @property
+    def emulator_port(self) -> int:
+        return self.base + 566
+
+    def ports(self) -> dict[int, str]:
+        """Every port, with what it is for."""
+        return {
+            self.base: "the checkout",
+            self.shop_port: "the shop",
+            self.wallets_port: "the wallets' pages",
+            self.base + 101: "Cedar Bank",
+            self.base + 102: "Cedar Bank's authorization server",
+            self.base + 201: "Harbor Wallet",
+            self.base + 202: "Harbor Wallet's authorization server",
+            self.emulator_port: "the AWS emulator",
+        }
+
+    @property
+    def api_key_file(self) -> Path:
+        return self.folder / "api-key"
+
+    @property
+    def private_key_file(self) -> Path:
+        return self.folder / "merchant-key.pem"
+
+    @property
+    def environment_file(self) -> Path:
+        return self.folder / "env"
+
+    @property
+    def ca_file(self) -> Path:
+        """What the wallet providers' certificates are checked against."""
+        return self.folder / "ca.pem"
+
+
+def default_place() -> Place:
+    """The place that SANDBOX_PORT names: each port has data of its own. Raises ValueError."""
+    text = os.environ.get("SANDBOX_PORT", str(DEFAULT_PORT))
+    if not text.isdecimal() or not 1024 <= int(text) <= _HIGHEST:
+        raise ValueError(f"SANDBOX_PORT must be a number from 1024 to {_HIGHEST}.")
+    base = int(text)
+    root = Path(os.environ.get("SANDBOX_STATE", _ROOT / ".sandbox"))
+    return Place(base, root / str(base))

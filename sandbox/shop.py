@@ -1,0 +1,181 @@
+"""The demo shop: what a merchant's own server does with the API, in one page of code.
+
+It fulfils an order only when the API itself says `completed`, never because a browser came back. It
+is a guest of the product like any shop: an API key and HTTP, no import of `checkout` but money.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, quote, urlsplit
+
+import httpx2
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from checkout.domain.money import Amount
+from sandbox.server import Answer, Incoming
+
+BODY_MAX: Final = 4096  # bytes of a form
+CURRENCY: Final = "usd"
+_SCALE: Final = 2
+_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{1,64}")
+_ORDER: Final = re.compile(r"[0-9a-z-]{1,64}")
+_TEMPLATES: Final = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "shop_pages"),
+    autoescape=True,
+    undefined=StrictUndefined,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to buy; `unit_amount` in the currency's minor units."""
+
+    id: str
+    name: str
+    description: str
+    unit_amount: int
+
+    @property
+    def price(self) -> str:
+        return Amount(self.unit_amount, CURRENCY.upper(), _SCALE).decimal()
+
+
+GOODS: Final = (
+    Item("beans", "House beans", "One kilogram, roasted this week.", 2000),
+    Item("filter", "Filter papers", "A hundred, unbleached.", 450),
+    Item("tea", "Mountain tea", "Loose leaves, 100 g.", 1275),
+)
+_CONFIRMING: Final = ("Almost there", "Your payment is being confirmed. This page looks again.")
+# What a customer who is back is told, by the session's status.
+_TOLD: Final = {
+    "completed": ("Thank you", "Your payment has arrived and your order is on its way."),
+    "processing": _CONFIRMING,
+    "canceled": ("Not paid", "This order was canceled."),
+    "expired": ("Not paid", "The time to pay this order is over."),
+}
+_NOT_YET: Final = ("Not paid yet", "No payment has arrived for this order so far.")
+
+
+class Shop:
+    """`answer` is the whole shop. `client` speaks to the API at its base URL with the key."""
+
+    def __init__(self, client: httpx2.Client, *, own: str, checkout: str, wallets: str) -> None:
+        self._client = client
+        self._own = own
+        self._checkout = checkout
+        self._wallets = wallets
+
+    def answer(self, request: Incoming) -> Answer:
+        parts = urlsplit(request.target)
+        match (request.method, parts.path):
+            case ("GET" | "HEAD", "/"):
+                return self._page(
+                    "goods.html",
+                    goods=GOODS,
+                    currency=CURRENCY.upper(),
+                    order=secrets.token_hex(6),
+                )
+            case ("POST", "/buy"):
+                form = parse_qs(request.body[:BODY_MAX].decode("utf-8", "replace"))
+                return self._buy({name: values[0] for name, values in form.items()})
+            case ("GET" | "HEAD", "/thanks" | "/basket"):
+                session_id = parse_qs(parts.query).get("session", [""])[0]
+                return self._order(session_id, paid=parts.path == "/thanks")
+        return self._told("Not found", "There is nothing at this address.", 404)
+
+    def _buy(self, form: dict[str, str]) -> Answer:
+        item = next((each for each in GOODS if each.id == form.get("item")), None)
+        order = form.get("order", "")
+        if item is None or not _ORDER.fullmatch(order):
+            return self._told("Not found", "There is no such thing to buy.", 400)
+        product = {"name": item.name, "description": item.description}
+        price = {
+            "currency": CURRENCY,
+            "unit_amount": item.unit_amount,
+            "product_data": product,
+        }
+        # The order's own number: pressing "Buy" twice makes one session.
+        created = self._ask(
+            "POST",
+            "",
+            headers={"Idempotency-Key": order},
+            json={
+                "mode": "payment",
+                "line_items": [{"price_data": price, "quantity": 1}],
+                "success_url": f"{self._own}/thanks?session={{CHECKOUT_SESSION_ID}}",
+                "cancel_url": f"{self._own}/basket?session={{CHECKOUT_SESSION_ID}}",
+                "metadata": {"order": order},
+            },
+        )
+        if created is None:
+            return self._told("The checkout is not answering", "Please try again.", 502)
+        return Answer(303, [*_HEADERS, ("location", created["url"])])
+
+    def _order(self, session_id: str, *, paid: bool) -> Answer:
+        """The order's state, by asking for the session that the address names. `paid`: the customer
+        comes from the confirmation page, which proves nothing.
+        """
+        found = None
+        if _SESSION_ID.fullmatch(session_id):
+            found = self._ask("GET", f"/{quote(session_id)}")
+        if found is None:
+            return self._told("Not found", "There is no such order.", 404)
+        approved = paid and found["status"] == "awaiting_approval"
+        told = _CONFIRMING if approved else _TOLD.get(found["status"], _NOT_YET)
+        order = found["metadata"].get("order", "")
+        total = Amount(found["amount_total"], found["currency"].upper(), _SCALE)
+        return self._page(
+            "thanks.html",
+            refresh=3 if told is _CONFIRMING else None,
+            title=told[0],
+            lead=told[1],
+            order=order,
+            session=found,
+            unpaid=told is _NOT_YET,
+            total=f"{total.decimal()} {total.asset_code}",
+        )
+
+    def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any] | None:
+        """The API's answer, or None where it has none or refuses."""
+        try:
+            answer = self._client.request(method, f"/api/checkout/sessions{path}", **request)
+        except httpx2.HTTPError:
+            return None
+        if not answer.is_success:
+            print(f"shop: the API answered {answer.status_code}: {answer.text}", flush=True)
+            return None
+        found: dict[str, Any] = answer.json()
+        return found
+
+    def _told(self, title: str, lead: str, status: int = 200) -> Answer:
+        return self._page("thanks.html", status, title=title, lead=lead, order="", session={})
+
+    def _page(self, template: str, status: int = 200, **values: Any) -> Answer:
+        wallet = self._wallets.replace("http:", "https:")
+        port = urlsplit(wallet).port or 0
+        html = _TEMPLATES.get_template(template).render(
+            {"refresh": None, "total": "", "unpaid": False, **values},
+            wallets=self._wallets,
+            wallet=f"https://localhost:{port + 1}/alice",
+        )
+        # Chromium applies form-action to where a form's answer leads: to the hosted page.
+        policy = (
+            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+            f"frame-ancestors 'none'; form-action 'self' {self._checkout}"
+        )
+        headers = [*_HEADERS, ("content-security-policy", policy)]
+        return Answer(HTTPStatus(status), headers, html.encode())
+
+
+_HEADERS: Final = [
+    ("content-type", "text/html; charset=utf-8"),
+    ("cache-control", "no-store"),
+    ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+]

@@ -1,0 +1,77 @@
+"""template.yaml as data: what the local world and the tests are made from, so that they cannot
+differ from what is deployed.
+
+It resolves only the references that name things within the stack; anything else stays as the
+intrinsic function it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+TEMPLATE: Final = Path(__file__).parent.parent / "template.yaml"
+
+Resource = dict[str, Any]
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads `!Ref x` as {"Ref": x} and `!Other x` as {"Fn::Other": x}."""
+
+
+def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
+    name = suffix if suffix in ("Ref", "Condition") else f"Fn::{suffix}"
+    if isinstance(node, yaml.ScalarNode):
+        return {name: loader.construct_scalar(node)}
+    if isinstance(node, yaml.SequenceNode):
+        return {name: loader.construct_sequence(node, deep=True)}
+    assert isinstance(node, yaml.MappingNode)
+    return {name: loader.construct_mapping(node, deep=True)}
+
+
+_Loader.add_multi_constructor("!", _intrinsic)
+
+
+@cache
+def template() -> dict[str, Any]:
+    """The whole template; not to be changed."""
+    loaded = yaml.load(TEMPLATE.read_text("utf-8"), _Loader)  # noqa: S506 - a SafeLoader
+    assert isinstance(loaded, dict)
+    return loaded
+
+
+def resources(kind: str) -> dict[str, Resource]:
+    """The properties of all resources of a type, by logical id."""
+    found = template()["Resources"].items()
+    return {name: each["Properties"] for name, each in found if each["Type"] == kind}
+
+
+def stack_name(value: Any, prefix: str) -> str:
+    """`!Sub ${AWS::StackName}…` with `prefix` for the stack's name."""
+    text: str = value["Fn::Sub"]
+    return text.replace("${AWS::StackName}", prefix)
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One route of the HTTP API, and the handler of the function behind it: `api.app.handler`."""
+
+    key: str
+    handler: str
+    function: str
+
+
+def routes() -> list[Route]:
+    """The HTTP API's route table."""
+    integrations = resources("AWS::ApiGatewayV2::Integration")
+    functions = resources("AWS::Serverless::Function")
+    found = []
+    for route in resources("AWS::ApiGatewayV2::Route").values():
+        integration = route["Target"]["Fn::Sub"].removeprefix("integrations/${").removesuffix("}")
+        function = integrations[integration]["IntegrationUri"]["Fn::GetAtt"].split(".")[0]
+        found.append(Route(route["RouteKey"], functions[function]["Handler"], function))
+    return found

@@ -1,0 +1,87 @@
+"""How a wallet address behaves: the good one, and those that misbehave on purpose, each in one way.
+
+Like the test cards of a card processor. The sentence of each is shown on the sandbox's start page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from fractions import Fraction
+from typing import Final
+
+
+class Consent(StrEnum):
+    """What the consent page lets the customer do."""
+
+    ASK = "ask"
+    DECLINE = "decline"
+    NO_RETURN = "no_return"
+
+
+@dataclass(frozen=True, slots=True)
+class Behaviour:
+    """`delivered` is the share of the payment that arrives, in `parts` of equal size,
+    `parts_apart`; `dearer` what a second quote costs, of the first. `in_flight`: how long a packet
+    is under way, whatever is closed meanwhile. `keeps_quotes`: takes them after their expiry.
+    `phantom`: answers 201, and nothing is behind it. `refuses_accepted`: pays, and answers 403.
+    `claims_failure` is said once all is sent, `claims_failure_early` from the start.
+    """
+
+    description: str
+    consent: Consent = Consent.ASK
+    answers_after: int = 0  # seconds, for every request about this wallet
+    interaction_life: timedelta = timedelta(minutes=10)
+    quote_life: timedelta = timedelta(minutes=5)
+    tells_quote_expiry: bool = True
+    peered: bool = True
+    minimum_too_high: bool = False
+    dearer: Fraction = Fraction(1)
+    dies_after_create: bool = False
+    delivered: Fraction = Fraction(1)
+    delivers_after: timedelta = timedelta(0)
+    claims_failure: bool = False
+    claims_failure_early: bool = False
+    parts: int = 1
+    parts_apart: timedelta = timedelta(0)
+    in_flight: timedelta = timedelta(0)
+    keeps_quotes: bool = False
+    phantom: bool = False
+    refuses_accepted: bool = False
+
+
+BEHAVIOURS: Final[dict[str, Behaviour]] = {
+    "normal": Behaviour("Pays."),
+    "decline": Behaviour("The consent page declines, whatever is chosen.", consent=Consent.DECLINE),
+    "no-funds": Behaviour("The payment is accepted, then fails: the account is empty."),
+    "slow": Behaviour("Every answer takes 3 seconds.", answers_after=3),
+    "quote-expired": Behaviour("A quote lives 1 second.", quote_life=timedelta(seconds=1)),
+    "unpeered": Behaviour("Not connected to any shop: quotes are refused.", peered=False),
+    "no-return": Behaviour(
+        "After approving, the customer is never sent back.", consent=Consent.NO_RETURN
+    ),
+    "dies-after-create": Behaviour(
+        "Pays, but the connection breaks before the answer.", dies_after_create=True
+    ),
+    "never-credits": Behaviour(
+        "The payment is accepted and never fails, but nothing arrives.", delivered=Fraction(0)
+    ),
+    "partial": Behaviour("Half of the money arrives, then it fails.", delivered=Fraction(1, 2)),
+    "late": Behaviour("The money arrives after 20 seconds.", delivers_after=timedelta(seconds=20)),
+    "expensive-renewal": Behaviour(
+        "A second quote for the same purchase costs a tenth more.", dearer=Fraction(11, 10)
+    ),
+    "interact-timeout": Behaviour(
+        "The time to approve is over at once.", interaction_life=timedelta(0)
+    ),
+    "too-small": Behaviour(
+        "Every amount is below this wallet's minimum: quotes are refused.", minimum_too_high=True
+    ),
+    "says-failed": Behaviour("Pays, but says that the payment failed.", claims_failure=True),
+    "no-quote-expiry": Behaviour(
+        "Quotes never expire and do not say when they would.",
+        quote_life=timedelta(days=3650),
+        tells_quote_expiry=False,
+    ),
+}

@@ -1,0 +1,71 @@
+"""A request as a server's router sees it: the path cut up, header names lower-cased, the body
+parsed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+from checkout.open_payments.transport import Request
+from sandbox.wallets import answers, javascript
+
+MAX_BODY = 1024 * 1024  # bytes; the limit of the body parser under Rafiki
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """`url` is the URL as the server sees it: without fragment, and never without a path."""
+
+    method: str
+    url: str
+    origin: str
+    path: str
+    query: Mapping[str, str]
+    headers: Mapping[str, str] = field(repr=False)
+    raw: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, request: Request) -> Call:
+        parts = urlsplit(request.url)
+        origin = f"{parts.scheme}://{parts.netloc}"
+        path = parts.path or "/"
+        query = f"?{parts.query}" if parts.query else ""
+        return cls(
+            method=request.method.upper(),
+            url=f"{origin}{path}{query}",
+            origin=origin.lower(),
+            path=path,
+            query=dict(parse_qsl(parts.query, keep_blank_values=True)),
+            headers={name.lower(): value for name, value in request.headers.items()},
+            raw=request.body or b"",
+        )
+
+    def json(self) -> Any:
+        """The parsed body, numbers as floats, or None without one. Refuses what no JSON parser
+        would take.
+        """
+        if not self.raw:
+            return None
+        if len(self.raw) > MAX_BODY:
+            raise answers.plain(413, "Payload Too Large")
+        if self.headers.get("content-type", "").split(";")[0].strip() != "application/json":
+            raise answers.plain(415, "Unsupported Media Type")
+        try:
+            value = javascript.parse(self.raw)
+        except ValueError:
+            raise answers.plain(400, "Bad Request") from None
+        if not isinstance(value, dict | list):
+            raise answers.plain(400, "Bad Request")
+        return value
+
+    def token(self) -> str | None:
+        """The access token of `Authorization: GNAP …`, or None for anything else."""
+        kind, _, value = self.headers.get("authorization", "").partition(" ")
+        return value if kind == "GNAP" and value else None
+
+    def segments(self) -> list[str]:
+        """The path's parts, one trailing slash forgiven."""
+        return self.path.removesuffix("/").split("/")[1:]

@@ -1,0 +1,69 @@
+"""Who a client is: its public keys and its display name, looked up at its wallet address on every
+request.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, NoReturn
+
+from sandbox.wallets.state import Account, Grant
+
+
+def no_fetch(url: str) -> NoReturn:
+    """For a network that reaches nobody outside itself."""
+    raise OSError(f"{url} is outside this network")
+
+
+class Clients:
+    """`account` finds a wallet address of this network, `fetch` gets a document from anywhere
+    else.
+    """
+
+    def __init__(
+        self, account: Callable[[str], Account | None], fetch: Callable[[str], bytes]
+    ) -> None:
+        self._account = account
+        self._fetch = fetch
+
+    def keys(self, wallet_address: str) -> list[dict[str, str]] | None:
+        """The keys at the wallet address, or None when they cannot be had."""
+        account = self._account(wallet_address)
+        if account is not None:
+            return account.keys
+        document = self._document(f"{wallet_address}/jwks.json")
+        keys = document.get("keys") if document else None
+        if not isinstance(keys, list):
+            return None
+        return [key for key in keys if isinstance(key, dict) and "kid" in key and "x" in key]
+
+    def display(self, wallet_address: str) -> tuple[str, str] | None:
+        """The public name and the address to show the customer, or None: such a client cannot ask
+        for consent.
+        """
+        account = self._account(wallet_address)
+        if account is not None:
+            return account.public_name, account.id
+        document = self._document(wallet_address)
+        name = document.get("publicName") if document else None
+        return (name, wallet_address) if isinstance(name, str) and name else None
+
+    def key_of(self, grant: Grant, kid: str) -> dict[str, str] | None:
+        """The key `kid` of the client that holds `grant`."""
+        if grant.jwk is not None:
+            return grant.jwk if grant.jwk["kid"] == kid else None
+        assert grant.client is not None
+        return find(self.keys(grant.client), kid)
+
+    def _document(self, url: str) -> dict[str, Any] | None:
+        try:
+            document = json.loads(self._fetch(url))
+        except (OSError, ValueError):
+            return None
+        return document if isinstance(document, dict) else None
+
+
+def find(keys: list[dict[str, str]] | None, kid: str) -> dict[str, str] | None:
+    """The key with the id `kid`, or None."""
+    return next((key for key in keys or () if key["kid"] == kid), None)

@@ -1,0 +1,77 @@
+"""Exchange rates and fees in exact arithmetic: what a payment costs, and what an amount can
+deliver.
+
+The customer's cost is always rounded up to a unit and a delivery down, so a provider never loses
+by rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from sandbox.wallets.state import Money
+
+# What one major unit of an asset is worth in USD.
+RATES: Final[Mapping[str, Fraction]] = {
+    "USD": Fraction(1),
+    "EUR": Fraction(109, 100),
+    "GBP": Fraction(127, 100),
+    "JPY": Fraction(67, 10_000),
+    "KWD": Fraction(326, 100),
+}
+
+
+class NoRate(Exception):
+    """No exchange rate is known for one of the two assets."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fee:
+    """What a provider adds to a payment to another provider: 1/10000 of the amount, and a fixed
+    number of units.
+    """
+
+    basis_points: int = 100
+    fixed: int = 0
+
+    def on(self, amount: int) -> int:
+        return math.ceil(Fraction(amount * self.basis_points, 10_000)) + self.fixed
+
+
+FREE: Final = Fee(basis_points=0)
+
+
+def cost(receive: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> tuple[int, int]:
+    """The debit and the fee in it, in units of `asset`, that deliver exactly `receive`. Raises
+    NoRate.
+    """
+    before_fee = math.ceil(receive.value * _rate(receive, asset, rates))
+    return before_fee + fee.on(before_fee), fee.on(before_fee)
+
+
+def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> int:
+    """The most units of `asset` that `debit` pays for, fee included; 0 when it is too little.
+    Raises NoRate.
+    """
+    after_fee = max(
+        0, math.floor((debit.value - fee.fixed) * Fraction(10_000, 10_000 + fee.basis_points))
+    )
+    most = math.floor(after_fee * _rate(debit, asset, rates))
+    while most > 0 and cost(asset.with_value(most), debit, fee, rates)[0] > debit.value:
+        most -= 1
+    return most
+
+
+def _rate(source: Money, target: Money, rates: Mapping[str, Fraction]) -> Fraction:
+    """Units of `target` for one unit of `source`."""
+    try:
+        worth = (
+            Fraction(1) if source.code == target.code else rates[source.code] / rates[target.code]
+        )
+    except KeyError:
+        raise NoRate from None
+    return worth * Fraction(10) ** (target.scale - source.scale)

@@ -1,0 +1,296 @@
+"""Quotes and outgoing payments: what a customer's wallet would charge, and what it has sent.
+
+An outgoing payment has the UUID of its quote; a quote pays once. Money moves in `network`, not
+here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Response
+from sandbox.wallets import answers, money
+from sandbox.wallets.answers import ok, resource, timestamp
+from sandbox.wallets.listing import MOST, Access, Page, one_page
+from sandbox.wallets.provider import Provider
+from sandbox.wallets.state import Grant, IncomingPayment, Money, OutgoingPayment, Quote
+
+if TYPE_CHECKING:
+    from sandbox.wallets.network import Network
+
+
+# --- quotes ---
+
+
+def create_quote(
+    network: Network, provider: Provider, access: Access, body: dict[str, Any]
+) -> Response:
+    """POST /quotes: by the receiver's amount, a fixed receive amount or a fixed debit amount."""
+    quote = _quote(network, provider, access, body["receiver"], body)
+    return ok(_shown_quote(network, provider, quote), 201)
+
+
+def get_quote(network: Network, provider: Provider, access: Access, quote_id: str) -> Response:
+    """GET /quotes/{id}, expired or not."""
+    quote = network.state.quotes[quote_id]
+    if not access.sees(quote):
+        raise resource(404, "Quote does not exist")
+    return ok(_shown_quote(network, provider, quote))
+
+
+def _quote(
+    network: Network, provider: Provider, access: Access, url: str, body: dict[str, Any]
+) -> Quote:
+    now = network.now()
+    behaviour = network.behaviour(access.wallet)
+    receiver = network.incoming_payment(url)
+    if receiver is None or not receiver.is_payable(now) or not behaviour.peered:
+        raise resource(400, "invalid receiver")
+    debit, receive, fee = _amounts(network, provider, access.wallet, receiver, body)
+    quote = Quote(
+        id=network.new_id(),
+        provider=provider.name,
+        wallet=access.wallet,
+        receiver=url,
+        debit=debit,
+        receive=receive,
+        fee=fee,
+        created_at=now,
+        expires_at=min(now + behaviour.quote_life, receiver.expires_at)
+        if behaviour.tells_quote_expiry
+        else now + behaviour.quote_life,
+        client=access.grant.client,
+    )
+    network.state.quotes[quote.id] = quote
+    return quote
+
+
+def _amounts(
+    network: Network,
+    provider: Provider,
+    wallet: str,
+    receiver: IncomingPayment,
+    body: dict[str, Any],
+) -> tuple[Money, Money, int]:
+    """Debit, receive amount and the fee in the debit."""
+    asset = network.state.accounts[wallet].money(0)
+    fee = money.FREE if receiver.provider == provider.name else provider.fee
+    behaviour = network.behaviour(wallet)
+    wanted = _wanted(receiver, body)
+    try:
+        if behaviour.minimum_too_high:
+            least, _ = money.cost(
+                wanted or receiver.received.with_value(1), asset, fee, network.rates
+            )
+            raise _too_small(asset.with_value(2 * least))
+        if wanted is None:
+            return _fixed_debit(network, Money.of_json(body["debitAmount"]), asset, receiver, fee)
+        value, kept = money.cost(wanted, asset, fee, network.rates)
+    except money.NoRate:
+        raise answers.plain(500, "Internal Server Error") from None
+    again = any(
+        (quote.wallet, quote.receiver) == (wallet, network.incoming_payment_url(receiver))
+        for quote in network.state.quotes.values()
+    )
+    if again:
+        value = -int(-value * behaviour.dearer // 1)
+    return asset.with_value(value), wanted, kept
+
+
+def _wanted(receiver: IncomingPayment, body: dict[str, Any]) -> Money | None:
+    """The amount to deliver, or None when the debit amount decides."""
+    remaining = receiver.remaining()
+    if "debitAmount" in body:
+        return None
+    if "receiveAmount" in body:
+        wanted = Money.of_json(body["receiveAmount"])
+        most = MOST if remaining is None else remaining
+        if not (wanted.same_asset(receiver.received) and 0 < wanted.value <= most):
+            raise resource(400, "invalid amount")
+        return wanted
+    if remaining is None:
+        raise resource(400, "invalid receiver")
+    return receiver.received.with_value(remaining)
+
+
+def _fixed_debit(
+    network: Network, debit: Money, asset: Money, receiver: IncomingPayment, fee: money.Fee
+) -> tuple[Money, Money, int]:
+    if debit.value == 0 or debit.value > MOST or not debit.same_asset(asset):
+        raise resource(400, "invalid amount")
+    target = receiver.received
+    value = money.delivery(debit, target, fee, network.rates)
+    if value == 0:
+        least, _ = money.cost(target.with_value(1), asset, fee, network.rates)
+        raise _too_small(asset.with_value(least))
+    remaining = receiver.remaining()
+    if remaining is not None and value > remaining:
+        raise resource(400, "invalid amount")
+    _, kept = money.cost(target.with_value(value), asset, fee, network.rates)
+    return debit, target.with_value(value), kept
+
+
+def _too_small(least: Money) -> answers.Refusal:
+    details = {"minSendAmount": least.json()}
+    return resource(400, "non-positive receive amount", details=details)
+
+
+def _shown_quote(network: Network, provider: Provider, quote: Quote) -> dict[str, Any]:
+    shown = {
+        "id": f"{provider.resource_server}/quotes/{quote.id}",
+        "walletAddress": quote.wallet,
+        "receiveAmount": quote.receive.json(),
+        "debitAmount": quote.debit.json(),
+        "receiver": quote.receiver,
+        "expiresAt": timestamp(quote.expires_at),
+        "createdAt": timestamp(quote.created_at),
+        "method": "ilp",
+    }
+    if not network.behaviour(quote.wallet).tells_quote_expiry:
+        del shown["expiresAt"]
+    return shown
+
+
+# --- outgoing payments ---
+
+
+def create_payment(
+    network: Network, provider: Provider, access: Access, body: dict[str, Any]
+) -> Response:
+    """POST /outgoing-payments, of a quote or of an incoming payment and a debit amount."""
+    quote = _usable_quote(network, provider, access, body)
+    before = _spent(network, access.grant)
+    if provider.rules.limits_enforced and not _within_limits(access, quote, before):
+        raise resource(403, "unauthorized")
+    quote.used = True
+    behaviour = network.behaviour(quote.wallet)
+    # A provider whose quotes can be used again must find other names for the payments.
+    named = provider.rules.own_payment_ids or quote.id in network.state.outgoing
+    payment = OutgoingPayment(
+        id=network.new_id() if named else quote.id,
+        quote_id=quote.id,
+        provider=provider.name,
+        wallet=quote.wallet,
+        receiver=quote.receiver,
+        debit=quote.debit,
+        receive=quote.receive,
+        fee=quote.fee,
+        sent=0,
+        failed=behaviour.claims_failure_early,
+        metadata=body.get("metadata", {}),
+        created_at=network.now(),
+        grant_id=access.grant.id,
+        client=access.grant.client,
+        settles_at=None,
+    )
+    created = _shown(provider, payment) | {
+        "grantSpentReceiveAmount": (before[1] or quote.receive.with_value(0)).json(),
+        "grantSpentDebitAmount": (before[0] or quote.debit.with_value(0)).json(),
+    }
+    if not behaviour.phantom:
+        network.start(payment)
+    if behaviour.dies_after_create:
+        raise OutcomeUnknown("the connection was closed without an answer")
+    if behaviour.refuses_accepted:
+        raise resource(403, "unauthorized")
+    return ok(created, 201)
+
+
+def get_payment(network: Network, provider: Provider, access: Access, payment_id: str) -> Response:
+    """GET /outgoing-payments/{id}."""
+    payment = network.state.outgoing[payment_id]
+    if not access.sees(payment):
+        raise resource(404, "Outgoing payment does not exist")
+    return ok(_shown(provider, payment))
+
+
+def list_all(network: Network, provider: Provider, access: Access, page: Page) -> Response:
+    """GET /outgoing-payments?wallet-address=…"""
+    own = [
+        payment
+        for payment in reversed(network.state.outgoing.values())
+        if payment.wallet == access.wallet and access.sees(payment)
+    ]
+    return one_page(own, page, lambda payment: _shown(provider, payment))
+
+
+def spent(network: Network, grant: Grant) -> Response:
+    """GET /outgoing-payment-grant: what has gone out under this grant."""
+    debit, receive = _spent(network, grant)
+    return ok(
+        {
+            "spentDebitAmount": debit.json() if debit else None,
+            "spentReceiveAmount": receive.json() if receive else None,
+        }
+    )
+
+
+def _usable_quote(
+    network: Network, provider: Provider, access: Access, body: dict[str, Any]
+) -> Quote:
+    if "quoteId" not in body:
+        return _quote(network, provider, access, body["incomingPayment"], body)
+    quote = network.state.quotes.get(body["quoteId"].rsplit("/", 1)[-1])
+    if quote is None or quote.provider != provider.name:
+        raise resource(404, "unknown quote")
+    receiver = network.incoming_payment(quote.receiver)
+    used = quote.used and provider.rules.single_use_quotes
+    if (
+        used
+        or quote.wallet != access.wallet
+        or (quote.expires_at <= network.now() and not network.behaviour(quote.wallet).keeps_quotes)
+        or receiver is None
+        or not receiver.is_payable(network.now())
+    ):
+        raise resource(400, "invalid quote")
+    return quote
+
+
+def _spent(network: Network, grant: Grant) -> tuple[Money | None, Money | None]:
+    """What live payments of this grant take and bring, or None while there are none."""
+    live = [
+        payment
+        for payment in network.state.outgoing.values()
+        if payment.grant_id == grant.id and not payment.failed
+    ]
+    if not live:
+        return None, None
+    debit = live[0].debit.with_value(sum(payment.debit.value for payment in live))
+    return debit, live[0].receive.with_value(sum(payment.receive.value for payment in live))
+
+
+def _within_limits(access: Access, quote: Quote, before: tuple[Money | None, Money | None]) -> bool:
+    """An `interval` is not counted: its amount is then the limit of the whole grant."""
+    limits = next(
+        item.get("limits", {})
+        for item in access.grant.access
+        if item["type"] == "outgoing-payment" and item["identifier"] == access.wallet
+    )
+    if limits.get("receiver", quote.receiver) != quote.receiver:
+        return False
+    for name, amount, gone in (
+        ("debitAmount", quote.debit, before[0]),
+        ("receiveAmount", quote.receive, before[1]),
+    ):
+        if name in limits:
+            limit = Money.of_json(limits[name])
+            total = amount.value + (gone.value if gone else 0)
+            if not limit.same_asset(amount) or total > limit.value:
+                return False
+    return True
+
+
+def _shown(provider: Provider, payment: OutgoingPayment) -> dict[str, Any]:
+    return {
+        "id": f"{provider.resource_server}/outgoing-payments/{payment.id}",
+        "walletAddress": payment.wallet,
+        "quoteId": f"{provider.resource_server}/quotes/{payment.quote_id}",
+        "receiveAmount": payment.receive.json(),
+        "debitAmount": payment.debit.json(),
+        "sentAmount": payment.debit.with_value(payment.sent).json(),
+        "receiver": payment.receiver,
+        "failed": payment.failed,
+        "metadata": payment.metadata,
+        "createdAt": timestamp(payment.created_at),
+    }

@@ -1,0 +1,185 @@
+"""A network behind sockets: HTTPS for each origin of the API, plain HTTP for the pages, on
+loopback.
+
+One lock around the core keeps its answers those of a single-threaded server; a slow wallet waits
+outside of it. It refuses bodies of unknown length and hangs up where a wallet is to die.
+"""
+
+from __future__ import annotations
+
+import ssl
+import sys
+import threading
+import time
+from collections.abc import Callable
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+from sandbox.wallets.call import MAX_BODY
+from sandbox.wallets.network import Network
+
+_LOOPBACK: Final = "127.0.0.1"
+_IDLE: Final = 30  # seconds that a connection may be silent
+
+
+class WalletServers:
+    """The listening sockets of a network. `sleeper` is what the network was given as its `sleep`.
+
+    Raises OSError from the constructor when a port is taken; then none stays open.
+    """
+
+    def __init__(self, network: Network, tls: ssl.SSLContext, sleeper: Sleeper) -> None:
+        self._network = network
+        self._lock = threading.Lock()
+        self._sleeper = sleeper
+        self._changed = False
+        self._taken = ""
+        self._servers: list[_Listener] = []
+        self._threads: list[threading.Thread] = []
+        try:
+            self._listen(network.pages_origin, network.handle_page, None)
+            for provider in network.providers.values():
+                self._listen(provider.origin, network.handle, tls)
+                self._listen(provider.auth_origin, network.handle, tls)
+        except OSError as error:
+            self.close()
+            raise OSError(f"{error.strerror}: {self._taken}") from None
+
+    def start(self) -> None:
+        """Serve from threads of their own, until `close`."""
+        for server in self._servers:
+            thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """Stop listening. Requests under way are cut off with the process."""
+        for server in self._servers:
+            if self._threads:
+                server.shutdown()
+            server.server_close()
+        for thread in self._threads:
+            thread.join()
+        self._servers, self._threads = [], []
+
+    def changes(self) -> dict[str, Any] | None:
+        """The network's dump, or None when nobody has asked anything since the last call."""
+        with self._lock:
+            changed, self._changed = self._changed, False
+            return self._network.dump() if changed else None
+
+    def _listen(
+        self, origin: str, handle: Callable[[Request], Response], tls: ssl.SSLContext | None
+    ) -> None:
+        port = urlsplit(origin).port
+        assert port is not None
+        self._taken = origin
+
+        def answer(request: Request) -> Response:
+            try:
+                with self._lock:
+                    self._changed = True
+                    return handle(request)
+            finally:
+                self._sleeper.sleep_now()
+
+        self._servers.append(_Listener((_LOOPBACK, port), origin, answer, tls))
+
+
+class Sleeper:
+    """A network's `sleep` that waits after the lock is released, in the thread of the request."""
+
+    def __init__(self) -> None:
+        self._local = threading.local()
+
+    def __call__(self, seconds: float) -> None:
+        self._local.seconds = seconds
+
+    def sleep_now(self) -> None:
+        seconds, self._local.seconds = getattr(self._local, "seconds", 0), 0
+        time.sleep(seconds)
+
+
+class _Listener(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+
+    def __init__(
+        self,
+        address: tuple[str, int],
+        origin: str,
+        answer: Callable[[Request], Response],
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        super().__init__(address, _Handler)
+        self.origin = origin
+        self.answer = answer
+        self.tls = tls
+
+    def finish_request(self, request: Any, client_address: Any) -> None:
+        # In the request's own thread, so that a slow handshake holds up nobody else.
+        if self.tls is None:
+            super().finish_request(request, client_address)
+            return
+        request.settimeout(_IDLE)
+        try:
+            encrypted = self.tls.wrap_socket(request, server_side=True)
+        except OSError:
+            return
+        with encrypted:
+            super().finish_request(encrypted, client_address)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hung up is no error of ours; anything else is, and is told."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError | ssl.SSLError):
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: _Listener
+    disable_nagle_algorithm = True  # headers and body are two writes; the second must not wait
+    protocol_version = "HTTP/1.1"
+    server_version = "sandbox-wallets"
+    sys_version = ""
+    timeout = _IDLE
+
+    def do_GET(self) -> None:
+        self._answer()
+
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_GET  # noqa: N815
+
+    def _answer(self) -> None:
+        length = self.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in self.headers or not length.isdecimal():
+            self.close_connection = True
+            self.send_error(411)
+            return
+        if int(length) > MAX_BODY:
+            self.close_connection = True
+            self.send_error(413)
+            return
+        body = self.rfile.read(int(length)) or None
+        request = Request(self.command, self._url(), dict(self.headers.items()), body)
+        try:
+            answer = self.server.answer(request)
+        except OutcomeUnknown:
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        for name, value in answer.headers.items():
+            self.send_header(name, value)
+        if answer.status != 204:
+            self.send_header("Content-Length", str(len(answer.body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(answer.body)
+
+    def _url(self) -> str:
+        """The URL as the client must have signed it."""
+        return self.server.origin + self.path
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing: what is asked holds tokens and nonces."""

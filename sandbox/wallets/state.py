@@ -1,0 +1,226 @@
+"""What the providers remember, as plain data: accounts, grants, tokens, payments, and effects
+still to come.
+
+It knows no rules. Everything in it survives `encode` and `decode`, so that the local world keeps
+it between runs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+from pydantic import TypeAdapter
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """`value` counts units of 10^-`scale` of the asset `code`."""
+
+    value: int
+    code: str
+    scale: int
+
+    @classmethod
+    def of_json(cls, amount: dict[str, Any]) -> Money:
+        return cls(int(amount["value"]), amount["assetCode"], int(amount["assetScale"]))
+
+    def json(self) -> dict[str, Any]:
+        return {"value": str(self.value), "assetCode": self.code, "assetScale": self.scale}
+
+    def same_asset(self, other: Money) -> bool:
+        return (self.code, self.scale) == (other.code, other.scale)
+
+    def with_value(self, value: int) -> Money:
+        return Money(value, self.code, self.scale)
+
+    def __str__(self) -> str:
+        if self.scale == 0:
+            return f"{self.value} {self.code}"
+        digits = f"{abs(self.value):0{self.scale + 1}d}"
+        sign = "-" if self.value < 0 else ""
+        return f"{sign}{digits[: -self.scale]}.{digits[-self.scale :]} {self.code}"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A line of an account's statement; `value` is signed, in the account's units."""
+
+    at: datetime
+    text: str
+    value: int
+    balance: int
+
+
+@dataclass(slots=True)
+class Account:
+    """A wallet address and the money behind it. `behaviour` names one of
+    `behaviours.BEHAVIOURS`.
+    """
+
+    id: str
+    public_name: str
+    asset_code: str
+    asset_scale: int
+    balance: int
+    behaviour: str = "normal"
+    keys: list[dict[str, str]] = field(default_factory=list)
+    entries: list[Entry] = field(default_factory=list)
+
+    def money(self, value: int) -> Money:
+        return Money(value, self.asset_code, self.asset_scale)
+
+    def book(self, at: datetime, text: str, value: int) -> None:
+        self.balance += value
+        self.entries.append(Entry(at, text, value, self.balance))
+
+
+class GrantState(StrEnum):
+    PENDING = "pending"
+    APPROVED = "approved"
+    ISSUED = "issued"
+    REJECTED = "rejected"
+    REVOKED = "revoked"
+
+
+@dataclass(slots=True)
+class Interaction:
+    """The human's part of a grant. `finish_uri` is None for a grant that is polled."""
+
+    id: str
+    nonce: str
+    ref: str
+    client_name: str
+    client_uri: str
+    expires_at: datetime
+    finish_uri: str | None
+    client_nonce: str | None
+    chosen: bool = False
+
+
+@dataclass(slots=True)
+class Grant:
+    """`client` is a wallet address, or None when the client gave its `jwk` instead. `last_asked`
+    starts `wait`.
+    """
+
+    id: str
+    provider: str
+    client: str | None
+    jwk: dict[str, str] | None
+    access: list[dict[str, Any]]
+    continue_token: str
+    last_asked: datetime
+    state: GrantState
+    interaction: Interaction | None = None
+
+
+@dataclass(slots=True)
+class Token:
+    value: str
+    manage_id: str
+    grant_id: str
+    expires_at: datetime
+
+
+@dataclass(slots=True)
+class IncomingPayment:
+    id: str
+    provider: str
+    wallet: str
+    amount: Money | None
+    received: Money
+    completed: bool
+    created_at: datetime
+    expires_at: datetime
+    metadata: dict[str, Any] | None
+    client: str | None
+
+    def is_payable(self, now: datetime) -> bool:
+        return not self.completed and now < self.expires_at
+
+    def remaining(self) -> int | None:
+        return None if self.amount is None else max(0, self.amount.value - self.received.value)
+
+
+@dataclass(slots=True)
+class Quote:
+    """`receiver` is an incoming payment's URL. `fee` is the part of `debit` that the provider
+    keeps.
+    """
+
+    id: str
+    provider: str
+    wallet: str
+    receiver: str
+    debit: Money
+    receive: Money
+    fee: int
+    created_at: datetime
+    expires_at: datetime
+    client: str | None
+    used: bool = False
+
+
+@dataclass(slots=True)
+class OutgoingPayment:
+    """`funded`: the money has left the account. `settles_at` is None once nothing more will happen
+    to it.
+    """
+
+    id: str
+    quote_id: str
+    provider: str
+    wallet: str
+    receiver: str
+    debit: Money
+    receive: Money
+    fee: int
+    sent: int
+    failed: bool
+    metadata: dict[str, Any]
+    created_at: datetime
+    grant_id: str
+    client: str | None
+    settles_at: datetime | None
+    funded: bool = False
+    parts_sent: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Packet:
+    """Money on its way to the incoming payment `receiver` (its UUID), there at `arrives_at`."""
+
+    arrives_at: datetime
+    receiver: str
+    payment: str
+    value: int
+
+
+@dataclass(slots=True)
+class State:
+    """Everything, by id: accounts by wallet address, tokens by value, the rest by UUID."""
+
+    accounts: dict[str, Account] = field(default_factory=dict)
+    grants: dict[str, Grant] = field(default_factory=dict)
+    tokens: dict[str, Token] = field(default_factory=dict)
+    incoming: dict[str, IncomingPayment] = field(default_factory=dict)
+    quotes: dict[str, Quote] = field(default_factory=dict)
+    outgoing: dict[str, OutgoingPayment] = field(default_factory=dict)
+    packets: list[Packet] = field(default_factory=list)
+
+
+_ADAPTER = TypeAdapter(State)
+
+
+def encode(state: State) -> dict[str, Any]:
+    """`state` as JSON-able data."""
+    data: dict[str, Any] = _ADAPTER.dump_python(state, mode="json")
+    return data
+
+
+def decode(data: dict[str, Any]) -> State:
+    """What `encode` made, back. Raises `pydantic.ValidationError` for anything else."""
+    return _ADAPTER.validate_python(data)

@@ -1,0 +1,86 @@
+"""The world that tests and the local world start with: two providers, two currencies, and who
+banks there.
+
+Cedar Bank has the customers in EUR and the wallets that misbehave, Harbor Wallet the shops and
+customers in USD.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from sandbox.wallets.behaviours import BEHAVIOURS
+from sandbox.wallets.clients import no_fetch
+from sandbox.wallets.network import Network
+from sandbox.wallets.provider import Provider, Rules
+from sandbox.wallets.state import Account
+
+PORT_BASE: Final = 4100
+
+_CEDAR_TENANT: Final = "438fa74a-fa7d-4317-9ced-dde32ece1787"
+_HARBOR_TENANT: Final = "cf5fd7d3-1eb1-4041-8e43-ba45747e9e5d"
+
+# path, public name, asset code, asset scale, balance
+_CEDAR: Final = (
+    ("alice", "Alice", "EUR", 2, 10_000_00),
+    ("carol", "Carol", "EUR", 2, 500_00),
+    ("jpy", "Yuki", "JPY", 0, 1_000_000),
+    ("scale9", "Nadia", "EUR", 9, 10_000 * 10**9),
+    ("shop-eur", "Cedar Books", "EUR", 2, 0),
+)
+_HARBOR: Final = (
+    ("shop", "Harbor Coffee", "USD", 2, 0),
+    ("shop-jpy", "Harbor Tea", "JPY", 0, 0),
+    ("shop-kwd", "Harbor Pearls", "KWD", 3, 0),
+    ("shop-scale9", "Harbor Nano", "USD", 9, 0),
+    ("bob", "Bob", "USD", 2, 10_000_00),
+)
+
+
+def default_network(
+    now: Callable[[], datetime],
+    random_bytes: Callable[[int], bytes],
+    *,
+    port_base: int = PORT_BASE,
+    rules: Rules | None = None,
+    fetch: Callable[[str], bytes] = no_fetch,
+    sleep: Callable[[float], None] = lambda _: None,
+) -> Network:
+    """Two providers on localhost, pages at `port_base`: Cedar Bank at +1 (auth +2), Harbor Wallet
+    at +101 (auth +102).
+    """
+    rules = rules or Rules()
+    cedar = _provider("cedar", "Cedar Bank", port_base + 1, _CEDAR_TENANT, rules)
+    harbor = _provider("harbor", "Harbor Wallet", port_base + 101, _HARBOR_TENANT, rules)
+    network = Network(
+        now,
+        random_bytes,
+        providers=(cedar, harbor),
+        pages_origin=f"http://localhost:{port_base}",
+        fetch=fetch,
+        sleep=sleep,
+    )
+    for provider, accounts in ((cedar, _CEDAR), (harbor, _HARBOR)):
+        for path, name, code, scale, balance in accounts:
+            network.add_account(Account(f"{provider.origin}/{path}", name, code, scale, balance))
+    for behaviour in BEHAVIOURS:
+        if behaviour != "normal":
+            name = behaviour.replace("-", " ").capitalize()
+            balance = 0 if behaviour == "no-funds" else 10_000_00
+            network.add_account(
+                Account(f"{cedar.origin}/{behaviour}", name, "EUR", 2, balance, behaviour)
+            )
+    return network
+
+
+def _provider(name: str, title: str, port: int, tenant: str, rules: Rules) -> Provider:
+    return Provider(
+        name=name,
+        title=title,
+        origin=f"https://localhost:{port}",
+        auth_origin=f"https://localhost:{port + 1}",
+        tenant=tenant,
+        rules=rules,
+    )

@@ -1,0 +1,39 @@
+"""One set of tests, three DynamoDBs: in memory, moto, the embedded emulator."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+
+import pytest
+from moto import mock_aws
+
+from sandbox.cloud import table_definitions
+from tests.adapters.stores import Store, Watched, boto, new_store, with_tables
+from tests.fakes.dynamodb import InMemoryDynamoDb
+
+EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)
+
+
+def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
+    if kind == "memory":
+        yield new_store(Watched(InMemoryDynamoDb(table_definitions("test"))), "test")
+    elif kind == "moto":
+        with mock_aws():
+            yield new_store(Watched(with_tables(boto(), "test")), "test")
+    else:
+        prefix = f"test-{uuid.uuid4().hex[:12]}"
+        client = with_tables(boto(request.getfixturevalue("emulator")), prefix)
+        yield new_store(Watched(client), prefix)
+
+
+@pytest.fixture(params=["memory", "moto", EMULATED])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """What every DynamoDB must do."""
+    yield from _store(request.param, request)
+
+
+@pytest.fixture(params=["memory", EMULATED])
+def shared(request: pytest.FixtureRequest) -> Iterator[Store]:
+    """For many threads at once, which moto's transactions do not stand."""
+    yield from _store(request.param, request)

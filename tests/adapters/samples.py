@@ -1,0 +1,158 @@
+"""Records with every field set, and none of them plain ASCII where text is free."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from checkout.domain.merchant import ApiKey, Merchant, WebhookEvent
+from checkout.domain.money import Amount
+from checkout.domain.session import (
+    Attempt,
+    Attention,
+    CustomerWallet,
+    HistoryEntry,
+    IncomingPaymentRef,
+    LineItem,
+    Phase,
+    Problem,
+    QuoteRef,
+    Session,
+    Status,
+)
+from checkout.domain.transitions import Change, Event, advance
+from checkout.ports import Reservation
+from tests.support import NOW, a_session
+
+DAY = timedelta(days=1)
+MS = timedelta(milliseconds=1)
+
+
+def session_id(number: int) -> str:
+    return f"cs_{number:022d}"
+
+
+def full_session(**changes: Any) -> Session:
+    """As no session ever is: everything set at once."""
+    everything: dict[str, Any] = {
+        "phase": Phase.PAYING,
+        "lease_until": NOW + 1 * MS,
+        "check_at": NOW + 2 * MS,
+        "checks": 3,
+        "customer": CustomerWallet(
+            "https://w.example/älice", "https://a.example", "https://r.example", "EUR", 9
+        ),
+        "incoming_payment": IncomingPaymentRef("https://r.example/in/1", NOW + 4 * MS),
+        "quote": QuoteRef(
+            "https://r.example/q/1", Amount(2**64 - 1, "EUR", 9), Amount(0, "JPY", 0), NOW + 5 * MS
+        ),
+        "interact_url": "https://a.example/interact?x=ü",
+        "grant": "v1.00000000.Z3JhbnQ",
+        "token": "v1.00000000.dG9rZW4",
+        "attempt": Attempt("attempt-1", NOW + 6 * MS),
+        "outgoing_payment": "https://r.example/out/1",
+        "closing_at": NOW + 7 * MS,
+        "closed_at": NOW + 8 * MS,
+        "received": 2**64 - 1,
+        "problem": Problem.PRICE_CHANGED,
+        "attention": Attention.PARTIAL_PAYMENT,
+        "completed_at": NOW + 9 * MS,
+        "submissions": (NOW, NOW + 10 * MS),
+        "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
+        "line_items": (
+            LineItem("usd", 'Tee 🫖 \u0000\u2028"\\', "鮮やか", 0, 1_000_000),
+            LineItem("usd", "Tea", None, 999_999_999_999, 1),
+            LineItem("usd", "Tea", "", 1, 1),
+        ),
+        "metadata_json": '{"a":1,"b":true,"c":1.50,"ü":"🫖","a2":null}',
+    }
+    return a_session(Status.AWAITING_APPROVAL, **{**everything, **changes})
+
+
+def a_reservation(writer: str = "first", **changes: Any) -> Reservation:
+    fields: dict[str, Any] = {
+        "key": "ab" * 32,
+        "fingerprint": "cd" * 32,
+        "status": 201,
+        "body": '{"id":"cs_1","name":"Tee 🫖"}',
+        "writer": writer,
+        "created_at": NOW,
+        "expires_at": NOW + DAY,
+    }
+    return Reservation(**{**fields, **changes})
+
+
+def an_event(**changes: Any) -> WebhookEvent:
+    fields: dict[str, Any] = {
+        "id": "evt_1",
+        "merchant": "mer_1",
+        "session": session_id(1),
+        "type": "checkout.session.canceled",
+        "body": '{"metadata":{"ü":"🫖"}}',
+        "created_at": NOW,
+    }
+    return WebhookEvent(**{**fields, **changes})
+
+
+def a_merchant(**changes: Any) -> Merchant:
+    fields: dict[str, Any] = {
+        "id": "mer_1",
+        "name": "Käfer & Söhne",
+        "wallet_address": "https://w.example/shop",
+        "key_id": "key-1",
+        "private_key": "v1.00000000.c2VjcmV0",
+        "asset_code": "USD",
+        "asset_scale": 2,
+        "auth_server": "https://a.example",
+        "resource_server": "https://r.example",
+        "created_at": NOW,
+    }
+    return Merchant(**{**fields, **changes})
+
+
+def a_key(**changes: Any) -> ApiKey:
+    fields: dict[str, Any] = {
+        "id": "key_1",
+        "hash": "ef" * 32,
+        "merchant": "mer_1",
+        "name": "Läden",
+        "last_four": "wxyz",
+        "asset_code": "USD",
+        "asset_scale": 2,
+        "created_at": NOW,
+    }
+    return ApiKey(**{**fields, **changes})
+
+
+def cancel(session: Session, writer: str = "canceler") -> Change:
+    return advance(session, Event.CANCEL_REQUESTED, now=NOW, writer=writer)
+
+
+def paying(**changes: Any) -> Session:
+    """Awaiting, with the intent to pay written (W6)."""
+    fields: dict[str, Any] = {
+        "phase": Phase.PAYING,
+        "attempt": Attempt("attempt-1", NOW + 30 * 1000 * MS),
+        "check_at": NOW + 5 * 1000 * MS,
+        "token": "v1.00000000.dG9rZW4",
+    }
+    return a_session(Status.AWAITING_APPROVAL, **{**fields, **changes})
+
+
+def payment_created(session: Session, writer: str = "payer") -> Change:
+    return advance(
+        session,
+        Event.PAYMENT_CREATED,
+        now=NOW,
+        writer=writer,
+        outgoing_payment="https://r.example/out/1",
+        check_at=NOW + 9 * 1000 * MS,
+    )
+
+
+def checked(session: Session, writer: str = "sweeper") -> Change:
+    """A sweep that found nothing new, and looks again later."""
+    later = NOW + 60 * 1000 * MS
+    return advance(
+        session, Event.CHECKED, now=NOW, writer=writer, checks=session.checks + 1, check_at=later
+    )

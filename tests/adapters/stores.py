@@ -1,0 +1,94 @@
+"""Stores on fresh tables, with a client between that counts calls and loses answers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import ReadTimeoutError
+
+from checkout.adapters.dynamo import DynamoDatabase, DynamoMerchants, DynamoSessions
+from sandbox.cloud import table_definitions
+from tests.support import seeded
+
+_WRITES = ("put_item", "update_item", "transact_write_items")
+
+
+def _nothing() -> None:
+    return
+
+
+@dataclass
+class Watched:
+    """A client whose calls are counted. Its next `lose` writes are done but not answered; what
+    `meanwhile` does happens before they are tried again.
+    """
+
+    client: Any
+    calls: Counter[str] = field(default_factory=Counter)
+    lose: int = 0
+    meanwhile: Callable[[], object] = _nothing
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self.client, name)
+
+        def call(**request: Any) -> Any:
+            self.calls[name] += 1
+            answer = operation(**request)
+            if name in _WRITES and self.lose:
+                self.lose -= 1
+                self.meanwhile()
+                raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
+            return answer
+
+        return call
+
+
+@dataclass(frozen=True)
+class Store:
+    """The three stores on one client; `with_client` looks at the same tables through another."""
+
+    client: Any
+    prefix: str
+    sessions: DynamoSessions
+    merchants: DynamoMerchants
+    database: DynamoDatabase
+
+    def with_client(self, client: Any) -> Store:
+        return new_store(client, self.prefix)
+
+
+def new_store(client: Any, prefix: str) -> Store:
+    return Store(
+        client=client,
+        prefix=prefix,
+        sessions=DynamoSessions(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        merchants=DynamoMerchants(client, prefix),
+        database=DynamoDatabase(client, prefix),
+    )
+
+
+@cache
+def boto(endpoint_url: str | None = None) -> Any:
+    """A client that tries once, for moto or the emulator: they take any credentials. Making one
+    takes longer than most tests.
+    """
+    return boto3.client(
+        "dynamodb",
+        endpoint_url=endpoint_url,
+        region_name="us-east-1",
+        aws_access_key_id="test",
+        aws_secret_access_key="test",
+        config=Config(max_pool_connections=60, retries={"total_max_attempts": 1}),
+    )
+
+
+def with_tables(client: Any, prefix: str) -> Any:
+    for definition in table_definitions(prefix):
+        client.create_table(**definition)
+    return client

@@ -1,0 +1,286 @@
+"""Answers that no emulator gives: conflicts, throttling, silence. Botocore's own stubber gives
+them, so that their shapes are checked against AWS's model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from botocore.exceptions import (
+    ClientError,
+    ConnectTimeoutError,
+    EndpointConnectionError,
+    NoCredentialsError,
+    ReadTimeoutError,
+)
+from botocore.stub import Stubber
+
+from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
+from checkout.adapters.dynamo import DynamoDatabase, DynamoMerchants, DynamoSessions
+from checkout.adapters.records import reservation_item, session_item
+from checkout.domain.errors import Unavailable
+from checkout.ports import StaleSession
+from tests.adapters.samples import a_key, a_merchant, a_reservation, an_event, cancel
+from tests.adapters.stores import boto
+from tests.support import NOW, a_session, seeded
+
+NO = {"Code": "None"}
+CONFLICT = {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
+THROTTLED = {"Code": "ThrottlingError", "Message": "Throughput exceeds the current limit"}
+
+
+class Scripted:
+    """A stubbed client and the session store on it; `slept` are its pauses in seconds."""
+
+    def __init__(self) -> None:
+        self.client = boto()
+        self.stubber = Stubber(self.client)
+        self.slept: list[float] = []
+        self.sessions = DynamoSessions(
+            self.client, "test", sleep=self.slept.append, random_bytes=seeded()
+        )
+
+    def canceled(self, *reasons: dict[str, Any], times: int = 1) -> None:
+        for _ in range(times):
+            self.stubber.add_client_error(
+                "transact_write_items",
+                "TransactionCanceledException",
+                http_status_code=400,
+                modeled_fields={"CancellationReasons": list(reasons)},
+            )
+
+    def refused(self, operation: str, code: str, *, times: int = 1, status: int = 400) -> None:
+        for _ in range(times):
+            self.stubber.add_client_error(operation, code, "detail", http_status_code=status)
+
+    def answered(self, operation: str, answer: dict[str, Any]) -> None:
+        self.stubber.add_response(operation, answer)
+
+
+@pytest.fixture
+def scripted() -> Iterator[Scripted]:
+    made = Scripted()
+    with made.stubber:
+        yield made
+
+
+@pytest.mark.parametrize("reasons", [(CONFLICT, NO), (NO, CONFLICT), (CONFLICT, CONFLICT)])
+def test_a_conflict_is_tried_again_until_it_is_over(
+    scripted: Scripted, reasons: tuple[dict[str, Any], ...]
+) -> None:
+    scripted.canceled(*reasons, times=CONFLICT_TRIES - 1)
+    scripted.answered("transact_write_items", {})
+    assert scripted.sessions.create(a_session(), a_reservation()) is None
+    scripted.stubber.assert_no_pending_responses()
+    assert len(scripted.slept) == CONFLICT_TRIES - 1
+    assert len(set(scripted.slept)) == len(scripted.slept)
+    assert 0 < sum(scripted.slept) < 2
+
+
+def test_a_conflict_without_end_is_unavailable(scripted: Scripted) -> None:
+    scripted.canceled(CONFLICT, NO, times=CONFLICT_TRIES)
+    with pytest.raises(Unavailable):
+        scripted.sessions.create(a_session(), a_reservation())
+    scripted.stubber.assert_no_pending_responses()
+
+
+def test_who_loses_the_key_after_a_conflict_gets_the_winners_record(scripted: Scripted) -> None:
+    winner = a_reservation("winner")
+    scripted.canceled(CONFLICT, NO)
+    found = {"Code": "ConditionalCheckFailed", "Item": reservation_item(winner)}
+    scripted.canceled(found, CONFLICT)  # decided, although something else was in the way
+    loser = a_session(writer="loser")
+    assert scripted.sessions.create(loser, a_reservation("loser")) == winner
+
+
+def test_a_change_that_meets_a_transaction_is_tried_again(scripted: Scripted) -> None:
+    change = cancel(a_session())
+    scripted.refused("update_item", "TransactionConflictException", times=3)
+    scripted.answered("update_item", {"Attributes": session_item(change.after)})
+    assert scripted.sessions.save(change) == change.after
+    scripted.stubber.assert_no_pending_responses()
+
+
+def test_a_repeated_transaction_that_is_still_running_is_waited_for(scripted: Scripted) -> None:
+    scripted.refused("transact_write_items", "TransactionInProgressException", times=2)
+    scripted.answered("transact_write_items", {})
+    assert scripted.sessions.create(a_session(), a_reservation()) is None
+
+
+def test_a_change_with_its_event_that_lost_after_a_conflict_learns_the_winner(
+    scripted: Scripted,
+) -> None:
+    before = a_session()
+    winner = cancel(before, "winner").after
+    scripted.canceled(CONFLICT, NO)
+    scripted.canceled({"Code": "ConditionalCheckFailed", "Item": session_item(winner)}, NO)
+    with pytest.raises(StaleSession) as lost:
+        scripted.sessions.save(cancel(before, "loser"), an_event())
+    assert lost.value.current == winner
+
+
+def test_the_same_transaction_has_the_same_token_and_another_has_another() -> None:
+    tokens: list[str] = []
+
+    class Conflicting:
+        def transact_write_items(self, **request: Any) -> dict[str, Any]:
+            tokens.append(request["ClientRequestToken"])
+            raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
+
+    client: Any = Conflicting()
+    sessions = DynamoSessions(client, "test", sleep=lambda _: None, random_bytes=seeded())
+    for writer in ("first", "second"):
+        with pytest.raises(Unavailable):
+            sessions.create(a_session(writer=writer), a_reservation(writer))
+    assert [len(token) for token in tokens] == [36] * 2 * LOST_TRIES
+    assert tokens[0] == tokens[1] != tokens[2] == tokens[3]
+
+
+OVERLOADED = [
+    ("ThrottlingException", 400),
+    ("ProvisionedThroughputExceededException", 400),
+    ("RequestLimitExceeded", 400),
+    ("InternalServerError", 500),
+    ("ServiceUnavailable", 503),
+    ("SomethingNew", 500),
+]
+
+
+@pytest.mark.parametrize(("code", "status"), OVERLOADED)
+def test_an_overloaded_store_is_asked_once_more_and_then_unavailable(
+    scripted: Scripted, code: str, status: int
+) -> None:
+    scripted.refused("put_item", code, times=LOST_TRIES, status=status)
+    with pytest.raises(Unavailable) as unavailable:
+        scripted.sessions.create(a_session(), None)
+    scripted.stubber.assert_no_pending_responses()
+    assert str(unavailable.value) == "The data store is not answering."
+
+
+def test_a_throttled_transaction_is_unavailable(scripted: Scripted) -> None:
+    scripted.canceled(NO, THROTTLED, times=LOST_TRIES)
+    with pytest.raises(Unavailable):
+        scripted.sessions.save(cancel(a_session()), an_event())
+
+
+def test_a_read_is_left_to_the_clients_own_tries(scripted: Scripted) -> None:
+    scripted.refused("get_item", "InternalServerError", status=500)
+    with pytest.raises(Unavailable):
+        scripted.sessions.get("cs_1")
+    scripted.stubber.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize("code", ["ResourceNotFoundException", "AccessDeniedException"])
+def test_a_mistake_of_the_deployment_is_not_taken_for_silence(
+    scripted: Scripted, code: str
+) -> None:
+    scripted.refused("get_item", code)
+    with pytest.raises(ClientError):
+        scripted.sessions.get("cs_1")
+    scripted.refused("put_item", code)
+    with pytest.raises(ClientError):
+        scripted.sessions.create(a_session(), None)
+
+
+@pytest.mark.parametrize("code", ["ItemCollectionSizeLimitExceeded", "ValidationError"])
+def test_a_transaction_that_can_never_be_is_not_tried_again(scripted: Scripted, code: str) -> None:
+    scripted.canceled(NO, {"Code": code})
+    with pytest.raises(ClientError):
+        scripted.sessions.create(a_session(), a_reservation())
+    scripted.canceled(NO, {"Code": code})
+    with pytest.raises(ClientError):
+        scripted.sessions.save(cancel(a_session()), an_event())
+
+
+class Silent:
+    """A client whose every call fails so."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**request: Any) -> Any:
+            raise self.error
+
+        return call
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ReadTimeoutError(endpoint_url="http://10.0.0.1"),
+        ConnectTimeoutError(endpoint_url="http://10.0.0.1"),
+        EndpointConnectionError(endpoint_url="http://10.0.0.1"),
+    ],
+    ids=["read", "connect", "endpoint"],
+)
+def test_a_store_that_is_silent_is_unavailable_everywhere(error: Exception) -> None:
+    client: Any = Silent(error)
+    sessions = DynamoSessions(client, "test", sleep=lambda _: None, random_bytes=seeded())
+    merchants = DynamoMerchants(client, "test")
+    session = a_session()
+    everything: list[Any] = [
+        lambda: sessions.create(session, None),
+        lambda: sessions.create(session, a_reservation()),
+        lambda: sessions.get(session.id),
+        lambda: sessions.save(cancel(session)),
+        lambda: sessions.save(cancel(session), an_event()),
+        lambda: sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None),
+        lambda: merchants.add(a_merchant(), a_key()),
+        lambda: merchants.replace(a_merchant()),
+        lambda: merchants.get("mer_1"),
+        lambda: merchants.find_by_wallet("https://w.example/shop"),
+        lambda: merchants.find_key("ab"),
+        lambda: merchants.add_key(a_key()),
+    ]
+    for call in everything:
+        with pytest.raises(Unavailable) as unavailable:
+            call()
+        assert "10.0.0.1" not in str(unavailable.value)
+    merchants.touch_key(a_key(), NOW)
+    assert not DynamoDatabase(client, "test").ping()
+
+
+def test_missing_credentials_are_a_mistake_and_still_unhealthy() -> None:
+    client: Any = Silent(NoCredentialsError())
+    with pytest.raises(NoCredentialsError):
+        DynamoMerchants(client, "test").get("mer_1")
+    assert not DynamoDatabase(client, "test").ping()
+
+
+def test_keys_that_were_not_processed_are_asked_for_again(scripted: Scripted) -> None:
+    sessions = [a_session(id=f"cs_{number}") for number in range(3)]
+    items = [session_item(session) for session in sessions]
+    table = "test-checkout_sessions"
+    rows = [{name: item[name] for name in ("id", "created_key")} for item in items]
+    scripted.answered("query", {"Items": rows})
+
+    def left(*indexes: int) -> dict[str, Any]:
+        return {table: {"Keys": [{"id": items[index]["id"]} for index in indexes]}}
+
+    for found, remaining in (([], (0, 1, 2)), ([items[2]], (0, 1)), ([items[0]], ())):
+        scripted.answered(
+            "batch_get_item",
+            {
+                "Responses": {table: found},
+                "UnprocessedKeys": left(*remaining) if remaining else {},
+            },
+        )
+    page = scripted.sessions.page(
+        "mer_1", limit=3, after=None, created_from=None, created_before=None
+    )
+    assert page.sessions == (sessions[0], sessions[2])  # in the index's order; cs_1 is gone
+    assert page.next_key is None
+    assert len(scripted.slept) == 1
+
+
+def test_keys_that_are_never_processed_end_as_unavailable(scripted: Scripted) -> None:
+    item, table = session_item(a_session()), "test-checkout_sessions"
+    scripted.answered("query", {"Items": [{"id": item["id"], "created_key": item["created_key"]}]})
+    for _ in range(4):
+        left = {table: {"Keys": [{"id": item["id"]}]}}
+        scripted.answered("batch_get_item", {"Responses": {}, "UnprocessedKeys": left})
+    with pytest.raises(Unavailable):
+        scripted.sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None)

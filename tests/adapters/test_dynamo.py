@@ -1,0 +1,552 @@
+"""What the stores promise, on every DynamoDB. Several writers at once: test_dynamo_races."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from checkout.adapters import records, values
+from checkout.adapters.dynamo import DatabaseUrl, DynamoDatabase, parse_database_url
+from checkout.domain.errors import Unavailable
+from checkout.domain.session import Phase, Session, Status
+from checkout.domain.transitions import Event, advance
+from checkout.ports import StaleSession
+from tests.adapters.samples import (
+    DAY,
+    MS,
+    a_key,
+    a_merchant,
+    a_reservation,
+    an_event,
+    cancel,
+    checked,
+    full_session,
+    paying,
+    payment_created,
+    session_id,
+)
+from tests.adapters.stores import Store
+from tests.support import NOW, a_session
+
+
+def saved(store: Store, session: Session) -> Session:
+    store.sessions.create(session, None)
+    return session
+
+
+class ShortPages:
+    """A client whose queries give one row a page, as DynamoDB may at any time."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def query(self, **request: Any) -> Any:
+        return self._client.query(**{**request, "Limit": 1})
+
+
+# --- create and get ---
+
+
+def test_a_created_session_is_read_back_whole(store: Store) -> None:
+    session = saved(store, full_session())
+    assert store.sessions.get(session.id) == session
+    assert store.sessions.get(session_id(404)) is None
+
+
+def test_session_and_reservation_are_written_in_one_call(store: Store) -> None:
+    assert store.sessions.create(a_session(), a_reservation()) is None
+    assert store.client.calls == {"transact_write_items": 1}
+    assert store.sessions.get(a_session().id) == a_session()
+
+
+def test_a_held_key_answers_with_its_record_and_nothing_is_written(store: Store) -> None:
+    first, second = a_reservation(), a_reservation("second", body="another", fingerprint="other")
+    store.sessions.create(a_session(), first)
+    held = store.sessions.create(a_session(id=session_id(2), writer="second"), second)
+    assert held == first
+    assert store.sessions.get(session_id(2)) is None
+
+
+def test_another_key_is_not_affected(store: Store) -> None:
+    store.sessions.create(a_session(), a_reservation())
+    other = a_reservation("second", key="99" * 32)
+    assert store.sessions.create(a_session(id=session_id(2), writer="second"), other) is None
+
+
+@pytest.mark.parametrize(("early", "free"), [(1 * MS, False), (0 * MS, True), (-1 * MS, True)])
+def test_a_key_is_free_after_24_hours_and_not_a_millisecond_before(
+    store: Store, early: timedelta, free: bool
+) -> None:
+    start = datetime(2026, 3, 28, 23, 59, 59, 999_000, tzinfo=UTC)  # across a midnight
+    first = a_reservation(created_at=start, expires_at=start + DAY)
+    store.sessions.create(a_session(), first)
+    later = start + DAY - early
+    second = a_reservation("second", created_at=later, expires_at=later + DAY)
+    held = store.sessions.create(a_session(id=session_id(2), writer="second"), second)
+    assert held == (None if free else first)
+    assert (store.sessions.get(session_id(2)) is not None) == free
+
+
+def test_a_taken_session_id_is_refused_and_its_session_left_alone(store: Store) -> None:
+    session = saved(store, a_session())
+    foreign = replace(session, writer="second", merchant="mer_2")
+    with pytest.raises(Unavailable):
+        store.sessions.create(foreign, None)
+    with pytest.raises(Unavailable):
+        store.sessions.create(foreign, a_reservation("second"))
+    assert store.sessions.get(session.id) == session
+    assert store.sessions.create(a_session(id=session_id(2)), a_reservation()) is None
+
+
+# --- save ---
+
+
+def test_a_change_is_written_and_returned_as_stored(store: Store) -> None:
+    before = saved(store, paying(closing_at=NOW, quote=full_session().quote))
+    change = advance(
+        before, Event.CLOSED, now=NOW + MS, writer="w", closed_at=NOW + 2 * MS, note="nötig"
+    )
+    store.client.calls.clear()
+    assert store.sessions.save(change) == change.after
+    assert store.client.calls == {"update_item": 1}
+    assert store.sessions.get(before.id) == change.after
+
+
+def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
+    before = saved(store, full_session(phase=None, lease_until=None))
+    store.sessions.save(cancel(before))
+    key = {"id": values.text(before.id)}
+    item = store.client.get_item(TableName=f"{store.prefix}-checkout_sessions", Key=key)["Item"]
+    assert not {"grant", "token", "interact_url", "due_at", "due_shard"} & set(item)
+    assert item["status"] == {"S": "canceled"}
+
+
+def test_the_due_index_follows_the_session(store: Store) -> None:
+    before = saved(store, paying())
+
+    def due() -> list[int]:
+        answer = store.client.query(
+            TableName=f"{store.prefix}-checkout_sessions",
+            IndexName="due",
+            KeyConditionExpression="#due_shard = :shard AND #due_at <= :now",
+            ExpressionAttributeNames={"#due_shard": "due_shard", "#due_at": "due_at"},
+            ExpressionAttributeValues={
+                ":shard": values.text(records.due_shard(before.id)),
+                ":now": values.instant(NOW + timedelta(days=30)),
+            },
+        )
+        return [int(row["due_at"]["N"]) for row in answer["Items"]]
+
+    assert before.check_at is not None
+    assert due() == [values.milliseconds(before.check_at)]
+    processing = store.sessions.save(payment_created(before))
+    assert processing.check_at is not None
+    assert due() == [values.milliseconds(processing.check_at)]
+    done = advance(processing, Event.RECONCILED, now=NOW, writer="last", received=2000)
+    store.sessions.save(done, an_event())
+    assert due() == []
+
+
+def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(store: Store) -> None:
+    before = saved(store, a_session())
+    winner = store.sessions.save(cancel(before, "winner"))
+    with pytest.raises(StaleSession) as lost:
+        store.sessions.save(cancel(before, "loser"))
+    assert lost.value.current == winner
+    assert store.sessions.get(before.id) == winner
+
+
+def test_a_change_in_time_is_refused_once_the_stored_expiry_has_passed(store: Store) -> None:
+    believed = a_session()
+    stored = saved(store, replace(believed, expires_at=NOW))
+    with pytest.raises(StaleSession) as lost:
+        store.sessions.save(cancel(believed))
+    assert lost.value.current == stored
+
+
+def test_the_expiry_itself_is_too_late_and_a_millisecond_before_is_in_time(store: Store) -> None:
+    believed = a_session()
+    saved(store, replace(believed, expires_at=NOW + MS))
+    assert store.sessions.save(cancel(believed)).status is Status.CANCELED
+
+
+def test_the_201_is_kept_although_a_sweep_has_rescheduled_meanwhile(store: Store) -> None:
+    before = saved(store, paying())
+    swept = store.sessions.save(checked(before))
+    stored = store.sessions.save(payment_created(before))
+    assert stored.status is Status.PROCESSING
+    assert stored.version == swept.version + 1
+    assert stored.checks == swept.checks
+    assert stored.outgoing_payment == "https://r.example/out/1"
+    assert stored.phase is None
+    assert stored == store.sessions.get(before.id)
+
+
+def test_the_201_comes_too_late_when_closing_has_begun(store: Store) -> None:
+    before = saved(store, paying())
+    closing = advance(before, Event.CLOSING_STARTED, now=NOW, writer="sweeper", closing_at=NOW)
+    store.sessions.save(closing)
+    with pytest.raises(StaleSession) as lost:
+        store.sessions.save(payment_created(before))
+    assert lost.value.current == closing.after
+
+
+def test_the_201_of_another_attempt_changes_nothing(store: Store) -> None:
+    before = saved(store, paying())
+    assert before.attempt is not None
+    earlier = replace(before, attempt=replace(before.attempt, id="attempt-0"))
+    with pytest.raises(StaleSession):
+        store.sessions.save(payment_created(earlier))
+    assert store.sessions.get(before.id) == before
+
+
+def test_a_change_by_attempt_makes_no_event(store: Store) -> None:
+    before = saved(store, paying())
+    with pytest.raises(ValueError, match="by attempt"):
+        store.sessions.save(payment_created(before), an_event())
+
+
+def test_a_change_of_a_session_that_does_not_exist_is_a_mistake(store: Store) -> None:
+    with pytest.raises(LookupError):
+        store.sessions.save(cancel(a_session()))
+    with pytest.raises(LookupError):
+        store.sessions.save(cancel(a_session()), an_event())
+
+
+def test_a_change_and_its_event_are_written_in_one_call(store: Store) -> None:
+    before = saved(store, a_session())
+    store.client.calls.clear()
+    after = store.sessions.save(cancel(before), an_event())
+    assert store.client.calls == {"transact_write_items": 1}
+    assert after == store.sessions.get(before.id)
+    assert event_ids(store) == {"evt_1"}
+
+
+def test_no_event_is_written_by_who_loses(store: Store) -> None:
+    before = saved(store, a_session())
+    winner = store.sessions.save(cancel(before, "winner"))
+    with pytest.raises(StaleSession) as lost:
+        store.sessions.save(cancel(before, "loser"), an_event())
+    assert lost.value.current == winner
+    assert event_ids(store) == set()
+
+
+def test_a_taken_event_id_lets_nothing_be_written(store: Store) -> None:
+    first = saved(store, a_session())
+    store.sessions.save(cancel(first), an_event())
+    second = saved(store, a_session(id=session_id(2)))
+    with pytest.raises(Unavailable):
+        store.sessions.save(cancel(second, "other"), an_event())
+    assert store.sessions.get(second.id) == second
+
+
+def event_ids(store: Store) -> set[str]:
+    """The merchant's events, as the index has them."""
+    answer = store.client.query(
+        TableName=f"{store.prefix}-webhook_events",
+        IndexName="by_merchant",
+        KeyConditionExpression="#merchant = :merchant",
+        ExpressionAttributeNames={"#merchant": "merchant"},
+        ExpressionAttributeValues={":merchant": values.text("mer_1")},
+    )
+    return {row["id"]["S"] for row in answer["Items"]}
+
+
+# --- answers that got lost ---
+
+
+@pytest.mark.parametrize("with_key", [False, True])
+def test_a_creation_whose_answer_was_lost_counts_as_written(store: Store, with_key: bool) -> None:
+    store.client.lose = 1
+    assert store.sessions.create(a_session(), a_reservation() if with_key else None) is None
+    assert store.sessions.get(a_session().id) == a_session()
+
+
+@pytest.mark.parametrize("with_event", [False, True])
+def test_a_change_whose_answer_was_lost_counts_as_written(store: Store, with_event: bool) -> None:
+    before = saved(store, a_session())
+    store.client.lose = 1
+    after = store.sessions.save(cancel(before), an_event() if with_event else None)
+    assert after == cancel(before).after == store.sessions.get(before.id)
+    assert event_ids(store) == ({"evt_1"} if with_event else set())
+
+
+def test_a_201_whose_answer_was_lost_counts_as_written_once(store: Store) -> None:
+    before = saved(store, paying())
+    store.client.lose = 1
+    after = store.sessions.save(payment_created(before))
+    assert after.version == before.version + 1
+    assert after == store.sessions.get(before.id)
+
+
+def test_who_lost_its_answer_and_then_the_session_learns_the_winner(store: Store) -> None:
+    before = saved(store, paying())
+    first, then = checked(before, "first"), Phase.PAYING
+    other = store.with_client(store.client.client)
+    store.client.meanwhile = lambda: other.sessions.save(checked(first.after, "winner"))
+    store.client.lose = 1
+    with pytest.raises(StaleSession) as lost:
+        store.sessions.save(first)
+    assert lost.value.current.writer == "winner"
+    assert lost.value.current.phase is then
+
+
+# --- pages ---
+
+
+def page_ids(store: Store, **wanted: object) -> tuple[list[str], str | None]:
+    request: dict[str, object] = {"limit": 100, "after": None}
+    request |= {"created_from": None, "created_before": None, **wanted}
+    page = store.sessions.page("mer_1", **request)  # type: ignore[arg-type]
+    return [session.id for session in page.sessions], page.next_key
+
+
+def test_pages_are_newest_first_and_of_one_merchant(store: Store) -> None:
+    for number, millisecond in enumerate([5, 1, 3, 3]):
+        saved(store, a_session(id=session_id(number), created_at=NOW + millisecond * MS))
+    saved(store, a_session(id=session_id(9), merchant="mer_2"))
+    ids, after = page_ids(store, limit=3)
+    assert ids == [session_id(0), session_id(3), session_id(2)]
+    assert page_ids(store, after=after) == ([session_id(1)], None)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
+def test_the_last_page_says_that_it_is_the_last(store: Store, count: int) -> None:
+    for number in range(count):
+        saved(store, a_session(id=session_id(number)))
+    seen: list[str] = []
+    pages, after = 0, None
+    while pages == 0 or after is not None:
+        ids, after = page_ids(store, limit=2, after=after)
+        seen, pages = seen + ids, pages + 1
+    assert seen == [session_id(number) for number in reversed(range(count))]
+    assert pages == max(1, -(-count // 2))
+
+
+def test_a_page_can_be_bounded_in_time(store: Store) -> None:
+    for number in range(5):
+        saved(store, a_session(id=session_id(number), created_at=NOW + number * MS))
+    middle = {"created_from": NOW + 1 * MS, "created_before": NOW + 4 * MS}
+    ids, after = page_ids(store, limit=2, **middle)
+    assert ids == [session_id(3), session_id(2)]
+    assert page_ids(store, limit=2, after=after, **middle) == ([session_id(1)], None)
+    assert page_ids(store, created_from=NOW + 5 * MS) == ([], None)
+    assert page_ids(store, created_before=NOW) == ([], None)
+    assert page_ids(store, created_from=NOW + 3 * MS, created_before=NOW) == ([], None)
+    ancient, distant = datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
+    assert len(page_ids(store, created_from=ancient, created_before=distant)[0]) == 5
+    assert len(page_ids(store, created_before=datetime(2300, 1, 1, tzinfo=UTC))[0]) == 5
+    assert page_ids(store, created_from=distant) == ([], None)
+
+
+def test_a_position_outside_of_the_bounds_is_no_error(store: Store) -> None:
+    for number in range(3):
+        saved(store, a_session(id=session_id(number), created_at=NOW + number * MS))
+    before = records.position(NOW - DAY, session_id(1))
+    behind = records.position(NOW + DAY, session_id(1))
+    assert page_ids(store, after=before, created_from=NOW) == ([], None)
+    assert len(page_ids(store, after=behind, created_before=NOW + 2 * MS)[0]) == 2
+
+
+def test_a_page_of_100_takes_one_query_and_one_batch_read(store: Store) -> None:
+    for number in range(101):
+        saved(store, a_session(id=session_id(number)))
+    store.client.calls.clear()
+    ids, after = page_ids(store, limit=100)
+    assert ids == [session_id(number) for number in reversed(range(1, 101))]
+    assert after is not None
+    assert store.client.calls == {"query": 1, "batch_get_item": 1}
+
+
+def test_pages_show_the_sessions_as_they_are_now(store: Store) -> None:
+    before = saved(store, full_session(phase=None))
+    after = store.sessions.save(cancel(before))
+    page = store.sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None)
+    assert page.sessions == (after,)
+
+
+# --- due ---
+
+
+def test_due_sessions_come_the_longest_due_first_whatever_their_shard(store: Store) -> None:
+    ages = [7, 3, 11, 0, 5, 9, 1, 12, 4, 8, 2, 10, 6]
+    for number, age in enumerate(ages):
+        saved(store, a_session(id=session_id(number), expires_at=NOW - age * MS))
+    ordered = [session_id(ages.index(age)) for age in range(12, -1, -1)]
+    assert len({records.due_shard(session_id(number)) for number in range(len(ages))}) > 4
+    assert store.sessions.due(NOW, limit=100) == tuple(ordered)
+    assert store.sessions.due(NOW, limit=4) == tuple(ordered[:4])
+    assert store.sessions.due(NOW - 10 * MS, limit=100) == tuple(ordered[:3])
+
+
+def test_what_owes_nothing_or_nothing_yet_is_not_due(store: Store) -> None:
+    saved(store, a_session(id=session_id(1), expires_at=NOW + MS))
+    ended = saved(store, full_session(id=session_id(2), phase=None, expires_at=NOW + DAY))
+    store.sessions.save(cancel(ended))
+    leased = Status.PREPARING
+    saved(store, a_session(leased, id=session_id(3), lease_until=NOW + MS, expires_at=NOW))
+    saved(store, a_session(leased, id=session_id(4), lease_until=NOW, expires_at=NOW + DAY))
+    assert store.sessions.due(NOW, limit=100) == (session_id(4),)
+
+
+def test_a_session_is_due_when_its_last_write_says_so(store: Store) -> None:
+    before = saved(store, paying(check_at=NOW))
+    assert store.sessions.due(NOW, limit=1) == (before.id,)
+    again = store.sessions.save(checked(before)).check_at
+    assert again is not None
+    assert store.sessions.due(again - MS, limit=1) == ()
+    assert store.sessions.due(again, limit=1) == (before.id,)
+
+
+def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: Store) -> None:
+    for number in range(40):
+        saved(store, a_session(id=session_id(number), expires_at=NOW))
+    store.client.calls.clear()
+    assert len(store.sessions.due(NOW, limit=100)) == 40
+    assert store.client.calls == {"query": records.DUE_SHARDS}
+
+
+def test_a_page_of_the_due_index_that_ends_early_is_gone_on_with(store: Store) -> None:
+    for number in range(30):
+        saved(store, a_session(id=session_id(number), expires_at=NOW))
+    sessions = store.with_client(ShortPages(store.client)).sessions
+    assert set(sessions.due(NOW, limit=100)) == {session_id(number) for number in range(30)}
+
+
+@pytest.mark.parametrize("limit", [0, 101, -5])
+def test_a_limit_that_is_none_is_a_mistake(store: Store, limit: int) -> None:
+    with pytest.raises(ValueError, match="limit"):
+        page_ids(store, limit=limit)
+
+
+# --- merchants and keys ---
+
+
+def test_a_merchant_is_added_with_its_key_and_found_by_id_wallet_and_key(store: Store) -> None:
+    assert store.merchants.add(a_merchant(), a_key()) is None
+    assert store.client.calls == {"transact_write_items": 1}
+    assert store.merchants.get("mer_1") == a_merchant()
+    assert store.merchants.find_by_wallet("https://w.example/shop") == a_merchant()
+    assert store.merchants.find_key(a_key().hash) == a_key()
+    assert store.merchants.get("mer_2") is None
+    assert store.merchants.find_by_wallet("https://w.example/other") is None
+    assert store.merchants.find_key("00" * 32) is None
+
+
+def test_a_wallet_never_has_two_merchants(store: Store) -> None:
+    store.merchants.add(a_merchant(), a_key())
+    again = a_merchant(id="mer_2", name="Second")
+    assert store.merchants.add(again, a_key(hash="00" * 32, merchant="mer_2")) == a_merchant()
+    assert store.merchants.get("mer_2") is None
+    assert store.merchants.find_key("00" * 32) is None
+
+
+def test_the_same_addition_once_more_is_the_same_merchant(store: Store) -> None:
+    """As the client repeats it after a lost answer."""
+    for _ in range(2):
+        assert store.merchants.add(a_merchant(), a_key()) is None
+    assert store.merchants.get("mer_1") == a_merchant()
+
+
+def test_a_wallets_guard_row_is_no_merchant(store: Store) -> None:
+    store.merchants.add(a_merchant(), a_key())
+    taken = a_merchant(id="mer_1", wallet_address="https://w.example/other")
+    with pytest.raises(Unavailable):
+        store.merchants.add(taken, a_key(hash="00" * 32))
+    assert store.merchants.find_by_wallet("https://w.example/other") is None
+
+
+def test_a_merchants_record_is_replaced_whole_and_never_made_so(store: Store) -> None:
+    store.merchants.add(a_merchant(), a_key())
+    changed = a_merchant(key_id="key-2", private_key="v1.00000000.bmV1")
+    store.merchants.replace(changed)
+    assert store.merchants.get("mer_1") == changed
+    with pytest.raises(LookupError):
+        store.merchants.replace(a_merchant(id="mer_2"))
+
+
+def test_a_further_key_is_found(store: Store) -> None:
+    store.merchants.add_key(a_key(hash="00" * 32, name="Second"))
+    assert store.merchants.find_key("00" * 32) == a_key(hash="00" * 32, name="Second")
+
+
+def test_a_keys_use_is_noted_once_a_minute(store: Store) -> None:
+    store.merchants.add_key(a_key())
+    store.client.calls.clear()
+    calls: list[int] = []
+    for seconds in (0, 1, 59, 60, 61, 121):
+        key = store.merchants.find_key(a_key().hash)
+        assert key is not None
+        store.merchants.touch_key(key, NOW + timedelta(seconds=seconds))
+        calls.append(store.client.calls["update_item"])
+    assert calls == [1, 1, 1, 2, 2, 3]
+
+
+def test_of_two_who_read_a_stale_key_one_notes_its_use(store: Store) -> None:
+    store.merchants.add_key(a_key())
+    store.merchants.touch_key(a_key(), NOW)
+    store.merchants.touch_key(a_key(), NOW + timedelta(seconds=30))
+    key = store.merchants.find_key(a_key().hash)
+    assert key is not None
+    assert key.last_used_at == NOW
+
+
+def test_a_key_that_is_gone_is_not_made_by_its_use(store: Store) -> None:
+    store.merchants.touch_key(a_key(), NOW)
+    assert store.merchants.find_key(a_key().hash) is None
+
+
+def test_ping_tells_whether_the_store_answers(store: Store) -> None:
+    assert store.database.ping()
+    assert store.client.calls == Counter(get_item=1)
+    assert not DynamoDatabase(store.client, "no-such-prefix").ping()
+
+
+# --- DATABASE_URL ---
+
+
+@pytest.mark.parametrize(
+    ("url", "prefix", "endpoint"),
+    [
+        ("dynamodb:///checkout", "checkout", None),
+        ("dynamodb:///shop-1_a.b", "shop-1_a.b", None),
+        ("dynamodb+http://127.0.0.1:4566/checkout", "checkout", "http://127.0.0.1:4566"),
+        ("dynamodb+http://localhost/x", "x", "http://localhost"),
+    ],
+)
+def test_a_database_url_names_prefix_and_endpoint(
+    url: str, prefix: str, endpoint: str | None
+) -> None:
+    assert parse_database_url(url) == DatabaseUrl(prefix, endpoint)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "checkout",
+        "dynamodb://",
+        "dynamodb:///",
+        "dynamodb://host/checkout",
+        "dynamodb:///a/b",
+        "dynamodb:///a?b=c",
+        "dynamodb:///a#b",
+        "dynamodb:///ä",
+        "dynamodb:///a b",
+        "dynamodb+http:///checkout",
+        "dynamodb+http://:4566/checkout",
+        "dynamodb+http://me:hunter2@127.0.0.1:4566/checkout",
+        "dynamodb+http://127.0.0.1:port/checkout",
+        "dynamodb+http://[::1/checkout",
+        "dynamodb+https://127.0.0.1/checkout",
+        "postgres://127.0.0.1/checkout",
+    ],
+)
+def test_another_database_url_is_refused_and_not_echoed(url: str) -> None:
+    with pytest.raises(ValueError, match="DATABASE_URL must be dynamodb:///PREFIX") as refused:
+        parse_database_url(url)
+    assert "hunter2" not in str(refused.value)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.world import World
+
+
+def test_a_merchant_is_read_once_a_minute() -> None:
+    world = World()
+    merchants = world.services.merchants
+    merchants.get(world.merchant.id)
+    world.dynamo.calls.clear()
+    for _ in range(5):
+        assert merchants.get(world.merchant.id) == world.merchant
+    assert not world.dynamo.calls
+    world.clock.pass_time(61)
+    merchants.get(world.merchant.id)
+    assert list(world.dynamo.calls) == ["get_item"]
+
+
+def test_what_this_process_writes_it_sees_at_once() -> None:
+    world = World()
+    merchants = world.services.merchants
+    merchants.get(world.merchant.id)
+    changed = replace(world.merchant, name="New name")
+    merchants.replace(changed)
+    assert merchants.get(world.merchant.id) == changed
+
+
+def test_a_merchant_that_does_not_exist_is_not_remembered() -> None:
+    world = World()
+    assert world.services.merchants.get("mer_nobody") is None
+    world.dynamo.calls.clear()
+    assert world.services.merchants.get("mer_nobody") is None
+    assert world.dynamo.calls

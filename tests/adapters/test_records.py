@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import json
+from dataclasses import fields, replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from checkout.adapters import records, values
+from checkout.domain.session import LineItem, QuoteRef, Session, Status
+from tests.adapters.samples import (
+    MS,
+    a_key,
+    a_merchant,
+    a_reservation,
+    an_event,
+    full_session,
+    session_id,
+)
+from tests.fakes.dynamodb import ITEM_MAX, item_size
+from tests.support import NOW, a_session
+
+
+def test_the_sample_sets_every_field_that_may_be_absent() -> None:
+    absent = [f.name for f in fields(Session) if getattr(full_session(), f.name) in (None, ())]
+    assert absent == []
+
+
+@pytest.mark.parametrize("session", [a_session(), full_session()], ids=["bare", "full"])
+def test_a_session_comes_back_as_it_was(session: Session) -> None:
+    assert records.session_from(records.session_item(session)) == session
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Session) if f.default is None])
+def test_an_absent_field_takes_no_attribute_and_comes_back_absent(name: str) -> None:
+    session = full_session(**{name: None})
+    item = records.session_item(session)
+    assert name not in item
+    assert records.session_from(item) == session
+
+
+def test_a_quote_without_expiry_comes_back_without() -> None:
+    quote = full_session().quote
+    assert isinstance(quote, QuoteRef)
+    session = full_session(quote=replace(quote, expires_at=None))
+    assert records.session_from(records.session_item(session)) == session
+
+
+def test_times_are_whole_milliseconds_cut_not_rounded() -> None:
+    at = datetime(2026, 3, 1, 12, 0, 0, 999_999, tzinfo=UTC)
+    assert values.milliseconds(at) == 1_772_366_400_999
+    assert values.moment(1_772_366_400_999) == at.replace(microsecond=999_000)
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETED, Status.EXPIRED, Status.CANCELED])
+def test_a_session_that_owes_nothing_is_not_in_the_due_index(status: Status) -> None:
+    item = records.session_item(a_session(status))
+    assert "due_at" not in item
+    assert "due_shard" not in item
+
+
+def test_a_session_that_owes_something_is_in_one_of_eight_shards() -> None:
+    items = [records.session_item(a_session(id=session_id(number))) for number in range(200)]
+    assert {item["due_shard"]["S"] for item in items} == set("01234567")
+    assert {item["due_at"]["N"] for item in items} == {
+        str(values.milliseconds(NOW + timedelta(days=1)))
+    }
+
+
+def test_positions_sort_by_time_then_id_and_a_bare_time_stands_before_both() -> None:
+    positions = [
+        records.position(NOW),
+        records.position(NOW, "cs_A"),
+        records.position(NOW, "cs_a"),
+        records.position(NOW + MS),
+        records.position(NOW + MS, "cs_0"),
+        records.position(datetime.max.replace(tzinfo=UTC)),
+    ]
+    assert positions == sorted(positions)
+    assert len(set(positions)) == len(positions)
+    assert records.position(NOW, "cs_A") == "1772366400000#cs_A"
+
+
+@pytest.mark.parametrize("character", ["x", "ü", "🫖", "\u0001"])
+def test_the_largest_session_that_the_api_accepts_fits_into_an_item(character: str) -> None:
+    """256 KiB of request body at most, however the text is made up, and a full history besides."""
+    wide = len(json.dumps(character, ensure_ascii=False)) - 2
+    room = 256 * 1024 // 100 - 120  # bytes of one of 100 line items, less its field names
+    per_item = min(1000, room // max(wide, len(character.encode())))
+    line = LineItem("usd", "Tea", character * per_item, 999_999_999_999, 1_000_000)
+    entry = full_session().history[0]
+    session = full_session(line_items=(line,) * 100, history=(entry,) * 200)
+    assert item_size(records.session_item(session)) < ITEM_MAX
+
+
+def test_a_reservation_comes_back_and_the_broom_comes_a_day_after_it_ends() -> None:
+    reservation = a_reservation()
+    item = records.reservation_item(reservation)
+    assert records.reservation_from(item) == reservation
+    assert int(item["ttl"]["N"]) == int((NOW + timedelta(days=2)).timestamp())
+
+
+def test_an_event_is_pending_and_due_at_once() -> None:
+    item = records.event_item(an_event())
+    assert item["status"] == {"S": "pending"}
+    assert item["attempts"] == {"N": "0"}
+    assert item["due_at"] == item["created_at"] == {"N": "1772366400000"}
+    assert item["due_shard"]["S"] in "01234567"
+    assert item["created_key"] == {"S": "1772366400000#evt_1"}
+    assert item["body"] == {"S": an_event().body}
+
+
+def test_merchants_and_keys_come_back_as_they_were() -> None:
+    merchant = a_merchant()
+    assert records.merchant_from(records.merchant_item(merchant)) == merchant
+    for key in (a_key(), a_key(last_used_at=NOW, revoked_at=NOW + MS)):
+        assert records.key_from(records.key_item(key)) == key

@@ -1,0 +1,163 @@
+"""A TLS server on loopback that records what it gets, and answers or misbehaves as told."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime as dt
+import ipaddress
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+NAME = "wallet.example"
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A private authority (`ca_file`, PEM) and a server's TLS under it, for NAME and 127.0.0.1."""
+
+    ca_file: str
+    tls: ssl.SSLContext
+
+
+def make_authority(folder: Path) -> Authority:
+    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
+    ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Test authority")])
+    ca = _certificate(
+        ca_name, ca_name, ca_key.public_key(), x509.BasicConstraints(ca=True, path_length=0), ca_key
+    )
+    names = x509.SubjectAlternativeName(
+        [x509.DNSName(NAME), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    )
+    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
+    leaf = _certificate(subject, ca_name, key.public_key(), names, ca_key)
+    pem = serialization.Encoding.PEM
+    (folder / "ca.pem").write_bytes(ca.public_bytes(pem))
+    (folder / "server.pem").write_bytes(
+        leaf.public_bytes(pem)
+        + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(folder / "server.pem")
+    return Authority(str(folder / "ca.pem"), tls)
+
+
+def _certificate(
+    subject: x509.Name,
+    issuer: x509.Name,
+    key: ec.EllipticCurvePublicKey,
+    extension: x509.BasicConstraints | x509.SubjectAlternativeName,
+    signer: ec.EllipticCurvePrivateKey,
+) -> x509.Certificate:
+    now = dt.datetime.now(dt.UTC)
+    is_ca = isinstance(extension, x509.BasicConstraints)
+    return (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(issuer)
+        .public_key(key)
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(hours=1))
+        .not_valid_after(now + dt.timedelta(hours=1))
+        .add_extension(extension, critical=is_ca)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
+        .add_extension(
+            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
+        )
+        .add_extension(
+            x509.KeyUsage(not is_ca, False, False, False, False, is_ca, is_ca, False, False),
+            critical=True,
+        )
+        .sign(signer, hashes.SHA256())
+    )
+
+
+class TlsServer:
+    """`answer(connection, request)` is called for each request; False closes the connection.
+
+    `connections` counts what was accepted, `requests` holds each request as it came. `stopping` is
+    set at the end, for answers that would otherwise never end.
+    """
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        self.answer: Callable[[ssl.SSLSocket, bytes], bool] = reply(b"")
+        self.greet = True
+        self.listen = True
+        self.connections = 0
+        self.requests: list[bytes] = []
+        self.stopping = threading.Event()
+        self._tls = tls
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.settimeout(0.02)
+        self.port: int = self._socket.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def close(self) -> None:
+        self.stopping.set()
+        for thread in self._threads:
+            thread.join(5)
+        self._socket.close()
+
+    def _accept(self) -> None:
+        while not self.stopping.is_set():
+            with contextlib.suppress(TimeoutError):
+                connection, _ = self._socket.accept()
+                self.connections += 1
+                thread = threading.Thread(target=self._serve, args=(connection,))
+                self._threads.append(thread)
+                thread.start()
+
+    def _serve(self, raw: socket.socket) -> None:
+        with raw, contextlib.suppress(OSError):
+            if not self.greet:
+                self.stopping.wait(5)
+                return
+            with self._tls.wrap_socket(raw, server_side=True) as connection:
+                connection.settimeout(0.02)
+                if not self.listen:
+                    self.stopping.wait(5)
+                    return
+                while (request := self._read(connection)) and self.answer(connection, request):
+                    pass
+
+    def _read(self, connection: ssl.SSLSocket) -> bytes:
+        data = b""
+        while not self.stopping.is_set():
+            head, end, body = data.partition(b"\r\n\r\n")
+            length = re.search(rb"(?i)content-length: (\d+)", head)
+            if end and len(body) >= int(length[1] if length else 0):
+                self.requests.append(data)
+                return data
+            with contextlib.suppress(TimeoutError):
+                chunk = connection.recv(65536)
+                if not chunk:
+                    return b""
+                data += chunk
+        return b""
+
+
+def reply(
+    body: bytes, *, status: str = "200 OK", headers: str = ""
+) -> Callable[[ssl.SSLSocket, bytes], bool]:
+    """A whole answer; the connection stays open. `headers` are lines that end in CRLF."""
+    head = f"HTTP/1.1 {status}\r\n{headers}Content-Length: {len(body)}\r\n\r\n"
+    return raw(head.encode() + body, keep=True)
+
+
+def raw(data: bytes, *, keep: bool = False) -> Callable[[ssl.SSLSocket, bytes], bool]:
+    """These bytes, and then the TCP connection is closed without a word from TLS, unless `keep`."""
+
+    def answer(connection: ssl.SSLSocket, _: bytes) -> bool:
+        connection.sendall(data)
+        return keep
+
+    return answer

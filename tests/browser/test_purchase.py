@@ -1,0 +1,153 @@
+"""A customer buys in a real browser: from the shop to the confirmation and back to the shop."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from sandbox.place import Place
+from tests.ports import free_base
+
+REPOSITORY = Path(__file__).parent.parent.parent
+READY_WITHIN = 60  # seconds, of which a slow machine may use some
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """The local world, as `make dev` starts it, on ports and in a folder of its own."""
+    base = free_base()
+    state = tmp_path_factory.mktemp("state")
+    environment = {**os.environ, "SANDBOX_PORT": str(base), "SANDBOX_STATE": str(state)}
+    paths = [REPOSITORY / "layers/common", REPOSITORY / "functions", REPOSITORY]
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+    command = [sys.executable, "-m", "sandbox", "dev"]
+    world = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
+    place = Place(base, state / str(base))
+    try:
+        _wait_for(place.shop, world)
+        yield place
+    finally:
+        world.terminate()
+        world.communicate(timeout=60)
+
+
+def _wait_for(address: str, world: subprocess.Popen[str]) -> None:
+    for _ in range(READY_WITHIN * 10):
+        try:
+            if httpx2.get(address, trust_env=False).status_code == 200:
+                return
+        except httpx2.TransportError:
+            pass
+        try:
+            world.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    raise AssertionError("the local world did not start")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
+        pytest.skip("Chromium is not installed")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=[*quiet, *alone])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(params=["with script", "without script"])
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(java_script_enabled=request.param == "with script")
+    yield context.new_page()
+    context.close()
+
+
+def choose(page: Page, place: Place) -> None:
+    """From the shop's page to the hosted page of the session."""
+    page.goto(place.shop)
+    page.get_by_role("button", name="Buy").first.click()
+    expect(page).to_have_url(re.compile(rf"^{place.checkout}/pay/cs_[0-9A-Za-z]{{22}}$"))
+
+
+def give_wallet(page: Page, wallet: str) -> None:
+    field = page.get_by_role("textbox")
+    field.fill(wallet)
+    field.press("Enter")
+
+
+def leave_for_the_wallet(page: Page, place: Place) -> None:
+    page.get_by_role("link", name=re.compile("localhost")).first.click()
+    expect(page).to_have_url(re.compile(f"^{place.wallets}/interact/"))
+
+
+def test_a_customer_buys_from_the_shops_page_to_the_confirmation_page(
+    page: Page, place: Place
+) -> None:
+    choose(page, place)
+    give_wallet(page, place.customer_wallet)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("EUR")
+    leave_for_the_wallet(page, place)
+    page.get_by_role("button", name="Approve").click()
+    expect(page).to_have_url(re.compile("/pay/cs_[0-9A-Za-z]{22}/success$"), timeout=20_000)
+    expect(page.get_by_role("main")).to_contain_text("paid", ignore_case=True)
+    page.locator("#continue").click()
+    expect(page).to_have_url(re.compile(f"^{place.shop}/"))
+    expect(page.locator("#status")).to_have_text("completed")
+
+
+def test_a_customer_who_declines_is_told_so_and_can_pay_after_all(page: Page, place: Place) -> None:
+    choose(page, place)
+    session = page.url
+    give_wallet(page, place.customer_wallet)
+    leave_for_the_wallet(page, place)
+    page.get_by_role("button", name="Decline").click()
+    expect(page).to_have_url(re.compile(r"grant_rejected"))
+    expect(page.get_by_role("main")).to_contain_text(re.compile("declined|not approved", re.I))
+    page.get_by_role("button").first.click()
+    expect(page).to_have_url(session)
+    leave_for_the_wallet(page, place)
+    page.get_by_role("button", name="Approve").click()
+    expect(page).to_have_url(re.compile("/success$"), timeout=20_000)
+
+
+def test_a_wallet_that_cannot_pay_is_told_and_another_one_pays(page: Page, place: Place) -> None:
+    choose(page, place)
+    give_wallet(page, place.customer_wallet.replace("alice", "unpeered"))
+    expect(page.get_by_role("main")).to_contain_text("not connected")
+    give_wallet(page, place.customer_wallet)
+    leave_for_the_wallet(page, place)
+
+
+def test_the_keyboard_alone_is_enough_to_get_to_the_wallet(browser: Browser, place: Place) -> None:
+    page = browser.new_context().new_page()
+    choose(page, place)
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.tagName") == "INPUT":
+            break
+    page.keyboard.type(place.customer_wallet)
+    page.keyboard.press("Enter")
+    link = page.get_by_role("link", name=re.compile("localhost")).first
+    expect(link).to_be_visible()
+    for _ in range(30):
+        page.keyboard.press("Tab")
+        if link.evaluate("element => element === document.activeElement"):
+            break
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(f"^{place.wallets}/interact/"))

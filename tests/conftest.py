@@ -1,0 +1,27 @@
+"""What tests of more than one folder share by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox import cloud
+
+NEEDS_SOCKETS = ("cloud", "browser", "interop")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests with a world around them may open sockets; unit tests may not."""
+    for item in items:
+        if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
+            item.add_marker(pytest.mark.enable_socket)
+
+
+@pytest.fixture(scope="session")
+def emulator() -> Iterator[str]:
+    """The endpoint of an AWS emulator that all tests share; each makes tables under a prefix of its
+    own.
+    """
+    with cloud.running_emulator(cloud.free_port()) as endpoint:
+        yield endpoint

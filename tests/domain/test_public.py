@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta, timezone
+
+from checkout.domain.money import Amount
+from checkout.domain.public import public_session, timestamp
+from checkout.domain.session import (
+    Attempt,
+    CustomerWallet,
+    IncomingPaymentRef,
+    LineItem,
+    Phase,
+    QuoteRef,
+    Status,
+)
+from tests.support import NOW, SESSION_ID, a_session
+
+BASE = "https://pay.example"
+FIELDS = [  # spec.md, in its order
+    "id",
+    "object",
+    "status",
+    "url",
+    "amount_total",
+    "currency",
+    "mode",
+    "line_items",
+    "metadata",
+    "success_url",
+    "cancel_url",
+    "customer_wallet",
+    "incoming_payment",
+    "outgoing_payment",
+    "expires_at",
+    "created_at",
+    "completed_at",
+]
+
+
+def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
+    shown = public_session(a_session(), base_url=BASE, now=NOW)
+    assert list(shown) == FIELDS
+    assert shown == {
+        "id": SESSION_ID,
+        "object": "checkout.session",
+        "status": "open",
+        "url": f"{BASE}/pay/{SESSION_ID}",
+        "amount_total": 2000,
+        "currency": "usd",
+        "mode": "payment",
+        "line_items": [
+            {
+                "price_data": {
+                    "currency": "usd",
+                    "product_data": {"name": "Tea"},
+                    "unit_amount": 1000,
+                },
+                "quantity": 2,
+            }
+        ],
+        "metadata": {},
+        "success_url": "https://shop.example/thanks",
+        "cancel_url": "https://shop.example/basket",
+        "customer_wallet": None,
+        "incoming_payment": None,
+        "outgoing_payment": None,
+        "expires_at": "2026-03-02T12:00:00.000Z",
+        "created_at": "2026-03-01T12:00:00.000Z",
+        "completed_at": None,
+    }
+
+
+def test_a_paid_session_shows_the_payments_addresses() -> None:
+    session = a_session(
+        Status.COMPLETED,
+        customer=CustomerWallet("https://w.example/alice", "a", "r", "EUR", 2),
+        incoming_payment=IncomingPaymentRef("https://w.example/in/1", NOW),
+        outgoing_payment="https://w.example/out/1",
+        completed_at=NOW + timedelta(milliseconds=1),
+    )
+    shown = public_session(session, base_url=BASE, now=NOW)
+    assert shown["customer_wallet"] == "https://w.example/alice"
+    assert shown["incoming_payment"] == "https://w.example/in/1"
+    assert shown["outgoing_payment"] == "https://w.example/out/1"
+    assert shown["completed_at"] == "2026-03-01T12:00:00.001Z"
+
+
+def test_nothing_of_the_approval_and_no_merchant_is_shown() -> None:
+    session = a_session(
+        Status.AWAITING_APPROVAL,
+        merchant="mer_SECRET",
+        writer="SECRET",
+        phase=Phase.PAYING,
+        customer=CustomerWallet("https://w.example/alice", "SECRET", "SECRET", "EUR", 2),
+        quote=QuoteRef("SECRET", Amount(1, "EUR", 2), Amount(1, "USD", 2), NOW),
+        interact_url="https://SECRET.example",
+        grant="SECRET",
+        token="SECRET",
+        attempt=Attempt("SECRET", NOW),
+    )
+    assert "SECRET" not in json.dumps(public_session(session, base_url=BASE, now=NOW))
+
+
+def test_past_its_expiry_a_session_reads_expired_before_that_is_written() -> None:
+    session = a_session()
+    last = session.expires_at - timedelta(milliseconds=1)
+    assert public_session(session, base_url=BASE, now=last)["status"] == "open"
+    assert public_session(session, base_url=BASE, now=session.expires_at)["status"] == "expired"
+
+
+def test_a_description_is_shown_only_where_one_was_given() -> None:
+    session = a_session(line_items=(LineItem("usd", "Tea", "", 1, 1),))
+    item = public_session(session, base_url=BASE, now=NOW)["line_items"][0]
+    assert item["price_data"]["product_data"] == {"name": "Tea", "description": ""}
+
+
+def test_metadata_keeps_types_apart_and_keys_in_order() -> None:
+    text = '{"z":1,"a":true,"f":1.0,"n":null,"s":"1"}'
+    shown = public_session(a_session(metadata_json=text), base_url=BASE, now=NOW)["metadata"]
+    assert json.dumps(shown, separators=(",", ":")) == text
+
+
+def test_a_timestamp_is_utc_with_milliseconds() -> None:
+    assert timestamp(datetime(2026, 3, 1, 12, 0, 0, 5000, tzinfo=UTC)) == "2026-03-01T12:00:00.005Z"
+    east = timezone(timedelta(hours=2))
+    assert timestamp(datetime(2026, 3, 1, 1, 0, tzinfo=east)) == "2026-02-28T23:00:00.000Z"

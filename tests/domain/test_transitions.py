@@ -1,0 +1,222 @@
+"""The table against the specification, written a second time here: double entry."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from itertools import product
+from typing import Any
+
+import pytest
+
+from checkout.domain.session import Attempt, Phase, Problem, Session, Status
+from checkout.domain.transitions import (
+    FENCE,
+    SECRETS,
+    TERMINAL,
+    TRANSITIONS,
+    Change,
+    Event,
+    IllegalTransition,
+    advance,
+)
+from tests.support import NOW, a_session
+
+LATER = NOW + timedelta(days=2)  # past every expiry
+
+# spec.md "States and transitions" and the four arrows of decisions.md "States": the statuses an
+# event leads from, and where to. What moves a session within its status is not in either table.
+SPECIFIED = {
+    ("open", "wallet submission", "preparing"),
+    ("preparing", "preparation steps all succeed", "awaiting_approval"),
+    ("preparing", "preparation failure", "open"),
+    ("awaiting_approval", "grant callback", "processing"),
+    ("processing", "reconciliation finishes", "completed"),
+    ("open", "POST .../expire", "expired"),
+    ("awaiting_approval", "POST .../expire", "expired"),
+    ("open", "POST .../cancel", "canceled"),
+    ("awaiting_approval", "POST .../cancel", "canceled"),
+    ("preparing", "`expires_at` passes", "expired"),
+    ("open", "`expires_at` passes", "expired"),
+    ("awaiting_approval", "`expires_at` passes", "expired"),
+    ("awaiting_approval", "wallet submission", "preparing"),
+    ("awaiting_approval", "approval unusable", "open"),
+    ("awaiting_approval", "payment disproved", "open"),
+    ("processing", "payment disproved", "open"),
+}
+TRIGGER = {
+    Event.WALLET_SUBMITTED: "wallet submission",
+    Event.PREPARED: "preparation steps all succeed",
+    Event.PREPARATION_FAILED: "preparation failure",
+    Event.PAYMENT_CREATED: "grant callback",
+    Event.RECONCILED: "reconciliation finishes",
+    Event.EXPIRE_REQUESTED: "POST .../expire",
+    Event.CANCEL_REQUESTED: "POST .../cancel",
+    Event.EXPIRY_PASSED: "`expires_at` passes",
+    Event.APPROVAL_LOST: "approval unusable",
+    Event.PAYMENT_REFUSED: "approval unusable",
+    Event.PAYMENT_DISPROVED: "payment disproved",
+}
+
+
+def move(session: Session, event: Event, **changes: Any) -> Change:
+    return advance(session, event, now=NOW, writer="w", **changes)
+
+
+def paying(**changes: object) -> Session:
+    attempt = Attempt("a", NOW + timedelta(seconds=5))
+    values: dict[str, object] = {"phase": Phase.PAYING, "attempt": attempt, "check_at": NOW}
+    return a_session(Status.AWAITING_APPROVAL, **{**values, **changes})
+
+
+def test_the_table_is_the_specifications_and_nothing_more() -> None:
+    moves = {
+        (source.value, TRIGGER[event], row.to.value)
+        for (source, event), row in TRANSITIONS.items()
+        if row.to is not source
+    }
+    assert moves == SPECIFIED
+
+
+def test_what_cannot_move_is_terminal() -> None:
+    assert {Status.COMPLETED, Status.EXPIRED, Status.CANCELED} == TERMINAL
+
+
+@pytest.mark.parametrize(("status", "event"), list(product(Status, Event)), ids=str)
+def test_every_pair_is_a_row_or_a_refusal_that_changes_nothing(
+    status: Status, event: Event
+) -> None:
+    for phase, time, lease in product((None, *Phase), (NOW, LATER), (None, NOW, LATER)):
+        session = a_session(status, phase=phase, lease_until=lease, check_at=NOW)
+        row = TRANSITIONS.get((status, event))
+        if row is None or not row.when.holds(session, time):
+            with pytest.raises(IllegalTransition) as refused:
+                advance(session, event, now=time, writer="w")
+            assert refused.value.session is session
+            continue
+        change = advance(session, event, now=time, writer="w")
+        assert change.before is session
+        assert change.after.status is row.to
+        assert change.after.version == session.version + 1
+        assert change.after.writer == "w"
+        assert change.webhook == row.webhook
+
+
+def test_only_endings_make_webhook_events() -> None:
+    made = {row.to: row.webhook for row in TRANSITIONS.values() if row.webhook}
+    assert made == {
+        Status.COMPLETED: "checkout.session.completed",
+        Status.EXPIRED: "checkout.session.expired",
+        Status.CANCELED: "checkout.session.canceled",
+    }
+    assert all(row.webhook for row in TRANSITIONS.values() if row.to in TERMINAL)
+
+
+def test_an_ending_leaves_no_secret_behind() -> None:
+    held = dict.fromkeys(SECRETS, "sealed")
+    for event in (Event.CANCEL_REQUESTED, Event.EXPIRE_REQUESTED):
+        after = move(a_session(Status.AWAITING_APPROVAL, **held), event).after
+        assert [getattr(after, name) for name in SECRETS] == [None, None, None]
+    after = move(a_session(Status.PROCESSING, token="sealed"), Event.RECONCILED).after
+    assert after.token is None
+
+
+def test_a_new_wallet_removes_what_the_old_approval_left() -> None:
+    session = a_session(
+        Status.AWAITING_APPROVAL,
+        grant="old",
+        interact_url="https://w/i",
+        problem=Problem("price_changed"),
+    )
+    after = move(session, Event.WALLET_SUBMITTED, lease_until=LATER).after
+    assert (after.grant, after.interact_url, after.quote, after.problem) == (None,) * 4
+    assert after.lease_until == LATER
+
+
+def test_the_intent_to_pay_removes_nonces_and_continuation_and_keeps_the_token() -> None:
+    session = a_session(
+        Status.AWAITING_APPROVAL, phase=Phase.CONTINUING, lease_until=LATER, grant="g"
+    )
+    after = move(session, Event.PAYMENT_INTENDED, token="t").after
+    assert (after.phase, after.grant, after.token) == (Phase.PAYING, None, "t")
+
+
+def test_an_intent_to_pay_needs_a_live_lease() -> None:
+    session = a_session(Status.AWAITING_APPROVAL, phase=Phase.CONTINUING, lease_until=NOW)
+    with pytest.raises(IllegalTransition):
+        move(session, Event.PAYMENT_INTENDED)
+
+
+@pytest.mark.parametrize("event", [Event.EXPIRE_REQUESTED, Event.CANCEL_REQUESTED])
+def test_a_payment_in_flight_cannot_be_taken_back(event: Event) -> None:
+    with pytest.raises(IllegalTransition):
+        move(paying(), event)
+    with pytest.raises(IllegalTransition):
+        move(paying(phase=Phase.CONTINUING, lease_until=LATER), event)
+
+
+@pytest.mark.parametrize("event", [Event.EXPIRE_REQUESTED, Event.CANCEL_REQUESTED])
+def test_a_lapsed_continuation_can_be_taken_back(event: Event) -> None:
+    assert move(paying(phase=Phase.CONTINUING, lease_until=NOW), event).after.phase is None
+
+
+def test_time_never_ends_a_session_with_a_payment_in_flight() -> None:
+    for session in (paying(), a_session(Status.PROCESSING, check_at=NOW)):
+        assert session.status_at(LATER) is session.status
+        with pytest.raises(IllegalTransition):
+            advance(session, Event.EXPIRY_PASSED, now=LATER, writer="w")
+
+
+def test_expiry_is_judged_from_the_clock() -> None:
+    session = a_session(Status.OPEN)
+    last = session.expires_at - timedelta(milliseconds=1)
+    assert session.status_at(last) is Status.OPEN
+    assert session.status_at(session.expires_at) is Status.EXPIRED
+
+
+def test_a_payment_is_disproved_only_behind_the_fence() -> None:
+    closed = paying(closing_at=NOW - FENCE, closed_at=NOW - FENCE)
+    assert move(closed, Event.PAYMENT_DISPROVED).after.incoming_payment is None
+    early = replace(closed, closed_at=NOW - FENCE + timedelta(milliseconds=1))
+    for session in (early, replace(closed, closed_at=None), paying()):
+        with pytest.raises(IllegalTransition):
+            move(session, Event.PAYMENT_DISPROVED)
+
+
+def test_a_refusal_of_the_wallet_counts_only_while_nobody_closes() -> None:
+    assert move(paying(), Event.PAYMENT_REFUSED).after.status is Status.OPEN
+    with pytest.raises(IllegalTransition):
+        move(paying(closing_at=NOW), Event.PAYMENT_REFUSED)
+
+
+def test_the_wallets_answer_is_written_by_attempt_unless_the_fence_has_begun() -> None:
+    assert move(paying(), Event.PAYMENT_CREATED).by_attempt
+    assert not move(paying(closing_at=NOW), Event.PAYMENT_CREATED).by_attempt
+
+
+def test_what_depends_on_time_says_so_to_the_store() -> None:
+    assert move(a_session(Status.OPEN), Event.WALLET_SUBMITTED).in_time
+    assert not move(paying(), Event.PAYMENT_CREATED).in_time
+
+
+def test_the_history_tells_each_step_but_not_each_look() -> None:
+    after = move(paying(), Event.CHECKED).after
+    assert after.history == ()
+    after = move(after, Event.PAYMENT_REFUSED, note="why").after
+    assert [(entry.event, entry.note) for entry in after.history] == [("payment_refused", "why")]
+
+
+@pytest.mark.parametrize(
+    ("session", "due"),
+    [
+        (a_session(Status.OPEN), a_session(Status.OPEN).expires_at),
+        (a_session(Status.PREPARING, lease_until=NOW), NOW),
+        (paying(phase=Phase.CONTINUING, lease_until=NOW), NOW),
+        (paying(check_at=LATER), LATER),
+        (a_session(Status.PROCESSING, check_at=LATER), LATER),
+        (a_session(Status.COMPLETED), None),
+        (a_session(Status.CANCELED), None),
+    ],
+)
+def test_a_session_is_due_when_it_owes_something(session: Session, due: object) -> None:
+    assert session.due_at() == due

@@ -1,0 +1,390 @@
+"""An in-memory DynamoDB client: the operations of boto3's low-level client that the product uses.
+
+Each operation is atomic (one lock), items are copied in and out, and what DynamoDB refuses is
+refused with the same exceptions; an argument or expression that is not known here is an error. It
+has no clock and no randomness: TTL never removes anything, a ClientRequestToken never ages.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any, cast
+
+from botocore.exceptions import ClientError
+
+from tests.fakes.expressions import (
+    BadExpression,
+    Expressions,
+    Item,
+    Node,
+    Update,
+    comparable,
+    parse_condition,
+    parse_update,
+)
+
+ITEM_MAX = 400 * 1024  # bytes
+BATCH_MAX = 16 * 1024 * 1024
+TRANSACTION_MAX = 100
+Answer = dict[str, Any]
+Operation = Callable[..., Answer]
+
+
+def _operation(method: Operation) -> Operation:
+    """Counted, one at a time, and with AWS's exceptions."""
+
+    @wraps(method)
+    def wrapped(self: InMemoryDynamoDb, **request: Any) -> Answer:
+        with self.lock:
+            self.calls[method.__name__] += 1
+            try:
+                answer: Answer = _copy(method(self, **_copy(request)))
+            except BadExpression as error:
+                raise _error("ValidationException", str(error)) from error
+            return answer
+
+    return wrapped
+
+
+class InMemoryDynamoDb:
+    """Made from create_table arguments. `calls` counts operations by their name."""
+
+    def __init__(self, tables: Iterable[dict[str, Any]]) -> None:
+        self.lock = threading.RLock()
+        self.calls: Counter[str] = Counter()
+        self._tables = {table["TableName"]: _Table(table) for table in tables}
+        self._tokens: dict[str, int] = {}
+
+    def rows(self, table: str) -> list[Item]:
+        """Every item of a table, for a test to look at; not an operation, not counted."""
+        with self.lock:
+            return [_copy(item) for item in self._tables[table].items.values()]
+
+    @_operation
+    def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = False) -> Answer:
+        table = self._table(TableName)
+        item = table.items.get(table.key(Key, exact=True))
+        return {"Item": item} if item is not None else {}
+
+    @_operation
+    def put_item(
+        self, *, TableName: str, Item: Item, ReturnValues: str = "NONE", **condition: Any
+    ) -> Answer:
+        if ReturnValues != "NONE":
+            raise NotImplementedError(ReturnValues)
+        write = self._put(TableName, Item, **condition)
+        self._require(write)
+        write.apply()
+        return {}
+
+    @_operation
+    def update_item(self, *, ReturnValues: str = "NONE", **update: Any) -> Answer:
+        if ReturnValues not in ("NONE", "ALL_NEW"):
+            raise NotImplementedError(ReturnValues)
+        write = self._update(**update)
+        self._require(write)
+        item = write.apply()
+        return {"Attributes": item} if ReturnValues == "ALL_NEW" else {}
+
+    @_operation
+    def query(
+        self,
+        *,
+        TableName: str,
+        IndexName: str,
+        KeyConditionExpression: str,
+        ExpressionAttributeNames: dict[str, str],
+        ExpressionAttributeValues: Item,
+        ScanIndexForward: bool = True,
+        Limit: int | None = None,
+        ExclusiveStartKey: Item | None = None,
+    ) -> Answer:
+        table = self._table(TableName)
+        index = table.indexes[IndexName]
+        node = parse_condition(KeyConditionExpression)
+        expressions = Expressions(ExpressionAttributeNames, ExpressionAttributeValues, node)
+        entries = index.between(node, expressions)
+        if not ScanIndexForward:
+            entries = entries[::-1]
+        if ExclusiveStartKey is not None:
+            start = index.entry(ExclusiveStartKey, table.key(ExclusiveStartKey))
+            entries = [
+                entry for entry in entries if (entry > start if ScanIndexForward else entry < start)
+            ]
+        chosen = entries if Limit is None else entries[:Limit]
+        items = [index.projected(table.items[key], table.key_names) for _, key in chosen]
+        answer: Answer = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
+        if Limit is not None and len(items) == Limit:  # DynamoDB does not look whether more follows
+            names = {*table.key_names, *index.names}
+            last = table.items[chosen[-1][1]]
+            answer["LastEvaluatedKey"] = {name: last[name] for name in names}
+        return answer
+
+    @_operation
+    def batch_get_item(self, *, RequestItems: dict[str, Answer]) -> Answer:
+        responses: dict[str, list[Item]] = defaultdict(list)
+        unprocessed: dict[str, Answer] = {}
+        room = BATCH_MAX
+        if sum(len(request["Keys"]) for request in RequestItems.values()) > 100:
+            raise _error("ValidationException", "Too many items requested for the BatchGetItem")
+        for name, request in RequestItems.items():
+            if set(request) - {"Keys", "ConsistentRead"}:
+                raise NotImplementedError(str(request))
+            table = self._table(name)
+            keys = [table.key(key, exact=True) for key in request["Keys"]]
+            if len(set(keys)) < len(keys):
+                raise _error("ValidationException", "Provided list of item keys has duplicates")
+            left, found = [], responses[name]
+            # Backwards: DynamoDB promises no order, so nobody may rely on one.
+            for key, given in zip(reversed(keys), reversed(request["Keys"]), strict=True):
+                item = table.items.get(key)
+                room -= item_size(item) if item else 0
+                if room < 0:
+                    left.append(given)
+                elif item is not None:
+                    found.append(item)
+            if left:
+                unprocessed[name] = {**request, "Keys": left}
+        return {"Responses": dict(responses), "UnprocessedKeys": unprocessed}
+
+    @_operation
+    def transact_write_items(
+        self, *, TransactItems: list[Answer], ClientRequestToken: str | None = None
+    ) -> Answer:
+        if not 1 <= len(TransactItems) <= TRANSACTION_MAX:
+            raise _error("ValidationException", "1 to 100 items")
+        fingerprint = hash(json.dumps(TransactItems, sort_keys=True))
+        if ClientRequestToken is not None:
+            if not 1 <= len(ClientRequestToken) <= 36:
+                raise _error("ValidationException", "clientRequestToken has 1 to 36 characters")
+            known = self._tokens.get(ClientRequestToken, fingerprint)
+            if known != fingerprint:
+                raise _error("IdempotentParameterMismatchException", "other parameters")
+            if ClientRequestToken in self._tokens:
+                return {}
+        writes = [self._transacted(item) for item in TransactItems]
+        if len({(id(write.table), write.key) for write in writes}) < len(writes):
+            raise _error("ValidationException", "multiple operations on one item")
+        reasons = [write.reason() for write in writes]
+        if any(reason["Code"] != "None" for reason in reasons):
+            codes = ", ".join(reason["Code"] for reason in reasons)
+            message = f"Transaction cancelled, please refer cancellation reasons: [{codes}]"
+            raise _error("TransactionCanceledException", message, CancellationReasons=reasons)
+        for write in writes:
+            write.apply()
+        if ClientRequestToken is not None:
+            self._tokens[ClientRequestToken] = fingerprint
+        return {}
+
+    def _table(self, name: str) -> _Table:
+        if name not in self._tables:
+            raise _error("ResourceNotFoundException", f"no table {name}")
+        return self._tables[name]
+
+    def _transacted(self, item: Answer) -> _Write:
+        ((kind, request),) = item.items()
+        if kind == "Put":
+            return self._put(**request)
+        if kind == "Update":
+            return self._update(**request)
+        raise NotImplementedError(kind)
+
+    def _put(self, TableName: str, Item: Item, **condition: Any) -> _Write:
+        return _Write(self._table(TableName), Item, lambda _: Item, **condition)
+
+    def _update(self, TableName: str, Key: Item, UpdateExpression: str, **condition: Any) -> _Write:
+        table = self._table(TableName)
+        table.key(Key, exact=True)
+        update = parse_update(UpdateExpression)
+        return _Write(table, Key, update, **condition)
+
+    @staticmethod
+    def _require(write: _Write) -> None:
+        reason = write.reason()
+        if reason["Code"] != "None":
+            found = {"Item": reason["Item"]} if "Item" in reason else {}
+            raise _error(reason["Code"] + "Exception", reason["Message"], **found)
+
+
+class _Write:
+    """One conditional put or update, checked before it is applied."""
+
+    def __init__(
+        self,
+        table: _Table,
+        key: Item,
+        change: Update | Callable[[Item], Item],
+        *,
+        ConditionExpression: str | None = None,
+        ExpressionAttributeNames: dict[str, str] | None = None,
+        ExpressionAttributeValues: Item | None = None,
+        ReturnValuesOnConditionCheckFailure: str = "NONE",
+    ) -> None:
+        self.table = table
+        self.key = table.key(key)
+        self._key_item = {name: key[name] for name in table.key_names}
+        self._condition = parse_condition(ConditionExpression) if ConditionExpression else None
+        self._change = change
+        self._return_old = ReturnValuesOnConditionCheckFailure == "ALL_OLD"
+        self._expressions = Expressions(
+            ExpressionAttributeNames,
+            ExpressionAttributeValues,
+            *([self._condition] if self._condition else []),
+            *([change] if isinstance(change, Update) else []),
+        )
+
+    def reason(self) -> Answer:
+        """The CancellationReason: code None where the condition holds."""
+        old = self.table.items.get(self.key)
+        if self._condition and not self._expressions.holds(self._condition, old or {}):
+            found = {"Item": old} if old is not None and self._return_old else {}
+            message = "The conditional request failed"
+            return {"Code": "ConditionalCheckFailed", "Message": message, **found}
+        self.table.validate(self._new())
+        return {"Code": "None"}
+
+    def apply(self) -> Item:
+        item = self._new()
+        self.table.store(self.key, item)
+        return item
+
+    def _new(self) -> Item:
+        old = self.table.items.get(self.key, self._key_item)
+        if not isinstance(self._change, Update):
+            return self._change(old)
+        item = self._expressions.updated(self._change, old)
+        if any(item.get(name) != value for name, value in self._key_item.items()):
+            raise BadExpression("an update cannot change the key")
+        return item
+
+
+class _Table:
+    def __init__(self, definition: dict[str, Any]) -> None:
+        types = {d["AttributeName"]: d["AttributeType"] for d in definition["AttributeDefinitions"]}
+        self.key_names = [part["AttributeName"] for part in definition["KeySchema"]]
+        self.types = types
+        self.items: dict[tuple[Any, ...], Item] = {}
+        self.indexes = {
+            index["IndexName"]: _Index(index)
+            for index in definition.get("GlobalSecondaryIndexes", [])
+        }
+
+    def key(self, item: Item, *, exact: bool = False) -> tuple[Any, ...]:
+        if exact and set(item) != set(self.key_names):
+            raise _error(
+                "ValidationException", "The provided key element does not match the schema"
+            )
+        for name in self.key_names:
+            if name not in item or set(item[name]) != {self.types[name]}:
+                raise _error("ValidationException", f"Missing or wrong type of the key {name}")
+            if item[name] == {"S": ""}:
+                raise _error("ValidationException", f"empty key {name}")
+        return tuple(comparable(item[name]) for name in self.key_names)
+
+    def validate(self, item: Item) -> None:
+        for name, kind in self.types.items():
+            if name in item and (set(item[name]) != {kind} or item[name] == {"S": ""}):
+                raise _error("ValidationException", f"wrong type of the index key {name}")
+        if item_size(item) > ITEM_MAX:
+            raise _error("ValidationException", "Item size has exceeded the maximum allowed size")
+
+    def store(self, key: tuple[Any, ...], item: Item) -> None:
+        old = self.items.get(key)
+        for index in self.indexes.values():
+            if old is not None:
+                index.remove(old, key)
+            index.add(item, key)
+        self.items[key] = item
+
+
+class _Index:
+    """A global secondary index: per hash value a sorted list of (range value, table key)."""
+
+    def __init__(self, definition: dict[str, Any]) -> None:
+        self.names = [part["AttributeName"] for part in definition["KeySchema"]]
+        self._everything = definition["Projection"]["ProjectionType"] == "ALL"
+        self._entries: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
+
+    def _has(self, item: Item) -> bool:
+        return all(name in item for name in self.names)  # sparse
+
+    def entry(self, item: Item, key: tuple[Any, ...]) -> tuple[Any, Any]:
+        return comparable(item[self.names[1]]), key
+
+    def add(self, item: Item, key: tuple[Any, ...]) -> None:
+        if self._has(item):
+            insort(self._entries[comparable(item[self.names[0]])], self.entry(item, key))
+
+    def remove(self, item: Item, key: tuple[Any, ...]) -> None:
+        if self._has(item):
+            entries = self._entries[comparable(item[self.names[0]])]
+            del entries[bisect_left(entries, self.entry(item, key))]
+
+    def projected(self, item: Item, key_names: list[str]) -> Item:
+        wanted = {*key_names, *self.names}
+        return item if self._everything else {name: item[name] for name in wanted}
+
+    def between(self, node: Node, expressions: Expressions) -> list[tuple[Any, Any]]:
+        """The entries of a key condition: hash = value, and at most one range condition."""
+        hash_node, range_node = (node[1], node[2]) if node[0] == "and" else (node, None)
+        if hash_node[0] != "=" or expressions.path(hash_node[1]) != self.names[:1]:
+            raise BadExpression("the condition must name the index's hash key with =")
+        entries = self._entries.get(comparable(expressions.value(hash_node[2], {})), [])
+        if range_node is None:
+            return list(entries)
+        kind = range_node[0]
+        if expressions.path(range_node[1]) != self.names[1:]:
+            raise BadExpression("the condition must name the index's range key")
+        bounds = [expressions.value(operand, {}) for operand in range_node[2:]]
+        first, *rest = [comparable(bound) for bound in bounds]
+        if kind == "between":
+            expressions.require_order(range_node, *bounds)
+        low, high = 0, len(entries)
+        if kind in (">=", "between", "=", "begins_with"):
+            low = bisect_left(entries, first, key=_range_of)
+        if kind == ">":
+            low = bisect_right(entries, first, key=_range_of)
+        if kind in ("<=", "="):
+            high = bisect_right(entries, first, key=_range_of)
+        if kind == "<":
+            high = bisect_left(entries, first, key=_range_of)
+        if kind == "between":
+            high = bisect_right(entries, rest[0], key=_range_of)
+        if kind == "begins_with":
+            high = bisect_right(entries, first + "\U0010ffff", key=_range_of)
+        if kind not in (">=", ">", "=", "<", "<=", "between", "begins_with"):
+            raise BadExpression(f"{kind} is no condition on a range key")
+        return entries[low:high]
+
+
+def _range_of(entry: tuple[Any, Any]) -> Any:
+    return entry[0]
+
+
+def _error(code: str, message: str, **details: Any) -> ClientError:
+    response = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+        **_copy(details),
+    }
+    return ClientError(cast("Any", response), "InMemory")
+
+
+def _copy(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _copy(inner) for name, inner in value.items()}
+    return [_copy(inner) for inner in value] if isinstance(value, list) else value
+
+
+def item_size(value: Any) -> int:
+    """Bytes, much as DynamoDB counts an item: names and text as UTF-8."""
+    if isinstance(value, dict):
+        return sum(len(name.encode()) + 1 + item_size(inner) for name, inner in value.items())
+    if isinstance(value, list):
+        return sum(1 + item_size(inner) for inner in value)
+    return len(value.encode()) if isinstance(value, str) else 1

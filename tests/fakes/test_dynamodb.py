@@ -1,0 +1,327 @@
+"""The fake refuses what DynamoDB refuses, and what it does not know. What it accepts is held
+against two other DynamoDBs by tests/adapters/test_dynamo.py.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.fakes.expressions import Expressions, Item, parse_condition, parse_update
+
+TABLE: dict[str, Any] = {
+    "TableName": "t",
+    "KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}],
+    "AttributeDefinitions": [
+        {"AttributeName": "id", "AttributeType": "S"},
+        {"AttributeName": "owner", "AttributeType": "S"},
+        {"AttributeName": "at", "AttributeType": "N"},
+    ],
+    "GlobalSecondaryIndexes": [
+        {
+            "IndexName": "by_owner",
+            "KeySchema": [
+                {"AttributeName": "owner", "KeyType": "HASH"},
+                {"AttributeName": "at", "KeyType": "RANGE"},
+            ],
+            "Projection": {"ProjectionType": "KEYS_ONLY"},
+        }
+    ],
+}
+
+
+@pytest.fixture
+def client() -> InMemoryDynamoDb:
+    client = InMemoryDynamoDb([TABLE])
+    for number in (2, 10, 9, 1):
+        client.put_item(TableName="t", Item=row(number))
+    client.put_item(TableName="t", Item={"id": {"S": "sparse"}, "owner": {"S": "me"}})
+    client.calls.clear()
+    return client
+
+
+def row(number: int, **more: Any) -> Item:
+    return {
+        "id": {"S": f"r{number}"},
+        "owner": {"S": "me"},
+        "at": {"N": str(number)},
+        "map": {"M": {"n": {"N": "5"}}},
+        **more,
+    }
+
+
+def ask(client: InMemoryDynamoDb, condition: str, *values: int, **more: Any) -> list[str]:
+    answer = client.query(
+        TableName="t",
+        IndexName="by_owner",
+        KeyConditionExpression="#o = :o" + condition,
+        ExpressionAttributeNames={"#o": "owner", **({"#at": "at"} if condition else {})},
+        ExpressionAttributeValues={
+            ":o": {"S": "me"},
+            **{f":v{index}": {"N": str(value)} for index, value in enumerate(values)},
+        },
+        **more,
+    )
+    return [item["id"]["S"] for item in answer["Items"]]
+
+
+def used(expression: str, aliases: dict[str, Any]) -> dict[str, Any]:
+    """Those of the aliases that the expression has in it."""
+    found = set(re.findall(r"[#:]\w+", expression))
+    return {alias: aliases[alias] for alias in found & set(aliases)}
+
+
+def refusal(call: Any) -> str:
+    with pytest.raises(ClientError) as refused:
+        call()
+    return str(refused.value.response["Error"]["Code"])
+
+
+def test_an_index_sorts_numbers_by_size_and_leaves_out_who_has_no_key(
+    client: InMemoryDynamoDb,
+) -> None:
+    assert ask(client, "") == ["r1", "r2", "r9", "r10"]
+    assert ask(client, "", ScanIndexForward=False, Limit=2) == ["r10", "r9"]
+
+
+@pytest.mark.parametrize(
+    ("condition", "values", "expected"),
+    [
+        (" AND #at < :v0", [9], ["r1", "r2"]),
+        (" AND #at <= :v0", [9], ["r1", "r2", "r9"]),
+        (" AND #at > :v0", [2], ["r9", "r10"]),
+        (" AND #at >= :v0", [2], ["r2", "r9", "r10"]),
+        (" AND #at = :v0", [9], ["r9"]),
+        (" AND #at BETWEEN :v0 AND :v1", [2, 9], ["r2", "r9"]),
+        (" AND #at BETWEEN :v0 AND :v1", [3, 8], []),
+    ],
+)
+def test_a_key_condition_cuts_the_index(
+    client: InMemoryDynamoDb, condition: str, values: list[int], expected: list[str]
+) -> None:
+    assert ask(client, condition, *values) == expected
+
+
+def test_a_full_page_has_a_last_key_even_when_nothing_follows(client: InMemoryDynamoDb) -> None:
+    request: dict[str, Any] = {
+        "TableName": "t",
+        "IndexName": "by_owner",
+        "KeyConditionExpression": "#o = :o",
+        "ExpressionAttributeNames": {"#o": "owner"},
+        "ExpressionAttributeValues": {":o": {"S": "me"}},
+    }
+    first = client.query(**request, Limit=4)
+    start = first["LastEvaluatedKey"]
+    assert start == {"id": {"S": "r10"}, "owner": {"S": "me"}, "at": {"N": "10"}}
+    assert client.query(**request, Limit=4, ExclusiveStartKey=start)["Items"] == []
+    assert "LastEvaluatedKey" not in client.query(**request, Limit=5)
+
+
+@pytest.mark.parametrize(
+    ("condition", "holds"),
+    [
+        ("#at = :nine", True),
+        ("#at = :text", False),
+        ("#at <> :text", True),
+        ("#at < :text", False),
+        ("#none = :nine", False),
+        ("#none <> :nine", True),
+        ("#map.#n < :nine", True),
+        ("attribute_exists(#map.#n)", True),
+        ("attribute_exists(#map.#none)", False),
+        ("attribute_not_exists(#at.#n)", True),
+        ("NOT #at = :nine OR #at = :nine", True),
+        ("NOT (#at = :nine OR #at = :nine)", False),
+        ("#at = :text OR #at = :nine AND #at = :text", False),
+        ("#at = :nine OR #at = :nine AND #at = :text", True),
+        ("#at BETWEEN :nine AND :nine AND #at = :nine", True),
+        ("begins_with(#id, :text)", False),
+    ],
+)
+def test_a_condition_means_what_dynamodb_means(condition: str, holds: bool) -> None:
+    names = {"#at": "at", "#none": "none", "#map": "map", "#n": "n", "#id": "id"}
+    values = {":nine": {"N": "9.0"}, ":text": {"S": "9"}}
+    node = parse_condition(condition)
+    assert (
+        Expressions(used(condition, names), used(condition, values), node).holds(node, row(9))
+        == holds
+    )
+
+
+def test_an_update_reads_the_item_as_it_was() -> None:
+    update = parse_update("SET #a = #b, #b = #a, #c = #a + :one REMOVE #d")
+    names = {f"#{name}": name for name in "abcd"}
+    item: Item = {"a": {"N": "1"}, "b": {"N": "2"}, "d": {"S": "x"}}
+    assert Expressions(names, {":one": {"N": "1"}}, update).updated(update, item) == {
+        "a": {"N": "2"},
+        "b": {"N": "1"},
+        "c": {"N": "2"},
+    }
+
+
+@pytest.mark.parametrize(
+    ("condition", "names", "values"),
+    [
+        ("attribute_exists(id)", {}, {}),
+        ("attribute_exists(#id", {"#id": "id"}, {}),
+        ("attribute_exists(#id) AND", {"#id": "id"}, {}),
+        ("attribute_exists(#id) XOR attribute_exists(#id)", {"#id": "id"}, {}),
+        ("attribute_type(#id, :x)", {"#id": "id"}, {":x": {"S": "S"}}),
+        ("#id == :x", {"#id": "id"}, {":x": {"S": "S"}}),
+        ("#id ~ :x", {"#id": "id"}, {":x": {"S": "S"}}),
+        ("#id = :y", {"#id": "id"}, {":x": {"S": "S"}}),
+        ("#id = :x", {"#id": "id", "#unused": "at"}, {":x": {"S": "S"}}),
+        ("#id = :x", {"#id": "id"}, {":x": {"S": "S"}, ":unused": {"S": "S"}}),
+        ("#id BETWEEN :x AND :y", {"#id": "id"}, {":x": {"S": "b"}, ":y": {"S": "a"}}),
+    ],
+)
+def test_a_condition_that_dynamodb_or_this_fake_does_not_know_is_refused(
+    client: InMemoryDynamoDb, condition: str, names: dict[str, str], values: Item
+) -> None:
+    def put() -> None:
+        client.put_item(
+            TableName="t",
+            Item=row(1),
+            ConditionExpression=condition,
+            ExpressionAttributeNames=names,
+            ExpressionAttributeValues=values,
+        )
+
+    assert refusal(put) == "ValidationException"
+
+
+@pytest.mark.parametrize(
+    "update",
+    ["", "SET", "SET #at", "ADD #at :x", "SET #at = :x, #at = :x", "SET #id = :x",
+     "SET #at = #none", "SET #map.#n = :x", "SET #at = #at + :x", "REMOVE #owner REMOVE #at"],
+)  # fmt: skip
+def test_an_update_that_dynamodb_or_this_fake_does_not_know_is_refused(
+    client: InMemoryDynamoDb, update: str
+) -> None:
+    names = {"#at": "at", "#id": "id", "#none": "none", "#map": "map", "#n": "n", "#owner": "owner"}
+
+    def write() -> None:
+        client.update_item(
+            TableName="t",
+            Key={"id": {"S": "r1"}},
+            UpdateExpression=update,
+            ExpressionAttributeNames=used(update, names),
+            ExpressionAttributeValues=used(update, {":x": {"S": "x"}}),
+        )
+
+    assert refusal(write) == "ValidationException"
+    assert client.get_item(TableName="t", Key={"id": {"S": "r1"}})["Item"] == row(1)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"owner": {"S": "me"}},
+        {"id": {"N": "1"}},
+        {"id": {"S": ""}},
+        row(1, at={"S": "1"}),
+        row(1, owner={"S": ""}),
+        row(1, text={"S": "x" * 400 * 1024}),
+    ],
+    ids=["no key", "key type", "empty key", "index key type", "empty index key", "too big"],
+)
+def test_an_item_that_does_not_fit_its_table_is_refused(
+    client: InMemoryDynamoDb, item: Item
+) -> None:
+    assert refusal(lambda: client.put_item(TableName="t", Item=item)) == "ValidationException"
+    puts = [{"Put": {"TableName": "t", "Item": item}}]
+    assert refusal(lambda: client.transact_write_items(TransactItems=puts)) == "ValidationException"
+
+
+def test_unknown_tables_arguments_and_operations_are_refused(client: InMemoryDynamoDb) -> None:
+    key = {"id": {"S": "r1"}}
+    missing = refusal(lambda: client.get_item(TableName="u", Key=key))
+    assert missing == "ResourceNotFoundException"
+    with pytest.raises(TypeError):
+        client.get_item(TableName="t", Key=key, ProjectionExpression="id")
+    with pytest.raises(NotImplementedError):
+        client.update_item(TableName="t", Key=key, ReturnValues="UPDATED_OLD")
+    with pytest.raises(AttributeError):
+        client.scan(TableName="t")  # type: ignore[attr-defined]
+
+
+def put_if_absent(number: int) -> dict[str, Any]:
+    return {
+        "Put": {
+            "TableName": "t",
+            "Item": row(number),
+            "ConditionExpression": "attribute_not_exists(#id)",
+            "ExpressionAttributeNames": {"#id": "id"},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
+
+
+def test_a_transaction_is_written_whole_or_not_at_all(client: InMemoryDynamoDb) -> None:
+    before = client.rows("t")
+    with pytest.raises(ClientError) as canceled:
+        client.transact_write_items(TransactItems=[put_if_absent(3), put_if_absent(1)])
+    response: Any = canceled.value.response
+    assert response["Error"]["Code"] == "TransactionCanceledException"
+    first, second = response["CancellationReasons"]
+    assert first == {"Code": "None"}
+    assert (second["Code"], second["Item"]) == ("ConditionalCheckFailed", row(1))
+    assert client.rows("t") == before
+
+
+def test_a_token_makes_a_repetition_harmless_and_refuses_another_request(
+    client: InMemoryDynamoDb,
+) -> None:
+    write: dict[str, Any] = {"TransactItems": [put_if_absent(3)], "ClientRequestToken": "token"}
+    client.transact_write_items(**write)
+    client.transact_write_items(**write)
+    other = {**write, "TransactItems": [put_if_absent(4)]}
+    code = refusal(lambda: client.transact_write_items(**other))
+    assert code == "IdempotentParameterMismatchException"
+
+
+def test_one_item_is_not_written_twice_in_a_transaction(client: InMemoryDynamoDb) -> None:
+    twice = [put_if_absent(3), put_if_absent(3)]
+    code = refusal(lambda: client.transact_write_items(TransactItems=twice))
+    assert code == "ValidationException"
+
+
+def test_a_batch_read_has_limits_and_no_order(client: InMemoryDynamoDb) -> None:
+    keys = [{"id": {"S": f"r{number}"}} for number in (1, 2, 404)]
+    answer = client.batch_get_item(RequestItems={"t": {"Keys": keys, "ConsistentRead": True}})
+    assert answer["Responses"] == {"t": [row(2), row(1)]}
+    assert answer["UnprocessedKeys"] == {}
+    many = [{"id": {"S": str(number)}} for number in range(101)]
+    for refused in (many, keys[:1] * 2):
+        request = {"t": {"Keys": refused}}
+        assert refusal(lambda r=request: client.batch_get_item(RequestItems=r))
+
+
+def test_a_batch_read_stops_at_16_megabytes(client: InMemoryDynamoDb) -> None:
+    for number in range(60):
+        client.put_item(TableName="t", Item=row(number, text={"S": "x" * 390_000}))
+    keys = [{"id": {"S": f"r{number}"}} for number in range(60)]
+    answer = client.batch_get_item(RequestItems={"t": {"Keys": keys}})
+    left = answer["UnprocessedKeys"]["t"]["Keys"]
+    assert len(answer["Responses"]["t"]) + len(left) == 60
+    assert len(left) == 60 - 16 * 1024 * 1024 // 390_100
+
+
+def test_nobody_holds_what_is_stored(client: InMemoryDynamoDb) -> None:
+    mine = row(1)
+    client.put_item(TableName="t", Item=mine)
+    mine["map"]["M"]["n"]["N"] = "6"
+    stored = client.get_item(TableName="t", Key={"id": {"S": "r1"}})["Item"]
+    assert stored == row(1)
+    stored["map"]["M"].clear()
+    assert client.rows("t")[3] == row(1)
+
+
+def test_calls_are_counted_by_operation(client: InMemoryDynamoDb) -> None:
+    client.get_item(TableName="t", Key={"id": {"S": "r1"}})
+    refusal(lambda: client.put_item(TableName="t", Item={}))
+    assert client.calls == {"get_item": 1, "put_item": 1}

@@ -1,0 +1,318 @@
+"""The merchant API from API Gateway's event to the answer: what it does. What it refuses is in
+test_api_bad_input.py.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from api import dependencies
+from api.app import app, handler
+from checkout.domain.errors import Unavailable
+from checkout.domain.session import Phase, Status
+from checkout.version import VERSION
+from checkout.web import BODY_MAX
+from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item, gateway_event
+from tests.support import NOW
+
+ROOT = Path(__file__).parents[2]
+REQUEST_ID = re.compile(r"req_[0-9A-Za-z]{22}")
+
+
+@pytest.fixture
+def api() -> MerchantApi:
+    return MerchantApi()
+
+
+def ids(answer: Answer) -> list[str]:
+    assert answer.status == 200, answer
+    return [session["id"] for session in answer.json["data"]]
+
+
+def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi) -> None:
+    created = api.post(
+        SESSIONS,
+        a_body(
+            line_items=[an_item(name=" Tea ", currency="USD", description="Green"), an_item()],
+            metadata={"order": "1234", "paid": False, "rate": 1.0, "n": 1, "none": None},
+            expires_in_seconds=300,
+        ),
+    )
+    assert created.status == 201
+    session = created.json
+    assert re.fullmatch(r"cs_[0-9A-Za-z]{22}", session["id"])
+    assert session == {
+        "id": session["id"],
+        "object": "checkout.session",
+        "status": "open",
+        "url": f"https://pay.example/pay/{session['id']}",
+        "amount_total": 4000,
+        "currency": "usd",
+        "mode": "payment",
+        "line_items": [an_item(description="Green"), an_item()],
+        "metadata": {"order": "1234", "paid": False, "rate": 1.0, "n": 1, "none": None},
+        "success_url": f"https://shop.example/thanks?s={session['id']}",
+        "cancel_url": "https://shop.example/basket",
+        "customer_wallet": None,
+        "incoming_payment": None,
+        "outgoing_payment": None,
+        "expires_at": "2026-03-01T12:05:00.000Z",
+        "created_at": "2026-03-01T12:00:00.000Z",
+        "completed_at": None,
+    }
+    assert '"metadata":{"order":"1234","paid":false,"rate":1.0,"n":1,"none":null}' in created.body
+    read = api.get(f"{SESSIONS}/{session['id']}")
+    assert (read.status, read.body) == (200, created.body)
+    listed = api.get(SESSIONS)
+    assert listed.json == {
+        "object": "list",
+        "url": SESSIONS,
+        "data": [session],
+        "has_more": False,
+        "next_cursor": None,
+    }
+
+
+def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
+    item = an_item()
+    del item["quantity"]
+    session = api.post(SESSIONS, a_body(line_items=[item])).json
+    assert session["line_items"][0]["quantity"] == 1
+    assert session["expires_at"] == "2026-03-02T12:00:00.000Z"
+    assert session["metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"line_items": [an_item()] * 100},
+        {"line_items": [an_item(unit_amount=0), an_item()]},
+        {"line_items": [an_item(unit_amount=999_999_999_999, quantity=1000)]},
+        {"line_items": [an_item(unit_amount=1, quantity=1_000_000)]},
+        {"line_items": [an_item(name="N" * 200, description="D" * 1000)]},
+        {"line_items": [an_item(name="😀" * 200, description="")]},
+        {"line_items": [an_item(name="\n" + "N" * 200 + " " * 500)]},
+        {"expires_in_seconds": 300},
+        {"expires_in_seconds": 86_400},
+        {"metadata": {}},
+        {"metadata": {f"{number:040d}": "v" * 500 for number in range(50)}},
+        {"metadata": {"a": 2**53 - 1, "b": -1.5e300, "c": "\x00\n"}},
+    ],
+)
+def test_everything_up_to_the_bounds_is_taken(api: MerchantApi, changes: dict[str, Any]) -> None:
+    created = api.post(SESSIONS, a_body(**changes))
+    assert created.status == 201, created
+    assert api.get(f"{SESSIONS}/{created.json['id']}").body == created.body
+
+
+def test_the_largest_body_is_stored_answered_and_replayed(api: MerchantApi) -> None:
+    items = [an_item(name="ä" * 200, description="ä" * 1000) for _ in range(100)]
+    raw = json.dumps(a_body(line_items=items), ensure_ascii=False).encode()
+    assert BODY_MAX - 20_000 < len(raw) < BODY_MAX
+    raw = raw[:-1] + b" " * (BODY_MAX - len(raw)) + b"}"
+    answers = [api.post(SESSIONS, raw, headers={"Idempotency-Key": "large"}) for _ in range(2)]
+    assert [answer.status for answer in answers] == [201, 201]
+    assert answers[0].body == answers[1].body
+
+
+# --- idempotency
+
+
+def test_a_replay_gives_the_same_bytes_and_says_so(api: MerchantApi) -> None:
+    first = api.post(SESSIONS, a_body(), headers={"Idempotency-Key": "order-1"})
+    api.clock.pass_time(60)
+    again = api.post(SESSIONS, a_body(), headers={"idempotency-key": "order-1"})
+    assert (again.status, again.body) == (first.status, first.body)
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["idempotent-replayed"] == "true"
+    assert again.headers["request-id"] != first.headers["request-id"]
+    assert len(api.rows("checkout_sessions")) == 1
+
+
+def test_other_parameters_under_the_same_key_are_a_400(api: MerchantApi) -> None:
+    api.post(SESSIONS, a_body(), headers={"Idempotency-Key": "order-1"})
+    other = api.post(SESSIONS, a_body(metadata={"a": 1}), headers={"Idempotency-Key": "order-1"})
+    assert (other.status, other.code) == (400, "idempotency_key_reused")
+    assert other.json["error"]["type"] == "idempotency_error"
+    foreign = api.post(
+        SESSIONS, a_body(), headers={"Idempotency-Key": "order-1"}, key=api.other_secret
+    )
+    assert foreign.status == 201
+
+
+def test_refused_requests_leave_the_key_free(api: MerchantApi) -> None:
+    header = {"Idempotency-Key": "order-1"}
+    assert api.post(SESSIONS, a_body(mode="x"), headers=header).status == 400
+    assert api.post(SESSIONS, a_body(success_url="x"), headers=header).status == 400
+    assert api.post(SESSIONS, a_body(), headers=header, key="sk_wrong").status == 401
+    created = api.post(SESSIONS, a_body(), headers=header)
+    assert created.status == 201
+    assert "idempotent-replayed" not in created.headers
+
+
+# --- lists
+
+
+def test_pages_follow_each_other_by_cursor(api: MerchantApi) -> None:
+    made = []
+    for _ in range(5):
+        made.append(api.post(SESSIONS, a_body()).json["id"])
+        api.clock.pass_time(0.001)
+    first = api.get(SESSIONS, {"limit": 2})
+    second = api.get(SESSIONS, {"limit": 2, "cursor": first.json["next_cursor"]})
+    third = api.get(SESSIONS, {"limit": 2, "cursor": second.json["next_cursor"]})
+    assert [page.json["has_more"] for page in (first, second, third)] == [True, True, False]
+    assert third.json["next_cursor"] is None
+    assert ids(first) + ids(second) + ids(third) == made[::-1]
+
+
+def test_a_list_shows_ten_unless_asked_for_more(api: MerchantApi) -> None:
+    for _ in range(12):
+        api.store()
+    assert len(ids(api.get(SESSIONS))) == 10
+    assert len(ids(api.get(SESSIONS, {"limit": "0012"}))) == 12
+
+
+def test_filters_are_by_status_and_by_unix_seconds(api: MerchantApi) -> None:
+    start = int(NOW.timestamp())
+    first = api.store(status=Status.CANCELED).id
+    second = api.store(created_at=NOW + timedelta(seconds=1)).id
+    assert ids(api.get(SESSIONS, {"status": "canceled"})) == [first]
+    assert ids(api.get(SESSIONS, {"created[gte]": start + 1})) == [second]
+    assert ids(api.get(SESSIONS, {"created[lt]": start + 1})) == [first]
+    assert ids(api.get(SESSIONS, {"created[gte]": start, "created[lt]": 9_999_999_999})) == [
+        second,
+        first,
+    ]
+    assert ids(api.send("GET", SESSIONS, query=f"created%5Blt%5D={start + 1}")) == [first]
+
+
+# --- expire and cancel
+
+
+@pytest.mark.parametrize(("action", "status"), [("expire", "expired"), ("cancel", "canceled")])
+@pytest.mark.parametrize("raw", [None, b"", b"{}", b" { } "])
+def test_ending_a_session_answers_with_it(
+    api: MerchantApi, action: str, status: str, raw: bytes | None
+) -> None:
+    session = api.store(status=Status.AWAITING_APPROVAL)
+    ended = api.post(f"{SESSIONS}/{session.id}/{action}", raw)
+    assert (ended.status, ended.json["status"]) == (200, status)
+    assert api.get(f"{SESSIONS}/{session.id}").json == ended.json
+
+
+def test_an_empty_body_needs_no_content_type(api: MerchantApi) -> None:
+    session = api.store()
+    headers = {"Content-Type": ""}
+    assert api.post(f"{SESSIONS}/{session.id}/cancel", headers=headers).status == 200
+
+
+@pytest.mark.parametrize("action", ["expire", "cancel"])
+def test_a_wrong_state_and_a_payment_under_way_are_told_apart(
+    api: MerchantApi, action: str
+) -> None:
+    done = api.store(status=Status.COMPLETED)
+    refused = api.post(f"{SESSIONS}/{done.id}/{action}")
+    assert (refused.status, refused.code) == (400, "session_unexpected_state")
+    for word in ("completed", "open", "awaiting_approval"):
+        assert word in refused.json["error"]["message"]
+    paying = api.store(status=Status.AWAITING_APPROVAL, phase=Phase.PAYING)
+    refused = api.post(f"{SESSIONS}/{paying.id}/{action}")
+    assert (refused.status, refused.code) == (409, "payment_in_progress")
+    assert refused.json["error"]["type"] == "conflict_error"
+
+
+# --- the service
+
+
+def test_health_needs_no_key_and_tells_uptime_and_version(api: MerchantApi) -> None:
+    async def started_at() -> Any:
+        return NOW - timedelta(seconds=61.9)
+
+    with api.installed():
+        app.dependency_overrides[dependencies.started_at] = started_at
+        event = gateway_event("GET", "/api/health", "", {}, None)
+        answer = handler(event, None)
+    assert answer["statusCode"] == 200
+    assert json.loads(answer["body"]) == {
+        "status": "healthy",
+        "uptime": 61,
+        "version": VERSION,
+        "checks": {"database": "ok"},
+    }
+    assert REQUEST_ID.fullmatch(answer["headers"]["request-id"])
+
+
+def test_the_process_knows_since_when_it_runs() -> None:
+    event = gateway_event("GET", "/api/health", "", {}, None)
+    api = MerchantApi()
+    api.clock.pass_time(10**9)  # this test's clock, far behind the process's start
+    with api.installed():
+        assert json.loads(handler(event, None)["body"])["uptime"] > 0
+
+
+class Down:
+    """A data store that does not answer."""
+
+    def ping(self) -> bool:
+        return False
+
+    def __getattr__(self, name: str) -> Any:
+        raise Unavailable("The data store does not answer.")
+
+
+def test_without_its_store_the_service_is_unhealthy_and_unavailable(api: MerchantApi) -> None:
+    down: Any = Down()
+    api.services = replace(api.services, database=down, sessions=down)
+    health = api.get("/api/health", key=None)
+    assert (health.status, health.json["status"]) == (503, "unhealthy")
+    assert health.json["checks"] == {"database": "failing"}
+    for answer in (api.post(SESSIONS, a_body()), api.get(SESSIONS)):
+        assert (answer.status, answer.code) == (503, "unavailable")
+        assert answer.json["error"]["type"] == "api_error"
+
+
+def test_a_text_body_that_is_not_in_base64_is_read_too(api: MerchantApi) -> None:
+    headers = {"content-type": "application/json", "AUTHORIZATION": f"bearer {api.secret}"}
+    event = gateway_event("POST", SESSIONS, "", headers, None) | {
+        "body": json.dumps(a_body(metadata={"ä": "😀"}), ensure_ascii=False)
+    }
+    with api.installed():
+        answer = handler(event, None)
+    assert answer["statusCode"] == 201
+    assert json.loads(answer["body"])["metadata"] == {"ä": "😀"}
+
+
+def test_the_budgets_of_calls_to_aws_are_kept(api: MerchantApi) -> None:
+    created = api.post(SESSIONS, a_body(), headers={"Idempotency-Key": "order-1"})
+    assert api.dynamo.calls == {"get_item": 1, "transact_write_items": 1}
+    api.dynamo.calls.clear()
+    api.get(f"{SESSIONS}/{created.json['id']}")
+    assert api.dynamo.calls == {"get_item": 2}
+    for _ in range(120):
+        api.store()
+    api.dynamo.calls.clear()
+    assert len(ids(api.get(SESSIONS, {"limit": 100}))) == 100
+    assert api.dynamo.calls == {"get_item": 1, "query": 1, "batch_get_item": 1}
+
+
+def test_no_http_client_and_no_page_engine_is_loaded() -> None:
+    code = "import sys, api.app\nprint(sorted({'httpx', 'httpcore', 'jinja2'} & set(sys.modules)))"
+    paths = f"{ROOT / 'layers/common'}:{ROOT / 'functions'}"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        env={"PYTHONPATH": paths, "DATABASE_URL": "dynamodb:///t", "BASE_URL": "https://p.example"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "[]"

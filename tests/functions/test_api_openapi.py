@@ -1,0 +1,189 @@
+"""The published document against the code, and against real answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.openapi.models import OpenAPI
+from starlette.routing import Match
+
+from api.app import app
+from api.openapi import document
+from checkout.domain.session import Status
+from checkout.web import STATUS
+from tests.merchant_api import SESSIONS, MerchantApi, a_body
+
+PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
+DOCUMENT = document()
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def operations() -> list[tuple[str, str, dict[str, Any]]]:
+    return [
+        (path, method, operation)
+        for path, methods in DOCUMENT["paths"].items()
+        for method, operation in methods.items()
+    ]
+
+
+def test_the_published_document_is_fresh() -> None:
+    assert json.loads(PUBLISHED.read_text()) == DOCUMENT, "run make docs"
+
+
+def test_it_is_openapi_3_1() -> None:
+    parsed = OpenAPI.model_validate(DOCUMENT)
+    assert parsed.openapi.startswith("3.1")
+    identifiers = [operation["operationId"] for _, _, operation in operations()]
+    assert len(set(identifiers)) == len(identifiers) == 6
+
+
+def every_reference(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        if isinstance(value.get("$ref"), str):
+            yield value["$ref"]
+        for item in value.values():
+            yield from every_reference(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from every_reference(item)
+
+
+def test_every_reference_leads_to_a_schema_and_every_schema_is_used() -> None:
+    used = {
+        reference.removeprefix("#/components/schemas/") for reference in every_reference(DOCUMENT)
+    }
+    assert used == set(SCHEMAS)
+
+
+@pytest.mark.parametrize(
+    ("method", "path"), [(method.upper(), path) for path, method, _ in operations()]
+)
+def test_every_documented_operation_has_a_route(method: str, path: str) -> None:
+    scope = {"type": "http", "method": method, "path": path, "headers": []}
+    assert any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+
+
+def test_only_health_needs_no_key() -> None:
+    assert DOCUMENT["security"] == [{"api_key": []}]
+    free = [path for path, _, operation in operations() if operation.get("security") == []]
+    assert free == ["/api/health"]
+
+
+def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None:
+    create = DOCUMENT["paths"][SESSIONS]["post"]
+    [header] = create["parameters"]
+    assert (header["name"], header["in"], header["schema"]["maxLength"]) == (
+        "Idempotency-Key",
+        "header",
+        255,
+    )
+    fields = SCHEMAS["CreateSession"]["properties"]
+    assert set(fields) == {*a_body(), "metadata", "expires_in_seconds"}
+    assert SCHEMAS["CreateSession"]["required"] == list(a_body())
+    expires = fields["expires_in_seconds"]
+    assert (expires["minimum"], expires["maximum"], expires["default"]) == (300, 86_400, 86_400)
+    assert (fields["line_items"]["minItems"], fields["line_items"]["maxItems"]) == (1, 100)
+    amount = SCHEMAS["PriceData"]["properties"]["unit_amount"]
+    assert (amount["minimum"], amount["maximum"]) == (0, 999_999_999_999)
+
+
+def test_the_list_documents_its_filters() -> None:
+    parameters = {one["name"]: one for one in DOCUMENT["paths"][SESSIONS]["get"]["parameters"]}
+    assert list(parameters) == ["limit", "cursor", "status", "created[gte]", "created[lt]"]
+    assert parameters["limit"]["schema"] == {
+        "type": "integer",
+        "minimum": 1,
+        "maximum": 100,
+        "default": 10,
+    }
+    assert parameters["status"]["schema"]["enum"] == [status.value for status in Status]
+
+
+def test_each_operation_lists_the_codes_that_it_answers_with() -> None:
+    listed = {
+        operation["operationId"]: {
+            code
+            for answer in operation["responses"].values()
+            for code in re.findall(r"`([a-z_]+)`", answer["description"])
+        }
+        for _, _, operation in operations()
+    }
+    assert {"idempotency_key_reused", "url_invalid", "api_key_missing"} <= listed["createSession"]
+    assert {"session_unexpected_state", "payment_in_progress"} <= listed["cancelSession"]
+    assert listed["cancelSession"] == listed["expireSession"]
+    assert "cursor_invalid" in listed["listSessions"]
+    assert "resource_missing" in listed["getSession"]
+    known = {error.code for error in STATUS} | {"internal_error"}
+    assert set().union(*listed.values()) == set(
+        SCHEMAS["Error"]["properties"]["error"]["properties"]["code"]["enum"]
+    )
+    assert set().union(*listed.values()) <= known
+
+
+def problems(value: Any, schema: dict[str, Any], place: str = "$") -> Iterator[str]:
+    """What of `value` does not fit `schema`: the part of JSON Schema that the document uses."""
+    if "$ref" in schema:
+        schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    types: dict[str, Any] = {
+        "object": dict,
+        "array": list,
+        "string": str,
+        "integer": int,
+        "boolean": bool,
+        "number": (int, float),
+        "null": type(None),
+    }
+    if kinds and not any(isinstance(value, types[kind]) for kind in kinds):
+        yield f"{place} is no {kinds}"
+    if "const" in schema and value != schema["const"]:
+        yield f"{place} is not {schema['const']}"
+    if "enum" in schema and value not in schema["enum"]:
+        yield f"{place} is not in the enum"
+    if "pattern" in schema and not re.search(schema["pattern"], value):
+        yield f"{place} does not match"
+    if isinstance(value, dict):
+        properties = schema.get("properties", {})
+        for name in schema.get("required", []):
+            if name not in value:
+                yield f"{place}.{name} is missing"
+        for name, item in value.items():
+            if name in properties:
+                yield from problems(item, properties[name], f"{place}.{name}")
+            elif "additionalProperties" not in schema:
+                yield f"{place}.{name} is not documented"
+    if isinstance(value, list):
+        for item in value:
+            yield from problems(item, schema["items"], f"{place}[]")
+
+
+def test_real_answers_are_what_the_document_says() -> None:
+    api = MerchantApi()
+    example = DOCUMENT["paths"][SESSIONS]["post"]["requestBody"]["content"]["application/json"]
+    created = api.post(SESSIONS, example["example"])
+    session = created.json["id"]
+    answers = [
+        (SESSIONS, "post", created),
+        (SESSIONS, "post", api.post(SESSIONS, {})),
+        (SESSIONS, "post", api.post(SESSIONS, b"{")),
+        (SESSIONS, "get", api.get(SESSIONS)),
+        (SESSIONS, "get", api.get(SESSIONS, {"limit": 0})),
+        (SESSIONS, "get", api.get(SESSIONS, key="x")),
+        (f"{SESSIONS}/{{id}}", "get", api.get(f"{SESSIONS}/{session}")),
+        (f"{SESSIONS}/{{id}}", "get", api.get(f"{SESSIONS}/x")),
+        (f"{SESSIONS}/{{id}}/cancel", "post", api.post(f"{SESSIONS}/{session}/cancel")),
+        (f"{SESSIONS}/{{id}}/expire", "post", api.post(f"{SESSIONS}/{session}/expire")),
+    ]
+    for path, method, answer in answers:
+        documented = DOCUMENT["paths"][path][method]["responses"][str(answer.status)]
+        schema = documented["content"]["application/json"]["schema"]
+        assert list(problems(answer.json, schema)) == []
+    health = api.get("/api/health").json
+    assert list(problems({**health, "uptime": 1}, SCHEMAS["Health"])) == []
+    assert list(problems(created.json | {"extra": 1}, SCHEMAS["Session"])) != []

@@ -1,0 +1,225 @@
+"""What every answer of the hosted pages carries, and the pages that are nothing but an error."""
+
+from __future__ import annotations
+
+import base64
+import json
+import logging
+import re
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pay import headers, pages
+from pay.app import handler
+from pay.view import paths_of
+from tests.hosted_pages import Answer, Customer, customer
+from tests.support import a_session
+from tests.world import CEDAR
+
+NONCE = re.compile(r"'nonce-([A-Za-z0-9+/]{22}==)'")
+
+
+@pytest.fixture
+def browser() -> Iterator[Customer]:
+    with customer() as found:
+        yield found
+
+
+def some_answers(browser: Customer) -> dict[str, Answer]:
+    world = browser.world
+    paid = world.pay(world.create())
+    session = world.create()
+    wallet = f"/pay/{session.id}/wallet"
+    return {
+        "page": browser.open(session),
+        "refused form": browser.form(session, "x y"),
+        "redirect": browser.form(session),
+        "price": browser.open(session),
+        "json": browser.submit_json(session, {"wallet_address": f"{CEDAR}/carol"}),
+        "json error": browser.submit_json(session, {}),
+        "status": browser.open(session, "/status"),
+        "declined": browser.open(session, "/grant/callback?result=grant_rejected"),
+        "bad callback": browser.open(session, "/grant/callback"),
+        "confirmation": browser.open(paid, "/success"),
+        "head": browser.ask("HEAD", f"/pay/{session.id}"),
+        "prefetch": browser.open(session, headers={"purpose": "prefetch"}),
+        "missing": browser.get("/pay/cs_0000000000000000000000"),
+        "no route": browser.get("/elsewhere"),
+        "wrong method": browser.ask("DELETE", f"/pay/{session.id}"),
+        "wrong type": browser.ask("POST", wallet, content=b"x"),
+    }
+
+
+def test_every_answer_carries_the_security_headers(browser: Customer) -> None:
+    nonces = set()
+    identities = set()
+    for name, answer in some_answers(browser).items():
+        policy = answer.headers["content-security-policy"]
+        found = NONCE.findall(policy)
+        assert len(set(found)) == 1, name
+        nonces.add(found[0])
+        identities.add(answer.headers["request-id"])
+        assert NONCE.sub("NONCE", policy) == (
+            "default-src 'none'; script-src NONCE; style-src NONCE; img-src data:; "
+            "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+        )
+        assert answer.headers["cache-control"] == "no-store", name
+        assert answer.headers["referrer-policy"] == "no-referrer", name
+        assert answer.headers["x-content-type-options"] == "nosniff", name
+        assert answer.headers["x-robots-tag"] == "noindex", name
+        assert answer.headers["strict-transport-security"] == "max-age=63072000", name
+        assert re.fullmatch(r"req_[0-9A-Za-z]{22}", answer.headers["request-id"]), name
+        assert "set-cookie" not in answer.headers, name
+        if answer.body.startswith("<!doctype"):
+            inline = answer.page.all("style") + answer.page.all("script")
+            assert {one.attributes["nonce"] for one in inline} == set(found), name
+    assert len(nonces) == len(identities) == len(some_answers(browser))
+
+
+def test_no_page_loads_anything_or_has_inline_handlers_or_styles(browser: Customer) -> None:
+    for name, answer in some_answers(browser).items():
+        if not answer.body.startswith("<!doctype"):
+            continue
+        for one in answer.page.elements:
+            assert "src" not in one.attributes, name
+            assert "style" not in one.attributes, name
+            assert not [each for each in one.attributes if each.startswith("on")], name
+        assert [one.attributes["href"] for one in answer.page.all("link")] == ["data:,"]
+
+
+def test_over_http_no_transport_security_is_claimed() -> None:
+    with customer(https=False) as browser:
+        answer = browser.open(browser.world.create())
+        assert "strict-transport-security" not in answer.headers
+
+
+def test_the_page_is_small(browser: Customer) -> None:
+    assert len(browser.open(browser.world.create()).body.encode()) < 16 * 1024
+
+
+def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(browser: Customer) -> None:
+    session = browser.world.create()
+    for method, rest, allowed in (
+        ("POST", "", {"GET", "HEAD"}),
+        ("GET", "/wallet", {"POST"}),
+        ("PUT", "/grant/callback", {"GET", "HEAD"}),
+    ):
+        answer = browser.ask(method, f"/pay/{session.id}{rest}")
+        assert answer.status == 405
+        assert set(answer.headers["allow"].split(", ")) == allowed
+        if rest != "/wallet":
+            assert "cannot be opened like this" in answer.page.main
+
+
+def test_the_way_back_of_an_error_page_is_right_at_every_depth(browser: Customer) -> None:
+    session = browser.world.create()
+    found = {
+        "": browser.ask("POST", f"/pay/{session.id}").page.links,
+        "/success": browser.ask("POST", f"/pay/{session.id}/success").page.links,
+        "/grant/callback": browser.open(session, "/grant/callback").page.links,
+    }
+    assert found == {
+        "": [session.id],
+        "/success": [f"../{session.id}"],
+        "/grant/callback": [f"../../{session.id}"],
+    }
+
+
+def test_an_unforeseen_error_is_a_500_page_that_tells_nothing(
+    browser: Customer, caplog: pytest.LogCaptureFixture
+) -> None:
+    session = browser.world.create()
+
+    def broken(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("SECRET")
+
+    browser.world.dynamo.get_item = broken  # type: ignore[method-assign]
+    with caplog.at_level(logging.ERROR):
+        answers = [browser.open(session), browser.form(session), browser.open(session, "/status")]
+    assert [one.status for one in answers] == [500, 500, 500]
+    assert "Something went wrong on our side" in answers[0].page.main
+    assert answers[0].headers["request-id"] in answers[0].page.main
+    assert answers[2].code == "internal_error"
+    for answer in answers:
+        assert "SECRET" not in answer.body
+        assert answer.headers["content-security-policy"]
+    assert "SECRET" not in caplog.text
+
+
+def test_a_base_address_with_a_path_is_kept_in_every_address() -> None:
+    session = a_session()
+    paths = paths_of(session, "https://shop.example/checkout")
+    assert paths.page == f"/checkout/pay/{session.id}"
+    assert paths.home == paths.page
+    services: Any = SimpleNamespace(base_url="https://shop.example/checkout")
+    answer = pages.prepared(services, session, by_form=True)
+    assert answer.headers["location"] == paths.page
+
+
+def lambda_event(method: str, path: str, **changes: Any) -> dict[str, Any]:
+    path, _, query = path.partition("?")
+    return {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": {"host": "pay.example", "x-forwarded-proto": "https", "accept": "text/html"},
+        "requestContext": {
+            "http": {
+                "method": method,
+                "path": path,
+                "sourceIp": "192.0.2.1",
+                "protocol": "HTTP/1.1",
+            }
+        },
+        "isBase64Encoded": False,
+        **changes,
+    }
+
+
+def test_a_payment_through_lambda_events() -> None:
+    with customer() as browser:
+        world = browser.world
+        session = world.create()
+        page = handler(lambda_event("GET", f"/pay/{session.id}"), None)
+        assert page["statusCode"] == 200
+        assert page["headers"]["strict-transport-security"]
+        assert "Your wallet address" in page["body"]
+        form = lambda_event(
+            "POST",
+            f"/pay/{session.id}/wallet",
+            body=base64.b64encode(b"wallet_address=localhost:4101/alice").decode(),
+            isBase64Encoded=True,
+        )
+        form["headers"]["content-type"] = "application/x-www-form-urlencoded"
+        assert handler(form, None)["statusCode"] == 303
+        awaiting = world.session(session.id)
+        assert awaiting.interact_url is not None
+        _, _, back = world.network.approve(awaiting.interact_url).partition("//localhost:4000")
+        answer = handler(lambda_event("GET", back), None)
+        assert answer["headers"]["location"] == f"/pay/{session.id}/success"
+        status = handler(lambda_event("GET", f"/pay/{session.id}/status"), None)
+        assert json.loads(status["body"])["status"] == "completed"
+
+
+def test_a_nonce_has_128_random_bits() -> None:
+    asked: list[int] = []
+
+    def noted(size: int) -> bytes:
+        asked.append(size)
+        return bytes(size)
+
+    import asyncio
+
+    async def nothing(*_: Any) -> None:
+        return None
+
+    async def ask() -> None:
+        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
+        await headers.PageHeaders(nothing, random_bytes=noted)(scope, nothing, nothing)  # type: ignore[arg-type]
+
+    asyncio.run(ask())
+    assert asked == [16]

@@ -1,0 +1,256 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import parse_qs, quote, urlsplit
+
+import pytest
+
+from checkout.domain.session import Session, Status
+from sandbox.wallets.provider import Rules
+from tests.hosted_pages import Answer, Customer, customer
+from tests.world import CEDAR, World
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Customer]:
+    with customer() as found:
+        yield found
+
+
+@dataclass(frozen=True)
+class Returning:
+    """A customer who has approved; `url` is where the wallet sends them."""
+
+    session: Session
+    url: str
+
+    @property
+    def query(self) -> dict[str, str]:
+        return {name: values[0] for name, values in parse_qs(urlsplit(self.url).query).items()}
+
+
+def approved(browser: Customer, wallet: str = f"{CEDAR}/alice") -> Returning:
+    session = browser.world.submit(browser.world.create(), wallet)
+    assert session.interact_url is not None
+    return Returning(session, browser.world.network.approve(session.interact_url))
+
+
+def callback(browser: Customer, session: Session, query: str, **options: object) -> Answer:
+    return browser.open(session, f"/grant/callback{query}", **options)
+
+
+def test_an_approval_pays_and_leads_to_the_confirmation(browser: Customer) -> None:
+    before = browser.world.received()
+    back = approved(browser)
+    answer = browser.back_from(back.url)
+    assert answer.location == f"/pay/{back.session.id}/success"
+    assert answer.body == ""
+    assert browser.world.session(back.session.id).status is Status.COMPLETED
+    assert browser.world.received() - before == 2000
+
+
+def test_a_callback_that_comes_again_shows_what_it_finds_and_pays_nothing(
+    browser: Customer,
+) -> None:
+    before = browser.world.received()
+    back = approved(browser)
+    browser.back_from(back.url)
+    asked = len(browser.world.transport.sent)
+    for _ in range(3):
+        assert browser.back_from(back.url).location == f"/pay/{back.session.id}/success"
+    assert len(browser.world.transport.sent) == asked
+    assert browser.world.received() - before == 2000
+
+
+def test_a_payment_that_is_not_there_yet_leads_to_the_confirmation_that_waits(
+    browser: Customer,
+) -> None:
+    back = approved(browser, f"{CEDAR}/late")
+    answer = browser.back_from(back.url)
+    assert answer.location == f"/pay/{back.session.id}/success"
+    assert "Confirming your payment" in browser.get(answer.location).page.main
+
+
+def test_an_approval_that_cannot_be_used_leads_back_to_the_page_that_says_why(
+    browser: Customer,
+) -> None:
+    back = approved(browser, f"{CEDAR}/expensive-renewal")
+    browser.world.clock.pass_time(400)
+    answer = browser.back_from(back.url)
+    assert answer.location == f"/pay/{back.session.id}"
+    page = browser.get(answer.location).page
+    assert "The price rose above what you approved" in page.main
+    assert "You have not been charged." in page.main
+
+
+BAD = {
+    "nothing": "",
+    "no hash": "?interact_ref={ref}",
+    "no reference": "?hash={hash}",
+    "empty hash": "?interact_ref={ref}&hash=",
+    "empty reference": "?interact_ref=&hash={hash}",
+    "empty result": "?result=",
+    "forged hash": "?interact_ref={ref}&hash=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+    "another reference": "?interact_ref=00000000-0000-0000-0000-000000000000&hash={hash}",
+    "hash twice": "?interact_ref={ref}&hash={hash}&hash={hash}",
+    "reference twice": "?interact_ref={ref}&interact_ref={ref}&hash={hash}",
+    "result twice": "?result=grant_rejected&result=grant_rejected",
+    "overlong hash": "?interact_ref={ref}&hash={hash}" + "A" * 8000,
+    "overlong reference": "?interact_ref={ref}" + "a" * 8000 + "&hash={hash}",
+    "line break": "?interact_ref={ref}%0a&hash={hash}",
+    "nul": "?interact_ref={ref}%00&hash={hash}",
+    "control character in the hash": "?interact_ref={ref}&hash={hash}%1b",
+    "not utf-8": "?interact_ref={ref}%ff&hash={hash}",
+    "other case": "?Interact_Ref={ref}&Hash={hash}",
+    "not base64": "?interact_ref={ref}&hash=%F0%9F%92%B8",
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_a_callback_that_does_not_verify_does_nothing_at_all(browser: Customer, case: str) -> None:
+    back = approved(browser)
+    browser.world.clock.pass_time(10)
+    query = BAD[case].format(
+        ref=back.query["interact_ref"], hash=quote(back.query["hash"], safe="")
+    )
+    asked = len(browser.world.transport.sent)
+    answer = callback(browser, back.session, query)
+    assert answer.status == 400
+    assert "This answer does not belong to this checkout" in answer.page.main
+    assert answer.page.links == [f"../../{back.session.id}"]
+    assert browser.world.session(back.session.id) == back.session
+    assert len(browser.world.transport.sent) == asked
+    assert back.query["interact_ref"] not in answer.body
+    assert browser.back_from(back.url).location.endswith("/success")  # the true one still pays
+
+
+def test_a_foreign_sessions_callback_does_nothing(browser: Customer) -> None:
+    mine, foreign = approved(browser), approved(browser, f"{CEDAR}/carol")
+    asked = len(browser.world.transport.sent)
+    answer = callback(browser, mine.session, f"?{urlsplit(foreign.url).query}")
+    assert answer.status == 400
+    assert len(browser.world.transport.sent) == asked
+    for one in (mine, foreign):
+        assert browser.world.session(one.session.id) == one.session
+
+
+def test_a_callback_of_an_earlier_try_does_nothing(browser: Customer) -> None:
+    first = approved(browser)
+    browser.form(first.session, f"{CEDAR}/carol")
+    second = browser.world.session(first.session.id)
+    assert browser.back_from(first.url).status == 400
+    assert browser.world.session(first.session.id) == second
+
+
+def test_an_unknown_session_is_404(browser: Customer) -> None:
+    answer = browser.get("/pay/cs_0000000000000000000000/grant/callback?interact_ref=a&hash=b")
+    assert answer.status == 404
+
+
+def test_other_parameters_are_left_alone(browser: Customer) -> None:
+    back = approved(browser)
+    assert browser.back_from(f"{back.url}&iss=x&iss=y&result=grant_rejected").location.endswith(
+        "/success"
+    )
+
+
+@pytest.mark.parametrize(
+    ("result", "said"),
+    [
+        ("grant_rejected", "You declined the payment"),
+        ("invalid_interaction", "time to approve the payment at your wallet ran out"),
+        ("grant_invalid", "sent you back without an approval"),
+        ("<script>alert(1)</script>", "sent you back without an approval"),
+        ("{0.__class__}", "sent you back without an approval"),
+    ],
+)
+def test_an_unsigned_result_is_told_and_changes_nothing(
+    browser: Customer, result: str, said: str
+) -> None:
+    session = browser.world.submit(browser.world.create())
+    asked = len(browser.world.transport.sent)
+    query = f"?result={quote(result, safe='')}&message=%3Cb%3E"
+    answer = callback(browser, session, query)
+    assert answer.status == 200
+    page = answer.page
+    assert said in page.main
+    assert "You have not been charged." in page.main
+    assert session.interact_url in page.links
+    assert session.customer is not None
+    hidden = page.one("input", type="hidden")
+    assert hidden.attributes["value"] == session.customer.id
+    assert page.one("input", id="wallet_address")
+    assert browser.world.session(session.id) == session
+    assert len(browser.world.transport.sent) == asked
+
+
+def test_after_a_decline_the_same_wallet_can_be_asked_again_and_pays(browser: Customer) -> None:
+    before = browser.world.received()
+    session = browser.world.submit(browser.world.create())
+    assert session.interact_url is not None
+    browser.back_from(browser.world.network.decline(session.interact_url))
+    browser.form(session)
+    renewed = browser.world.session(session.id)
+    assert renewed.interact_url not in (None, session.interact_url)
+    browser.back_from(browser.world.network.approve(str(renewed.interact_url)))
+    assert browser.world.received() - before == 2000
+
+
+def test_a_decline_of_an_open_session_is_told_on_its_page(browser: Customer) -> None:
+    session = browser.world.create()
+    page = callback(browser, session, "?result=grant_rejected").page
+    assert "You declined the payment" in page.main
+    assert page.one("input", name="wallet_address")
+
+
+def test_an_unsigned_result_for_a_paid_session_shows_that_it_is_paid(browser: Customer) -> None:
+    session = browser.world.pay(browser.world.create())
+    answer = callback(browser, session, "?result=grant_rejected")
+    assert answer.location == f"/pay/{session.id}/success"
+
+
+IDLE = [
+    ("HEAD", {}, 200),
+    ("GET", {"sec-purpose": "prefetch"}, 204),
+    ("GET", {"sec-purpose": "prefetch;prerender"}, 204),
+    ("GET", {"purpose": "prefetch"}, 204),
+    ("GET", {"x-moz": "prefetch"}, 204),
+    ("GET", {"x-purpose": "preview"}, 204),
+]
+
+
+@pytest.mark.parametrize(("method", "headers", "status"), IDLE)
+def test_head_and_what_is_fetched_ahead_of_time_do_nothing(
+    browser: Customer, method: str, headers: dict[str, str], status: int
+) -> None:
+    back = approved(browser)
+    calls = len(browser.world.dynamo.calls)
+    asked = len(browser.world.transport.sent)
+    parts = urlsplit(back.url)
+    for path in (
+        f"{parts.path}?{parts.query}",
+        f"/pay/{back.session.id}",
+        f"/pay/{back.session.id}/status",
+        f"/pay/{back.session.id}/success",
+    ):
+        answer = browser.ask(method, path, headers=headers)
+        assert (answer.status, answer.body) == (status, "")
+        assert answer.headers["cache-control"] == "no-store"
+    assert len(browser.world.dynamo.calls) == calls
+    assert len(browser.world.transport.sent) == asked
+    assert browser.world.session(back.session.id) == back.session
+
+
+def test_a_wallet_that_wants_time_is_given_it_by_the_browser() -> None:
+    with customer(World(rules=Rules(wait=20))) as browser:
+        back = approved(browser)
+        answer = browser.back_from(back.url)
+        assert answer.status == 200
+        assert answer.headers["refresh"] == "20"
+        assert "Your wallet asks us to wait a moment" in answer.page.main
+        assert answer.page.links == [""]  # the same address again, written nowhere
+        assert browser.world.session(back.session.id) == back.session
+        browser.world.clock.pass_time(20)
+        assert browser.back_from(back.url).location.endswith("/success")
+        assert browser.world.received() == 2000

@@ -1,0 +1,277 @@
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import pay
+from checkout.domain.money import Amount
+from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
+from checkout.domain.transitions import Event
+from pay.texts import ENGLISH, text
+from pay.view import readable, shown
+from tests.hosted_pages import AWAITING, INTERACT, QUOTE, Customer, customer, line
+from tests.support import NOW, a_session
+
+CHARGED_NOT = ENGLISH["not_charged"]
+LATER = timedelta(minutes=5)
+PAID: dict[str, Any] = {**AWAITING, "interact_url": None, "grant": None, "token": None}
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Customer]:
+    with customer() as found:
+        yield found
+
+
+STAGES: dict[str, tuple[Status, dict[str, Any]]] = {
+    "open": (Status.OPEN, {}),
+    "preparing": (Status.PREPARING, {"lease_until": NOW + LATER}),
+    "awaiting_approval": (Status.AWAITING_APPROVAL, AWAITING),
+    "continuing": (
+        Status.AWAITING_APPROVAL,
+        {**AWAITING, "phase": Phase.CONTINUING, "lease_until": NOW + LATER},
+    ),
+    "paying": (
+        Status.AWAITING_APPROVAL,
+        {**AWAITING, "phase": Phase.PAYING, "check_at": NOW + LATER},
+    ),
+    "processing": (Status.PROCESSING, {**AWAITING, "check_at": NOW + LATER}),
+    "completed": (Status.COMPLETED, {**PAID, "received": 2000, "completed_at": NOW}),
+    "expired": (Status.EXPIRED, PAID),
+    "canceled": (Status.CANCELED, PAID),
+}
+SAID = {
+    "open": ("Pay 20.00 USD to Shop", "Your wallet address"),
+    "preparing": ("Preparing your payment",),
+    "awaiting_approval": ("You pay 18.53 EUR", "Shop receives 20.00 USD", "Use another wallet"),
+    "continuing": ("Confirming your payment", "Do not pay again"),
+    "paying": ("Confirming your payment", "Do not pay again"),
+    "processing": ("Confirming your payment", "Do not pay again"),
+    "completed": ("Paid", "You paid 18.53 EUR", "Shop received 20.00 USD"),
+    "expired": ("expired", CHARGED_NOT),
+    "canceled": ("canceled", CHARGED_NOT),
+}
+
+
+def put(browser: Customer, stage: str, **changes: Any) -> Session:
+    status, fields = STAGES[stage]
+    return browser.put(status, **{**fields, **changes})
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_state_has_a_page_that_says_where_the_customer_stands(
+    browser: Customer, stage: str
+) -> None:
+    session = put(browser, stage)
+    answer = browser.open(session)
+    assert answer.status == 200
+    page = answer.page
+    for said in SAID[stage]:
+        assert said in page.main
+    assert page.one("html").attributes["lang"] == "en"
+    assert "".join(page.one("title").text).endswith("– Shop")
+    assert len(page.all("h1")) == 1
+    assert len(page.all("p", role="status")) == 1
+    assert session.id in page.main
+    assert "Total 20.00 USD" in page.main
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_state_leads_on_without_script(browser: Customer, stage: str) -> None:
+    page = browser.open(put(browser, stage)).page
+    ways_on = page.links + [one.attributes["action"] for one in page.all("form")]
+    assert ways_on
+    waiting = stage in ("preparing", "continuing", "paying", "processing")
+    assert bool(page.all("meta", **{"http-equiv": "refresh"})) is waiting
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_no_page_shows_a_secret_or_another_stages_approval_address(
+    browser: Customer, stage: str
+) -> None:
+    session = put(browser, stage)
+    body = browser.open(session).body
+    assert "SEALED" not in body
+    assert session.merchant not in body
+    assert session.writer not in body
+    assert ("SECRETNONCE" in body) is (stage == "awaiting_approval")
+
+
+@pytest.mark.parametrize("stage", ["continuing", "paying", "processing", "completed", "preparing"])
+def test_not_charged_is_never_said_while_or_after_money_may_have_moved(
+    browser: Customer, stage: str
+) -> None:
+    assert CHARGED_NOT not in browser.open(put(browser, stage)).body
+
+
+@pytest.mark.parametrize("stage", ["open", "awaiting_approval", "expired", "canceled"])
+def test_not_charged_is_not_said_once_a_wallet_has_taken_a_payment_and_failed(
+    browser: Customer, stage: str
+) -> None:
+    history = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
+    problem = Problem.PAYMENT_FAILED if stage == "open" else None
+    session = put(browser, stage, history=history, problem=problem)
+    back = "/grant/callback?result=grant_rejected" if stage == "awaiting_approval" else ""
+    page = browser.open(session, back).page
+    assert CHARGED_NOT not in page.main
+
+
+@pytest.mark.parametrize("problem", Problem)
+def test_the_last_tries_problem_is_told_with_what_to_do(
+    browser: Customer, problem: Problem
+) -> None:
+    disproved = HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value)
+    history = (disproved,) if problem is Problem.PAYMENT_FAILED else ()
+    page = browser.open(put(browser, "open", problem=problem, history=history)).page
+    alert = " ".join("".join(page.one("div", role="alert").text).split())
+    assert text(f"problem.{problem.value}") in alert
+    assert text(f"problem.{problem.value}.next") in alert
+    assert (CHARGED_NOT in alert) is (problem is not Problem.PAYMENT_FAILED)
+
+
+def test_a_wallet_that_exists_is_offered_again_and_one_that_was_not_found_is_not(
+    browser: Customer,
+) -> None:
+    for problem, offered in ((Problem.PRICE_CHANGED, True), (Problem.WALLET_INVALID, False)):
+        session = put(browser, "open", problem=problem, customer=AWAITING["customer"])
+        page = browser.open(session).page
+        value = page.one("input", name="wallet_address").attributes["value"]
+        assert bool(value) is offered
+
+
+def test_the_price_page_leaves_by_a_plain_link_and_names_where_to(browser: Customer) -> None:
+    page = browser.open(put(browser, "awaiting_approval")).page
+    (link,) = page.all("a", href=INTERACT)
+    assert "".join(link.text) == "Continue to auth.wallet.example"
+
+
+def test_a_price_that_ran_out_is_told_and_can_be_renewed(browser: Customer) -> None:
+    for left, run_out in ((1, False), (0, True)):
+        quote = replace(QUOTE, expires_at=NOW + timedelta(seconds=left))
+        session = put(browser, "awaiting_approval", quote=quote)
+        page = browser.open(session).page
+        assert ("This price has run out" in page.main) is run_out
+        assert ("Price valid until" in page.main) is not run_out
+        hidden = page.all("input", type="hidden")
+        assert [one.attributes["value"] for one in hidden] == (
+            [AWAITING["customer"].id] if run_out else []
+        )
+
+
+def test_a_part_payment_is_told_with_both_amounts(browser: Customer) -> None:
+    session = put(browser, "processing", received=999, attention=Attention.PARTIAL_PAYMENT)
+    page = browser.open(session).page
+    assert "9.99 USD of 20.00 USD reached the shop" in page.main
+    assert "Do not pay again" in page.main
+
+
+def test_a_payment_long_in_doubt_is_told(browser: Customer) -> None:
+    session = put(browser, "processing", attention=Attention.UNDECIDED)
+    assert "takes longer than usual" in browser.open(session).page.main
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "http://shop.example/",
+        "//shop.example/",
+        "https:\\\\shop.example",
+        "https://",
+        "",
+        "java\tscript:alert(1)",
+        " https://shop.example",
+        "http://localhost:9/",
+        "https://[::1",
+        "https://shop.example@evil.example/",
+        "https://shop.example/\u202e",
+    ],
+)
+def test_no_address_but_https_becomes_a_link_even_if_one_was_stored(url: str) -> None:
+    session = a_session(Status.AWAITING_APPROVAL, **{**AWAITING, "interact_url": url})
+    session = replace(session, success_url=url, cancel_url=url)
+    seen = shown(session, shop="Shop", base_url="https://pay.example", now=NOW)
+    assert (seen.interact_url, seen.success_url, seen.cancel_url) == (None, None, None)
+
+
+def test_a_stored_address_that_is_no_link_leaves_the_page_whole(browser: Customer) -> None:
+    bad = "javascript:alert(1)"
+    for stage in STAGES:
+        session = put(browser, stage, interact_url=bad, success_url=bad, cancel_url=bad)
+        for rest in ("", "/success", "/grant/callback?result=grant_rejected"):
+            answer = browser.open(session, rest)
+            assert "javascript:" not in answer.body
+            assert answer.status in (200, 303)
+
+
+def test_addresses_of_this_machine_are_links_while_our_own_is_http() -> None:
+    session = a_session(success_url="http://localhost:8000/thanks")
+    seen = shown(session, shop="Shop", base_url="http://localhost:4000", now=NOW)
+    assert seen.success_url == "http://localhost:8000/thanks"
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (Amount(1853, "EUR", 2), "18.53 EUR"),
+        (Amount(5, "USD", 2), "0.05 USD"),
+        (Amount(0, "USD", 2), "0.00 USD"),
+        (Amount(123456789, "USD", 2), "1,234,567.89 USD"),
+        (Amount(2000, "JPY", 0), "2,000 JPY"),
+        (Amount(1234, "KWD", 3), "1.234 KWD"),
+        (Amount(20_000_000_000, "USD", 9), "20.00 USD"),
+        (Amount(20_000_000_001, "USD", 9), "20.000000001 USD"),
+        (Amount(2**64 - 1, "JPY", 0), "18,446,744,073,709,551,615 JPY"),
+        (Amount(2**64 - 1, "USD", 2), "184,467,440,737,095,516.15 USD"),
+        (Amount(2500, "JPY", 2), "25 JPY"),
+        (Amount(1500, "XRP", 6), "0.001500 XRP"),
+    ],
+)
+def test_amounts_are_exact_at_any_scale(amount: Amount, said: str) -> None:
+    assert readable(amount) == said
+
+
+def test_items_are_shown_with_quantity_price_and_line_total(browser: Customer) -> None:
+    items = (line("Tea", unit_amount=1050, quantity=3, description="Green"), line("Cup"))
+    page = browser.open(browser.put(line_items=items, amount_total=5150)).page
+    assert "Tea 3 × 10.50 USD Green 31.50 USD Cup 20.00 USD Total 51.50 USD" in page.main
+
+
+def test_a_hundred_items_are_all_there(browser: Customer) -> None:
+    items = tuple(line(f"Item {number}") for number in range(100))
+    page = browser.open(browser.put(line_items=items)).page
+    assert len(page.all("li")) == 100
+
+
+def test_the_wallet_field_has_a_label_and_a_hint(browser: Customer) -> None:
+    page = browser.open(put(browser, "open")).page
+    field = page.one("input", name="wallet_address").attributes
+    assert page.one("label").attributes["for"] == field["id"]
+    assert page.one("p", id=field["aria-describedby"]).text
+    assert "aria-invalid" not in field
+
+
+def test_each_text_is_used_and_each_used_text_exists() -> None:
+    folder = Path(pay.__file__).parent
+    templates = "".join(path.read_text() for path in (folder / "templates").glob("*.html"))
+    code = (folder / "pages.py").read_text()
+    used = set(re.findall(r'\bt\("([a-z_.]+)"', templates))
+    used |= set(re.findall(r'\btext\("([a-z_.]+)"', code)) | {"no_money", "error.other"}
+    computed = re.compile(r"(problem|notice|error)\..+")
+    assert used <= set(ENGLISH)
+    assert {name for name in set(ENGLISH) - used if not computed.fullmatch(name)} == set()
+
+
+def test_an_address_that_is_none_is_a_404_page_without_a_way_back(browser: Customer) -> None:
+    for path in ("/pay/cs_unknown", "/pay/cs_0000000000000000000000", "/pay/%00", "/pay/a/b/c"):
+        answer = browser.get(path)
+        assert answer.status == 404
+        assert "There is no such checkout" in answer.page.main
+        assert answer.page.links == []

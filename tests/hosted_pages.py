@@ -1,0 +1,196 @@
+"""A customer's browser in front of the hosted pages, over the whole world in one process; and what
+a browser makes of their HTML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.testclient import TestClient
+
+from checkout.domain.ids import new_session_id
+from checkout.domain.money import Amount
+from checkout.domain.session import CustomerWallet, LineItem, QuoteRef, Session, Status
+from checkout.ports import PayServices
+from pay import dependencies
+from pay.app import app
+from tests.support import NOW, a_session
+from tests.world import CEDAR, World
+
+VOID = frozenset({"meta", "link", "input", "br", "img"})
+INLINE = frozenset({"a", "code", "span", "strong", "time", "title"})
+
+
+@dataclass(frozen=True)
+class Element:
+    tag: str
+    attributes: dict[str, str]
+    text: list[str] = field(default_factory=list)
+
+
+class Page(HTMLParser):
+    """The elements of a document; a document that does not nest is refused."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[Element] = []
+        self._open: list[Element] = []
+        self.feed(html)
+        self.close()
+        assert not self._open, self._open[-1]
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = [name for name, _ in attrs]
+        assert len(names) == len(set(names)), f"doubled attribute in {tag}"
+        element = Element(tag, {name: value or "" for name, value in attrs})
+        self.elements.append(element)
+        if tag not in VOID:
+            self._open.append(element)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open, f"</{tag}> closes nothing"
+        assert self._open.pop().tag == tag
+        if tag not in INLINE:
+            self.handle_data(" ")
+
+    def handle_data(self, data: str) -> None:
+        for element in self._open:
+            element.text.append(data)
+
+    def all(self, tag: str, **attributes: str) -> list[Element]:
+        return [
+            one
+            for one in self.elements
+            if one.tag == tag
+            and all(one.attributes.get(name) == value for name, value in attributes.items())
+        ]
+
+    def one(self, tag: str, **attributes: str) -> Element:
+        (found,) = self.all(tag, **attributes)
+        return found
+
+    @property
+    def main(self) -> str:
+        """What is read, with single blanks."""
+        return " ".join("".join(self.one("main").text).split())
+
+    @property
+    def links(self) -> list[str]:
+        return [one.attributes["href"] for one in self.all("a")]
+
+    def shape(self) -> list[tuple[str, tuple[str, ...]]]:
+        """Tags and attribute names, in order: what injected text must not change."""
+        return [(one.tag, tuple(one.attributes)) for one in self.elements]
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Any
+    body: str
+    json: Any = None
+
+    @property
+    def page(self) -> Page:
+        assert self.headers["content-type"] == "text/html; charset=utf-8"
+        return Page(self.body)
+
+    @property
+    def code(self) -> str:
+        found: str = self.json["error"]["code"]
+        return found
+
+    @property
+    def location(self) -> str:
+        assert self.status == 303
+        found: str = self.headers["location"]
+        return found
+
+
+class Customer:
+    """Asks the pages as a browser does; redirects are not followed, so that each can be seen."""
+
+    def __init__(self, world: World, client: TestClient) -> None:
+        self.world = world
+        self._client = client
+
+    def ask(self, method: str, path: str, **options: Any) -> Answer:
+        headers = {"accept": "text/html,*/*;q=0.8", **options.pop("headers", {})}
+        answer = self._client.request(method, path, headers=headers, **options)
+        is_json = answer.headers.get("content-type") == "application/json"
+        return Answer(
+            answer.status_code, answer.headers, answer.text, answer.json() if is_json else None
+        )
+
+    def get(self, path: str, **options: Any) -> Answer:
+        return self.ask("GET", path, **options)
+
+    def open(self, session: Session, rest: str = "", **options: Any) -> Answer:
+        return self.get(f"/pay/{session.id}{rest}", **options)
+
+    def form(self, session: Session, wallet: str = f"{CEDAR}/alice", **options: Any) -> Answer:
+        data = {"wallet_address": wallet}
+        return self.ask("POST", f"/pay/{session.id}/wallet", data=data, **options)
+
+    def submit_json(self, session: Session, body: Any, **options: Any) -> Answer:
+        headers = {"accept": "application/json"}
+        path = f"/pay/{session.id}/wallet"
+        return self.ask("POST", path, json=body, headers=headers, **options)
+
+    def back_from(self, url: str, **options: Any) -> Answer:
+        """Follow the wallet's redirect to our callback."""
+        parts = urlsplit(url)
+        return self.get(f"{parts.path}?{parts.query}", **options)
+
+    def put(self, status: Status = Status.OPEN, **changes: Any) -> Session:
+        """Store a session of the world's merchant just as it is told."""
+        changes.setdefault("expires_at", self.world.clock.now() + (a_session().expires_at - NOW))
+        session = a_session(
+            status,
+            id=new_session_id(self.world.services.random_bytes),
+            merchant=self.world.merchant.id,
+            **changes,
+        )
+        self.world.services.sessions.create(session, None)
+        return session
+
+
+@contextmanager
+def customer(
+    world: World | None = None, *, services: PayServices | None = None, https: bool = True
+) -> Iterator[Customer]:
+    world = world or World()
+    outer = dict(app.dependency_overrides)
+    app.dependency_overrides[dependencies.services] = lambda: services or world.services
+    base = "https://pay.example" if https else "http://localhost:4000"
+    try:
+        yield Customer(world, TestClient(app, base_url=base, follow_redirects=False))
+    finally:
+        app.dependency_overrides = outer
+
+
+WALLET = CustomerWallet(
+    id="https://wallet.example/alice",
+    auth_server="https://auth.wallet.example",
+    resource_server="https://wallet.example",
+    asset_code="EUR",
+    asset_scale=2,
+)
+QUOTE = QuoteRef("https://wallet.example/q/1", Amount(1853, "EUR", 2), Amount(2000, "USD", 2), None)
+INTERACT = "https://auth.wallet.example/interact/1/SECRETNONCE"
+AWAITING: dict[str, Any] = {
+    "customer": WALLET,
+    "quote": QUOTE,
+    "interact_url": INTERACT,
+    "grant": "SEALEDGRANT",
+    "token": "SEALEDTOKEN",
+}
+
+
+def line(name: str, **changes: Any) -> LineItem:
+    return replace(LineItem("usd", name, None, 2000, 1), **changes)

@@ -1,0 +1,139 @@
+"""The official Open Payments packages against our sandbox and client: neither mirrors the other."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from sandbox.wallets import certificates
+from sandbox.wallets.network import Network
+from sandbox.wallets.server import Sleeper, WalletServers
+from sandbox.wallets.world import default_network
+from tests.keys import KEY_ID, new_key_pair
+from tests.ports import free_base
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent.parent
+OFFICIAL = ("open-payments", "http-signature-utils", "openapi")
+
+pytestmark = pytest.mark.interop
+
+
+@pytest.fixture(scope="session")
+def node() -> str:
+    """Node with the official packages installed, as package-lock.json pins them."""
+    found, npm = shutil.which("node"), shutil.which("npm")
+    if found is None or npm is None:
+        assert "CI" not in os.environ, "CI must have Node: the interop tests are not to be skipped"
+        pytest.skip("Node is not installed")
+    lock = HERE / "package-lock.json"
+    installed = HERE / "node_modules" / ".package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
+        subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, timeout=300)
+    for name in OFFICIAL:
+        text = (HERE / "node_modules" / "@interledger" / name / "package.json").read_text()
+        print(f"@interledger/{name} {json.loads(text)['version']}")
+    version = subprocess.run([found, "--version"], capture_output=True, text=True, check=True)
+    print(f"node {version.stdout.strip()}")
+    return found
+
+
+@dataclass(frozen=True)
+class Served:
+    network: Network
+    authority: Path
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    """The sandbox's wallets on loopback ports of their own."""
+    sleeper = Sleeper()
+    network = default_network(
+        lambda: datetime.now(UTC), os.urandom, port_base=free_base(), sleep=sleeper
+    )
+    found = certificates.ensure(tmp_path / "ca", datetime.now(UTC))
+    servers = WalletServers(network, found.server_context(), sleeper)
+    servers.start()
+    yield Served(network, found.authority)
+    servers.close()
+
+
+@pytest.mark.parametrize(
+    ("customer", "merchant"), [("cedar/alice", "harbor/shop"), ("harbor/bob", "harbor/shop")]
+)
+def test_the_official_client_pays_through_our_sandbox(
+    node: str, served: Served, tmp_path: Path, customer: str, merchant: str
+) -> None:
+    def address(name: str) -> str:
+        provider, account = name.split("/")
+        return f"{served.network.providers[provider].origin}/{account}"
+
+    pem, jwk = new_key_pair(KEY_ID)
+    served.network.register_key(address(merchant), jwk)
+    key_file = tmp_path / "private.key"
+    key_file.write_text(pem)
+    environment = {
+        **os.environ,
+        "NODE_EXTRA_CA_CERTS": str(served.authority),
+        "MERCHANT": address(merchant),
+        "CUSTOMER": address(customer),
+        "KEY_ID": KEY_ID,
+        "KEY_FILE": str(key_file),
+    }
+    done = subprocess.run(
+        [node, "pay.mjs"], cwd=HERE, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    print(done.stdout)
+    shop = served.network.account(address(merchant))
+    assert shop is not None
+    assert shop.balance == 2000
+
+
+def test_every_request_of_the_suite_is_signed_and_formed_as_the_official_packages_say(
+    node: str, tmp_path: Path
+) -> None:
+    recorded = tmp_path / "requests.jsonl"
+    environment = {**os.environ, "RECORD_REQUESTS": str(recorded)}
+    suite = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.interop.recorder",
+        "-p",
+        "no:randomly",
+    ]
+    ran = subprocess.run(
+        [*suite, "tests/flows", "tests/open_payments", "tests/functions"],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    with recorded.open() as requests:
+        checked = subprocess.run(
+            [node, "verify.mjs"],
+            cwd=HERE,
+            stdin=requests,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+    assert checked.returncode == 0, checked.stdout + checked.stderr
+    print(checked.stdout)
+    counts = [int(line.split(" ", 1)[0]) for line in checked.stdout.splitlines()]
+    assert counts
+    assert min(counts) > 0, checked.stdout

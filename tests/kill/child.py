@@ -1,0 +1,99 @@
+"""`python -m tests.kill.child PLACE`: runs one flow a line of standard input, each in a process of
+its own, forked from this one, which has everything loaded and does nothing else.
+
+A job is a JSON object: `flow` with its arguments, `die_at` (which of the marked calls; null: none)
+and `after` (killed after it, not before). Told on standard output: `call NAME` for each marked
+call, `error …` for what the flow raised, `end STATUS` with the wait status of the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+from checkout.adapters.http import PublicHttp
+from checkout.domain.new_session import NewSession
+from checkout.domain.session import LineItem
+from checkout.flows import approve, keys, prepare, sessions
+from checkout.flows.sessions import load
+from checkout.ports import PayServices
+from checkout.version import VERSION
+from tests.kill.place import SWEEP_EVERY, Aws, Marked, SharedClock, one_round, product, vault
+
+AMOUNT: Final = 2000
+
+
+def new_session() -> NewSession:
+    return NewSession(
+        line_items=(LineItem("usd", "Tea", None, AMOUNT, 1),),
+        success_url="https://shop.example/thanks",
+        cancel_url="https://shop.example/basket",
+    )
+
+
+def create(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
+    key = keys.authenticate(services, f"Bearer {job['api_key']}")
+    marks.armed = True
+    sessions.create(services, key, new_session(), job["idempotency_key"])
+
+
+def submit(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
+    marks.armed = True
+    prepare.submit_wallet(services, job["session"], job["wallet"])
+
+
+def finish(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
+    marks.armed = True
+    approve.finish(
+        services,
+        job["session"],
+        interact_ref=job["interact_ref"],
+        presented_hash=job["hash"],
+    )
+
+
+def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
+    """The scheduled job's rounds, until nothing is in flight."""
+    marks.armed = True
+    while load(services, job["session"]).payment_in_flight:
+        services.clock.sleep(SWEEP_EVERY.total_seconds())
+        one_round(services)
+
+
+FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile)}
+
+
+def main() -> None:
+    place = json.loads(sys.argv[1])
+    aws = Aws.of(place)
+    clock = SharedClock(Path(place["clock"]))
+    sealed = vault()
+    sealed.seal("", place=("", "", ""))  # derives the key, once for all children
+    transport = PublicHttp(version=VERSION, ca_file=place["ca_file"], allow_loopback=True)
+    for line in sys.stdin:
+        job = json.loads(line)
+        process = os.fork()
+        if process == 0:
+            marks = Marked(clock, lambda name: tell(f"call {name}"), job["die_at"], job["after"])
+            services = product(aws, sealed, clock, transport, marks)
+            status = 0
+            try:
+                FLOWS[job["flow"]](services, marks, job)
+            except BaseException as error:  # noqa: BLE001 - the parent decides what it means
+                tell(f"error {error!r}")
+                status = 1
+            os._exit(status)
+        _, status = os.waitpid(process, 0)
+        tell(f"end {status}")
+
+
+def tell(line: str) -> None:
+    """At once and whole, whatever happens to this process next."""
+    os.write(1, f"{line}\n".encode())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+"""The product between a real AWS emulator and wallets, on a clock that several processes share.
+
+Everything that a process does to the outside passes `Marked`: it is named, told, and, where it is
+the point of the test, the last thing that the process does before or after it is killed. The
+product has no part in that.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from checkout.adapters import dynamo
+from checkout.adapters.clock import system_random
+from checkout.adapters.merchants import CachedMerchants
+from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
+from checkout.adapters.vault import AesVault
+from checkout.adapters.wallets import SignedWallets
+from checkout.flows import sweep
+from checkout.open_payments.transport import Request, Response, Transport
+from checkout.ports import CompletionPolicy, PayServices
+from sandbox import cloud
+
+BASE_URL: Final = "http://localhost:4000"
+ENCRYPTION_KEY: Final = "5c" * 32
+WRITES: Final = (
+    "put_item",
+    "update_item",
+    "transact_write_items",
+    "send_message_batch",
+    "send_message",
+)
+SWEEP_EVERY: Final = timedelta(minutes=1)  # as the schedule of template.yaml
+EACH_CALL: Final = 0.02  # simulated seconds
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_KNOWN: Final = ("complete", "incoming-payments", "outgoing-payments", "quotes", "continue")
+
+
+class SharedClock:
+    """`ports.Clock` for all processes that open the same file: 8 bytes, milliseconds since 1970."""
+
+    def __init__(self, path: Path, start: datetime | None = None) -> None:
+        if start is not None:
+            path.write_bytes(bytes(8))
+        with path.open("r+b") as file:
+            self._memory = mmap.mmap(file.fileno(), 8)
+        if start is not None:
+            self._set(start)
+
+    def now(self) -> datetime:
+        return _EPOCH + timedelta(milliseconds=int.from_bytes(self._memory[:8], "big"))
+
+    def sleep(self, seconds: float) -> None:
+        self._set(self.now() + timedelta(milliseconds=round(seconds * 1000)))
+
+    def _set(self, now: datetime) -> None:
+        self._memory[:8] = ((now - _EPOCH) // timedelta(milliseconds=1)).to_bytes(8, "big")
+
+
+@dataclass
+class Marked:
+    """Counts the calls to AWS that write and all calls to wallets, and kills this process at one.
+
+    `tell` hears the name of each before it is made.
+    """
+
+    clock: SharedClock
+    tell: Callable[[str], None] = lambda name: None
+    die_at: int | None = None
+    after: bool = False
+    armed: bool = False
+    count: int = field(default=0, init=False)
+
+    def call(self, name: str, action: Callable[[], Any]) -> Any:
+        self.clock.sleep(EACH_CALL)
+        if not self.armed:
+            return action()
+        self.count += 1
+        self.tell(name)
+        if self.count == self.die_at and not self.after:
+            die()
+        result = action()
+        if self.count == self.die_at and self.after:
+            die()
+        return result
+
+
+def die() -> None:
+    """As by a power cut: nothing is flushed, no handler runs."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class MarkedClient:
+    """A boto3 client whose writes are marked."""
+
+    client: Any
+    marks: Marked
+
+    def __getattr__(self, name: str) -> Any:
+        operation = getattr(self.client, name)
+        if name not in WRITES:
+            return operation
+        return lambda **request: self.marks.call(name, lambda: operation(**request))
+
+
+@dataclass(frozen=True)
+class MarkedTransport:
+    """Every request to a wallet is marked, by method and what it asks for."""
+
+    transport: Transport
+    marks: Marked
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        response: Response = self.marks.call(
+            _name(request), lambda: self.transport.send(request, timeout=timeout)
+        )
+        return response
+
+
+def _name(request: Request) -> str:
+    parts = urlsplit(request.url).path.split("/")
+    what = next((known for known in _KNOWN if known in parts), None)
+    return f"{request.method} {what or ('grant' if request.method == 'POST' else 'wallet')}"
+
+
+@dataclass(frozen=True)
+class Aws:
+    """What is in the emulator, and clients of it that this process's children may use too."""
+
+    prefix: str
+    events_queue_url: str
+    tasks_queue_url: str
+    dynamodb: Any
+    sqs: Any
+
+    @classmethod
+    def of(cls, place: dict[str, str]) -> Aws:
+        return cls(
+            prefix=place["prefix"],
+            events_queue_url=place["events_queue_url"],
+            tasks_queue_url=place["tasks_queue_url"],
+            dynamodb=cloud.client("dynamodb", place["endpoint"]),
+            sqs=cloud.client("sqs", place["endpoint"]),
+        )
+
+
+def vault() -> AesVault:
+    return AesVault(lambda: ENCRYPTION_KEY, system_random)
+
+
+def product(
+    aws: Aws, sealed: AesVault, clock: SharedClock, transport: Transport, marks: Marked
+) -> PayServices:
+    """What `wiring.pay_services` builds, but on this clock, and marked."""
+    client, sqs = MarkedClient(aws.dynamodb, marks), MarkedClient(aws.sqs, marks)
+    merchants = dynamo.DynamoMerchants(client, aws.prefix)
+    return PayServices(
+        clock=clock,
+        random_bytes=system_random,
+        sessions=dynamo.DynamoSessions(
+            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
+        ),
+        merchants=CachedMerchants(merchants, clock),
+        database=dynamo.DynamoDatabase(client, aws.prefix),
+        base_url=BASE_URL,
+        vault=sealed,
+        wallets=SignedWallets(
+            MarkedTransport(transport, marks), sealed, clock, allow_loopback=True
+        ),
+        queue=SqsEventQueue(sqs, aws.events_queue_url),
+        tasks=SqsTaskQueue(lambda: sqs, aws.tasks_queue_url),
+        completion_policy=CompletionPolicy.RECEIVED,
+        allow_loopback=True,
+    )
+
+
+def one_round(services: PayServices) -> None:
+    """What the scheduled job does each minute."""
+    counts = sweep.run(services, until=services.clock.now() + SWEEP_EVERY)
+    assert counts.failed == 0

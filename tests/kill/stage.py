@@ -1,0 +1,215 @@
+"""Where the kill tests play: an AWS emulator, wallets behind sockets, one merchant, and the process
+whose children are killed. What this process does itself is never killed and calls the wallets
+directly.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from checkout.adapters.values import text
+from checkout.domain.merchant import Merchant
+from checkout.domain.session import Session
+from checkout.flows import approve, keys, prepare, sessions, setup
+from checkout.flows.sessions import load
+from checkout.open_payments.transport import Request, Response
+from sandbox import cloud
+from sandbox.wallets import certificates
+from sandbox.wallets.network import Network
+from sandbox.wallets.server import Sleeper, WalletServers
+from sandbox.wallets.world import default_network
+from tests.keys import KEY_ID, new_key_pair
+from tests.kill.child import new_session
+from tests.kill.place import Aws, Marked, SharedClock, product, vault
+from tests.ports import free_base
+from tests.support import NOW
+
+ROOT: Final = Path(__file__).parents[2]
+PLENTY: Final = 10**12
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a child did before it ended; `status` is what waitpid said."""
+
+    calls: list[str]
+    errors: list[str]
+    status: int
+
+
+@dataclass(frozen=True)
+class Direct:
+    """The wallets without sockets."""
+
+    network: Network
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        return self.network.handle(request)
+
+
+class Stage:
+    def __init__(
+        self, aws: Aws, clock: SharedClock, network: Network, child: subprocess.Popen[str]
+    ) -> None:
+        self.aws = aws
+        self.clock = clock
+        self.network = network
+        self._child = child
+        self.services = product(aws, vault(), clock, Direct(network), Marked(clock))
+        customers, shops = (each.origin for each in network.providers.values())
+        self._customers = customers
+        self._shop = f"{shops}/shop"
+        self.merchant, self.api_key = self._join()
+        for account in network.state.accounts.values():
+            if account.behaviour != "no-funds":
+                account.balance = PLENTY
+
+    def _join(self) -> tuple[Merchant, str]:
+        pem, jwk = new_key_pair(KEY_ID)
+        self.network.register_key(self._shop, jwk)
+        new = setup.NewMerchant(
+            name="Shop", wallet_address=self._shop, key_id=KEY_ID, private_key_text=pem
+        )
+        done = setup.set_up(self.services, new)
+        assert done.api_key is not None
+        return done.merchant, done.api_key
+
+    # --- the process that is killed ---
+
+    def run(
+        self, flow: str, job: dict[str, str], *, die_at: int | None = None, after: bool = False
+    ) -> Ended:
+        """One flow in a process of its own, until it ends or is killed."""
+        assert self._child.stdin is not None
+        assert self._child.stdout is not None
+        order = {"flow": flow, "die_at": die_at, "after": after, **job}
+        self._child.stdin.write(f"{json.dumps(order)}\n")
+        self._child.stdin.flush()
+        calls: list[str] = []
+        errors: list[str] = []
+        for line in self._child.stdout:
+            word, _, rest = line.rstrip("\n").partition(" ")
+            if word == "end":
+                return Ended(calls, errors, int(rest))
+            {"call": calls, "error": errors}[word].append(rest)
+        raise AssertionError("the process that forks has died")
+
+    # --- the shop and the customer ---
+
+    def wallet(self, name: str) -> str:
+        return f"{self._customers}/{name}"
+
+    def create(self, idempotency_key: str | None = None) -> Session:
+        key = keys.authenticate(self.services, f"Bearer {self.api_key}")
+        created = sessions.create(self.services, key, new_session(), idempotency_key)
+        return self.session(json.loads(created.body)["id"])
+
+    def session(self, session_id: str) -> Session:
+        return load(self.services, session_id)
+
+    def submit(self, session: Session, name: str) -> Session:
+        return prepare.submit_wallet(self.services, session.id, self.wallet(name))
+
+    def approve(self, session: Session) -> dict[str, str]:
+        """The customer approves: what comes back with them."""
+        assert session.interact_url is not None
+        query = parse_qs(urlsplit(self.network.approve(session.interact_url)).query)
+        return {"interact_ref": query["interact_ref"][0], "hash": query["hash"][0]}
+
+    def finish(self, session: Session, callback: dict[str, str]) -> Session:
+        return approve.finish(
+            self.services,
+            session.id,
+            interact_ref=callback["interact_ref"],
+            presented_hash=callback["hash"],
+        ).session
+
+    # --- what there is to see ---
+
+    def created_since(self, begun: datetime) -> int:
+        page = self.services.sessions.page(
+            self.merchant.id, limit=100, after=None, created_from=begun, created_before=None
+        )
+        return len(page.sessions)
+
+    def received(self) -> int:
+        """What the merchant's wallet holds."""
+        self.network.advance()
+        return self.network.state.accounts[self._shop].balance
+
+    def payments(self) -> int:
+        """How many payments have moved money."""
+        return sum(1 for payment in self.network.state.outgoing.values() if payment.parts_sent)
+
+    def stored(self, session: Session) -> dict[str, Any]:
+        """The session's item as it lies in the table."""
+        table = f"{self.aws.prefix}-checkout_sessions"
+        answer = self.aws.dynamodb.get_item(
+            TableName=table, Key={"id": text(session.id)}, ConsistentRead=True
+        )
+        item: dict[str, Any] = answer["Item"]
+        return item
+
+    def events(self, session: Session) -> list[str]:
+        """The types of the session's events."""
+        answer = self.aws.dynamodb.scan(
+            TableName=f"{self.aws.prefix}-webhook_events",
+            FilterExpression="#session = :session",
+            ExpressionAttributeNames={"#session": "session"},
+            ExpressionAttributeValues={":session": text(session.id)},
+        )
+        assert "LastEvaluatedKey" not in answer
+        return [item["type"]["S"] for item in answer["Items"]]
+
+
+@contextmanager
+def staged(endpoint: str, folder: Path) -> Iterator[Stage]:
+    prefix = f"kill-{uuid.uuid4().hex[:8]}"
+    stack = cloud.create_stack(endpoint, prefix)
+    clock = SharedClock(folder / "clock", NOW)
+    network = default_network(
+        clock.now, random.Random(4).randbytes, port_base=free_base(), sleep=clock.sleep
+    )
+    pems = certificates.ensure(folder / "pems", datetime.now(UTC))
+    servers = WalletServers(network, pems.server_context(), Sleeper())
+    servers.start()
+    place = {
+        "endpoint": endpoint,
+        "prefix": prefix,
+        "events_queue_url": stack.events_queue_url,
+        "tasks_queue_url": stack.tasks_queue_url,
+        "clock": str(folder / "clock"),
+        "ca_file": str(pems.authority),
+    }
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.kill.child", json.dumps(place)],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": f"layers/common{os.pathsep}functions"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with servers_of(servers), child:
+        yield Stage(Aws.of(place), clock, network, child)
+        assert child.stdin is not None
+        child.stdin.close()
+
+
+@contextmanager
+def servers_of(servers: WalletServers) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        servers.close()

@@ -1,0 +1,264 @@
+"""A process is killed (SIGKILL) before and after every write to AWS and every call to a wallet,
+from the session's creation to W8 and in reconciliation; the scheduled job finds what is left.
+
+Time is simulated, and shared by all processes: the job looks every 60 seconds, beginning 20, 40 or
+60 seconds after the death.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+
+import pytest
+
+from checkout.domain.session import Session, Status
+from tests.kill.child import AMOUNT
+from tests.kill.place import SWEEP_EVERY, one_round
+from tests.kill.stage import Stage, staged
+
+pytestmark = pytest.mark.cloud
+
+QUOTE_LIFE = timedelta(minutes=5)
+VISIBLE = timedelta(seconds=95)  # the money is there, or the wallet shows the payment
+IN_DOUBT = QUOTE_LIFE + timedelta(minutes=5)
+UNPAID = timedelta(seconds=45) + SWEEP_EVERY  # no payment was instructed: the lease lapses
+SECRETS = {"grant", "token", "interact_url"}
+SAME = ("alice", "carol", "scale9")
+
+
+@pytest.fixture(scope="module")
+def stage(emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
+    with staged(emulator, tmp_path_factory.mktemp("kill")) as made:
+        yield made
+
+
+@dataclass
+class Sale:
+    """One session, and what the child is to do with it."""
+
+    session: Session
+    flow: str
+    job: dict[str, str]
+    callback: dict[str, str] | None = None
+
+
+def submitting(stage: Stage, wallet: str) -> Sale:
+    session = stage.create()
+    return Sale(session, "submit", {"session": session.id, "wallet": stage.wallet(wallet)})
+
+
+def submitting_again(stage: Stage, wallet: str) -> Sale:
+    """Another wallet, while the first one's approval is pending."""
+    session = stage.submit(stage.create(), "alice")
+    return Sale(session, "submit", {"session": session.id, "wallet": stage.wallet(wallet)})
+
+
+def returning(stage: Stage, wallet: str) -> Sale:
+    session = stage.submit(stage.create(), wallet)
+    callback = stage.approve(session)
+    return Sale(session, "finish", {"session": session.id, **callback}, callback)
+
+
+def returning_late(stage: Stage, wallet: str) -> Sale:
+    """The quote is about to expire."""
+    sale = returning(stage, wallet)
+    stage.clock.sleep((QUOTE_LIFE - timedelta(seconds=5)).total_seconds())
+    return sale
+
+
+def in_doubt(stage: Stage, wallet: str) -> Sale:
+    """The customer is back and the payment is out of sight; now the scheduled job looks."""
+    sale = returning(stage, wallet)
+    assert sale.callback is not None
+    session = stage.finish(sale.session, sale.callback)
+    assert session.payment_in_flight
+    return Sale(session, "reconcile", {"session": session.id})
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """`calls` are all marked points: their name in design.md, and what the boundary sees."""
+
+    begin: Callable[[Stage, str], Sale]
+    calls: tuple[str, ...]
+    wallets: tuple[str, str, str] = SAME
+
+
+_PAY = (
+    "W6 update_item",
+    "C8 POST outgoing-payments",
+    "W7 update_item",
+    "C9 POST grant",
+    "C9 GET incoming-payments",
+    "W8 transact_write_items",
+    "hint send_message_batch",
+)
+SCENARIOS = {
+    "submission": Scenario(
+        submitting,
+        (
+            "W1 update_item",
+            "C1 GET wallet",
+            "C2 POST grant",
+            "C3 POST incoming-payments",
+            "W2 update_item",
+            "C4 POST grant",
+            "C5 POST quotes",
+            "W3 update_item",
+            "C6 POST grant",
+            "W4 update_item",
+        ),
+    ),
+    "another wallet": Scenario(
+        submitting_again,
+        (
+            "W1 update_item",
+            "tidy send_message",
+            "C1 GET wallet",
+            "W2 update_item",
+            "C4 POST grant",
+            "C5 POST quotes",
+            "W3 update_item",
+            "C6 POST grant",
+            "W4 update_item",
+        ),
+    ),
+    "callback": Scenario(returning, ("W5 update_item", "C7 POST continue", *_PAY)),
+    "callback with a new quote": Scenario(
+        returning_late,
+        ("W5 update_item", "C7 POST continue", "C4 POST grant", "C5 POST quotes", *_PAY),
+    ),
+    "payment found": Scenario(
+        in_doubt,
+        (
+            "look update_item",
+            "look POST grant",
+            "look GET incoming-payments",
+            "look GET outgoing-payments",
+            "W7 update_item",
+            "W8 transact_write_items",
+            "hint send_message_batch",
+        ),
+        wallets=("dies-after-create",) * 3,
+    ),
+    "payment disproved": Scenario(
+        in_doubt,
+        (
+            "look update_item",
+            "look POST grant",
+            "look GET incoming-payments",
+            "look GET outgoing-payments",
+            "closing update_item",
+            "look update_item",
+            "close POST complete",
+            "look GET incoming-payments",
+            "closed update_item",
+            "look update_item",
+            "look GET incoming-payments",
+            "verdict update_item",
+        ),
+        wallets=("no-funds",) * 3,
+    ),
+}
+POINTS = [
+    pytest.param(name, at, after, id=f"{name}, {'after' if after else 'before'} {at} {call}")
+    for name, scenario in SCENARIOS.items()
+    for at, call in enumerate(scenario.calls, start=1)
+    for after in (False, True)
+]
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_marked_points_are_all_there_are(stage: Stage, name: str) -> None:
+    scenario = SCENARIOS[name]
+    sale = scenario.begin(stage, scenario.wallets[0])
+    ended = stage.run(sale.flow, sale.job)
+    assert ended.calls == [call.split(" ", 1)[1] for call in scenario.calls]
+    assert (ended.errors, ended.status) == ([], 0)
+    session = stage.session(sale.session.id)
+    if not session.terminal:  # else a later round would find it, and count
+        pay(stage, session, sale.callback)
+
+
+@pytest.mark.parametrize(("name", "at", "after"), POINTS)
+def test_killed_there_the_session_recovers_and_is_paid_once(
+    stage: Stage, name: str, at: int, after: bool
+) -> None:
+    scenario = SCENARIOS[name]
+    for seed, wallet in enumerate(scenario.wallets):
+        held, moved = stage.received(), stage.payments()
+        sale = scenario.begin(stage, wallet)
+        ended = stage.run(sale.flow, sale.job, die_at=at, after=after)
+        assert ended.status == signal.SIGKILL, ended
+        assert len(ended.calls) == at
+
+        session = recover(stage, sale.session.id, held, first_look=20.0 * (seed + 1))
+        completed = session.status is Status.COMPLETED
+        assert stage.received() - held == (AMOUNT if completed else 0)
+        assert stage.events(session) == ["checkout.session.completed"] * completed
+        if not completed:
+            session = pay(stage, session, sale.callback)
+        check_paid_once(stage, session, held, moved)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_killed_at_creation_the_same_request_again_makes_one_session(
+    stage: Stage, after: bool
+) -> None:
+    for seed in range(3):
+        held, moved, begun = stage.received(), stage.payments(), stage.clock.now()
+        key = f"order {after} {seed}"
+        job = {"api_key": stage.api_key, "idempotency_key": key}
+        ended = stage.run("create", job, die_at=1, after=after)
+        assert (ended.status, ended.calls) == (signal.SIGKILL, ["transact_write_items"])
+        assert stage.created_since(begun) == after
+        session = stage.create(key)
+        assert stage.created_since(begun) == 1
+        check_paid_once(stage, pay(stage, session, None), held, moved)
+
+
+def recover(stage: Stage, session_id: str, held: int, *, first_look: float) -> Session:
+    """The scheduled job's rounds, until the session is done or the customer can go on; in time."""
+    killed_at = stage.clock.now()
+    session = stage.session(session_id)
+    bound = UNPAID
+    if session.payment_in_flight or session.terminal:
+        bound = VISIBLE if stage.received() > held else IN_DOUBT
+    stage.clock.sleep(first_look)
+    while not at_rest(session):
+        one_round(stage.services)
+        session = stage.session(session_id)
+        took = stage.clock.now() - killed_at
+        assert took <= bound, (took, session.status, session.phase)
+        stage.clock.sleep(0 if at_rest(session) else SWEEP_EVERY.total_seconds())
+    return session
+
+
+def at_rest(session: Session) -> bool:
+    idle = session.phase is None and session.lease_until is None
+    waiting = session.status in (Status.OPEN, Status.AWAITING_APPROVAL)
+    return session.terminal or (idle and waiting)
+
+
+def pay(stage: Stage, session: Session, callback: dict[str, str] | None) -> Session:
+    """The customer opens the same link again, and goes on from what they find."""
+    if session.status is Status.AWAITING_APPROVAL:
+        return stage.finish(session, callback or stage.approve(session))
+    assert session.status is Status.OPEN
+    session = stage.submit(session, "alice")
+    return stage.finish(session, stage.approve(session))
+
+
+def check_paid_once(stage: Stage, session: Session, held: int, moved: int) -> None:
+    """Now, and when every quote, grant and packet has had its time."""
+    assert session.status is Status.COMPLETED
+    stage.clock.sleep(3600)
+    assert stage.received() - held == AMOUNT
+    assert stage.payments() - moved == 1
+    assert stage.events(session) == ["checkout.session.completed"]
+    stored = stage.stored(session)
+    assert not SECRETS & set(stored)
+    assert "due_at" not in stored

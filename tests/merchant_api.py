@@ -1,0 +1,195 @@
+"""The merchant API as Lambda runs it: API Gateway v2 events into the real handler, over an
+in-memory DynamoDB.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+from urllib.parse import urlencode
+
+from api import dependencies
+from api.app import app, handler
+from checkout.adapters import dynamo
+from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.session import Session
+from checkout.ports import Services
+from sandbox.cloud import table_definitions
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.support import NOW, HandClock, a_session, seeded
+
+PREFIX = "test"
+SESSIONS = "/api/checkout/sessions"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Mapping[str, str]
+    body: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        found: str = self.json["error"]["code"]
+        return found
+
+
+class MerchantApi:
+    """Two merchants, `mer_1` (USD, scale 2) and `mer_2`, and their keys."""
+
+    def __init__(self, *, base_url: str = "https://pay.example") -> None:
+        self.clock = HandClock()
+        self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX)))
+        random_bytes = seeded(5)
+        self.services = Services(
+            clock=self.clock,
+            random_bytes=random_bytes,
+            sessions=dynamo.DynamoSessions(
+                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
+            ),
+            merchants=dynamo.DynamoMerchants(self.dynamo, PREFIX),
+            database=dynamo.DynamoDatabase(self.dynamo, PREFIX),
+            base_url=base_url,
+        )
+        self.secret, self.key = self.join("mer_1")
+        self.other_secret, self.other_key = self.join("mer_2")
+        self.dynamo.calls.clear()
+
+    def join(
+        self, merchant_id: str, *, asset_code: str = "USD", asset_scale: int = 2
+    ) -> tuple[str, ApiKey]:
+        """Store a merchant with one key, last used just now."""
+        secret = new_api_key(self.services.random_bytes)
+        key = ApiKey(
+            id=new_key_id(self.services.random_bytes),
+            hash=api_key_hash(secret),
+            merchant=merchant_id,
+            name="first",
+            last_four=secret[-4:],
+            asset_code=asset_code,
+            asset_scale=asset_scale,
+            created_at=NOW,
+            last_used_at=NOW,
+        )
+        merchant = Merchant(
+            id=merchant_id,
+            name="Shop",
+            wallet_address=f"https://wallet.example/{merchant_id}",
+            key_id="3a1c1d2e-0000-4000-8000-000000000001",
+            private_key="sealed",
+            asset_code=asset_code,
+            asset_scale=asset_scale,
+            auth_server="https://auth.example",
+            resource_server="https://wallet.example",
+            created_at=NOW,
+        )
+        assert self.services.merchants.add(merchant, key) is None
+        return secret, key
+
+    def store(self, **changes: Any) -> Session:
+        """A session of `mer_1` as it is, whatever it is."""
+        changes = {"id": new_session_id(self.services.random_bytes)} | changes
+        session = a_session(**changes)
+        assert self.services.sessions.create(session, None) is None
+        return session
+
+    def stored(self, session_id: str) -> Session:
+        found = self.services.sessions.get(session_id)
+        assert found is not None
+        return found
+
+    def rows(self, table: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.dynamo.rows(f"{PREFIX}-{table}")
+        return found
+
+    def get(self, path: str, query: Mapping[str, Any] | None = None, **options: Any) -> Answer:
+        return self.send("GET", path, query=urlencode(query or {}), **options)
+
+    def post(self, path: str, body: Any = None, **options: Any) -> Answer:
+        raw = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        return self.send("POST", path, raw=raw, **options)
+
+    def send(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: str = "",
+        raw: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        key: str | None = "",
+    ) -> Answer:
+        """`key` is the bearer token: the first merchant's unless given, None for no header."""
+        sent = {"Host": "pay.example", "Content-Type": "application/json"}
+        if key is not None:
+            sent["Authorization"] = f"Bearer {key or self.secret}"
+        sent |= headers or {}
+        with self.installed():
+            answer = handler(gateway_event(method, path, query, sent, raw), None)
+        assert not answer["isBase64Encoded"]
+        return Answer(answer["statusCode"], answer["headers"], answer["body"])
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        async def services() -> Services:
+            return self.services
+
+        app.dependency_overrides[dependencies.services] = services
+        try:
+            yield
+        finally:
+            app.dependency_overrides.clear()
+
+
+def gateway_event(
+    method: str, path: str, query: str, headers: Mapping[str, str], raw: bytes | None
+) -> dict[str, Any]:
+    """What API Gateway's HTTP API sends (payload format 2.0); bodies always in base64."""
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": dict(headers),
+        "requestContext": {
+            "http": {"method": method, "path": path, "sourceIp": "192.0.2.1"},
+            "stage": "$default",
+        },
+        "isBase64Encoded": raw is not None,
+    }
+    if raw is not None:
+        event["body"] = base64.b64encode(raw).decode()
+    return event
+
+
+def a_body(**changes: Any) -> dict[str, Any]:
+    """A creation that succeeds: 20.00 USD. A change to None removes the field."""
+    body = {
+        "mode": "payment",
+        "line_items": [an_item()],
+        "success_url": "https://shop.example/thanks?s={CHECKOUT_SESSION_ID}",
+        "cancel_url": "https://shop.example/basket",
+    } | changes
+    return {name: value for name, value in body.items() if value is not None}
+
+
+def an_item(**changes: Any) -> dict[str, Any]:
+    """A line item; product and price fields are put where they belong."""
+    product = {"name": changes.pop("name", "Tea")}
+    if "description" in changes:
+        product["description"] = changes.pop("description")
+    price = {
+        "currency": changes.pop("currency", "usd"),
+        "product_data": product,
+        "unit_amount": changes.pop("unit_amount", 1000),
+    }
+    return {"price_data": price, "quantity": 2} | changes

@@ -1,0 +1,584 @@
+"""What the client asks for, and the answers that it does not believe."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pytest
+
+from checkout.open_payments.client import Access, OpenPayments
+from checkout.open_payments.errors import Reason, Refused, UntrustedAnswer
+from checkout.open_payments.models import Amount, Continuation, Quote
+from tests.open_payments.script import (
+    ALICE,
+    CONTINUATION,
+    SHOP,
+    START,
+    TOKEN,
+    Script,
+    answer,
+    header,
+    identity,
+    money,
+)
+
+ASKED = Amount(2500, "USD", 2)
+DEBIT = Amount(2442, "EUR", 2)
+RESOURCES = "https://shop.example/tenant"
+RECEIVER = "https://shop.example/tenant/incoming-payments/1"
+QUOTE = Quote("https://wallet.example/tenant/quotes/9", ALICE.id, RECEIVER, DEBIT, ASKED, None)
+
+DOCUMENT = {
+    "id": ALICE.id,
+    "publicName": "Alice",
+    "assetCode": "EUR",
+    "assetScale": 2,
+    "authServer": ALICE.auth_server,
+    "resourceServer": ALICE.resource_server,
+}
+GRANTED = {
+    "access_token": {
+        "value": "2E6F040D518B6F1A0883",
+        "manage": "https://auth.wallet.example/token/2",
+        "expires_in": 600,
+    },
+    "continue": {
+        "access_token": {"value": "3A088F83D39BDCDEC995"},
+        "uri": "https://auth.wallet.example/continue/2",
+    },
+}
+PENDING = {
+    "interact": {
+        "redirect": "https://auth.wallet.example/interact/1",
+        "finish": "9E184C09C8310409",
+    },
+    "continue": {
+        "access_token": {"value": "33OMUKMKSKU80UPRY5NM"},
+        "uri": "https://auth.wallet.example/continue/1",
+        "wait": 30,
+    },
+}
+INCOMING = {
+    "id": RECEIVER,
+    "walletAddress": SHOP,
+    "incomingAmount": money(2500, "USD"),
+    "receivedAmount": money(0, "USD"),
+    "completed": False,
+    "expiresAt": "2026-11-20T13:00:00.000Z",
+}
+QUOTED = {
+    "id": QUOTE.id,
+    "walletAddress": ALICE.id,
+    "receiver": RECEIVER,
+    "debitAmount": money(2442),
+    "receiveAmount": money(2500, "USD"),
+    "method": "ilp",
+    "expiresAt": "2026-11-20T12:05:00.000Z",
+}
+PAID = {
+    "id": "https://wallet.example/tenant/outgoing-payments/9",
+    "walletAddress": ALICE.id,
+    "quoteId": QUOTE.id,
+    "receiver": RECEIVER,
+    "debitAmount": money(2442),
+    "sentAmount": money(0),
+    "failed": False,
+}
+PAGE = {"result": [PAID], "pagination": {"hasNextPage": False, "hasPreviousPage": False}}
+
+CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
+    "document": (200, DOCUMENT, lambda client: client.get_wallet_address(ALICE.id)),
+    "keys": (
+        200,
+        {"keys": [{"kid": "k", "kty": "OKP", "crv": "Ed25519", "x": "11qY"}]},
+        lambda client: client.get_jwks(ALICE.id),
+    ),
+    "grant": (200, GRANTED, lambda client: client.request_grant(ALICE.auth_server, Access.QUOTE)),
+    "pending": (
+        200,
+        PENDING,
+        lambda client: client.request_payment_grant(
+            ALICE, receiver=RECEIVER, debit=DEBIT, finish_uri="https://pay.example/cb", nonce="n"
+        ),
+    ),
+    "continued": (
+        200,
+        GRANTED,
+        lambda client: client.continue_grant(ALICE.auth_server, CONTINUATION, interact_ref="r"),
+    ),
+    "rotated": (200, GRANTED, lambda client: client.rotate_token(ALICE.auth_server, TOKEN)),
+    "incoming": (
+        201,
+        INCOMING,
+        lambda client: client.create_incoming_payment(
+            RESOURCES, TOKEN, amount=ASKED, expires_at=START + timedelta(hours=1)
+        ),
+    ),
+    "read": (200, INCOMING, lambda client: client.get_incoming_payment(RECEIVER, TOKEN)),
+    "completed": (200, INCOMING, lambda client: client.complete_incoming_payment(RECEIVER, TOKEN)),
+    "received": (200, INCOMING, lambda client: client.get_received(RECEIVER)),
+    "quote": (
+        201,
+        QUOTED,
+        lambda client: client.create_quote(ALICE, TOKEN, receiver=RECEIVER, receive=ASKED),
+    ),
+    "payment": (
+        201,
+        PAID,
+        lambda client: client.create_outgoing_payment(ALICE, TOKEN, quote=QUOTE),
+    ),
+    "paid": (200, PAID, lambda client: client.get_outgoing_payment(str(PAID["id"]), TOKEN)),
+    "page": (200, PAGE, lambda client: client.list_outgoing_payments(ALICE, TOKEN)),
+}
+
+
+def _changed(body: Any, path: str, value: object) -> Any:
+    """A copy of `body` with the member at `path` replaced, or dropped where `value` is ..."""
+    copy = json.loads(json.dumps(body))
+    *parents, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    inner = copy
+    for parent in parents:
+        inner = inner[parent]
+    if value is ...:
+        del inner[last]
+    else:
+        inner[last] = value
+    return copy
+
+
+def _ask(call: str, path: str | None = None, value: object = None, **options: Any) -> Any:
+    status, body, make = CALLS[call]
+    body = body if path is None else _changed(body, path, value)
+    return make(Script(answer(status, body)).client(**options))
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_an_answer_that_fits_its_question_is_believed(call: str) -> None:
+    assert _ask(call) is not None
+
+
+@pytest.mark.parametrize(
+    ("call", "path", "value"),
+    [
+        # Types and ranges
+        ("document", "assetScale", "2"),
+        ("document", "assetScale", True),
+        ("document", "assetScale", 2.0),
+        ("document", "assetScale", -1),
+        ("document", "assetScale", 256),
+        ("document", "assetCode", ""),
+        ("document", "assetCode", 7),
+        ("document", "assetCode", "E" * 65),
+        ("document", "assetCode", ...),
+        ("document", "publicName", 7),
+        ("document", "publicName", "\ud800"),
+        ("document", "id", "https://wallet.example/a b"),
+        ("document", "id", "https://wallet.example/alice?a=b"),
+        ("document", "id", "http://wallet.example/alice"),
+        ("document", "authServer", "http://auth.wallet.example/tenant"),
+        ("document", "authServer", "https://user@auth.wallet.example/tenant"),
+        ("document", "resourceServer", "https://wallet.example/?tenant"),
+        ("document", "resourceServer", ...),
+        ("keys", "keys", {}),
+        ("keys", "keys.0", "key"),
+        ("keys", "keys.0.kid", ...),
+        ("keys", "keys.0.x", 7),
+        ("keys", "keys.0.x", "x" * 65),
+        ("received", "receivedAmount", ...),
+        ("received", "receivedAmount.value", 100),
+        ("received", "receivedAmount.value", "1.5"),
+        ("received", "receivedAmount.value", "-1"),
+        ("received", "receivedAmount.value", "+1"),
+        ("received", "receivedAmount.value", " 1"),
+        ("received", "receivedAmount.value", "1\n"),
+        ("received", "receivedAmount.value", "٣"),
+        ("received", "receivedAmount.value", "1_0"),
+        ("received", "receivedAmount.value", ""),
+        ("received", "receivedAmount.value", str(2**64)),
+        ("received", "receivedAmount.value", "0" * 21),
+        ("read", "completed", "false"),
+        ("read", "completed", ...),
+        ("read", "expiresAt", "2026-11-20T12:00:00"),
+        ("read", "expiresAt", "tomorrow"),
+        ("read", "expiresAt", 1795177908),
+        ("read", "expiresAt", "0001-01-01T00:00:00+14:00"),
+        ("paid", "failed", "false"),
+        # Grants
+        ("grant", "access_token", ...),
+        ("grant", "access_token.value", ""),
+        ("grant", "access_token.value", "a b"),
+        ("grant", "access_token.value", "a\r\nX: y"),
+        ("grant", "access_token.value", "a" * 4097),
+        ("grant", "access_token.manage", "https://evil.example/token/2"),
+        ("grant", "access_token.manage", "http://auth.wallet.example/token/2"),
+        ("grant", "access_token.manage", "https://auth.wallet.example:444/token/2"),
+        ("grant", "access_token.expires_in", -1),
+        ("grant", "access_token.expires_in", True),
+        ("grant", "access_token.expires_in", "600"),
+        ("grant", "access_token.expires_in", 1e300),
+        ("grant", "access_token.expires_in", float("inf")),
+        ("continued", "access_token", ...),
+        ("continued", "access_token.manage", "https://evil.example/token/2"),
+        ("rotated", "access_token.manage", "https://evil.example/token/2"),
+        ("pending", "interact", ...),
+        ("pending", "interact.finish", ...),
+        ("pending", "interact.finish", "a\nb"),
+        ("pending", "interact.redirect", "http://auth.wallet.example/interact/1"),
+        ("pending", "interact.redirect", "http://localhost/interact/1"),
+        ("pending", "interact.redirect", "javascript:alert(1)"),
+        ("pending", "interact.redirect", "//auth.wallet.example/interact/1"),
+        ("pending", "interact.redirect", "https://a.example/\r\nX: y"),
+        ("pending", "interact.redirect", "https://a.example/<script>"),
+        ("pending", "continue", ...),
+        ("pending", "continue.uri", "https://evil.example/continue/1"),
+        ("pending", "continue.access_token", ...),
+        ("pending", "continue.wait", -1),
+        ("pending", "continue.wait", "5"),
+        # Echoes
+        ("incoming", "walletAddress", "https://shop.example/other"),
+        ("incoming", "incomingAmount", ...),
+        ("incoming", "incomingAmount.value", "2499"),
+        ("incoming", "id", "https://evil.example/incoming-payments/1"),
+        ("incoming", "id", "http://shop.example/tenant/incoming-payments/1"),
+        ("incoming", "receivedAmount.value", "1"),
+        ("incoming", "receivedAmount.assetCode", "EUR"),
+        ("incoming", "receivedAmount.assetScale", 3),
+        ("incoming", "completed", True),
+        ("read", "id", f"{RECEIVER}0"),
+        ("read", "walletAddress", "https://shop.example/other"),
+        ("read", "receivedAmount.assetScale", 0),
+        ("completed", "id", f"{RECEIVER}0"),
+        ("quote", "walletAddress", "https://wallet.example/bob"),
+        ("quote", "receiver", f"{RECEIVER}0"),
+        ("quote", "id", "https://evil.example/quotes/9"),
+        ("quote", "receiveAmount.value", "2499"),
+        ("quote", "receiveAmount.assetCode", "EUR"),
+        ("quote", "receiveAmount.assetScale", 3),
+        ("quote", "debitAmount.assetCode", "USD"),
+        ("quote", "debitAmount.assetScale", 3),
+        ("payment", "walletAddress", "https://wallet.example/bob"),
+        ("payment", "quoteId", f"{QUOTE.id}0"),
+        ("payment", "receiver", f"{RECEIVER}0"),
+        ("payment", "debitAmount.value", "2443"),
+        ("payment", "sentAmount.assetCode", "USD"),
+        ("payment", "id", "https://evil.example/outgoing-payments/9"),
+        ("paid", "id", "https://wallet.example/tenant/outgoing-payments/8"),
+        ("page", "result", {}),
+        ("page", "result.0.walletAddress", "https://wallet.example/bob"),
+        ("page", "result.0.id", "https://evil.example/outgoing-payments/9"),
+        ("page", "pagination", ...),
+        ("page", "pagination.hasNextPage", 1),
+        ("page", "pagination.hasNextPage", True),
+    ],
+)
+def test_an_answer_that_contradicts_the_question_or_the_standard_is_not_believed(
+    call: str, path: str, value: object
+) -> None:
+    with pytest.raises(UntrustedAnswer):
+        _ask(call, path, value)
+
+
+def test_a_complaint_names_the_member_and_quotes_nothing() -> None:
+    with pytest.raises(UntrustedAnswer) as caught:
+        _ask("grant", "access_token.value", "se cret")
+    assert str(caught.value) == "request_grant: answer.access_token.value is not a usable token"
+
+
+# What servers may leave out or write their own way.
+
+
+@pytest.mark.parametrize("value", [..., None, ""])
+def test_a_wallet_without_a_public_name_has_none(value: object) -> None:
+    assert _ask("document", "publicName", value).public_name is None
+
+
+def test_keys_of_other_kinds_may_stand_beside_ours() -> None:
+    keys = CALLS["keys"][1]["keys"]
+    others = [{"kty": "RSA", "crv": "-"}, {"kty": "OKP", "crv": "X25519", "kid": "x", "x": "y"}]
+    [key] = _ask("keys", "keys", [*others, *keys])
+    assert (key.kid, key.x) == ("k", "11qY")
+
+
+def test_times_are_read_with_any_offset_and_may_be_absent() -> None:
+    moment = _ask("quote", "expiresAt", "2026-11-20T13:05:00+01:00").expires_at
+    assert moment == START + timedelta(minutes=5)
+    assert moment.utcoffset() == timedelta()
+    assert _ask("quote", "expiresAt", ...).expires_at is None
+
+
+def test_amounts_are_whole_unsigned_64_bit_numbers() -> None:
+    assert _ask("received", "receivedAmount.value", str(2**64 - 1)).value == 2**64 - 1
+    assert _ask("received", "receivedAmount.assetScale", 255).asset_scale == 255
+
+
+def test_an_incoming_payment_may_be_open_to_any_amount_when_read() -> None:
+    assert _ask("read", "incomingAmount", ...).incoming_amount is None
+
+
+def test_a_quote_may_deliver_more_than_the_merchant_is_owed() -> None:
+    assert _ask("quote", "receiveAmount.value", "2501").receive.value == 2501
+
+
+def test_a_payment_may_leave_out_its_quote_and_its_failure() -> None:
+    assert _ask("payment", "quoteId", ...).quote_id is None
+    assert _ask("paid", "failed", ...).failed is False
+    assert _ask("paid", "failed", True).failed is True
+
+
+@pytest.mark.parametrize(("expires_in", "seconds"), [(600, 600), (1.9, 1), (0, 0)])
+def test_a_token_expires_counted_from_before_it_was_asked_for(
+    expires_in: float, seconds: int
+) -> None:
+    script = Script(answer(200, _changed(GRANTED, "access_token.expires_in", expires_in)))
+    script.takes = timedelta(seconds=7)
+    token = script.client().request_grant(ALICE.auth_server, Access.QUOTE)
+    assert token.expires_at == START + timedelta(seconds=seconds)
+
+
+def test_a_token_may_have_no_expiry() -> None:
+    assert _ask("grant", "access_token.expires_in", ...).expires_at is None
+
+
+@pytest.mark.parametrize(
+    ("wait", "seconds"), [(..., 5), (None, 5), (0, 0), (1, 1), (0.2, 1), (30, 30)]
+)
+def test_trap_05_a_grant_is_not_to_be_continued_before_the_servers_wait_is_over(
+    wait: object, seconds: int
+) -> None:
+    script = Script(answer(200, _changed(PENDING, "continue.wait", wait)))
+    script.takes = timedelta(seconds=3)
+    pending = CALLS["pending"][2](script.client())
+    assert pending.continuation.not_before == START + timedelta(seconds=3 + seconds)
+
+
+# Discovery
+
+
+def test_a_document_served_elsewhere_counts_as_the_server_of_its_id_confirms_it() -> None:
+    script = Script(
+        answer(200, DOCUMENT | {"authServer": "https://evil.example"}), answer(200, DOCUMENT)
+    )
+    assert script.client().get_wallet_address("https://alice.example/") == ALICE
+    assert [request.url for request in script.sent] == ["https://alice.example/", ALICE.id]
+
+
+def test_a_document_that_the_server_of_its_id_does_not_confirm_is_not_believed() -> None:
+    script = Script(answer(200, DOCUMENT), answer(200, DOCUMENT | {"id": "https://x.example/bob"}))
+    with pytest.raises(UntrustedAnswer, match="does not confirm"):
+        script.client().get_wallet_address("https://alice.example/")
+
+
+def test_the_canonical_id_is_taken_from_the_document() -> None:
+    script = Script(answer(200, DOCUMENT))
+    assert script.client().get_wallet_address("https://wallet.example/Alice/").id == ALICE.id
+
+
+def test_public_documents_are_read_unsigned_and_need_no_identity() -> None:
+    script = Script(answer(200, DOCUMENT), answer(200, CALLS["keys"][1]))
+    client = script.client(identity=None)
+    client.get_wallet_address(ALICE.id)
+    client.get_jwks(ALICE.id)
+    assert [dict(request.headers) for request in script.sent] == [
+        {"Accept": "application/json"}
+    ] * 2
+    assert script.sent[1].url == f"{ALICE.id}/jwks.json"
+
+
+def test_a_client_without_identity_says_so_where_it_must_sign() -> None:
+    with pytest.raises(ValueError, match="no identity"):
+        Script().client(identity=None).request_grant(ALICE.auth_server, Access.QUOTE)
+
+
+# Grants
+
+
+def _sent_by(call: str, **options: Any) -> Any:
+    status, body, make = CALLS[call]
+    script = Script(answer(status, body))
+    make(script.client(**options))
+    content = script.sent[0].body
+    return None if content is None else json.loads(content)
+
+
+def test_a_payment_grant_is_limited_to_one_receiver_and_the_quoted_amount() -> None:
+    assert _sent_by("pending") == {
+        "access_token": {
+            "access": [
+                {
+                    "type": "outgoing-payment",
+                    "actions": ["create", "read", "list"],
+                    "identifier": ALICE.id,
+                    "limits": {"receiver": RECEIVER, "debitAmount": money(2442)},
+                }
+            ]
+        },
+        "interact": {
+            "start": ["redirect"],
+            "finish": {"method": "redirect", "uri": "https://pay.example/cb", "nonce": "n"},
+        },
+        "client": SHOP,
+    }
+
+
+def test_a_grant_for_incoming_payments_names_the_merchants_own_wallet() -> None:
+    script = Script(answer(418))
+    with pytest.raises(Refused):
+        script.client().request_grant(ALICE.auth_server, Access.INCOMING_PAYMENT)
+    assert json.loads(script.sent[0].body or b"") == {
+        "access_token": {
+            "access": [
+                {
+                    "type": "incoming-payment",
+                    "actions": ["create", "read", "complete"],
+                    "identifier": SHOP,
+                }
+            ]
+        },
+        "client": SHOP,
+    }
+    assert "Authorization" not in script.sent[0].headers
+
+
+def test_the_client_is_named_by_a_string_unless_the_newer_form_is_chosen() -> None:
+    assert _sent_by("grant")["client"] == SHOP
+    assert _sent_by("grant", client_as_object=True)["client"] == {"walletAddress": SHOP}
+
+
+def test_a_wallet_that_wants_an_interaction_where_nobody_can_interact_is_refused() -> None:
+    with pytest.raises(Refused, match="interaction for quote") as caught:
+        CALLS["grant"][2](Script(answer(200, PENDING)).client())
+    assert caught.value.reason is Reason.INTERACTION_REQUIRED
+
+
+def test_an_approval_without_a_customer_is_not_believed() -> None:
+    with pytest.raises(UntrustedAnswer):
+        CALLS["pending"][2](Script(answer(200, GRANTED)).client())
+
+
+@pytest.mark.parametrize("host", ["localhost:4100", "127.0.0.1", "wallet.localhost"])
+def test_development_may_interact_on_this_machine_without_tls(host: str) -> None:
+    url = f"http://{host}/interact/1"
+    found = _ask("pending", "interact.redirect", url, allow_http_interaction=True)
+    assert found.interact_url == url
+
+
+@pytest.mark.parametrize("url", ["http://wallet.example/i", "ftp://localhost/i"])
+def test_development_does_not_leave_this_machine_without_tls(url: str) -> None:
+    with pytest.raises(UntrustedAnswer):
+        _ask("pending", "interact.redirect", url, allow_http_interaction=True)
+
+
+def test_an_interaction_url_may_have_a_fragment() -> None:
+    url = "https://wallet.example/app?a=b#/consent/1?c=d"
+    assert _ask("pending", "interact.redirect", url).interact_url == url
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "https://evil.example/continue/1",
+        "http://auth.wallet.example/continue/1",
+        "https://auth.wallet.example:8443/continue/1",
+        "https://auth.wallet.example@evil.example/continue/1",
+        "",
+    ],
+)
+def test_a_token_goes_back_only_to_the_server_that_it_came_from(uri: str) -> None:
+    script = Script()
+    client = script.client()
+    stray = Continuation(uri, "token", START)
+    token = type(TOKEN)("token", uri)
+    with pytest.raises(UntrustedAnswer, match="continue_grant"):
+        client.continue_grant(ALICE.auth_server, stray, interact_ref="r")
+    with pytest.raises(UntrustedAnswer, match="cancel_grant"):
+        client.cancel_grant(ALICE.auth_server, stray)
+    with pytest.raises(UntrustedAnswer, match="rotate_token"):
+        client.rotate_token(ALICE.auth_server, token)
+    with pytest.raises(UntrustedAnswer, match="revoke_token"):
+        client.revoke_token(ALICE.auth_server, token)
+    assert not script.sent
+
+
+def test_trap_06_a_continuation_is_sent_once_even_if_its_answer_is_useless() -> None:
+    script = Script(answer(200, "cut o"))
+    with pytest.raises(UntrustedAnswer):
+        CALLS["continued"][2](script.client())
+    assert len(script.sent) == 1
+
+
+def test_cancelling_and_revoking_expect_an_empty_answer() -> None:
+    script = Script(answer(204), answer(204), answer(200, {}))
+    client = script.client()
+    client.cancel_grant(ALICE.auth_server, CONTINUATION)
+    client.revoke_token(ALICE.auth_server, TOKEN)
+    assert [(r.method, header(r, "Authorization")) for r in script.sent] == [
+        ("DELETE", f"GNAP {CONTINUATION.token}"),
+        ("DELETE", f"GNAP {TOKEN.value}"),
+    ]
+    with pytest.raises(UntrustedAnswer):
+        client.revoke_token(ALICE.auth_server, TOKEN)
+
+
+# Payments
+
+
+def test_an_incoming_payment_carries_no_word_about_the_order() -> None:
+    assert _sent_by("incoming") == {
+        "walletAddress": SHOP,
+        "incomingAmount": money(2500, "USD"),
+        "expiresAt": "2026-11-20T13:00:00.000Z",
+    }
+
+
+def test_an_expiry_is_sent_in_utc_with_milliseconds() -> None:
+    script = Script(answer(418))
+    moment = datetime(2026, 1, 1, 1, 0, 0, 123456, tzinfo=timezone(timedelta(hours=1)))
+    with pytest.raises(Refused):
+        script.client().create_incoming_payment(RESOURCES, TOKEN, amount=ASKED, expires_at=moment)
+    assert json.loads(script.sent[0].body or b"")["expiresAt"] == "2026-01-01T00:00:00.123Z"
+
+
+def test_trap_07_the_payment_of_a_quote_is_looked_up_under_the_quotes_own_id() -> None:
+    url = Script().client().outgoing_payment_url(ALICE, QUOTE.id)
+    assert url == "https://wallet.example/tenant/outgoing-payments/9"
+
+
+def test_trap_08_the_payment_is_made_from_its_quote_alone() -> None:
+    assert _sent_by("payment") == {"walletAddress": ALICE.id, "quoteId": QUOTE.id}
+
+
+def test_trap_09_completed_is_reported_apart_from_what_was_received() -> None:
+    status, body, make = CALLS["completed"]
+    closed = make(Script(answer(status, body | {"completed": True})).client())
+    assert (closed.completed, closed.received.value) == (True, 0)
+    assert _ask("paid", "sentAmount.value", "0").sent.value == 0
+
+
+def test_a_list_is_paged_by_its_cursor() -> None:
+    more = {"hasNextPage": True, "endCursor": "c/1"}
+    script = Script(answer(200, PAGE | {"pagination": more}), answer(200, PAGE))
+    client = script.client()
+    page, cursor = client.list_outgoing_payments(ALICE, TOKEN, first=10)
+    assert ([payment.quote_id for payment in page], cursor) == ([QUOTE.id], "c/1")
+    assert client.list_outgoing_payments(ALICE, TOKEN, first=10, cursor=cursor)[1] is None
+    assert [request.url.partition("?")[2] for request in script.sent] == [
+        "first=10&wallet-address=https%3A%2F%2Fwallet.example%2Falice",
+        "cursor=c%2F1&first=10&wallet-address=https%3A%2F%2Fwallet.example%2Falice",
+    ]
+
+
+def test_a_list_that_leads_in_a_circle_is_not_followed() -> None:
+    more = {"hasNextPage": True, "endCursor": "c"}
+    with pytest.raises(UntrustedAnswer, match="same page"):
+        Script(answer(200, PAGE | {"pagination": more})).client().list_outgoing_payments(
+            ALICE, TOKEN, cursor="c"
+        )
+
+
+def test_no_secret_shows_in_the_repr_of_what_a_grant_gave() -> None:
+    for found in (_ask("grant"), _ask("pending"), _ask("pending").continuation, identity()):
+        for secret in ("2E6F040D", "33OMUKMK", "9E184C09", "continue/1", "token/2"):
+            assert secret not in repr(found)

@@ -1,0 +1,158 @@
+"""One request, one answer: deadlines, and what each status says about the effect."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from checkout.open_payments.client import Access
+from checkout.open_payments.errors import (
+    NotSent,
+    OutcomeUnknown,
+    Reason,
+    Refused,
+    UntrustedAnswer,
+)
+from checkout.open_payments.models import Amount, ClientIdentity
+from tests.open_payments.script import ALICE, CONTINUATION, TOKEN, Script, answer, money
+
+PAYMENT = "https://wallet.example/tenant/incoming-payments/1"
+ASKED = Amount(100, "USD", 2)
+RECEIVED = {"receivedAmount": money(0)}
+
+
+def test_a_call_takes_no_longer_than_its_own_limit_or_the_time_that_is_left() -> None:
+    script = Script(answer(200, RECEIVED), answer(200, RECEIVED))
+    script.takes = timedelta(seconds=4)
+    client = script.client(seconds=12)
+    client.get_received(PAYMENT)
+    client.get_received(PAYMENT)
+    assert script.timeouts == [10.0, 8.0]
+
+
+def test_quotes_and_incoming_payments_are_given_more_time() -> None:
+    script = Script(answer(500), answer(500))
+    client = script.client()
+    with pytest.raises(OutcomeUnknown):
+        client.create_quote(ALICE, TOKEN, receiver=PAYMENT, receive=ASKED)
+    with pytest.raises(OutcomeUnknown):
+        client.create_incoming_payment(
+            ALICE.resource_server, TOKEN, amount=ASKED, expires_at=script.time
+        )
+    assert script.timeouts == [15.0, 15.0]
+
+
+def test_nothing_is_sent_once_the_time_is_over() -> None:
+    script = Script()
+    with pytest.raises(NotSent, match="no time left"):
+        script.client(seconds=0).get_received(PAYMENT)
+    assert not script.sent
+
+
+def test_an_error_of_the_transport_learns_which_call_it_ended() -> None:
+    script = Script(NotSent("unreachable"), OutcomeUnknown("cut off"))
+    client = script.client()
+    with pytest.raises(NotSent) as not_sent:
+        client.get_received(PAYMENT)
+    with pytest.raises(OutcomeUnknown) as unknown:
+        client.cancel_grant(ALICE.auth_server, CONTINUATION)
+    assert not_sent.value.operation == "get_received"
+    assert unknown.value.operation == "cancel_grant"
+
+
+@pytest.mark.parametrize("status", [100, 202, 204, 301, 302, 307, 308])
+def test_a_status_that_the_call_does_not_expect_is_not_trusted(status: int) -> None:
+    with pytest.raises(UntrustedAnswer, match=f"{status} in place of 200"):
+        Script(answer(status, RECEIVED)).client().get_received(PAYMENT)
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_a_failed_server_may_have_done_it(status: int) -> None:
+    with pytest.raises(OutcomeUnknown) as caught:
+        Script(answer(status, "Internal Server Error")).client().get_received(PAYMENT)
+    assert type(caught.value) is OutcomeUnknown
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "OK",
+        "[]",
+        "null",
+        '"text"',
+        "{",
+        '{"receivedAmount":NaN}',
+        "[" * 100_000,
+        '{"a":' + "9" * 5000 + "}",
+    ],
+    ids=["empty", "text", "list", "null", "string", "cut", "nan", "deep", "long"],
+)
+def test_a_body_that_is_no_json_object_is_not_trusted(body: str) -> None:
+    with pytest.raises(UntrustedAnswer):
+        Script(answer(200, body)).client().get_received(PAYMENT)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        None,
+        "Bad Request",
+        [],
+        {},
+        {"error": None},
+        {"error": {"code": 7, "description": ["x"], "details": "x"}},
+        "[" * 100_000,
+    ],
+)
+def test_a_refusal_is_certain_whatever_its_body(body: object) -> None:
+    with pytest.raises(Refused) as caught:
+        Script(answer(400, body)).client().get_received(PAYMENT)
+    assert (caught.value.reason, caught.value.status) == (Reason.OTHER, 400)
+
+
+def test_a_bare_error_code_is_understood_as_gnap_allows_it() -> None:
+    script = Script(answer(400, {"error": "too_fast"}))
+    with pytest.raises(Refused) as caught:
+        script.client().continue_grant(ALICE.auth_server, CONTINUATION, interact_ref="r")
+    assert caught.value.reason is Reason.TOO_FAST
+
+
+def test_the_servers_words_do_not_reach_our_message() -> None:
+    body = {"error": {"code": "400", "description": "<script>secret</script>"}}
+    with pytest.raises(Refused) as caught:
+        Script(answer(400, body)).client().get_received(PAYMENT)
+    assert str(caught.value) == "get_received: refused with 400 (other)"
+
+
+@pytest.mark.parametrize(
+    ("details", "minimum"),
+    [
+        ({"minSendAmount": money(105)}, 105),
+        ({"minSendAmount": {"value": "-1"}}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_an_amount_too_small_tells_the_least_if_the_server_does(
+    details: object, minimum: int | None
+) -> None:
+    error = {"code": "400", "description": "non-positive receive amount", "details": details}
+    script = Script(answer(400, {"error": error}))
+    with pytest.raises(Refused) as caught:
+        script.client().create_quote(ALICE, TOKEN, receiver=PAYMENT, receive=ASKED)
+    assert caught.value.reason is Reason.AMOUNT_TOO_SMALL
+    assert caught.value.minimum == minimum
+
+
+def test_what_cannot_be_signed_is_not_sent() -> None:
+    script = Script()
+    odd = ClientIdentity("https://shop.example/", "a;b", b"0" * 32)
+    with pytest.raises(NotSent, match="key id"):
+        script.client(identity=odd).request_grant(ALICE.auth_server, Access.QUOTE)
+    with pytest.raises(NotSent, match="not a URL"):
+        script.client().get_received("https://wallet.example/a b")
+    with pytest.raises(NotSent, match="no identity"):
+        script.client(identity=None).get_outgoing_payment(PAYMENT, TOKEN)
+    assert not script.sent

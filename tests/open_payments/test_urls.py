@@ -1,0 +1,99 @@
+"""URLs in the one form that is signed and sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.open_payments.urls import is_loopback, last_segment, origin, target_uri, under
+
+
+@pytest.mark.parametrize(
+    ("url", "sent"),
+    [
+        ("https://auth.example", "https://auth.example/"),
+        ("https://auth.example?a=b", "https://auth.example/?a=b"),
+        ("HTTPS://Auth.Example/Tenant", "https://auth.example/Tenant"),
+        ("https://auth.example:443/a", "https://auth.example/a"),
+        ("https://auth.example:/a", "https://auth.example/a"),
+        ("https://auth.example:0443/a", "https://auth.example/a"),
+        ("https://auth.example:8443/a/", "https://auth.example:8443/a/"),
+        ("http://localhost:80", "http://localhost/"),
+        ("https://[::1]/a", "https://[::1]/a"),
+        ("https://[::1]:4100/a", "https://[::1]:4100/a"),
+        ("https://a.example/%7Eb?c=%C3%A9&d=+", "https://a.example/%7Eb?c=%C3%A9&d=+"),
+    ],
+)
+def test_trap_03_the_target_uri_is_the_url_as_the_server_sees_it(url: str, sent: str) -> None:
+    assert target_uri(url) == sent
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "auth.example/a",
+        "//auth.example/a",
+        "ftp://auth.example/a",
+        "https://",
+        "https:///a",
+        "https://user@auth.example/",
+        "https://user:secret@auth.example/",
+        "https://auth.example/a#b",
+        "https://auth.example/a b",
+        "https://auth.example/é",
+        "https://auth.example\\a",
+        "https://auth.example/\r\nX: y",
+        "https://auth.example:port/",
+        "https://auth.example:0/",
+        "https://auth.example:65536/",
+        "https://auth.example:+443/",
+        "https://auth.example/a/../b",
+        "https://auth.example/a/.",
+        "https://[::1/a",
+        "https://auth.example/" + "a" * 2048,
+    ],
+)
+def test_a_url_that_two_libraries_would_print_differently_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match="."):
+        target_uri(url)
+
+
+def test_a_complaint_never_quotes_the_url() -> None:
+    with pytest.raises(ValueError, match=".") as caught:
+        target_uri("https://auth.example/continue/secret#")
+    assert "secret" not in str(caught.value)
+
+
+def test_an_origin_is_the_same_however_it_is_written() -> None:
+    assert (
+        origin("HTTPS://Auth.Example:443/a?b")
+        == origin("https://auth.example")
+        == ("https://auth.example")
+    )
+    assert origin("https://auth.example:444/") != origin("https://auth.example/")
+    assert origin("http://auth.example/") != origin("https://auth.example/")
+
+
+def test_segments_are_put_below_a_base_with_one_slash() -> None:
+    assert under("https://a.example/t/", "quotes") == under("https://a.example/t", "quotes")
+    assert under("https://a.example", "x", "y") == "https://a.example/x/y"
+
+
+@pytest.mark.parametrize(
+    ("url", "segment"),
+    [
+        ("https://a.example/quotes/5136cf98", "5136cf98"),
+        ("https://a.example/quotes/5136cf98/", "5136cf98"),
+        ("https://a.example/quotes/5136cf98?a=b/c", "5136cf98"),
+        ("https://a.example", ""),
+    ],
+)
+def test_the_last_segment_names_the_resource(url: str, segment: str) -> None:
+    assert last_segment(url) == segment
+
+
+def test_loopback_is_known_by_name() -> None:
+    for host in ("localhost", "wallet.localhost:4000", "127.0.0.1", "127.9.9.9:1", "[::1]:80"):
+        assert is_loopback(f"http://{host}/")
+    for host in ("localhost.example", "notlocalhost", "127.0.0.1.example", "128.0.0.1", ""):
+        assert not is_loopback(f"http://{host}/")

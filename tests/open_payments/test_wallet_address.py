@@ -1,0 +1,135 @@
+"""What customers type, and the URL that it means."""
+
+from __future__ import annotations
+
+import string
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkout.open_payments.urls import target_uri
+from checkout.open_payments.wallet_address import parse
+
+labels = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20)
+hosts = st.lists(labels, min_size=2, max_size=4).map(".".join)
+paths = st.lists(st.text(string.ascii_letters + string.digits + "-_~", min_size=1), max_size=3).map(
+    lambda parts: "".join(f"/{part}" for part in parts)
+)
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("https://wallet.example/alice", "https://wallet.example/alice"),
+        ("  https://wallet.example/alice\n", "https://wallet.example/alice"),
+        ("wallet.example/alice", "https://wallet.example/alice"),
+        ("$wallet.example/alice", "https://wallet.example/alice"),
+        ("$wallet.example", "https://wallet.example/.well-known/pay"),
+        ("$wallet.example/", "https://wallet.example/.well-known/pay"),
+        ("wallet.example", "https://wallet.example/"),
+        ("HTTPS://WALLET.EXAMPLE/Alice", "https://wallet.example/Alice"),
+        ("https://wallet.example/alice/", "https://wallet.example/alice/"),
+        ("https://wallet.example:443/alice", "https://wallet.example/alice"),
+        ("https://wallet.example./alice", "https://wallet.example/alice"),
+        ("https://bücher.example/alice", "https://xn--bcher-kva.example/alice"),
+        ("BÜCHER.example", "https://xn--bcher-kva.example/"),
+        ("https://xn--bcher-kva.example/a", "https://xn--bcher-kva.example/a"),
+        ("https://wallet.example/josé", "https://wallet.example/jos%C3%A9"),
+        ("https://wallet.example/jos%C3%A9", "https://wallet.example/jos%C3%A9"),
+        ("https://wallet.example/<a>", "https://wallet.example/%3Ca%3E"),  # harmless where shown
+        ("https://ilp.gatehub.example/123/EUR", "https://ilp.gatehub.example/123/EUR"),
+    ],
+)
+def test_a_wallet_address_is_understood_as_customers_write_it(typed: str, url: str) -> None:
+    assert parse(typed, allow_ports=False) == url
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("", "enter your wallet address"),
+        ("   ", "enter your wallet address"),
+        ("https://wallet.example/" + "a" * 2048, "too long"),
+        ("é" * 800 + ".example", "host name"),
+        ("wallet.example/" + "é" * 800, "not a wallet address"),
+        ("https://wallet.example/al ice", "no spaces"),
+        ("https://wallet.example/al\tice", "no spaces"),
+        ("https://wallet.example/\x00", "no spaces"),
+        ("https://wallet.example/a\u200bb", "invisible"),
+        ("https://wallet.example/\ud800", "invisible"),
+        ("https:\\\\wallet.example\\alice", "backslashes"),
+        ("http://wallet.example/alice", "begins with https"),
+        ("ftp://wallet.example/alice", "begins with https"),
+        ("javascript://wallet.example/alice", "begins with https"),
+        ("$https://wallet.example/alice", "begins with https"),
+        ("alice@wallet.example", "no @"),
+        ("https://alice:secret@wallet.example/", "no @"),
+        ("https://wallet.example@evil.example/", "no @"),
+        ("https://wallet.example/alice?a=b", "no \\?"),
+        ("https://wallet.example/alice?", "no \\?"),
+        ("https://wallet.example/alice#a", "#"),
+        ("https://wallet.example:8443/alice", "no port"),
+        ("https://wallet.example:/alice", "no port"),
+        ("https://wallet.example:x/alice", "no port"),
+        ("mailto:alice", "no port"),
+        ("alice", "looks like"),
+        ("https://localhost/alice", "looks like"),
+        ("https:///alice", "host name"),
+        ("/alice", "host name"),
+        ("$", "host name"),
+        ("https://wallet..example/alice", "host name"),
+        ("https://-wallet.example/alice", "host name"),
+        ("https://wal_let.example/alice", "host name"),
+        ("https://" + "a." * 130 + "example/", "host name"),
+        ("https://⒈⒈.example/\u2024", "host name|not a wallet"),
+        ("https://[::1]/alice", "no port|host name"),
+        ("https://[::1/alice", "not a wallet address"),
+        ("https://wallet.example/a/../b", "not a wallet address"),
+    ],
+)
+def test_what_cannot_be_a_wallet_address_is_refused_in_plain_words(
+    typed: str, sentence: str
+) -> None:
+    with pytest.raises(ValueError, match=sentence) as caught:
+        parse(typed, allow_ports=False)
+    assert str(caught.value).endswith(".")
+    assert "secret" not in str(caught.value)
+
+
+def test_development_allows_ports_and_names_without_a_dot() -> None:
+    assert parse("localhost:4100/a", allow_ports=True) == "https://localhost:4100/a"
+    assert parse("https://LOCALHOST:443/a", allow_ports=True) == "https://localhost/a"
+    assert (
+        parse("$wallet.test:8443", allow_ports=True) == "https://wallet.test:8443/.well-known/pay"
+    )
+    for typed in ("localhost:/a", "localhost:99999/a", "localhost:0/a", "localhost:4x/a"):
+        with pytest.raises(ValueError, match="port|not a wallet address"):
+            parse(typed, allow_ports=True)
+
+
+@given(hosts, paths)
+def test_all_spellings_of_one_address_name_one_url(host: str, path: str) -> None:
+    url = parse(f"https://{host}{path}", allow_ports=False)
+    assert url == f"https://{host}{path or '/'}"
+    assert parse(f" {host}{path} ", allow_ports=False) == url
+    assert parse(f"HTTPS://{host.upper()}{path}", allow_ports=False) == url
+    if path:
+        assert parse(f"${host}{path}", allow_ports=False) == url
+    assert parse(url, allow_ports=False) == url
+
+
+@given(st.text(max_size=60), st.booleans())
+def test_any_text_gives_a_signable_https_url_or_a_sentence(typed: str, allow_ports: bool) -> None:
+    try:
+        url = parse(typed, allow_ports=allow_ports)
+    except ValueError as error:
+        url, sentence = "", str(error)
+    if url:
+        assert url.startswith("https://")
+        assert url.isascii()
+        assert target_uri(url) == url
+        assert parse(url, allow_ports=allow_ports) == url
+    else:
+        assert sentence[0].isupper()
+        assert sentence.endswith(".")

@@ -1,0 +1,23 @@
+"""Ports for tests that serve a whole local world."""
+
+from __future__ import annotations
+
+import random
+import socket
+
+# What sandbox/place.py and sandbox/wallets/world.py derive from their base.
+OFFSETS = (0, 1, 2, 10, 100, 101, 102, 201, 202, 566)
+
+
+def free_base() -> int:
+    """A base of which every port of the local world is free right now."""
+    for _ in range(200):
+        base = random.randrange(20_000, 50_000)
+        try:
+            for offset in OFFSETS:
+                with socket.socket() as probe:
+                    probe.bind(("127.0.0.1", base + offset))
+        except OSError:
+            continue
+        return base
+    raise AssertionError("no free ports")

@@ -1,0 +1,274 @@
+"""Grants, continuation and tokens, beyond what the recordings already hold."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from sandbox.wallets.network import Network
+from sandbox.wallets.provider import Rules
+from sandbox.wallets.state import GrantState
+from tests.sandbox.wallet_client import (
+    ALICE,
+    CEDAR,
+    FINISH,
+    HARBOR,
+    KEY_ID,
+    SHOP,
+    Clock,
+    World,
+    callback,
+    compact,
+    jwk,
+    signed,
+)
+
+STRANGER = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_the_interaction_hash_binds_nonces_reference_and_grant_endpoint(world: World) -> None:
+    pending = world.ask(ALICE, {})
+    back = callback(world.network.approve(pending["interact"]["redirect"]))
+    text = "\n".join(
+        [
+            "client-nonce",
+            pending["interact"]["finish"],
+            back["interact_ref"],
+            world.wallet(ALICE)["authServer"],
+        ]
+    )
+    assert back["hash"] == base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_older_servers_hash_over_their_root() -> None:
+    world = World(rules=Rules(hash_over_root=True))
+    pending = world.ask(ALICE, {})
+    back = callback(world.network.approve(pending["interact"]["redirect"]))
+    nonces = f"client-nonce\n{pending['interact']['finish']}\n{back['interact_ref']}"
+    text = f"{nonces}\nhttps://localhost:4102/"
+    assert back["hash"] == base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def test_the_hash_vectors_are_reproduced() -> None:
+    path = Path(__file__).parent / "data" / "signature_vectors.json"
+    vectors = json.loads(path.read_text("utf-8"))["interaction_hash"]
+    checked = 0
+    for vector in vectors:
+        origin, _, tenant = (
+            vector["grant_endpoint"].partition("/")[2].partition("/")[2].partition("/")
+        )
+        world = World()
+        cedar = world.network.providers["cedar"]
+        rules = Rules(hash_over_root=not tenant)
+        provider = replace(cedar, auth_origin=f"https://{origin}", tenant=tenant, rules=rules)
+        world.ask(ALICE, {}, finish="https://checkout.example/cb/abc?session=1")
+        world.network.providers["cedar"] = provider
+        (grant,) = (each for each in world.network.state.grants.values() if each.interaction)
+        assert grant.interaction is not None
+        grant.interaction.nonce = vector["as_finish_nonce"]
+        grant.interaction.client_nonce = vector["client_nonce"]
+        grant.interaction.ref = vector["interact_ref"]
+        url = f"http://x/interact/{grant.interaction.id}/{grant.interaction.nonce}"
+        assert world.network.approve(url) == vector["callback_url_as_rafiki_sends"]
+        checked += 1
+    assert checked == 3
+
+
+@pytest.mark.parametrize(
+    ("finish", "expected"),
+    [
+        (FINISH, "https://checkout.example/return?order=42&result=grant_rejected"),
+        ("https://x.example/", "https://x.example/?result=grant_rejected"),
+        ("https://x.example/?result=a&b=%20#f", "https://x.example/?b=+&result=grant_rejected#f"),
+    ],
+)
+def test_the_finish_uri_keeps_its_own_query(world: World, finish: str, expected: str) -> None:
+    pending = world.ask(ALICE, {}, finish=finish)
+    assert world.network.decline(pending["interact"]["redirect"]) == expected
+
+
+def test_a_reference_is_good_for_one_token_and_not_before_the_wait(world: World) -> None:
+    pending = world.ask(ALICE, {})
+    ref = callback(world.network.approve(pending["interact"]["redirect"]))["interact_ref"]
+    world.clock.pass_(4.999)
+    status, answer = world.proceed(pending, ref)
+    assert (status, answer["error"]["code"]) == (400, "too_fast")
+    world.clock.pass_(0.001)
+    assert world.proceed(pending, ref)[0] == 200
+    status, answer = world.proceed(pending, ref)
+    assert (status, answer["error"]["code"]) == (401, "request_denied")
+
+
+def test_a_reference_of_another_grant_is_unknown(world: World) -> None:
+    one, other = world.ask(ALICE, {}), world.ask(ALICE, {})
+    ref = callback(world.network.approve(one["interact"]["redirect"]))["interact_ref"]
+    world.clock.pass_(5)
+    status, answer = world.proceed(other, ref)
+    assert (status, answer["error"]["code"]) == (404, "invalid_continuation")
+
+
+def test_the_first_choice_counts(world: World) -> None:
+    url = world.ask(ALICE, {})["interact"]["redirect"]
+    assert callback(world.network.decline(url))["result"] == "grant_rejected"
+    assert callback(world.network.approve(url))["result"] == "grant_rejected"
+
+
+def test_an_approval_ten_minutes_later_is_too_late(world: World) -> None:
+    url = world.ask(ALICE, {})["interact"]["redirect"]
+    world.clock.pass_(600)
+    assert callback(world.network.approve(url))["message"] == "interaction expired"
+
+
+def test_a_continuation_is_only_for_the_client_that_asked(world: World) -> None:
+    pending = world.ask(ALICE, {})
+    world.network.register_key(f"{HARBOR}/bob", jwk(STRANGER, "strange"))
+    status, answer = world.proceed(pending, "x", key=STRANGER, kid="strange")
+    assert (status, answer["error"]["code"]) == (400, "invalid_client")
+    status, answer = world.proceed(pending, "x", key=STRANGER)
+    assert (status, answer["error"]["description"]) == (401, "invalid signature")
+
+
+def test_cancelling_a_grant_kills_its_tokens(world: World) -> None:
+    granted = world.approved(ALICE, {})
+    onward = granted["continue"]
+    assert world.call("DELETE", onward["uri"], token=onward["access_token"]["value"])[0] == 204
+    manage = granted["access_token"]["manage"]
+    status, answer = world.call("POST", manage, token=granted["access_token"]["value"])
+    assert (status, answer["error"]["description"]) == (401, "invalid access token")
+
+
+def test_an_expired_token_is_inactive_and_can_be_rotated(world: World) -> None:
+    incoming = world.incoming_payment(SHOP, 100)
+    token = next(
+        token for token in world.network.state.tokens.values() if token.value == incoming["token"]
+    )
+    world.clock.pass_(600)
+    assert world.call("GET", incoming["id"], token=token.value)[0] == 403
+    manage = f"https://localhost:4202/token/{token.manage_id}"
+    status, answer = world.call("POST", manage, token=token.value)
+    assert status == 200
+    fresh = answer["access_token"]["value"]
+    assert world.call("GET", incoming["id"], token=fresh)[0] == 200
+
+
+def test_a_server_before_1_3_takes_a_string_client_alone() -> None:
+    world = World(rules=Rules(client_objects=False))
+    body = {
+        "access_token": {"access": [{"type": "quote", "actions": ["create"]}]},
+        "client": {"walletAddress": SHOP},
+    }
+    status, answer = world.call("POST", world.wallet(ALICE)["authServer"], body)
+    assert (status, answer["error"]["description"]) == (
+        400,
+        "Received error validating OpenAPI request: body.client must be string",
+    )
+
+
+def test_a_grant_for_nothing_or_too_much_is_refused(world: World) -> None:
+    server = world.wallet(ALICE)["authServer"]
+    item = {"type": "quote", "actions": ["create"]}
+    for access in ([item, item], [{**item, "actions": [name]} for name in ("a", "b", "c", "d")]):
+        body = {"access_token": {"access": access}, "client": SHOP}
+        assert world.call("POST", server, body)[0] == 400
+    extra = {**item, "limits": {}}
+    status, answer = world.call(
+        "POST", server, {"access_token": {"access": [extra]}, "client": SHOP}
+    )
+    assert status == 400
+    assert "code" not in answer["error"]
+
+
+def test_a_client_elsewhere_is_looked_up_over_the_network() -> None:
+    documents = {
+        "https://shop.example/wallet/jwks.json": {"keys": [jwk()]},
+        "https://shop.example/wallet": {"publicName": "Far Shop"},
+    }
+    asked: list[str] = []
+
+    def fetch(url: str) -> bytes:
+        asked.append(url)
+        return compact(documents[url])
+
+    world = World()
+    world.network = _with_fetch(world, fetch)
+    item = {"type": "outgoing-payment", "actions": ["create"], "identifier": ALICE}
+    body = {
+        "access_token": {"access": [item]},
+        "client": "https://shop.example/wallet",
+        "interact": {"start": ["redirect"]},
+    }
+    status, answer = world.call("POST", world.wallet(ALICE)["authServer"], body)
+    assert status == 200
+    assert "clientName=Far+Shop" in answer["interact"]["redirect"]
+    assert set(asked) == set(documents)
+
+
+@pytest.mark.parametrize("document", [b"{oops", b"[]", b'{"keys":1}', b'{"keys":[1]}', b"{}"])
+def test_a_client_with_a_broken_document_is_unknown(document: bytes) -> None:
+    world = World()
+    world.network = _with_fetch(world, lambda _: document)
+    body = {
+        "access_token": {"access": [{"type": "quote", "actions": ["create"]}]},
+        "client": "https://shop.example/wallet",
+    }
+    status, answer = world.call("POST", world.wallet(ALICE)["authServer"], body)
+    assert (status, answer["error"]["description"]) == (400, "could not determine client")
+
+
+def _with_fetch(world: World, fetch: object) -> Network:
+    assert callable(fetch)
+    network = Network(
+        world.clock,
+        world.network.random_bytes,
+        providers=world.network.providers.values(),
+        fetch=fetch,
+    )
+    network.state = world.network.state
+    return network
+
+
+def test_polling_works_only_without_a_finish(world: World) -> None:
+    pending = world.ask(ALICE, {}, finish=None)
+    world.clock.pass_(5)
+    status, answer = world.proceed(pending, None)
+    assert (status, "access_token" in answer) == (200, False)
+    (grant,) = (each for each in world.network.state.grants.values() if each.interaction)
+    grant.state = GrantState.APPROVED
+    assert world.proceed(pending, None)[1]["error"]["code"] == "too_fast"
+    world.clock.pass_(5)
+    assert "access_token" in world.proceed(pending, None)[1]
+
+
+def test_the_wait_and_the_life_of_a_token_can_be_set() -> None:
+    world = World(rules=Rules(wait=1, token_life=timedelta(seconds=30)), clock=Clock())
+    pending = world.ask(ALICE, {})
+    assert pending["continue"]["wait"] == 1
+    assert world.grant(ALICE, "quote", "create")["access_token"]["expires_in"] == 30
+
+
+def test_the_grant_endpoint_is_signed_as_it_is_called(world: World) -> None:
+    server = world.wallet(ALICE)["authServer"]
+    body = compact(
+        {"access_token": {"access": [{"type": "quote", "actions": ["create"]}]}, "client": SHOP}
+    )
+    assert world.send(signed("POST", f"{server}/", body))[0] == 200
+    assert world.send(signed("POST", f"{server}/", body, signed_url=server))[0] == 401
+    assert world.send(signed("POST", server, body, kid="other"))[0] == 400
+    assert KEY_ID != "other"
+
+
+def test_an_unknown_path_is_not_found(world: World) -> None:
+    for method, path in (("GET", "/"), ("PUT", "/continue/x"), ("POST", "/a/b/c")):
+        assert world.call(method, f"{CEDAR[:-1]}2{path}")[0] == 404

@@ -1,0 +1,143 @@
+"""Each wallet that misbehaves on purpose does it in the way that its sentence says."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.open_payments.errors import OutcomeUnknown
+from sandbox.wallets.behaviours import BEHAVIOURS
+from sandbox.wallets.interaction import NoRedirect
+from tests.sandbox.wallet_client import CEDAR, SHOP, Payment, World, callback
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def wallet(name: str) -> str:
+    return f"{CEDAR}/{name}"
+
+
+def asked(world: World, name: str) -> str:
+    """The interact URL of a grant for this wallet."""
+    incoming = world.incoming_payment(SHOP, 2000)
+    return str(world.ask(wallet(name), {"receiver": incoming["id"]})["interact"]["redirect"])
+
+
+def test_decline_declines_even_an_approval(world: World) -> None:
+    back = callback(world.network.approve(asked(world, "decline")))
+    assert back == {"order": "42", "result": "grant_rejected"}
+
+
+def test_no_funds_is_accepted_and_fails_after_a_moment(world: World) -> None:
+    payment = world.pay(wallet("no-funds"), SHOP, 2000)
+    assert payment.status == 201
+    assert payment.sent()["failed"] is False
+    world.clock.pass_(0.3)
+    sent = payment.sent()
+    assert sent["failed"] is True
+    assert sent["metadata"]["cancellationReason"] == "Account does not have enough balance."
+    assert world.balance(wallet("no-funds")) == 0
+    assert payment.received()["receivedAmount"]["value"] == "0"
+
+
+def test_slow_takes_three_seconds_for_every_answer(world: World) -> None:
+    world.wallet(wallet("slow"))
+    incoming = world.incoming_payment(SHOP, 2000)
+    world.slept.clear()
+    status, _ = world.quote(wallet("slow"), incoming["id"])
+    assert status == 201
+    assert set(world.slept) == {3}
+
+
+def test_quote_expired_lives_one_second(world: World) -> None:
+    payment = world.pay(wallet("quote-expired"), SHOP, 2000)
+    assert payment.status == 400
+    assert payment.outgoing["error"]["description"] == "invalid quote"
+
+
+def test_unpeered_refuses_the_receiver(world: World) -> None:
+    incoming = world.incoming_payment(SHOP, 2000)
+    status, answer = world.quote(wallet("unpeered"), incoming["id"])
+    assert (status, answer["error"]["description"]) == (400, "invalid receiver")
+
+
+def test_no_return_approves_and_sends_nobody_back(world: World) -> None:
+    with pytest.raises(NoRedirect):
+        world.network.approve(asked(world, "no-return"))
+
+
+def test_dies_after_create_pays_and_says_nothing(world: World) -> None:
+    name = wallet("dies-after-create")
+    with pytest.raises(OutcomeUnknown):
+        world.pay(name, SHOP, 2000)
+    assert world.balance(SHOP) == 2000
+    assert world.balance(name) < 10_000_00
+
+
+def test_never_credits_neither_fails_nor_pays(world: World) -> None:
+    payment = world.pay(wallet("never-credits"), SHOP, 2000)
+    world.clock.pass_(3000)
+    incoming = world.network.state.incoming
+    assert [each.received.value for each in incoming.values()] == [0]
+    (outgoing,) = world.network.state.outgoing.values()
+    assert (payment.status, outgoing.failed, outgoing.sent) == (201, False, 0)
+
+
+def test_partial_delivers_half_and_fails(world: World) -> None:
+    payment = world.pay(wallet("partial"), SHOP, 2000)
+    assert payment.received()["receivedAmount"]["value"] == "1000"
+    assert payment.received()["completed"] is False
+    assert payment.sent()["failed"] is True
+    assert 0 < int(payment.sent()["sentAmount"]["value"]) < 1835
+
+
+def test_late_arrives_after_twenty_seconds(world: World) -> None:
+    payment = world.pay(wallet("late"), SHOP, 2000)
+    world.clock.pass_(19)
+    assert payment.received()["receivedAmount"]["value"] == "0"
+    world.clock.pass_(1)
+    assert payment.received()["completed"] is True
+
+
+def test_expensive_renewal_costs_a_tenth_more_the_second_time(world: World) -> None:
+    incoming = world.incoming_payment(SHOP, 2000)
+    debits = [
+        int(world.quote(wallet("expensive-renewal"), incoming["id"])[1]["debitAmount"]["value"])
+        for _ in range(3)
+    ]
+    assert debits == [1854, 2040, 2040]
+
+
+def test_interact_timeout_is_over_at_once(world: World) -> None:
+    back = callback(world.network.approve(asked(world, "interact-timeout")))
+    assert back["result"] == "invalid_interaction"
+    assert back["message"] == "interaction expired"
+
+
+def test_too_small_tells_the_minimum(world: World) -> None:
+    incoming = world.incoming_payment(SHOP, 2000)
+    status, answer = world.quote(wallet("too-small"), incoming["id"])
+    assert (status, answer["error"]["description"]) == (400, "non-positive receive amount")
+    least = answer["error"]["details"]["minSendAmount"]
+    assert least == {"value": "3708", "assetCode": "EUR", "assetScale": 2}
+
+
+def test_says_failed_although_it_paid(world: World) -> None:
+    payment: Payment = world.pay(wallet("says-failed"), SHOP, 2000)
+    assert payment.sent()["failed"] is True
+    assert payment.received()["completed"] is True
+
+
+def test_no_quote_expiry_leaves_the_expiry_out(world: World) -> None:
+    payment = world.pay(wallet("no-quote-expiry"), SHOP, 2000)
+    assert "expiresAt" not in payment.quote
+    assert payment.status == 201
+
+
+def test_every_behaviour_has_a_wallet_and_a_test_here(world: World) -> None:
+    tested = {name for name in globals() if name.startswith("test_")}
+    for name in BEHAVIOURS.keys() - {"normal"}:
+        assert world.wallet(wallet(name))["id"] == wallet(name)
+        assert any(test.startswith(f"test_{name.replace('-', '_')}_") for test in tested), name

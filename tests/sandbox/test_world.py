@@ -1,0 +1,278 @@
+"""The local world as a developer meets it: in a process of its own, over HTTP."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from sandbox.demo import Demo
+from sandbox.place import Place
+from tests.ports import free_base
+
+REPOSITORY = Path(__file__).parent.parent.parent
+READY_WITHIN = 20  # seconds
+pytestmark = pytest.mark.cloud
+
+
+class Dev:
+    """`python -m sandbox dev` at a place of its own."""
+
+    def __init__(self, state: Path, base: int, **environment: str) -> None:
+        self.place = Place(base, state / str(base))
+        self.process = _sandbox(state, base, "dev", environment=environment)
+        self.said: list[str] = []
+        self._read_until("API key")
+
+    def _read_until(self, word: str) -> None:
+        assert self.process.stdout is not None
+        began = time.monotonic()
+        for line in self.process.stdout:
+            self.said.append(line)
+            if line.startswith(word):
+                break
+        assert time.monotonic() - began < READY_WITHIN
+
+    def end(self, number: signal.Signals = signal.SIGINT) -> float:
+        """Seconds that it took; what it said on the way is in `said`."""
+        began = time.monotonic()
+        self.process.send_signal(number)
+        out, _ = self.process.communicate(timeout=20)
+        self.said.append(out)
+        return time.monotonic() - began
+
+    @property
+    def text(self) -> str:
+        return "".join(self.said)
+
+    def get(self, path: str) -> httpx2.Response:
+        key = self.place.api_key_file.read_text()
+        headers = {"Authorization": f"Bearer {key}"}
+        return httpx2.get(f"{self.place.checkout}{path}", headers=headers, trust_env=False)
+
+
+def _sandbox(
+    state: Path, base: int, *command: str, environment: dict[str, str] | None = None
+) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        **(environment or {}),
+        "SANDBOX_STATE": str(state),
+        "SANDBOX_PORT": str(base),
+        "PYTHONPATH": "layers/common:functions",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-m", "sandbox", *command],
+        cwd=REPOSITORY,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def _run(state: Path, base: int, *command: str) -> tuple[int, str]:
+    process = _sandbox(state, base, *command)
+    out, _ = process.communicate(timeout=60)
+    return process.returncode, out
+
+
+def _emulators(place: Place) -> list[str]:
+    listed = subprocess.run(["ps", "-eo", "pid=,command="], capture_output=True, text=True)
+    folder = str(place.folder / "emulator")
+    found = []
+    for line in listed.stdout.splitlines():
+        if "ministack" in line:
+            try:
+                environment = Path(f"/proc/{line.split()[0]}/environ").read_text(errors="replace")
+            except OSError:
+                continue
+            if folder in environment:
+                found.append(line)
+    return found
+
+
+@pytest.fixture
+def base() -> int:
+    return free_base()
+
+
+def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> None:
+    first = Dev(tmp_path, base)
+    place = first.place
+    for address in (place.shop, f"{place.checkout}/api", place.wallets):
+        assert address in first.text
+    key = place.api_key_file.read_text()
+    assert key not in first.text
+    for file in (place.api_key_file, place.private_key_file, place.environment_file):
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert first.get("/api/health").json()["status"] == "healthy"
+    assert httpx2.get(place.shop, trust_env=False).status_code == 200
+    assert len(_emulators(place)) == 1
+
+    again = _run(tmp_path, base, "dev")
+    assert again[0] == 1
+    assert f"Port {base}" in again[1]
+    assert "SANDBOX_PORT" in again[1]
+
+    code, said = _run(tmp_path, base, "demo")
+    assert code == 0, said
+    bought = re.search(r"completed (cs_\w+)", said)
+    assert bought is not None
+
+    assert first.end(signal.SIGINT) < 5
+    assert first.process.returncode == 0
+    assert "Traceback" not in first.text
+    assert _emulators(place) == []
+
+    second = Dev(tmp_path, base)
+    assert place.api_key_file.read_text() == key
+    found = second.get(f"/api/checkout/sessions/{bought[1]}").json()
+    assert found["status"] == "completed"
+    assert second.end(signal.SIGTERM) < 5
+    assert second.process.returncode == 0
+
+
+def test_what_was_lost_of_the_folder_is_made_again(tmp_path: Path, base: int) -> None:
+    Dev(tmp_path, base).end()
+    folder = Place(base, tmp_path / str(base)).folder
+    for lost in ("api-key", "merchant-key.pem", "emulator/secretsmanager.json", "ca.pem"):
+        (folder / lost).unlink()
+    world = Dev(tmp_path, base)
+    code, said = _run(tmp_path, base, "demo")
+    world.end()
+    assert code == 0, said
+
+
+def test_damaged_wallets_say_what_to_do(tmp_path: Path, base: int) -> None:
+    folder = tmp_path / str(base) / "wallets"
+    folder.mkdir(parents=True)
+    (folder / "wallets.json").write_text("{")
+    code, said = _run(tmp_path, base, "dev")
+    assert code == 1
+    assert "wallets.json" in said
+    assert "remove" in said
+    assert "Traceback" not in said
+
+
+def test_an_unusable_port_says_what_to_set(tmp_path: Path) -> None:
+    code, said = _run(tmp_path, 70_000, "dev")
+    assert (code, said) == (1, "SANDBOX_PORT must be a number from 1024 to 64969.\n")
+
+
+def test_the_demo_alone_buys_one_thing_and_leaves_nothing(tmp_path: Path, base: int) -> None:
+    code, said = _run(tmp_path, base, "demo")
+    assert code == 0, said
+    last = said.splitlines()[-1]
+    assert re.fullmatch(r"demo: completed cs_\w{22} debit \d+\.\d\d EUR received 20\.00 USD", last)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("wallet", "reason"),
+    [("decline", "not approved"), ("unpeered", "answered 424")],
+)
+def test_a_demo_that_does_not_pay_says_why_and_fails(
+    tmp_path: Path, base: int, wallet: str, reason: str
+) -> None:
+    address = f"https://localhost:{base + 101}/{wallet}"
+    code, said = _run(tmp_path, base, "demo", "--wallet", address)
+    assert code == 1
+    assert "demo: failed:" in said.splitlines()[-1]
+    assert reason in said.splitlines()[-1]
+
+
+def test_20_sessions_are_created_at_once_over_http(tmp_path: Path, base: int) -> None:
+    world = Dev(tmp_path, base)
+    key = world.place.api_key_file.read_text()
+    price = {"currency": "usd", "unit_amount": 100, "product_data": {"name": "Tea"}}
+    body = {
+        "mode": "payment",
+        "line_items": [{"price_data": price}],
+        "success_url": "https://shop.example/thanks",
+        "cancel_url": "https://shop.example/",
+    }
+
+    def create(number: int) -> str:
+        answer = httpx2.post(
+            f"{world.place.checkout}/api/checkout/sessions",
+            json=body,
+            headers={"Authorization": f"Bearer {key}", "Idempotency-Key": f"n{number}"},
+            trust_env=False,
+            timeout=20,
+        )
+        assert answer.status_code == 201, answer.text
+        found: str = answer.json()["id"]
+        return found
+
+    with ThreadPoolExecutor(20) as clients:
+        created = set(clients.map(create, range(20)))
+    world.end()
+    assert len(created) == 20
+
+
+@pytest.fixture
+def other_server(tmp_path: Path) -> Iterator[tuple[int, Path]]:
+    """Another Open Payments server on loopback: the base of its ports, and its private CA."""
+    base = free_base()
+    folder = tmp_path / "other"
+    command = ["-m", "sandbox.wallets", "--port-base", str(base), "--state", str(folder)]
+    process = subprocess.Popen(
+        [sys.executable, *command],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": "layers/common:functions"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    assert any(line.startswith("CA file") for line in process.stdout)
+    yield base, folder / "sandbox-ca.pem"
+    process.terminate()
+    process.communicate(timeout=20)
+
+
+def test_wallets_of_another_server_pay_each_other_when_its_authority_is_given(
+    tmp_path: Path, base: int, other_server: tuple[int, Path]
+) -> None:
+    other, authority = other_server
+    shop = f"https://localhost:{other + 101}/shop"
+    world = Dev(tmp_path, base, EXTRA_CA_FILE=str(authority))
+    made = httpx2.post(
+        f"http://localhost:{other}/keys",
+        params={"address": shop},
+        data={"do": "generate"},
+        trust_env=False,
+    )
+    pem = re.search(r"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----", made.text, re.S)
+    key_id = re.search(
+        r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made.text[: made.text.index("-----BEGIN")]
+    )
+    assert pem is not None
+    assert key_id is not None
+    (tmp_path / "key.pem").write_text(pem[0])
+    setup = subprocess.run(  # noqa: S602 - the file of settings is for a shell
+        f". '{world.place.environment_file}' && exec '{sys.executable}' -m checkout.cli setup"
+        f" --name Other --wallet-address {shop} --key-id {key_id[0]}"
+        f" --private-key '{tmp_path / 'key.pem'}'",
+        shell=True,
+        cwd=REPOSITORY / "layers/common",
+        capture_output=True,
+        text=True,
+    )
+    found = re.search(r"sk_\w+", setup.stdout)
+    assert found is not None, setup.stderr
+    said: list[str] = []
+    wallet = f"https://localhost:{other + 1}/alice"
+    Demo(world.place, api_key=found[0], wallet=wallet, say=said.append).run()
+    world.end()
+    assert said[-1].endswith("received 20.00 USD")

@@ -1,0 +1,315 @@
+"""Who lives in a world: customers with their tabs, merchants, a forger, and the schedule.
+
+They do what people do: hesitate, decline, close tabs, press twice, come back. What they know of
+the product is what its answers tell them.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qs, urlsplit
+
+from checkout.domain.new_session import NewSession
+from checkout.domain.session import Attention, LineItem, Session, Status
+from checkout.domain.transitions import Event
+from checkout.flows import approve, prepare, reconcile, sessions, sweep
+from sandbox.wallets.interaction import NoInteraction, NoRedirect
+from tests.simulation.boundaries import moment
+from tests.simulation.faults import CALM
+from tests.simulation.providers import CUSTOMER, OTHER_WALLET
+
+if TYPE_CHECKING:
+    from tests.simulation.world import Answer, SimWorld
+
+SWEEP_TIME: Final = timedelta(seconds=50)
+MINUTE: Final = 60_000  # milliseconds
+TURNS_MAX: Final = 8  # how often a customer tries to pay one purchase
+LOOKS_MAX: Final = 40  # how often an open page asks
+
+
+def populate(world: SimWorld) -> None:
+    """Merchants come with their orders and bring customers; the schedule ticks for all."""
+    orders = 1 if world.profile != "storm" else (1, 1, 2, 3)[world.rng.randrange(4)]
+    for number in range(orders):
+        merchant = Merchant(world, number)
+        world.scheduler.spawn(f"merchant {number}", merchant.run)
+    world.scheduler.spawn("schedule", lambda: tick(world))
+
+
+class Merchant:
+    def __init__(self, world: SimWorld, number: int) -> None:
+        self.world = world
+        self.number = number
+
+    def run(self) -> None:
+        world, rng = self.world, self.world.rng
+        session_id = self._order()
+        if session_id is None:
+            return
+        world.sessions.append(session_id)
+        world.scheduler.spawn(f"customer {self.number}", Customer(world, session_id).run)
+        if world.profile != "storm" or rng.random() < 0.1:
+            world.scheduler.spawn(f"shop {self.number}", lambda: self._follow(session_id))
+        if world.profile != "storm":
+            return
+        if rng.random() < 0.2:
+            page = Customer(world, session_id)
+            world.scheduler.spawn(f"tab {self.number}", page.run, after=rng.randrange(MINUTE))
+        if rng.random() < 0.35:
+            self._change_mind(session_id)
+
+    def _order(self) -> str | None:
+        """Create the session, again and again under one idempotency key, until there is an
+        answer.
+        """
+        world, rng = self.world, self.world.rng
+        seconds = 1800 if world.profile != "storm" else (300, 600, 1800, 3600)[rng.randrange(4)]
+        new = NewSession(
+            line_items=(LineItem("usd", "Tea", None, rng.randrange(100, 10_000), 1),),
+            success_url="https://shop.example/thanks",
+            cancel_url="https://shop.example/basket",
+            expires_in_seconds=seconds,
+        )
+        bodies = set()
+        for _ in range(6):
+            answer = world.request(
+                "create",
+                lambda services: sessions.create(services, world.key, new, f"order-{self.number}"),
+            )
+            if answer.value is not None:
+                bodies.add(answer.value.body)
+                if rng.random() < 0.9:
+                    break
+            world.scheduler.sleep(rng.randrange(500, 5_000))
+        if len(bodies) > 1:
+            world.checker.fail("one_session_per_idempotency_key", f"{len(bodies)} answers")
+        for body in sorted(bodies):
+            return str(json.loads(body)["id"])
+        return None
+
+    def _change_mind(self, session_id: str) -> None:
+        """End the session at some time, or just when the customer is at the wallet."""
+        world, rng = self.world, self.world.rng
+        ending = sessions.cancel if rng.random() < 0.5 else sessions.expire
+        tries, longest = 3, (10_000, MINUTE, 10 * MINUTE)[rng.randrange(3)]
+        if rng.random() < 0.5:
+            self._follow(session_id, until=Status.AWAITING_APPROVAL)
+            tries, longest = 20, (100, 1_000, 3_000)[rng.randrange(3)]
+            world.scheduler.sleep(rng.randrange(12_000))
+        for _ in range(tries):
+            world.scheduler.sleep(rng.randrange(longest))
+            answer = world.request("end", lambda services: ending(services, world.key, session_id))
+            if answer.value is not None:
+                return
+
+    def _follow(self, session_id: str, until: Status | None = None) -> None:
+        """Ask for the session again and again, for about a minute and a half."""
+        world, rng = self.world, self.world.rng
+        for _ in range(60):
+            answer = world.request("get", lambda s: sessions.get(s, world.key, session_id))
+            session: Session | None = answer.value
+            if session is not None and (session.terminal or session.status is until):
+                return
+            world.scheduler.sleep(rng.randrange(100, 3_000))
+
+
+class Customer:
+    """One person with one tab on the checkout page of one session."""
+
+    def __init__(self, world: SimWorld, session_id: str) -> None:
+        self.world = world
+        self.session_id = session_id
+        self.willing = world.profile != "storm"
+        self.wallet = CUSTOMER
+        self.approvals = 0
+        self.done = False
+
+    def run(self) -> None:
+        if self.willing:
+            self.world.counts[f"{self.world.profile} willing"] += 1
+        session: Session | None = None
+        for turn in range(TURNS_MAX):
+            self._pause(200, 20_000)
+            session = self._pay() or self._look()
+            session = self._watch(session)
+            if session is None or session.terminal or self._gives_up(turn):
+                break
+            if turn and self.world.rng.random() < 0.5:
+                self.wallet = OTHER_WALLET
+        self.done = True
+        if self.willing:
+            self._report(session)
+
+    def _report(self, session: Session | None) -> None:
+        """How it went for one who was willing all along."""
+        world = self.world
+        paid = session is not None and session.status is Status.COMPLETED
+        world.counts[f"{world.profile} completed"] += paid
+        world.counts[f"{world.profile} at once"] += paid and self.approvals == 1
+        if world.profile == "calm" and not (paid and self.approvals == 1):
+            world.checker.fail("calm_customers_pay_at_once", f"{self.approvals} approvals")
+
+    def _pay(self) -> Session | None:
+        """From the wallet address to what the callback shows; None where it went astray."""
+        answer = self.world.request(
+            "submit",
+            lambda services: prepare.submit_wallet(services, self.session_id, self.wallet),
+        )
+        session = answer.value or (self._look() if answer.lost else None)
+        if session is None or session.interact_url is None:
+            return session if answer.error is None else None
+        back = self._at_the_wallet(session.interact_url)
+        return self._come_back(back) if back is not None else None
+
+    def _at_the_wallet(self, interact_url: str) -> str | None:
+        """Approve, decline, dawdle or leave; the URL that the wallet sends the browser to."""
+        rng, network = self.world.rng, self.world.network
+        drawn = 1.0 if self.willing else rng.random()
+        if drawn < 0.08:
+            return None  # closes the tab
+        self._pause(500, 15_000)
+        if drawn < 0.2:
+            self._pause(10_000, 11 * MINUTE)  # past the quote's life, perhaps the interaction's
+        decide = network.decline if 0.2 <= drawn < 0.27 else network.approve
+        try:
+            back = decide(interact_url)
+        except (NoRedirect, NoInteraction):
+            return None
+        self.world.note(f"at the wallet: {decide.__name__}")
+        self.approvals += "interact_ref" in back
+        return back
+
+    def _come_back(self, url: str) -> Session | None:
+        rng = self.world.rng
+        query = parse_qs(urlsplit(url).query)
+        if "interact_ref" not in query:
+            return self._look()
+        reference, presented = query["interact_ref"][0], query["hash"][0]
+        self._pause(50, 2_000)
+        if not self.willing and rng.random() < 0.1:
+            self._forge(reference, presented)
+        if not self.willing and rng.random() < 0.2:  # a second click, a reload, a prefetch
+            self.world.scheduler.spawn(
+                "again", lambda: void(self._callback(reference, presented)), after=self._soon()
+            )
+        return self._callback(reference, presented)
+
+    def _callback(self, reference: str, presented: str) -> Session | None:
+        for _ in range(4):
+            answer = self._answer(reference, presented)
+            if answer.value is None:
+                return None
+            if not answer.value.wait_seconds:
+                session: Session = answer.value.session
+                return session
+            self.world.scheduler.sleep(answer.value.wait_seconds * 1000)
+        return None
+
+    def _answer(self, reference: str, presented: str) -> Answer:
+        return self.world.request(
+            "callback",
+            lambda services: approve.finish(
+                services, self.session_id, interact_ref=reference, presented_hash=presented
+            ),
+        )
+
+    def _forge(self, reference: str, presented: str) -> None:
+        """What a stranger could send: nothing may come of it."""
+        for wrong in ((reference[::-1], presented), (reference, presented[::-1])):
+            answer = self._answer(*wrong)
+            awaits = answer.value is not None and answer.value.session.phase is None
+            if awaits and answer.value.session.status is Status.AWAITING_APPROVAL:
+                self.world.checker.fail("unverified_is_refused", "a forged callback was accepted")
+
+    def _watch(self, session: Session | None) -> Session | None:
+        """The open page asks until the payment is out of doubt, or the tab is closed."""
+        looks = LOOKS_MAX if self.willing else self.world.rng.randrange(LOOKS_MAX)
+        for look in range(looks):
+            if session is not None and not session.payment_in_flight and session.phase is None:
+                return session
+            self.world.scheduler.sleep(2_000 if look < 15 else 20_000)
+            session = self._look() or session
+        return session
+
+    def _look(self) -> Session | None:
+        answer = self.world.request(
+            "look", lambda services: reconcile.advance_pending(services, self.session_id)
+        )
+        session: Session | None = answer.value
+        if session is not None and session.status is Status.COMPLETED:
+            self._told_paid(session)
+        return session
+
+    def _told_paid(self, session: Session) -> None:
+        stored = self.world.checker.sessions[session.id]
+        if stored.status is not Status.COMPLETED:
+            self.world.checker.fail("told_paid_when_paid", stored.status)
+
+    def _gives_up(self, turn: int) -> bool:
+        return not self.willing and self.world.rng.random() < 0.05 * turn
+
+    def _pause(self, shortest: int, longest: int) -> None:
+        self.world.scheduler.sleep(self.world.rng.randrange(shortest, longest))
+
+    def _soon(self) -> int:
+        return (0, 50, 5_000, MINUTE)[self.world.rng.randrange(4)] + self.world.rng.randrange(50)
+
+
+def last_customer(world: SimWorld, session_id: str) -> None:
+    """Nothing fails any more; one with a good wallet comes to a session not paid yet."""
+    customer = Customer(world, session_id)
+    customer.willing, customer.wallet = True, OTHER_WALLET
+    for _ in range(TURNS_MAX):
+        session = customer._watch(customer._look())
+        if session is None or session.terminal:
+            break
+        if session.status in (Status.OPEN, Status.AWAITING_APPROVAL):
+            customer._watch(customer._pay())
+        world.scheduler.sleep(MINUTE)
+    stored = world.checker.sessions[session_id]
+    world.counts["last customers"] += 1
+    over = stored.status in (Status.COMPLETED, Status.CANCELED) or (
+        stored.history[-1].event == Event.EXPIRE_REQUESTED
+    )
+    if not over and stored.attention is not Attention.PARTIAL_PAYMENT:
+        world.checker.fail("can_be_paid_in_the_end", f"{stored.status} {stored.problem}")
+
+
+def tick(world: SimWorld) -> None:
+    """EventBridge Scheduler: once a minute, delivered twice at times, and now and then not at
+    all. A tick with nothing due is not worth a line.
+    """
+    while True:
+        world.scheduler.sleep(MINUTE - world.scheduler.now % MINUTE)
+        if not due(world):
+            continue
+        world.scheduler.spawn("sweeper", lambda: round_of_sweep(world))
+        if world.profile == "storm" and world.rng.random() < 0.1:
+            again = world.rng.randrange(1_000)
+            world.scheduler.spawn("sweeper", lambda: round_of_sweep(world), after=again)
+
+
+def due(world: SimWorld) -> list[str]:
+    """The sessions that the due index would give."""
+    now = moment(world.scheduler.now)
+    return [
+        session.id
+        for session in world.checker.sessions.values()
+        if not session.terminal and (at := session.due_at()) is not None and at <= now
+    ]
+
+
+def round_of_sweep(world: SimWorld) -> None:
+    """What the scheduled function does with one tick."""
+    calm = world.faults.rates is CALM  # from its first call on
+    answer = world.request(
+        "sweep", lambda services: sweep.run(services, until=services.clock.now() + SWEEP_TIME)
+    )
+    if answer.value is not None and answer.value.failed and calm:
+        world.checker.fail("sweeps_deal_with_all", f"{answer.value.failed} sessions failed")
+
+
+def void(_: Answer | Session | None) -> None:
+    """For whoever does not wait for the result."""

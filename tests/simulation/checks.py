@@ -1,0 +1,296 @@
+"""The invariants of the protocol, looked at after every effect of a simulated world.
+
+They read the tables and the wallets' own books, never the product's variables, and keep their own
+copy of the transition table as it was when this module was loaded. Each has a name; a violation
+says which, when and what. What is asserted of wallets that enforce neither single-use quotes nor
+the grant's limits is said at `one_live_payment`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from checkout.adapters.records import session_from
+from checkout.domain.session import Attention, Phase, Session, Status
+from checkout.domain.transitions import TRANSITIONS, Event
+from checkout.flows import sealed
+from checkout.open_payments.transport import Request
+from checkout.ports import CompletionPolicy
+from tests.simulation.boundaries import Process, moment
+
+if TYPE_CHECKING:
+    from tests.simulation.world import SimWorld
+
+Item = dict[str, Any]
+EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
+TERMINAL: Final = (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
+COMPLETED_EVENT: Final = "checkout.session.completed"
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    check: str
+    detail: str
+
+
+class Checker:
+    def __init__(self, world: SimWorld) -> None:
+        self._world = world
+        self._sessions: dict[str, Session] = {}
+        self._incoming: dict[str, list[str]] = defaultdict(list)  # session -> incoming payments
+        self._session_of: dict[str, str] = {}  # incoming payment -> session
+        self._intents: dict[str, list[tuple[str, str]]] = defaultdict(list)  # attempt, quote
+        self._void: set[str] = set()  # incoming payments and quotes said to be unpaid for good
+        self._events: dict[str, Item] = {}
+        self._received: Counter[str] = Counter()
+        self._copies: Counter[str] = Counter()
+        self._claims: set[tuple[str, str]] = set()  # grant, actor
+        self._continued: Counter[str] = Counter()
+        self.created = 0  # payments seen so far
+
+    def fail(self, check: str, detail: str) -> None:
+        self._world.violate(Violation(check, detail))
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        return self._sessions
+
+    def received(self, session_id: str) -> int:
+        """What the merchant's wallet got for this session, over all its incoming payments."""
+        incoming = self._world.network.state.incoming
+        return sum(incoming[each].received.value for each in self._incoming[session_id])
+
+    # --- what the product writes ---
+
+    def written(self, changes: Sequence[tuple[str, Item | None, Item]], by: str) -> None:
+        """After an operation of AWS that actor `by` asked for, with all that it changed."""
+        touched = []
+        for table, old, new in changes:
+            if table.endswith("-checkout_sessions"):
+                self._session_written(old, new, by)
+                touched.append(new["id"]["S"])
+            elif table.endswith("-webhook_events"):
+                self._event_written(old, new)
+                touched.append(new["session"]["S"])
+        for session_id in dict.fromkeys(touched):
+            self._completed_has_its_event(session_id)
+
+    def _session_written(self, old: Item | None, item: Item, by: str) -> None:
+        after = session_from(item)
+        before = self._sessions.get(after.id)
+        self._sessions[after.id] = after
+        if after.incoming_payment is not None:
+            incoming = after.incoming_payment.id.rsplit("/", 1)[-1]
+            if incoming not in self._incoming[after.id]:
+                self._incoming[after.id].append(incoming)
+                self._session_of[incoming] = after.id
+        if before is not None and old is not None:
+            self._edge(before, after, by)
+        self._secrets(after)
+        self._due(after, item)
+        self._money_matches(after)
+
+    def _edge(self, before: Session, after: Session, by: str) -> None:
+        told = f"{before.status} v{before.version} -> {after.status} v{after.version}"
+        if after.version <= before.version:
+            self.fail("version_grows", told)
+        if before.status in TERMINAL:
+            self.fail("terminal_is_final", told)
+            return
+        event = Event.CHECKED
+        if after.history and after.history != before.history:
+            event = Event(after.history[-1].event)
+        self._world.counts[f"step {event}"] += 1
+        if EDGES.get((before.status, event)) != after.status:
+            self.fail("only_edges_of_the_table", f"{told} by {event}")
+        if event is Event.APPROVAL_CLAIMED and before.grant is not None:
+            grant = sealed.open_grant(self._world.vault, before.id, before.grant)
+            self._claims.add((grant.continuation.uri.rsplit("/", 1)[-1], by))
+        if event is Event.PAYMENT_INTENDED:
+            assert after.attempt is not None
+            assert after.quote is not None
+            if any(attempt == after.attempt.id for attempt, _ in self._intents[after.id]):
+                self.fail("intent_is_new", told)
+            self._intents[after.id].append((after.attempt.id, after.quote.id))
+        if event is Event.PAYMENT_DISPROVED and before.incoming_payment is not None:
+            self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
+        if event is Event.PAYMENT_REFUSED and before.quote is not None:
+            self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _secrets(self, after: Session) -> None:
+        waiting = after.status is Status.AWAITING_APPROVAL and after.phase is not Phase.PAYING
+        if after.grant is not None and not waiting:
+            self.fail("grant_leaves_with_its_phase", f"{after.status} {after.phase}")
+        if after.interact_url is not None and not waiting:
+            self.fail("link_leaves_with_its_phase", f"{after.status} {after.phase}")
+        if after.token is not None and not after.payment_in_flight:
+            self.fail("token_leaves_with_its_phase", f"{after.status} {after.phase}")
+
+    def _due(self, after: Session, item: Item) -> None:
+        due = "due_at" in item and "due_shard" in item
+        if after.status in TERMINAL:
+            if due:
+                self.fail("done_owes_nothing", after.status)
+        elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
+            self.fail("unfinished_is_due", f"{after.status} {after.phase}")
+
+    def _money_matches(self, after: Session) -> None:
+        received = self.received(after.id)
+        if after.status in (Status.EXPIRED, Status.CANCELED) and received:
+            self.fail("ended_unpaid", f"{after.status} with {received} received")
+        by_money = self._world.policy is CompletionPolicy.RECEIVED
+        if after.status is Status.COMPLETED and by_money and received < after.receive.value:
+            self.fail("completed_is_paid", f"{received} of {after.receive.value} received")
+        if after.status is Status.COMPLETED and not received and after.outgoing_payment is None:
+            self.fail("completed_was_instructed", "no payment is known, and nothing was received")
+
+    def _event_written(self, old: Item | None, item: Item) -> None:
+        if item["type"]["S"] != COMPLETED_EVENT:
+            return
+        known = self._events.setdefault(item["id"]["S"], item)
+        if known["body"] != item["body"]:
+            self.fail("event_bytes_are_frozen", item["id"]["S"])
+
+    def _completed_has_its_event(self, session_id: str) -> None:
+        session = self._sessions.get(session_id)
+        events = [each for each in self._events.values() if each["session"]["S"] == session_id]
+        completed = session is not None and session.status is Status.COMPLETED
+        if len(events) != int(completed):
+            self.fail("completed_has_one_event", f"completed {completed}, {len(events)} events")
+        elif session is not None and completed:
+            body = json.loads(events[0]["body"]["S"])
+            if (body["id"], body["status"]) != (session_id, "completed"):
+                self.fail("event_tells_the_session", body["status"])
+
+    # --- what the product sends ---
+
+    def sending(self, process: Process, request: Request) -> None:
+        """Before a request leaves the process, with nothing in between."""
+        if request.method != "POST":
+            return
+        path = request.url.split("?")[0]
+        if path.endswith("/outgoing-payments"):
+            self._sending_payment(process, request)
+        elif "/continue/" in path:
+            self._sending_continue(path.rsplit("/", 1)[-1], json.loads(request.body or b"{}"))
+
+    def _sending_payment(self, process: Process, request: Request) -> None:
+        quote_url = json.loads(request.body or b"{}").get("quoteId", "")
+        session = self._session_of_quote(quote_url)
+        if session is None:
+            self.fail("payment_has_its_intent", f"no session for quote {quote_url}")
+            return
+        intents = self._intents[session.id]
+        own = [intent for intent in intents if intent[1] == quote_url]
+        if not own:
+            self.fail("payment_has_its_intent", f"{len(intents)} intents left, none of this quote")
+            return
+        intents.remove(own[0])
+        attempt = session.attempt
+        if attempt is not None and attempt.id == own[0][0] and process.now() >= attempt.deadline:
+            self.fail("payment_sent_in_time", f"{process.now() - attempt.deadline} too late")
+
+    def _sending_continue(self, grant_id: str, body: Item) -> None:
+        grant = self._world.network.state.grants.get(grant_id)
+        if grant is None or grant.interaction is None:
+            return
+        if (grant_id, self._world.scheduler.actor) not in self._claims:
+            self.fail("continue_has_its_claim", f"grant {grant_id[:4]} was not claimed for this")
+        elif body.get("interact_ref") != grant.interaction.ref:
+            self.fail("only_verified_references", f"grant {grant_id[:4]}")
+
+    def continued(self, grant_id: str) -> None:
+        """A continuation with an interact_ref was accepted."""
+        self._continued[grant_id] += 1
+        if self._continued[grant_id] > 1:
+            self.fail("one_continue_per_reference", grant_id)
+
+    def doubling(self, request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            session = self._session_of_quote(json.loads(request.body or b"{}").get("quoteId", ""))
+            if session is not None:
+                self._copies[session.id] += 1
+
+    def _session_of_quote(self, url: str) -> Session | None:
+        quote = self._world.network.state.quotes.get(url.rsplit("/", 1)[-1])
+        if quote is None:
+            return None
+        session_id = self._session_of.get(quote.receiver.rsplit("/", 1)[-1])
+        return self._sessions.get(session_id or "")
+
+    def refused_callback(self, sends: int, writes: int) -> None:
+        """A callback that does not verify has been refused, after so many effects."""
+        if sends or writes:
+            self.fail("unverified_does_nothing", f"{sends} requests, {writes} writes")
+
+    # --- what the wallets do ---
+
+    def money(self) -> None:
+        """After anything that may have moved money."""
+        state = self._world.network.state
+        for session_id, incoming in self._incoming.items():
+            received = self.received(session_id)
+            if received != self._received[session_id]:
+                self._received[session_id] = received
+                self._money_came(session_id, received)
+            if len(state.outgoing) != self.created:
+                self._one_live_payment(session_id, incoming)
+        self.created = len(state.outgoing)
+
+    def _money_came(self, session_id: str, received: int) -> None:
+        session, state = self._sessions[session_id], self._world.network.state
+        if received > session.receive.value * self._allowed(session_id):
+            self.fail("never_paid_twice", f"{received} of {session.receive.value}")
+        if session.status in (Status.EXPIRED, Status.CANCELED):
+            self.fail("ended_unpaid", f"{received} received, and it is {session.status}")
+        for each in self._incoming[session_id]:
+            if each in self._void and state.incoming[each].received.value:
+                self.fail("disproved_stays_unpaid", f"{received} received after the verdict")
+        for payment in state.outgoing.values():
+            if payment.quote_id in self._void and payment.parts_sent:
+                self.fail("refused_stays_unpaid", f"{received} received after the refusal")
+
+    def _one_live_payment(self, session_id: str, incoming: list[str]) -> None:
+        state, now = self._world.network.state, moment(self._world.scheduler.now)
+        live = [
+            payment
+            for payment in state.outgoing.values()
+            if payment.receiver.rsplit("/", 1)[-1] in incoming
+            and payment.funded
+            and (
+                payment.parts_sent
+                or (
+                    payment.settles_at is not None
+                    and state.incoming[payment.receiver.rsplit("/", 1)[-1]].is_payable(now)
+                )
+            )
+        ]
+        if len(live) > self._allowed(session_id):
+            self.fail("one_live_payment", f"{len(live)} of them")
+        for payment in live:
+            limits = state.grants[payment.grant_id].access[0]["limits"]
+            if payment.debit.value > int(limits["debitAmount"]["value"]):
+                self.fail("never_more_than_approved", f"{payment.debit}")
+
+    def _allowed(self, session_id: str) -> int:
+        """One payment; where the wallet itself prevents nothing, one for each delivery of the one
+        send (the network may deliver it twice; we never send twice).
+        """
+        return 1 + (self._copies[session_id] if self._world.kind.prevents_nothing else 0)
+
+    # --- at the end ---
+
+    def finished(self) -> None:
+        """Faults off, and the time is up by which everything must be decided."""
+        for session in self._sessions.values():
+            if session.status in TERMINAL:
+                continue
+            if session.attention is not Attention.PARTIAL_PAYMENT:
+                told = f"{session.status} {session.phase} check_at {session.check_at}"
+                self.fail("nothing_is_stuck", told)
+            elif not self.received(session.id):
+                self.fail("flagged_has_a_reason", session.status)

@@ -1,0 +1,447 @@
+"""Seeded bugs: one-line sabotages of the protocol, made in memory, and the check that catches each.
+
+A sabotage replaces text in one function's source and swaps the function's code, so that whoever
+has imported it has the sabotaged one; or it replaces a row of the table or a constant. Leaving
+`applied` undoes it. The product contains none of this.
+"""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache
+from importlib import import_module
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from checkout.domain.session import Status as S
+from checkout.domain.transitions import IN_FLIGHT, IN_TIME, TRANSITIONS, Condition, Row
+from checkout.domain.transitions import Event as E
+from tests.simulation import world
+
+WORLDS_MAX: Final = 3_000
+FIRST_SEED: Final = 1
+
+Undo = Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """In `function` (module:name), `old` becomes `new`, which is there once; and so for `also`."""
+
+    function: str
+    old: str
+    new: str
+    also: tuple[tuple[str, str], ...] = ()
+
+    def apply(self) -> Undo:
+        target, source = _found(self.function)
+        for old, new in ((self.old, self.new), *self.also):
+            if source.count(old) != 1:
+                raise LookupError(f"{self.function} has not once: {old}")
+            source = source.replace(old, new)
+        compiled = compile(source, f"<sabotaged {target.__name__}>", "exec")
+        flags = target.__code__.co_flags
+        code = next(each for each in compiled.co_consts if isinstance(each, CodeType))
+        original = target.__code__
+        target.__code__ = code.replace(co_flags=flags)
+        return lambda: setattr(target, "__code__", original)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """In the transition table, the row of this cell changes."""
+
+    cell: tuple[S, E]
+    change: Callable[[Row], Row]
+
+    def apply(self) -> Undo:
+        original = TRANSITIONS[self.cell]
+        TRANSITIONS[self.cell] = self.change(original)
+
+        def undo() -> None:
+            TRANSITIONS[self.cell] = original
+
+        return undo
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A module's constant gets another value."""
+
+    module: str
+    name: str
+    value: Any
+
+    def apply(self) -> Undo:
+        module = import_module(self.module)
+        original = getattr(module, self.name)
+        setattr(module, self.name, self.value)
+        return lambda: setattr(module, self.name, original)
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    name: str
+    parts: tuple[Line | Cell | Value, ...]
+
+
+def drops_all_but(*kept: str) -> Callable[[Row], Row]:
+    return lambda row: replace(row, drops=tuple(name for name in row.drops if name not in kept))
+
+
+def when(condition: Condition) -> Callable[[Row], Row]:
+    return lambda row: replace(row, when=condition)
+
+
+_APPROVE: Final = "checkout.flows.approve"
+_RECONCILE: Final = "checkout.flows.reconcile"
+_PREPARE: Final = "checkout.flows.prepare"
+_DYNAMO: Final = "checkout.adapters.dynamo"
+_NO_TIME: Final = timedelta(0)
+
+MUTANTS: Final = (
+    Mutant(
+        "no claim before the continuation",
+        (
+            Line(
+                f"{_APPROVE}:_claim_and_pay",
+                "_save(services, session, Event.APPROVAL_CLAIMED, lease_until=now + LEASE)",
+                "session",
+            ),
+        ),
+    ),
+    Mutant(
+        "the intent is not written before the payment",
+        (
+            Line(
+                f"{_APPROVE}:_continue_and_pay",
+                "session = _save(  # W6",
+                "session = (lambda _, session, event, **new: __import__('dataclasses').replace("
+                "session, phase='paying', **new))(  # W6",
+            ),
+        ),
+    ),
+    Mutant(
+        "an unknown outcome of the payment is a failure",
+        (
+            Line(
+                f"{_APPROVE}:_pay",
+                "return session  # `paying`",
+                "return _save(services, session, Event.PAYMENT_REFUSED)  # `paying`",
+            ),
+        ),
+    ),
+    Mutant(
+        "the payment is sent again after an unknown outcome",
+        (
+            Line(
+                f"{_APPROVE}:_pay",
+                "return session  # `paying`",
+                "payment = client.create_outgoing_payment("
+                "as_wallet(session.customer), token, quote=quote)  # `paying`",
+            ),
+        ),
+    ),
+    Mutant(
+        "the payment is sent after its deadline",
+        (
+            Line(
+                f"{_APPROVE}:_pay",
+                "if services.clock.now() >= session.attempt.deadline:",
+                "if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        "a bare 4xx is trusted",
+        (
+            Line(
+                f"{_APPROVE}:_certainly_refused",
+                "return reconcile.find_payment(client, session, token, quote) is None",
+                "return True",
+            ),
+        ),
+    ),
+    Mutant(
+        "a wallet that cannot be asked has refused",
+        (
+            Line(
+                f"{_APPROVE}:_certainly_refused",
+                "return False  # the wallet cannot be asked",
+                "return True  # the wallet cannot be asked",
+            ),
+        ),
+    ),
+    Mutant(
+        "409 and 429 are definite, and the token is kept",  # either alone is made good by the other
+        (
+            Line(f"{_APPROVE}:_pay", "client.revoke_token(auth_server, token)", "pass"),
+            Line(
+                f"{_APPROVE}:_certainly_refused",
+                "(op.Reason.BUSY, op.Reason.INVALID_QUOTE)",
+                "(op.Reason.INVALID_QUOTE,)",
+            ),
+        ),
+    ),
+    Mutant(
+        "an invalid quote is definite",
+        (
+            Line(
+                f"{_APPROVE}:_certainly_refused",
+                "return False\n    try:",
+                "return refused.reason is op.Reason.INVALID_QUOTE\n    try:",
+            ),
+        ),
+    ),
+    Mutant(
+        "a callback need not verify",
+        (Line(f"{_APPROVE}:_verify", "if matched is None:", "if False:"),),
+    ),
+    Mutant(
+        "a dearer quote than approved is paid",
+        (
+            Line(
+                f"{_APPROVE}:_usable_quote", "return renewed if within else None", "return renewed"
+            ),
+        ),
+    ),
+    Mutant(
+        "the 201 completes the session",
+        (
+            Line(
+                f"{_RECONCILE}:await_money",
+                "if services.completion_policy is CompletionPolicy.INSTRUCTED:",
+                "if True:",
+            ),
+        ),
+    ),
+    Mutant(
+        "cancel ignores a payment in flight",
+        (Cell((S.AWAITING_APPROVAL, E.CANCEL_REQUESTED), when(IN_TIME)),),
+    ),
+    Mutant(
+        "expire ignores a payment in flight",
+        (Cell((S.AWAITING_APPROVAL, E.EXPIRE_REQUESTED), when(IN_TIME)),),
+    ),
+    Mutant(
+        "time ends a session with a payment in flight",
+        (
+            Line(
+                "checkout.domain.session:Session.overdue",
+                "if self.terminal or self.payment_in_flight or now < self.expires_at:",
+                "if self.terminal or now < self.expires_at:",
+            ),
+        ),
+    ),
+    Mutant(
+        "the event is outside the transaction",
+        (
+            Line(
+                f"{_DYNAMO}:DynamoSessions.save",
+                'self._transact({"Update": request}, {"Put": put_event})',
+                'self._transact({"Update": request}); self._transact({"Put": put_event})',
+            ),
+        ),
+    ),
+    Mutant(
+        "old nonces are kept when a wallet is submitted again",
+        (Cell((S.AWAITING_APPROVAL, E.WALLET_SUBMITTED), drops_all_but("grant")),),
+    ),
+    Mutant(
+        "the access token outlives the session",
+        (Cell((S.PROCESSING, E.RECONCILED), drops_all_but("token")),),
+    ),
+    Mutant(
+        "a writer with an old version wins",
+        (
+            Line(
+                "checkout.adapters.conditions:update",
+                'still_as_read = "#status = :from AND #version = :read"',
+                'still_as_read = "#status = :from AND #version >= :read"',
+            ),
+        ),
+    ),
+    Mutant(
+        "a loser believes that it has won",
+        (
+            Line(
+                f"{_DYNAMO}:DynamoSessions._stale_unless_ours",
+                "if current.writer != change.after.writer:",
+                "if False:",
+            ),
+        ),
+    ),
+    Mutant(
+        "versions do not grow",
+        (
+            Line(
+                "checkout.domain.transitions:advance",
+                "version=session.version + 1,",
+                "version=session.version,",
+            ),
+        ),
+    ),
+    Mutant(
+        "the incoming payment is not closed before the verdict",
+        (
+            Line(
+                f"{_RECONCILE}:_fence",
+                "_close(services, session, client, merchant)",
+                "pass",
+                also=(("if not seen.closed:", "if False:"),),
+            ),
+        ),
+    ),
+    Mutant(
+        "the verdict comes before the 35 s",
+        (
+            Value(_RECONCILE, "FENCE", _NO_TIME),
+            Value("checkout.domain.transitions", "FENCE", _NO_TIME),
+        ),
+    ),
+    Mutant(
+        "a repeated close's 409 is fatal",
+        (
+            Line(
+                f"{_RECONCILE}:_close",
+                "if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):",
+                "if True:",
+            ),
+        ),
+    ),
+    Mutant(
+        "the quote's expiry is trusted",
+        (
+            Line(
+                f"{_RECONCILE}:_close_when_waited",
+                "return _start_closing(services, session)",
+                "return _save(services, session, Event.PAYMENT_REFUSED) if session.phase else "
+                "_start_closing(services, session)",
+            ),
+        ),
+    ),
+    Mutant(
+        "the wallet's word of failure is trusted",
+        (
+            Line(
+                f"{_RECONCILE}:_processing",
+                "return _start_closing(services, session)",
+                "return _save(services, session, Event.PAYMENT_DISPROVED)",
+            ),
+            Cell((S.PROCESSING, E.PAYMENT_DISPROVED), when(IN_FLIGHT)),
+        ),
+    ),
+    Mutant(
+        "a closed incoming payment is used again",
+        (
+            Cell((S.AWAITING_APPROVAL, E.PAYMENT_DISPROVED), drops_all_but("incoming_payment")),
+            Cell((S.PROCESSING, E.PAYMENT_DISPROVED), drops_all_but("incoming_payment")),
+            Line(f"{_PREPARE}:_replace_dead_incoming_payment", "if alive:", "if True:"),
+        ),
+    ),
+    Mutant(
+        "half is taken for the whole",
+        (
+            Line(
+                f"{_RECONCILE}:_judge",
+                "if seen.received >= session.receive.value:",
+                "if seen.received * 2 >= session.receive.value:",
+            ),
+        ),
+    ),
+    Mutant(
+        "the sweep takes over a live lease",
+        (
+            Line(
+                "checkout.flows.sessions:_decided",
+                "elif session.lease_live(now):",
+                "elif False:",
+            ),
+        ),
+    ),
+    Mutant(
+        "a payment in flight is not due",
+        (
+            Line(
+                "checkout.domain.session:Session.due_at",
+                "if self.terminal:",
+                "if self.terminal or self.payment_in_flight:",
+            ),
+        ),
+    ),
+    Mutant(
+        "two answers to one idempotency key",
+        (
+            Line(
+                f"{_DYNAMO}:DynamoSessions.create",
+                'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"',
+                'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at > :now)"',
+            ),
+        ),
+    ),
+)
+
+
+@contextmanager
+def applied(mutant: Mutant) -> Iterator[None]:
+    undo: list[Undo] = []
+    try:
+        for part in mutant.parts:
+            undo.append(part.apply())
+        yield
+    finally:
+        for each in reversed(undo):
+            each()
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """`check` is None where no world caught it."""
+
+    mutant: str
+    check: str | None
+    seed: int
+    worlds: int
+
+
+def hunt(mutant: Mutant, *, first: int = FIRST_SEED, most: int = WORLDS_MAX) -> Caught:
+    """Worlds in the order of their seeds, until one catches the mutant that is good without it."""
+    for seed in range(first, first + most):
+        with applied(mutant):
+            violations = world.run(seed).violations
+        if violations and not world.run(seed).violations:
+            return Caught(mutant.name, violations[0].check, seed, seed - first + 1)
+    return Caught(mutant.name, None, 0, most)
+
+
+def hunt_all(processes: int) -> list[Caught]:
+    for mutant in MUTANTS:  # each fits, before time is spent on the others
+        with applied(mutant):
+            pass
+    with ProcessPoolExecutor(processes) as pool:
+        return list(pool.map(hunt_named, [each.name for each in MUTANTS]))
+
+
+def hunt_named(name: str) -> Caught:
+    return hunt(next(each for each in MUTANTS if each.name == name))
+
+
+@cache
+def _found(place: str) -> tuple[FunctionType, str]:
+    """The function and its source. Kept: sources may change under a long run."""
+    module, _, path = place.partition(":")
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = (
+            inspect.getattr_static(found, name) if isinstance(found, type) else getattr(found, name)
+        )
+    if isinstance(found, staticmethod):
+        found = found.__func__
+    assert isinstance(found, FunctionType)
+    return found, textwrap.dedent(inspect.getsource(found))

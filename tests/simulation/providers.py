@@ -1,0 +1,136 @@
+"""The kinds of wallet providers that customers come with. The merchant's own is always like Rafiki.
+
+Each kind is a set of provider rules and of a wallet's behaviour in the sandbox; delays are drawn
+per world. `prevents_nothing`: neither single-use quotes nor the grant's limits are enforced.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any, Final
+
+from sandbox.wallets.behaviours import Behaviour
+from sandbox.wallets.network import Network
+from sandbox.wallets.provider import Provider, Rules
+from sandbox.wallets.state import Account
+
+CEDAR: Final = "https://localhost:4101"  # the customers' provider, EUR
+HARBOR: Final = "https://localhost:4201"  # the shop's provider, USD
+SHOP: Final = f"{HARBOR}/shop"
+CUSTOMER: Final = f"{CEDAR}/customer"  # of the world's kind
+OTHER_WALLET: Final = f"{HARBOR}/bob"  # of the same person, at a provider like Rafiki
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`pays`: an approved payment arrives in full in the end, if nothing is closed before."""
+
+    name: str
+    rules: dict[str, Any] = field(default_factory=dict)
+    behaviour: dict[str, Any] = field(default_factory=dict)
+    prevents_nothing: bool = False
+    delayed: bool = False  # up to 200 s between acceptance and sending
+    in_flight: bool = False  # up to 30 s between sending and arrival
+    pays: bool = True
+
+
+_TEN_YEARS: Final = timedelta(days=3650)
+
+KINDS: Final = (
+    Kind("like Rafiki"),
+    Kind("delayed up to 200 s", delayed=True),
+    Kind("in flight up to 30 s", delayed=True, in_flight=True),
+    Kind("quotes not single-use", {"single_use_quotes": False}),
+    Kind("no lists", {"lists": False}),
+    Kind("own payment ids", {"own_payment_ids": True}),
+    Kind("own payment ids, no lists", {"own_payment_ids": True, "lists": False}, delayed=True),
+    Kind(
+        "limits not enforced, dearer",
+        {"limits_enforced": False},
+        {"dearer": Fraction(11, 10)},
+    ),
+    Kind(
+        "nothing enforced",
+        {"single_use_quotes": False, "limits_enforced": False},
+        prevents_nothing=True,
+        delayed=True,
+    ),
+    Kind(
+        "quotes without expiry",
+        behaviour={"quote_life": _TEN_YEARS, "tells_quote_expiry": False},
+    ),
+    Kind("quotes never expire", behaviour={"keeps_quotes": True}, delayed=True, in_flight=True),
+    Kind("201 and nothing", behaviour={"phantom": True}, pays=False),
+    Kind("accepts, never sends", behaviour={"delivered": Fraction(0)}, pays=False),
+    Kind(
+        "says failed, pays",
+        behaviour={"claims_failure_early": True},
+        delayed=True,
+        in_flight=True,
+    ),
+    Kind("4xx, pays", behaviour={"refuses_accepted": True}, delayed=True),
+    Kind(
+        "4xx, pays, no lists",
+        {"own_payment_ids": True, "lists": False},
+        {"refuses_accepted": True},
+        delayed=True,
+    ),
+    Kind("pays in two parts", behaviour={"parts": 2}, delayed=True, in_flight=True),
+    Kind("pays half", behaviour={"delivered": Fraction(1, 2)}, delayed=True, pays=False),
+    Kind("no money", pays=False),
+)
+
+
+def network(
+    kind: Kind,
+    rng: random.Random,
+    now: Callable[[], datetime],
+    jwk: dict[str, str],
+) -> Network:
+    """The two providers, the customer's wallets and the shop's with its registered key."""
+    behaviour = Behaviour(kind.name, **kind.behaviour, **_delays(kind, rng))
+    made = Network(
+        now,
+        rng.randbytes,
+        providers=(
+            _provider("cedar", 4101, Rules(**kind.rules)),
+            _provider("harbor", 4201, Rules()),
+        ),
+        behaviours={"normal": Behaviour("Pays."), "kind": behaviour},
+    )
+    money = 0 if kind.name == "no money" else 1_000_000_00
+    made.add_account(Account(CUSTOMER, "Customer", "EUR", 2, money, "kind"))
+    made.add_account(Account(OTHER_WALLET, "Bob", "USD", 2, 1_000_000_00))
+    made.add_account(Account(SHOP, "Shop", "USD", 2, 0))
+    made.register_key(SHOP, jwk)
+    return made
+
+
+def _delays(kind: Kind, rng: random.Random) -> dict[str, Any]:
+    delays: dict[str, Any] = {}
+    if kind.delayed:
+        longest = (1_000, 30_000, 200_000)[rng.randrange(3)]
+        delays["delivers_after"] = timedelta(milliseconds=rng.randrange(1, longest))
+    if kind.in_flight:
+        delays["in_flight"] = timedelta(milliseconds=rng.randrange(1, 30_000))
+    if kind.behaviour.get("parts", 1) > 1:
+        delays["parts_apart"] = timedelta(milliseconds=rng.randrange(1, 200_000))
+    if "quote_life" not in kind.behaviour:
+        life = (20, 60, 300, 300)[rng.randrange(4)]
+        delays["quote_life"] = timedelta(seconds=life)
+    return delays
+
+
+def _provider(name: str, port: int, rules: Rules) -> Provider:
+    return Provider(
+        name=name,
+        title=name.capitalize(),
+        origin=f"https://localhost:{port}",
+        auth_origin=f"https://localhost:{port + 1}",
+        tenant="438fa74a-fa7d-4317-9ced-dde32ece1787",
+        rules=rules,
+    )

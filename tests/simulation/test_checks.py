@@ -1,0 +1,527 @@
+"""Each check can fail: it is shown what it must catch, in a world where nothing else happens."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.adapters.records import event_item, session_item
+from checkout.domain.merchant import WebhookEvent, event_body
+from checkout.domain.money import Amount
+from checkout.domain.session import (
+    Attempt,
+    Attention,
+    HistoryEntry,
+    IncomingPaymentRef,
+    Phase,
+    QuoteRef,
+    Session,
+    Status,
+)
+from checkout.domain.transitions import Event
+from checkout.flows import sealed
+from checkout.open_payments.models import Continuation
+from checkout.open_payments.transport import Request
+from sandbox.wallets.interaction import NoInteraction
+from sandbox.wallets.state import (
+    Grant,
+    GrantState,
+    IncomingPayment,
+    Interaction,
+    Money,
+    OutgoingPayment,
+    Quote,
+)
+from tests.simulation import actors
+from tests.simulation.boundaries import BEGINNING, Process
+from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
+from tests.simulation.world import Answer, SimWorld
+from tests.support import a_session
+
+TENANT = "438fa74a-fa7d-4317-9ced-dde32ece1787"
+INCOMING = f"{HARBOR}/{TENANT}/incoming-payments/in-1"
+QUOTE = f"{CEDAR}/{TENANT}/quotes/quote-1"
+CONTINUE = "https://localhost:4102/continue/grant-1"
+LATER = BEGINNING + timedelta(hours=1)
+
+
+class Stage:
+    """A world that is not run: the test writes to its tables and its wallets' books."""
+
+    def __init__(self) -> None:
+        self.world = SimWorld(1)
+        self.checker = self.world.checker
+        self.process = Process(self.world, "p1", 0)
+        self.session: Session | None = None
+        state = self.world.network.state
+        state.incoming["in-1"] = IncomingPayment(
+            "in-1", "harbor", SHOP, usd(2000), usd(0), False, BEGINNING, LATER, None, SHOP
+        )
+        state.quotes["quote-1"] = Quote(
+            "quote-1", "cedar", CUSTOMER, INCOMING, eur(2000), usd(2000), 0, BEGINNING, LATER, SHOP
+        )
+        state.grants["grant-1"] = Grant(
+            id="grant-1",
+            provider="cedar",
+            client=SHOP,
+            jwk=None,
+            access=[{"limits": {"debitAmount": eur(2000).json()}}],
+            continue_token="c",
+            last_asked=BEGINNING,
+            state=GrantState.APPROVED,
+            interaction=Interaction(
+                "i", "n", "ref-1", "Shop", SHOP, LATER, "https://x/pay/cs_1/grant/callback", "n"
+            ),
+        )
+
+    @property
+    def caught(self) -> list[str]:
+        return [violation.check for violation in self.world.violations]
+
+    def write(
+        self, session: Session, event: Event | None = None, *, without: tuple[str, ...] = ()
+    ) -> Session:
+        """Store `session` as the next version, as `event` would."""
+        before = self.session
+        if event is not None:
+            entry = HistoryEntry(BEGINNING, event.value)
+            session = replace(session, history=(*session.history, entry))
+        item = {k: v for k, v in session_item(session).items() if k not in without}
+        old = session_item(before) if before is not None else None
+        self.checker.written([("sim-checkout_sessions", old, item)], "actor")
+        self.session = session
+        return session
+
+    def paying(self) -> Session:
+        """A session whose intent to pay has been written."""
+        session = a_session(
+            Status.AWAITING_APPROVAL,
+            phase=Phase.CONTINUING,
+            incoming_payment=IncomingPaymentRef(INCOMING, LATER),
+            quote=QuoteRef(QUOTE, Amount(2000, "EUR", 2), Amount(2000, "USD", 2), None),
+            lease_until=LATER,
+        )
+        self.write(session)
+        session = replace(
+            session,
+            version=2,
+            phase=Phase.PAYING,
+            attempt=Attempt("attempt-1", BEGINNING + timedelta(seconds=5)),
+            check_at=LATER,
+        )
+        return self.write(session, Event.PAYMENT_INTENDED)
+
+    def pay(self, payment_id: str = "out-1", **changes: Any) -> OutgoingPayment:
+        """A payment at the customer's wallet, under way."""
+        payment = OutgoingPayment(
+            id=payment_id,
+            quote_id="quote-1",
+            provider="cedar",
+            wallet=CUSTOMER,
+            receiver=INCOMING,
+            debit=eur(2000),
+            receive=usd(2000),
+            fee=0,
+            sent=0,
+            failed=False,
+            metadata={},
+            created_at=BEGINNING,
+            grant_id="grant-1",
+            client=SHOP,
+            settles_at=LATER,
+            funded=True,
+        )
+        for name, value in changes.items():
+            setattr(payment, name, value)
+        self.world.network.state.outgoing[payment_id] = payment
+        return payment
+
+    def credit(self, value: int) -> None:
+        self.world.network.state.incoming["in-1"].received = usd(value)
+        self.checker.money()
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+def usd(value: int) -> Money:
+    return Money(value, "USD", 2)
+
+
+def eur(value: int) -> Money:
+    return Money(value, "EUR", 2)
+
+
+def sending(url: str, **body: str) -> Request:
+    return Request("POST", url, {}, json.dumps(body).encode())
+
+
+def payment_request() -> Request:
+    return sending(f"{CEDAR}/{TENANT}/outgoing-payments", quoteId=QUOTE)
+
+
+def completed(session: Session) -> Session:
+    return replace(session, version=9, status=Status.COMPLETED, phase=None, check_at=None)
+
+
+def event_of(session: Session, body: str | None = None, event_id: str = "evt_1") -> dict[str, Any]:
+    event = WebhookEvent(
+        id=event_id,
+        merchant="mer_1",
+        session=session.id,
+        type="checkout.session.completed",
+        body=body or event_body(session),
+        created_at=BEGINNING,
+    )
+    return event_item(event)
+
+
+# --- what is written ---
+
+BEFORE = a_session(Status.OPEN, version=3)
+WRITES: list[tuple[str, Session, Session, Event | None, tuple[str, ...]]] = [
+    ("version_grows", BEFORE, replace(BEFORE, problem=None), Event.WALLET_SUBMITTED, ()),
+    (
+        "terminal_is_final",
+        replace(BEFORE, status=Status.CANCELED),
+        replace(BEFORE, version=4),
+        None,
+        (),
+    ),
+    (
+        "only_edges_of_the_table",
+        BEFORE,
+        replace(BEFORE, version=4, status=Status.PROCESSING, check_at=LATER),
+        Event.PAYMENT_CREATED,
+        (),
+    ),
+    ("grant_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, grant="x"), None, ()),
+    ("link_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, interact_url="x"), None, ()),
+    ("token_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, token="x"), None, ()),
+    ("unfinished_is_due", BEFORE, replace(BEFORE, version=4), None, ("due_at",)),
+]
+
+
+@pytest.mark.parametrize("case", WRITES, ids=lambda case: case[0])
+def test_a_wrong_write_is_caught(
+    stage: Stage, case: tuple[str, Session, Session, Event | None, tuple[str, ...]]
+) -> None:
+    name, before, after, event, without = case
+    stage.write(before)
+    assert stage.caught == []
+    stage.write(after, event, without=without)
+    assert name in stage.caught
+
+
+def test_a_right_write_is_not(stage: Stage) -> None:
+    stage.paying()
+    assert stage.caught == []
+
+
+def test_an_intent_that_was_written_before_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.session = replace(session, phase=Phase.CONTINUING)
+    stage.checker.sessions[session.id] = stage.session
+    stage.write(replace(session, version=3), Event.PAYMENT_INTENDED)
+    assert stage.caught == ["intent_is_new"]
+
+
+def test_a_terminal_session_that_is_due_is_caught(stage: Stage) -> None:
+    item = session_item(a_session(Status.CANCELED)) | {
+        "due_at": {"N": "1"},
+        "due_shard": {"S": "0"},
+    }
+    stage.checker.written([("sim-checkout_sessions", None, item)], "actor")
+    assert stage.caught == ["done_owes_nothing"]
+
+
+@pytest.mark.parametrize("status", [Status.EXPIRED, Status.CANCELED])
+def test_an_ended_session_with_money_is_caught(stage: Stage, status: Status) -> None:
+    session = stage.paying()
+    stage.credit(2000)
+    stage.write(replace(session, version=3, status=status, phase=None), Event.EXPIRY_PASSED)
+    assert "ended_unpaid" in stage.caught
+
+
+@pytest.mark.parametrize("received", [0, 1999])
+def test_a_completed_session_without_its_money_is_caught(stage: Stage, received: int) -> None:
+    session = stage.paying()
+    stage.credit(received)
+    stage.write(completed(session), Event.RECONCILED)
+    assert "completed_is_paid" in stage.caught
+    assert ("completed_was_instructed" in stage.caught) == (received == 0)
+
+
+def test_a_completed_session_without_its_event_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.write(completed(session), Event.RECONCILED)
+    assert "completed_has_one_event" in stage.caught
+
+
+def test_an_event_of_a_session_that_is_not_completed_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.checker.written([("sim-webhook_events", None, event_of(session))], "actor")
+    assert stage.caught == ["completed_has_one_event"]
+
+
+def test_a_second_event_and_one_that_changes_are_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.credit(2000)
+    stage.world.violations.clear()
+    done = completed(session)
+    stage.session = stage.checker.sessions[session.id] = replace(done, status=Status.PROCESSING)
+    first = event_of(done)
+    after = replace(done, version=10, history=(HistoryEntry(BEGINNING, "reconciled"),))
+    rows = [
+        ("sim-checkout_sessions", session_item(session), session_item(after)),
+        ("sim-webhook_events", None, first),
+    ]
+    stage.checker.written(rows, "actor")
+    assert stage.caught == []
+    changed = event_of(done, body=event_body(session))
+    stage.checker.written([("sim-webhook_events", first, changed)], "actor")
+    assert stage.caught == ["event_bytes_are_frozen"]
+    second = event_of(done, event_id="evt_2")
+    stage.checker.written([("sim-webhook_events", None, second)], "actor")
+    assert stage.caught[-1] == "completed_has_one_event"
+
+
+def test_an_event_that_tells_something_else_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.credit(2000)
+    wrong = event_of(session, body=event_body(session))  # its status is not completed
+    done = completed(replace(session, history=(HistoryEntry(BEGINNING, "reconciled"),)))
+    rows = [
+        ("sim-checkout_sessions", session_item(session), session_item(done)),
+        ("sim-webhook_events", None, wrong),
+    ]
+    stage.checker.written(rows, "actor")
+    assert "event_tells_the_session" in stage.caught
+
+
+# --- what is sent ---
+
+
+def test_a_payment_is_sent_once_for_its_intent(stage: Stage) -> None:
+    stage.paying()
+    stage.checker.sending(stage.process, payment_request())
+    assert stage.caught == []
+    stage.checker.sending(stage.process, payment_request())
+    assert stage.caught == ["payment_has_its_intent"]
+
+
+def test_a_payment_of_a_quote_that_nobody_knows_is_caught(stage: Stage) -> None:
+    request = sending(f"{CEDAR}/{TENANT}/outgoing-payments", quoteId="https://x/quotes/other")
+    stage.checker.sending(stage.process, request)
+    assert stage.caught == ["payment_has_its_intent"]
+
+
+def test_a_payment_sent_too_late_is_caught(stage: Stage) -> None:
+    stage.paying()
+    stage.world.scheduler.now = 5_000
+    stage.checker.sending(stage.process, payment_request())
+    assert stage.caught == ["payment_sent_in_time"]
+
+
+def claimed(stage: Stage) -> None:
+    """The approval of grant-1 has been claimed by whoever acts in the test."""
+    grant = sealed.Grant("a", "b", Continuation(CONTINUE, "c", BEGINNING))
+    before = a_session(
+        Status.AWAITING_APPROVAL,
+        grant=sealed.seal_grant(stage.world.vault, a_session().id, grant),
+    )
+    stage.checker.sessions[before.id] = before
+    entry = HistoryEntry(BEGINNING, Event.APPROVAL_CLAIMED.value)
+    after = replace(before, version=2, phase=Phase.CONTINUING, lease_until=LATER, history=(entry,))
+    rows = [("sim-checkout_sessions", session_item(before), session_item(after))]
+    stage.checker.written(rows, stage.world.scheduler.actor)
+
+
+def test_a_continuation_without_a_claim_is_caught(stage: Stage) -> None:
+    stage.checker.sending(stage.process, sending(CONTINUE, interact_ref="ref-1"))
+    assert stage.caught == ["continue_has_its_claim"]
+
+
+def test_a_continuation_with_another_reference_is_caught(stage: Stage) -> None:
+    claimed(stage)
+    stage.checker.sending(stage.process, sending(CONTINUE, interact_ref="ref-1"))
+    assert stage.caught == []
+    stage.checker.sending(stage.process, sending(CONTINUE, interact_ref="ref-2"))
+    assert stage.caught == ["only_verified_references"]
+
+
+def test_a_reference_that_is_accepted_twice_is_caught(stage: Stage) -> None:
+    stage.checker.continued("grant-1")
+    assert stage.caught == []
+    stage.checker.continued("grant-1")
+    assert stage.caught == ["one_continue_per_reference"]
+
+
+def test_a_refused_callback_that_did_something_is_caught(stage: Stage) -> None:
+    stage.checker.refused_callback(0, 0)
+    assert stage.caught == []
+    stage.checker.refused_callback(0, 1)
+    assert stage.caught == ["unverified_does_nothing"]
+
+
+# --- what the wallets do ---
+
+
+def test_two_live_payments_are_caught(stage: Stage) -> None:
+    stage.paying()
+    stage.pay("out-1")
+    stage.checker.money()
+    assert stage.caught == []
+    stage.pay("out-2")
+    stage.checker.money()
+    assert stage.caught == ["one_live_payment"]
+
+
+def test_a_doubled_delivery_excuses_a_second_payment_only_where_nothing_is_enforced(
+    stage: Stage,
+) -> None:
+    stage.world.kind = next(kind for kind in KINDS if kind.prevents_nothing)
+    stage.paying()
+    stage.checker.doubling(payment_request())
+    stage.pay("out-1")
+    stage.pay("out-2")
+    stage.checker.money()
+    assert stage.caught == []
+    stage.pay("out-3")
+    stage.checker.money()
+    assert stage.caught == ["one_live_payment"]
+
+
+def test_a_payment_beyond_what_was_approved_is_caught(stage: Stage) -> None:
+    stage.paying()
+    stage.pay(debit=eur(2001))
+    stage.checker.money()
+    assert stage.caught == ["never_more_than_approved"]
+
+
+def test_more_money_than_one_payment_is_caught(stage: Stage) -> None:
+    stage.paying()
+    stage.credit(2000)
+    assert stage.caught == []
+    stage.credit(2001)
+    assert stage.caught == ["never_paid_twice"]
+
+
+def test_money_after_the_end_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.checker.sessions[session.id] = replace(session, status=Status.CANCELED)
+    stage.credit(1)
+    assert stage.caught == ["ended_unpaid"]
+
+
+def test_money_after_a_verdict_of_nothing_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    after = replace(session, version=3, status=Status.OPEN, phase=None, incoming_payment=None)
+    stage.write(after, Event.PAYMENT_DISPROVED)
+    assert stage.caught == []
+    stage.credit(1)
+    assert stage.caught == ["disproved_stays_unpaid"]
+
+
+def test_money_after_a_refusal_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    after = replace(session, version=3, status=Status.OPEN, phase=None, quote=None)
+    stage.write(after, Event.PAYMENT_REFUSED)
+    assert stage.caught == []
+    stage.pay(parts_sent=1)
+    stage.credit(2000)
+    assert stage.caught == ["refused_stays_unpaid"]
+
+
+# --- at the end, and what people are told ---
+
+
+def test_a_session_that_is_never_decided_is_caught(stage: Stage) -> None:
+    stage.paying()
+    stage.checker.finished()
+    assert stage.caught == ["nothing_is_stuck"]
+
+
+def test_a_flag_without_a_reason_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.checker.sessions[session.id] = replace(session, attention=Attention.PARTIAL_PAYMENT)
+    stage.checker.finished()
+    assert stage.caught == ["flagged_has_a_reason"]
+    stage.world.violations.clear()
+    stage.credit(1000)
+    stage.checker.finished()
+    assert stage.caught == []
+
+
+def test_a_customer_who_is_told_paid_too_early_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    customer = actors.Customer(stage.world, session.id)
+    answers(stage, lambda: completed(session))
+    customer._look()
+    assert stage.caught == ["told_paid_when_paid"]
+
+
+def test_a_forged_callback_that_is_accepted_is_caught(stage: Stage) -> None:
+    session = a_session(Status.AWAITING_APPROVAL)
+    answers(stage, lambda: type("Finish", (), {"session": session, "wait_seconds": 0})())
+    actors.Customer(stage.world, session.id)._forge("ref-1", "hash")
+    assert set(stage.caught) == {"unverified_is_refused"}
+
+
+def test_a_calm_world_where_a_customer_does_not_pay_at_once_is_caught(stage: Stage) -> None:
+    stage.world.profile = "calm"
+    customer = actors.Customer(stage.world, "cs_1")
+    customer.approvals = 2
+    customer._report(completed(a_session()))
+    assert stage.caught == ["calm_customers_pay_at_once"]
+
+
+def test_a_link_that_cannot_be_paid_in_the_end_is_caught(stage: Stage) -> None:
+    session = stage.write(a_session(Status.OPEN), Event.WALLET_SUBMITTED)
+    stage.world.request = lambda name, act: Answer(lost=True)  # type: ignore[method-assign]
+    last = lambda: actors.last_customer(stage.world, session.id)  # noqa: E731
+    stage.world.scheduler.spawn("last customer", last)
+    stage.world.scheduler.run(until=10**8)
+    assert stage.caught == ["can_be_paid_in_the_end"]
+
+
+def test_two_answers_under_one_idempotency_key_are_caught(stage: Stage) -> None:
+    bodies = iter(f'{{"id":"cs_{number}"}}' for number in range(10))
+    answers(stage, lambda: type("Created", (), {"body": next(bodies)})())
+    stage.world.rng.random = lambda: 0.95  # type: ignore[method-assign]
+    merchant = actors.Merchant(stage.world, 0)
+    stage.world.scheduler.spawn("merchant", lambda: void(merchant._order()))
+    stage.world.scheduler.run(until=10**6)
+    assert stage.caught == ["one_session_per_idempotency_key"]
+
+
+def test_a_flow_that_crashes_is_caught(stage: Stage) -> None:
+    def crash(_: object) -> None:
+        raise NoInteraction
+
+    stage.world.scheduler.spawn("caller", lambda: void(stage.world.request("x", crash)))
+    stage.world.scheduler.run(until=1_000)
+    assert stage.caught == ["flows_refuse_cleanly"]
+
+
+def test_a_sweep_that_fails_while_nothing_else_does_is_caught(stage: Stage) -> None:
+    stage.world.faults.off()
+    answers(stage, lambda: type("Counts", (), {"failed": 1})())
+    actors.round_of_sweep(stage.world)
+    assert stage.caught == ["sweeps_deal_with_all"]
+
+
+def answers(stage: Stage, value: Callable[[], Any]) -> None:
+    """Whatever is asked of the product, that is the answer."""
+    stage.world.request = lambda name, act: Answer(value())  # type: ignore[method-assign]
+
+
+def void(_: object) -> None:
+    """For what nobody looks at."""

@@ -1,0 +1,82 @@
+"""What a random world hardly ever meets, played out step by step; each with the sabotage that it
+catches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from checkout.domain.session import Status
+from checkout.flows import reconcile
+from checkout.open_payments.transport import Request
+from tests.simulation.mutants import Line, Mutant, applied
+from tests.world import World
+
+
+class Died(BaseException):
+    """The process is gone."""
+
+
+class Frozen:
+    """A DynamoDB client whose process is frozen, once, just before it writes."""
+
+    def __init__(self, client: Any, meanwhile: Callable[[], None]) -> None:
+        self._client = client
+        self._meanwhile: Callable[[], None] | None = meanwhile
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "update_item" and self._meanwhile is not None:
+            act, self._meanwhile = self._meanwhile, None
+            act()
+        return getattr(self._client, name)
+
+
+def superseded_approval() -> World:
+    """The callback of an approval is loaded again, and frozen until there is a newer approval.
+
+    The first process dies before it continues the grant, so the interact_ref is still good.
+    """
+    world = World()
+    first = world.submit(world.create())
+    old = world.approve(first)
+
+    def die(request: Request) -> None:
+        if "/continue/" in request.url:
+            raise Died
+
+    world.transport.before = die
+    with pytest.raises(Died):
+        world.finish(first, old)
+    world.transport.before = lambda request: None
+    world.clock.pass_time(46)  # the claim's lease has lapsed
+
+    def meanwhile() -> None:
+        reconcile.view(world.services, first.id)
+        world.submit(world.session(first.id))
+        world.forget()
+
+    world.services.sessions._client = Frozen(world.dynamo, meanwhile)  # type: ignore[attr-defined]
+    world.finish(first, old)
+    return world
+
+
+def test_a_callback_of_a_superseded_approval_does_not_touch_the_new_one() -> None:
+    world = superseded_approval()
+    assert world.transport.count("POST", "/continue/") == 0
+    (row,) = world.dynamo.rows("test-checkout_sessions")
+    assert row["status"]["S"] == Status.AWAITING_APPROVAL
+    assert "phase" not in row
+
+
+def test_and_that_is_because_the_verified_grant_must_be_the_claimed_one() -> None:
+    sabotage = Line(
+        "checkout.flows.approve:finish",
+        "if session.grant != verified.grant or session.phase",
+        "if session.phase",
+    )
+    with applied(Mutant("another approval is claimed", (sabotage,))):
+        world = superseded_approval()
+    assert world.transport.count("POST", "/continue/") == 1

@@ -1,0 +1,175 @@
+"""A few worlds in every run of the tests; thousands of them are `python -m tests.simulation`."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from tests.simulation import command, mutants, world
+from tests.simulation.faults import CALM, FOCI, HTTP_KINDS, Faults, Http, Rates
+from tests.simulation.providers import KINDS
+from tests.simulation.scheduler import Died, Scheduler
+
+WORLDS = 100
+QUICK = (  # caught within a few worlds
+    "no claim before the continuation",
+    "the intent is not written before the payment",
+    "a callback need not verify",
+    "the 201 completes the session",
+    "the event is outside the transaction",
+)
+
+
+def test_no_world_violates_an_invariant_and_none_is_stuck() -> None:
+    total = command.run_many(range(1, WORLDS + 1))
+    assert total.violations == []
+    assert total.worlds == WORLDS
+    assert total.counts["ended completed"] > WORLDS / 2
+    assert total.counts["calm willing"] == total.counts["calm completed"] > 0
+    assert len(total.kinds) > 10
+    assert sum(total.faults.values()) > WORLDS
+
+
+def test_the_same_seed_is_the_same_world() -> None:
+    first, second = world.run(7, keep_trace=True), world.run(7, keep_trace=True)
+    assert first.trace == second.trace
+    assert first.trace_hash == second.trace_hash != world.run(8).trace_hash
+
+
+def test_a_trace_depends_on_nothing_but_the_seed() -> None:
+    """Neither on the process's hash seed nor on what ran before."""
+    told = {_run_command("--seed", "11", hash_seed=str(number)) for number in (1, 2)}
+    told.add(_told(11))
+    assert len(told) == 1
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_seeded_bug_is_caught(name: str) -> None:
+    mutant = next(each for each in mutants.MUTANTS if each.name == name)
+    caught = mutants.hunt(mutant, most=20)
+    assert caught.check is not None
+
+
+@pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda each: each.name)
+def test_every_seeded_bug_still_fits_the_product_and_is_undone(mutant: mutants.Mutant) -> None:
+    before = world.run(2).trace_hash
+    with mutants.applied(mutant):
+        pass
+    assert world.run(2).trace_hash == before
+
+
+def test_there_are_at_least_sixteen_seeded_bugs() -> None:
+    assert len({mutant.name for mutant in mutants.MUTANTS}) >= 16
+
+
+def test_a_violation_is_told_with_its_seed_and_fails_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    mutant = next(each for each in mutants.MUTANTS if each.name == QUICK[0])
+    with mutants.applied(mutant):
+        assert command.show(1) == 1
+    told = capsys.readouterr().out
+    assert "VIOLATION continue_has_its_claim" in told
+    assert "callback" in told
+    assert command.show(1) == 0
+
+
+def test_a_missed_yield_is_told() -> None:
+    few = Counter({"calm willing": 10, "calm completed": 9})
+    assert command.missed_yields(few) == []
+    many = Counter({"one percent willing": 1000, "one percent completed": 994})
+    many["one percent at once"] = 980
+    assert command.missed_yields(many) == ["one percent, completed: 994 of 1000"]
+
+
+def _told(seed: int) -> str:
+    outcome = world.run(seed, keep_trace=True)
+    return "\n".join([*outcome.trace, f"trace hash {outcome.trace_hash}"]) + "\n"
+
+
+def _run_command(*arguments: str, hash_seed: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.simulation", *arguments],
+        cwd=Path(__file__).parents[2],
+        env={**os.environ, "PYTHONHASHSEED": hash_seed},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    return ran.stdout
+
+
+def test_each_fault_can_be_drawn_and_none_once_they_are_off() -> None:
+    focused = Rates(focus=FOCI[1], focused=1.0, down="https://down", down_from=5, down_until=9)
+    faults = Faults(random.Random(1), focused)
+    assert faults.http("GET quotes", "https://up", 5) is None
+    assert faults.http("GET quotes", "https://down", 5) is Http.DOWN
+    assert faults.http("GET quotes", "https://down", 9) is None
+    drawn = {faults.http(FOCI[1], "https://up", 5) for _ in range(300)}
+    assert drawn == set(HTTP_KINDS)
+    assert sum(faults.counts[kind.value] for kind in Http) == 301
+    faults.off()
+    assert faults.rates is CALM
+    assert faults.http(FOCI[1], "https://down", 5) is None
+    assert not faults.dies()
+    assert faults.pause() == 0
+
+
+def test_actors_take_turns_in_the_order_of_their_times() -> None:
+    scheduler, seen = Scheduler(), []
+
+    def act(name: str, *pauses: int) -> None:
+        for pause in pauses:
+            scheduler.sleep(pause)
+            seen.append((scheduler.now, scheduler.actor))
+
+    scheduler.spawn("slow", lambda: act("slow", 20, 20))
+    scheduler.spawn("quick", lambda: act("quick", 15, 10))
+    scheduler.run(until=1_000)
+    assert seen == [(15, "quick"), (20, "slow"), (25, "quick"), (40, "slow")]
+    assert scheduler.now == 1_000
+
+
+def test_who_waits_goes_on_when_the_other_is_done_or_the_time_is_up() -> None:
+    scheduler, seen = Scheduler(), []
+
+    def wait(milliseconds: int) -> None:
+        other = scheduler.spawn("other", lambda: scheduler.sleep(milliseconds))
+        seen.append((scheduler.wait(other, at_most=100), scheduler.now))
+
+    scheduler.spawn("patient", lambda: wait(30))
+    scheduler.spawn("impatient", lambda: wait(300))
+    scheduler.run(until=1_000)
+    assert seen == [(True, 30), (False, 100)]
+
+
+def test_nobody_outlives_the_world() -> None:
+    scheduler, seen = Scheduler(), []
+
+    def act() -> None:
+        try:
+            scheduler.sleep(10_000)
+        except BaseException as error:  # noqa: BLE001 - as a careless handler does
+            seen.append(type(error))
+            scheduler.sleep(1)  # a handler that wants to go on
+
+    actor = scheduler.spawn("late", act)
+    scheduler.run(until=100)
+    scheduler.close()
+    assert seen == [Died]
+    assert actor.done
+
+
+def test_a_kind_that_took_no_part_is_named() -> None:
+    total = command.Total()
+    missing = command.absent_kinds(total)
+    assert len(missing) == len(command.FAULTS) + len(KINDS)
+    total.faults[command.FAULTS[0].value] += 1
+    assert command.FAULTS[0].value not in command.absent_kinds(total)

@@ -1,0 +1,368 @@
+"""One seed, one world: the real flows between simulated wallets and tables, and what became of it.
+
+`run(seed)` is all there is to call. A world ends at its first violation, or when the time is over
+by which everything must have been decided. The same seed gives the same trace, on every Python.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cache, partial
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from checkout.adapters import dynamo
+from checkout.adapters.merchants import CachedMerchants
+from checkout.adapters.vault import AesVault, derive
+from checkout.adapters.wallets import SignedWallets
+from checkout.domain.errors import CheckoutError
+from checkout.domain.merchant import ApiKey, Merchant, private_key_place
+from checkout.domain.session import Status
+from checkout.open_payments.errors import OpenPaymentsError
+from checkout.open_payments.signatures import public_x
+from checkout.open_payments.transport import Request, Response
+from checkout.ports import CompletionPolicy, PayServices
+from sandbox.cloud import table_definitions
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.simulation import actors, providers
+from tests.simulation.boundaries import (
+    BEGINNING,
+    Process,
+    SimDynamo,
+    SimTransport,
+    moment,
+)
+from tests.simulation.checks import Checker, Violation
+from tests.simulation.faults import CALM, ONE_PERCENT, Faults, Rates, storm
+from tests.simulation.providers import KINDS, SHOP, Kind
+from tests.simulation.scheduler import Died, Scheduler
+
+PREFIX: Final = "sim"
+BASE_URL: Final = "http://localhost:4000"
+KEY_ID: Final = "3a1c1d2e-0000-4000-8000-000000000001"
+PATIENCE: Final = 29_000  # milliseconds: API Gateway answers by then, one way or the other
+# Invariant 7: after this grace on the last expiry, or after the last fault, all is decided within
+# an hour, the longest pause between two looks, and the few minutes that the fence takes.
+GRACE: Final = timedelta(minutes=15)
+BOUND: Final = timedelta(hours=1, minutes=5)
+WRITTEN: Final = ("checkout_sessions", "webhook_events")
+
+
+@dataclass
+class Outcome:
+    """What a world came to. `trace` is kept only when asked for."""
+
+    seed: int
+    kind: str
+    profile: str
+    trace_hash: str
+    violations: list[Violation]
+    faults: Counter[str]
+    counts: Counter[str]  # checkouts, willing, completed, one_approval, ended_…
+    trace: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the other side of a request sees. `lost`: no answer came."""
+
+    value: Any = None
+    error: CheckoutError | None = None
+    lost: bool = False
+
+
+class NoHints:
+    """`ports.EventQueue`: hints are lost in every world, the record is the truth."""
+
+    def hint(self, event_ids: Any) -> None: ...
+
+
+class SimWorld:
+    def __init__(self, seed: int, *, keep_trace: bool = False) -> None:
+        self.seed = seed
+        self.rng = random.Random(seed)
+        self.scheduler = Scheduler()
+        self.profile, rates = self._profile()
+        self.kind = self._kind()
+        self.policy = CompletionPolicy.RECEIVED
+        if self.profile == "storm" and self.rng.random() < 0.1:
+            self.policy = CompletionPolicy.INSTRUCTED
+        self.faults = Faults(self.rng, rates)
+        self.violations: list[Violation] = []
+        self.counts: Counter[str] = Counter()
+        self._trace: list[str] | None = [] if keep_trace else None
+        self._digest = hashlib.sha256()
+        self._requests = 0
+        self._pool: list[Process] = []
+        self._services: dict[Process, PayServices] = {}
+        private, jwk = _key_pair()
+        self.network = providers.network(self.kind, self.rng, self._true_now, jwk)
+        self.tables = InMemoryDynamoDb(_tables())
+        self._changes: list[tuple[str, Any, Any]] = []
+        for name in WRITTEN:
+            self._watch(f"{PREFIX}-{name}")
+        self.vault = AesVault(lambda: "11" * 32, self.rng.randbytes, derive=_derived)
+        self.checker = Checker(self)
+        self.merchant, self.key = self._join(private)
+        self.sessions: list[str] = []
+
+    # --- running ---
+
+    def run(self) -> Outcome:
+        self.note(f"seed {self.seed}: {self.profile}, {self.kind.name}, {self.policy}")
+        actors.populate(self)
+        self._calm_from = self.rng.randrange(120_000, (900_000, 2_700_000)[self.rng.randrange(2)])
+        self.scheduler.run(until=self._calm_from)
+        self.faults.off()
+        self.note("from here on nothing fails")
+        self.scheduler.run(until=self._calm_from + 240_000)  # what was late has arrived
+        self._send_last_customers()
+        while not self.violations and self._unfinished() and self.scheduler.now < self._bound():
+            self.scheduler.run(until=min(self._bound(), self.scheduler.now + 300_000))
+        if not self.violations:
+            self.scheduler.run(until=self.scheduler.now + 240_000)  # nothing comes afterwards
+            self.network.advance()
+            self.checker.money()
+            self.checker.finished()
+        self.scheduler.close()
+        self._count()
+        return Outcome(
+            self.seed,
+            self.kind.name,
+            self.profile,
+            self._digest.hexdigest(),
+            self.violations,
+            self.faults.counts,
+            self.counts,
+            self._trace or [],
+        )
+
+    def note(self, what: str) -> None:
+        """A line of the trace."""
+        line = f"{self.scheduler.now / 1000:9.3f} {self.scheduler.actor:<14} {what}"
+        self._digest.update(line.encode() + b"\n")
+        if self._trace is not None:
+            self._trace.append(line)
+
+    def violate(self, violation: Violation) -> None:
+        self.note(f"VIOLATION {violation.check}: {violation.detail}")
+        self.violations.append(violation)
+        self.scheduler.over = True
+
+    # --- requests to the product ---
+
+    def request(self, name: str, act: Callable[[PayServices], Any]) -> Answer:
+        """Have a process serve a request; the caller waits as long as a browser would."""
+        self._requests += 1
+        process = self._free_process()
+        process.busy = True
+        answers: list[Answer] = []
+        serving = self.scheduler.spawn(
+            f"{name} {self._requests}", lambda: answers.append(self._serve(process, act))
+        )
+        in_time = self.scheduler.wait(serving, at_most=PATIENCE)
+        return answers[0] if in_time and answers else Answer(lost=True)
+
+    def _serve(self, process: Process, act: Callable[[PayServices], Any]) -> Answer:
+        before = (process.sends, process.writes)
+        try:
+            answer = Answer(act(self._services[process]))
+        except CheckoutError as refused:
+            answer = Answer(error=refused)
+            if refused.code == "callback_invalid":
+                self.checker.refused_callback(process.sends - before[0], process.writes - before[1])
+        except Died:
+            self._pool.remove(process)
+            raise
+        except Exception as crash:  # noqa: BLE001 - a flow lets nothing else out
+            self.checker.fail("flows_refuse_cleanly", f"{type(crash).__name__}: {crash}")
+            return Answer(lost=True)
+        process.busy = False
+        self.note(f"answers {_told(answer)}")
+        return answer
+
+    def _free_process(self) -> Process:
+        free = next((each for each in self._pool if not each.busy), None)
+        if free is not None:
+            return free
+        skew = self.rng.randrange(-300, 301) if self.profile == "storm" else 0
+        process = Process(self, f"p{len(self._services) + 1}", skew)
+        self._pool.append(process)
+        self._services[process] = self._wired(process)
+        return process
+
+    def _wired(self, process: Process) -> PayServices:
+        client: Any = SimDynamo(process)
+        merchants = dynamo.DynamoMerchants(client, PREFIX)
+        return PayServices(
+            clock=process,
+            random_bytes=self.rng.randbytes,
+            sessions=dynamo.DynamoSessions(
+                client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
+            ),
+            merchants=CachedMerchants(merchants, process),
+            database=dynamo.DynamoDatabase(client, PREFIX),
+            base_url=BASE_URL,
+            vault=self.vault,
+            wallets=SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True),
+            queue=NoHints(),
+            completion_policy=self.policy,
+            allow_loopback=True,
+        )
+
+    # --- effects ---
+
+    def deliver(self, request: Request, what: str) -> Response | OpenPaymentsError:
+        """The request reaches its server, which does what it does."""
+        try:
+            answer: Response | OpenPaymentsError = self.network.handle(request)
+        except OpenPaymentsError as error:
+            answer = error
+        told = answer.status if isinstance(answer, Response) else type(answer).__name__
+        self.note(f"{what} {told}")
+        if told == 200 and request.method == "POST" and "/continue/" in request.url:
+            self.checker.continued(request.url.rsplit("/", 1)[-1])
+        self.checker.money()
+        return answer
+
+    def apply(self, operation: str, request: dict[str, Any], what: str, by: str) -> Any:
+        """The operation reaches AWS. Raises ClientError as AWS answers."""
+        self.network.advance()
+        self.checker.money()
+        self._changes.clear()
+        try:
+            answer = getattr(self.tables, operation)(**request)
+        except ClientError as refused:
+            self.note(f"{what} {refused.response['Error']['Code']}")
+            raise
+        self.note(what + "".join(_shown(change) for change in self._changes))
+        self.checker.written(self._changes, by)
+        return answer
+
+    def _watch(self, table: str) -> None:
+        """Every item that is stored in `table` is noted, by whatever operation."""
+        watched = self.tables._tables[table]
+        store = watched.store
+
+        def noted(key: Any, item: Any) -> None:
+            self._changes.append((table, watched.items.get(key), item))
+            store(key, item)
+
+        watched.store = noted  # type: ignore[method-assign]
+
+    # --- beginning and end ---
+
+    def _profile(self) -> tuple[str, Rates]:
+        drawn = self.rng.randrange(20)
+        if drawn < 2:
+            return "calm", CALM
+        if drawn < 6:
+            return "one percent", ONE_PERCENT
+        return "storm", storm(self.rng)
+
+    def _kind(self) -> Kind:
+        drawn = KINDS[max(0, self.rng.randrange(-5, len(KINDS)))]
+        return drawn if self.profile == "storm" else KINDS[0]
+
+    def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
+        """The merchant is there before the world begins."""
+        plain = base64.b64encode(private_key).decode()
+        provider = self.network.providers["harbor"]
+        merchant = Merchant(
+            id="mer_1",
+            name="Shop",
+            wallet_address=SHOP,
+            key_id=KEY_ID,
+            private_key=self.vault.seal(plain, place=private_key_place("mer_1")),
+            asset_code="USD",
+            asset_scale=2,
+            auth_server=provider.auth_server,
+            resource_server=provider.resource_server,
+            created_at=BEGINNING,
+        )
+        key = ApiKey(
+            id="key_1",
+            hash="0" * 64,
+            merchant="mer_1",
+            name="first",
+            last_four="0000",
+            asset_code="USD",
+            asset_scale=2,
+            created_at=BEGINNING,
+        )
+        assert dynamo.DynamoMerchants(self.tables, PREFIX).add(merchant, key) is None
+        return merchant, key
+
+    def _true_now(self) -> Any:
+        return moment(self.scheduler.now)
+
+    def _send_last_customers(self) -> None:
+        for session in list(self.checker.sessions.values()):
+            time_left = session.expires_at - moment(self.scheduler.now)
+            wanted = session.status in (Status.OPEN, Status.AWAITING_APPROVAL)
+            if wanted and session.phase is None and time_left > timedelta(minutes=10):
+                last = partial(actors.last_customer, self, session.id)
+                self.scheduler.spawn("last customer", last)
+
+    def _unfinished(self) -> bool:
+        """Somebody still does something, or something is still owed."""
+        return any(not each.terminal for each in self.checker.sessions.values())
+
+    def _bound(self) -> int:
+        ends = [each.expires_at + GRACE for each in self.checker.sessions.values()]
+        last = max(moment(self._calm_from), *ends) + BOUND
+        return (last - BEGINNING) // timedelta(milliseconds=1)
+
+    def _count(self) -> None:
+        for session in self.checker.sessions.values():
+            self.counts["checkouts"] += 1
+            self.counts[f"ended {session.status}"] += 1
+            if session.attention is not None:
+                self.counts["flagged"] += 1
+
+
+def run(seed: int, *, keep_trace: bool = False) -> Outcome:
+    """The world of `seed`, from beginning to end."""
+    return SimWorld(seed, keep_trace=keep_trace).run()
+
+
+def _shown(change: tuple[str, Any, Any]) -> str:
+    table, _, item = change
+    if table.endswith("webhook_events"):
+        return " +event"
+    phase = f" {item['phase']['S']}" if "phase" in item else ""
+    return f" -> {item['status']['S']}{phase} v{item['version']['N']}"
+
+
+def _told(answer: Answer) -> str:
+    if answer.error is not None:
+        return answer.error.code
+    value = getattr(answer.value, "session", answer.value)
+    return str(getattr(value, "status", type(value).__name__))
+
+
+@cache
+def _key_pair() -> tuple[bytes, dict[str, str]]:
+    """One key pair for all worlds: it makes no difference to any of them."""
+    raw = Ed25519PrivateKey.from_private_bytes(b"simulation-simulation-simulation"[:32])
+    private = raw.private_bytes_raw()
+    jwk = {"kid": KEY_ID, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519", "x": public_x(private)}
+    return private, jwk
+
+
+@cache
+def _derived(secret: str) -> bytes:
+    return derive(secret)
+
+
+@cache
+def _tables() -> tuple[dict[str, Any], ...]:
+    return tuple(table_definitions(PREFIX))

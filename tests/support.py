@@ -1,0 +1,57 @@
+"""What many tests build on: a fixed now, a hand-moved clock, seeded randomness."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from checkout.domain.money import Amount
+from checkout.domain.session import LineItem, Session, Status
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+SESSION_ID = "cs_0123456789abcdefABCDEF"
+
+
+class HandClock:
+    """`ports.Clock`: time passes only by `sleep` and `pass_time`."""
+
+    def __init__(self, now: datetime = NOW) -> None:
+        self._now = now
+
+    def now(self) -> datetime:
+        return self._now
+
+    def sleep(self, seconds: float) -> None:
+        self.pass_time(seconds)
+
+    def pass_time(self, seconds: float) -> None:
+        self._now += timedelta(milliseconds=round(seconds * 1000))
+
+
+def seeded(seed: int = 1) -> Any:
+    """`ports.RandomBytes` that repeats itself from run to run."""
+    return random.Random(seed).randbytes
+
+
+def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:
+    """A session of 20.00 USD, created at NOW, for a day."""
+    session = Session(
+        id=SESSION_ID,
+        merchant="mer_1",
+        status=status,
+        version=1,
+        writer="first",
+        created_at=NOW,
+        updated_at=NOW,
+        expires_at=NOW + timedelta(days=1),
+        amount_total=2000,
+        currency="usd",
+        receive=Amount(2000, "USD", 2),
+        line_items=(LineItem("usd", "Tea", None, 1000, 2),),
+        metadata_json="{}",
+        success_url="https://shop.example/thanks",
+        cancel_url="https://shop.example/basket",
+    )
+    return replace(session, **changes)

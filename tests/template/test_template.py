@@ -1,0 +1,198 @@
+"""template.yaml against the code that it deploys."""
+
+from __future__ import annotations
+
+import importlib
+import string
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout.flows import reconcile, tidy
+from checkout.settings import Settings
+from expirer.app import LAST_LOOK
+from sandbox.template import resources, routes, stack_name, template
+
+REPOSITORY = Path(__file__).parent.parent.parent
+FUNCTIONS = resources("AWS::Serverless::Function")
+TABLES = resources("AWS::DynamoDB::Table")
+# For a developer's machine only: the first is in the secret, the others Lambda refuses.
+LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
+
+
+def _environment(function: dict[str, Any]) -> set[str]:
+    everywhere = template()["Globals"]["Function"]["Environment"]["Variables"]
+    own = function.get("Environment", {}).get("Variables", {})
+    return {*everywhere, *own}
+
+
+def _statements() -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, function in FUNCTIONS.items():
+        for policy in function["Policies"]:
+            for statement in policy["Statement"]:
+                yield name, statement
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_handler_imports(name: str) -> None:
+    module, _, attribute = FUNCTIONS[name]["Handler"].rpartition(".")
+    assert callable(getattr(importlib.import_module(module), attribute))
+
+
+def test_the_environment_and_the_settings_have_the_same_names() -> None:
+    settings = {field.name.upper() for field in fields(Settings)}
+    given = set().union(*(_environment(function) for function in FUNCTIONS.values()))
+    assert given == settings - LOCAL_ONLY
+
+
+def test_no_policy_allows_everything_of_a_kind() -> None:
+    for name, statement in _statements():
+        assert statement["Effect"] == "Allow"
+        for action in _list(statement["Action"]):
+            assert "*" not in action, f"{name}: {action}"
+        for resource in _list(statement["Resource"]):
+            assert resource != "*", f"{name}: {statement['Sid']}"
+
+
+def test_the_stacks_key_is_used_through_services_only() -> None:
+    for _, statement in _statements():
+        if any(action.startswith("kms:") for action in _list(statement["Action"])):
+            assert "kms:ViaService" in statement["Condition"]["StringEquals"]
+
+
+def _actions(function: str, service: str = "") -> set[str]:
+    return {
+        action
+        for name, statement in _statements()
+        if name == function
+        for action in _list(statement["Action"])
+        if action.startswith(service)
+    }
+
+
+def test_the_api_can_read_no_secret_and_no_queue() -> None:
+    used = {action.split(":")[0] for action in _actions("ApiFunction")}
+    assert used == {"dynamodb", "kms", "sqs"}
+    assert _actions("ApiFunction", "sqs:") == {"sqs:SendMessage"}
+
+
+def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete() -> None:
+    queried = [
+        statement["Resource"]
+        for name, statement in _statements()
+        if name == "ExpirerFunction" and "dynamodb:Query" in _list(statement["Action"])
+    ]
+    assert queried == [{"Fn::Sub": "${CheckoutSessionsTable.Arn}/index/due"}]
+    assert _actions("ExpirerFunction", "dynamodb:") == {
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem",
+    }
+
+
+def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last_look() -> None:
+    function = FUNCTIONS["ExpirerFunction"]
+    [schedule] = function["Events"].values()
+    assert schedule["Type"] == "ScheduleV2"
+    assert schedule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
+    assert function["Timeout"] > LAST_LOOK.total_seconds() + 45
+    assert LAST_LOOK > reconcile.DEADLINE
+    assert not {route.function for route in routes()} & {"ExpirerFunction", "TasksFunction"}
+
+
+def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
+    [mapping] = resources("AWS::Lambda::EventSourceMapping").values()
+    assert mapping["FunctionName"] == {"Ref": "TasksFunction"}
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": "TasksQueue.Arn"}
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    timeout = FUNCTIONS["TasksFunction"]["Timeout"]
+    assert mapping["BatchSize"] * tidy.DEADLINE.total_seconds() < timeout
+    assert resources("AWS::SQS::Queue")["TasksQueue"]["VisibilityTimeout"] == 6 * timeout
+    assert _actions("TasksFunction", "dynamodb:") == {"dynamodb:GetItem"}
+
+
+def _keys(schema: list[dict[str, str]]) -> tuple[str, ...]:
+    return tuple(part["AttributeName"] for part in schema)
+
+
+def test_the_tables_have_the_keys_that_the_stores_use() -> None:
+    found = {
+        stack_name(table["TableName"], ""): (
+            _keys(table["KeySchema"]),
+            {
+                index["IndexName"]: (_keys(index["KeySchema"]), index["Projection"])
+                for index in table.get("GlobalSecondaryIndexes", [])
+            },
+            table.get("TimeToLiveSpecification", {}).get("AttributeName"),
+        )
+        for table in TABLES.values()
+    }
+    everything, keys_only = {"ProjectionType": "ALL"}, {"ProjectionType": "KEYS_ONLY"}
+    listed_and_due = {
+        "by_merchant": (("merchant", "created_key"), keys_only),
+        "due": (("due_shard", "due_at"), keys_only),
+    }
+    assert found == {
+        "-merchants": (("id",), {}, None),
+        "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, None),
+        "-checkout_sessions": (("id",), listed_and_due, "ttl"),
+        "-idempotency_keys": (("key",), {}, "ttl"),
+        "-webhook_events": (("id",), listed_and_due, "ttl"),
+    }
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_each_table_is_recoverable_encrypted_protected_and_on_demand(name: str) -> None:
+    table = TABLES[name]
+    assert table["BillingMode"] == "PAY_PER_REQUEST"
+    assert table["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+    assert table["SSESpecification"] == {
+        "SSEEnabled": True,
+        "SSEType": "KMS",
+        "KMSMasterKeyId": {"Fn::GetAtt": "StackKey.Arn"},
+    }
+    assert table["DeletionProtectionEnabled"] == {"Ref": "DeletionProtection"}
+
+
+def test_the_key_rotates_and_outlives_the_stack_with_the_secret() -> None:
+    key, secret = (template()["Resources"][name] for name in ("StackKey", "EncryptionKey"))
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert key["DeletionPolicy"] == secret["DeletionPolicy"] == "Retain"
+
+
+def test_the_generated_secret_is_64_hexadecimal_characters() -> None:
+    secret = resources("AWS::SecretsManager::Secret")["EncryptionKey"]["GenerateSecretString"]
+    everything = {*string.ascii_letters, *string.digits, *string.punctuation}
+    assert everything - set(secret["ExcludeCharacters"]) == set("0123456789abcdef")
+    assert secret["PasswordLength"] == 64
+    assert secret["RequireEachIncludedType"] is False
+
+
+def test_the_routes_reach_the_function_of_their_path_and_throttled_ones_exist() -> None:
+    table = {route.key: route.function for route in routes()}
+    for key, function in table.items():
+        path = key.partition(" ")[2]
+        assert function == ("ApiFunction" if path.startswith("/api/") else "PayFunction")
+    (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
+    assert stage["StageName"] == "$default"
+    assert set(stage["RouteSettings"]) <= set(table)
+
+
+@pytest.mark.parametrize("name", ["CommonLayer", "PayLayer"])
+def test_each_layer_is_built_for_the_functions_processor(name: str) -> None:
+    layer = template()["Resources"][name]
+    assert layer["Metadata"]["BuildArchitecture"] == {"Ref": "Arch"}
+    assert (REPOSITORY / layer["Properties"]["ContentUri"] / "requirements.txt").exists()
+
+
+def test_the_template_has_no_yaml_aliases_which_cloudformation_refuses() -> None:
+    lines = (REPOSITORY / "template.yaml").read_text("utf-8").splitlines()
+    assert not [line for line in lines if line.partition(": ")[2].startswith(("&", "*"))]

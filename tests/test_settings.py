@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from checkout.ports import CompletionPolicy
+from checkout.settings import SettingsError, load
+
+GOOD = {"DATABASE_URL": "dynamodb:///checkout", "BASE_URL": "https://pay.example/"}
+
+
+def test_two_settings_are_enough() -> None:
+    settings = load(GOOD)
+    assert settings.base_url == "https://pay.example"
+    assert settings.completion_policy is CompletionPolicy.RECEIVED
+    assert not settings.allow_loopback_wallets
+    assert not settings.base_is_http
+
+
+@pytest.mark.parametrize("name", ["DATABASE_URL", "BASE_URL"])
+def test_a_missing_setting_is_named(name: str) -> None:
+    with pytest.raises(SettingsError, match=name):
+        load({key: value for key, value in GOOD.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("BASE_URL", "http://pay.example"),
+        ("BASE_URL", "pay.example"),
+        ("BASE_URL", "https://user@pay.example"),
+        ("BASE_URL", "https://pay.example/?a=1"),
+        ("COMPLETION_POLICY", "hoped"),
+        ("ALLOW_LOOPBACK_WALLETS", "yes please"),
+    ],
+)
+def test_a_wrong_setting_is_named_and_its_value_not_shown(name: str, value: str) -> None:
+    with pytest.raises(SettingsError, match=name) as refused:
+        load({**GOOD, name: value})
+    assert value not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "development",
+    [{"ALLOW_LOOPBACK_WALLETS": "true"}, {"EXTRA_CA_FILE": "/tmp/ca.pem"}],  # noqa: S108
+)
+def test_lambda_refuses_to_start_with_a_development_setting(development: dict[str, str]) -> None:
+    assert load({**GOOD, **development})
+    with pytest.raises(SettingsError, match="development"):
+        load({**GOOD, **development, "AWS_LAMBDA_FUNCTION_NAME": "checkout-pay"})
+
+
+def test_http_is_for_localhost_only() -> None:
+    assert load({**GOOD, "BASE_URL": "http://localhost:4000"}).base_is_http
+
+
+def test_no_secret_shows_in_the_settings_text() -> None:
+    assert "11" * 32 not in repr(load({**GOOD, "ENCRYPTION_KEY": "11" * 32}))

@@ -1,0 +1,232 @@
+"""A whole world in one process: the product over an in-memory DynamoDB, and the sandbox's wallets.
+
+No sockets, no threads, no sleeping: time is the test's. Every request to a wallet provider and
+every call to AWS is counted.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from checkout.adapters import dynamo
+from checkout.adapters.merchants import CachedMerchants
+from checkout.adapters.vault import AesVault, derive
+from checkout.adapters.wallets import SignedWallets
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.new_session import NewSession
+from checkout.domain.session import LineItem, Session
+from checkout.flows import keys, prepare, reconcile, sessions, setup
+from checkout.flows.approve import Finish, finish
+from checkout.open_payments.errors import OpenPaymentsError
+from checkout.open_payments.transport import Request, Response
+from checkout.ports import CompletionPolicy, Leftovers, PayServices
+from sandbox.cloud import table_definitions
+from sandbox.wallets.network import Network
+from sandbox.wallets.provider import Rules
+from sandbox.wallets.world import default_network
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.keys import KEY_ID, new_key_pair
+from tests.support import HandClock, seeded
+
+CEDAR = "https://localhost:4101"  # EUR customers
+HARBOR = "https://localhost:4201"  # USD merchants
+BASE_URL = "http://localhost:4000"
+PREFIX = "test"
+
+
+@dataclass
+class CountingTransport:
+    """`open_payments.Transport` into the sandbox's network; remembers what was sent.
+
+    `before` may raise, to lose a request; `after` may raise, to lose an answer.
+    """
+
+    network: Network
+    sent: list[tuple[str, str]] = field(default_factory=list)
+    before: Callable[[Request], None] = lambda request: None
+    after: Callable[[Request, Response], None] = lambda request, response: None
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        assert timeout > 0
+        self.before(request)
+        self.sent.append((request.method, request.url))
+        response = self.network.handle(request)
+        self.after(request, response)
+        return response
+
+    def count(self, method: str, part: str) -> int:
+        return sum(1 for sent, url in self.sent if sent == method and part in url)
+
+
+class NotedHints:
+    """`ports.EventQueue` that remembers its hints."""
+
+    def __init__(self) -> None:
+        self.hints: list[str] = []
+
+    def hint(self, event_ids: Any) -> None:
+        self.hints.extend(event_ids)
+
+
+class NotedTasks:
+    """`ports.TaskQueue` that remembers what was left behind."""
+
+    def __init__(self) -> None:
+        self.left: list[Leftovers] = []
+
+    def tidy(self, leftovers: Leftovers) -> None:
+        self.left.append(leftovers)
+
+
+class World:
+    """One merchant (Harbor Coffee, USD, unless another wallet is named) and everybody's wallets."""
+
+    def __init__(
+        self,
+        *,
+        shop: str = f"{HARBOR}/shop",
+        policy: CompletionPolicy = CompletionPolicy.RECEIVED,
+        client: Any = None,
+        rules: Rules | None = None,
+    ) -> None:
+        self.clock = HandClock()
+        self.network = default_network(
+            self.clock.now, seeded(2), sleep=self.clock.sleep, rules=rules
+        )
+        self.transport = CountingTransport(self.network)
+        self.dynamo = client or InMemoryDynamoDb(table_definitions(PREFIX))
+        self.queue = NotedHints()
+        self.tasks = NotedTasks()
+        self.keys_fetched = 0
+        random_bytes = seeded(3)
+        vault = AesVault(self._encryption_key, random_bytes, derive=_derived)
+        merchants = dynamo.DynamoMerchants(self.dynamo, PREFIX)
+        self.services = PayServices(
+            clock=self.clock,
+            random_bytes=random_bytes,
+            sessions=dynamo.DynamoSessions(
+                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
+            ),
+            merchants=CachedMerchants(merchants, self.clock),
+            database=dynamo.DynamoDatabase(self.dynamo, PREFIX),
+            base_url=BASE_URL,
+            tasks=self.tasks,
+            vault=vault,
+            wallets=SignedWallets(self.transport, vault, self.clock, allow_loopback=True),
+            queue=self.queue,
+            completion_policy=policy,
+            allow_loopback=True,
+        )
+        self.shop = shop
+        done = self.join(shop)
+        self.merchant: Merchant = done.merchant
+        assert done.api_key is not None
+        self.api_key = done.api_key
+
+    def join(self, shop: str) -> setup.SetUp:
+        """Register a new key at the wallet, and set the merchant up with it."""
+        pem, jwk = new_key_pair(KEY_ID)
+        self.network.register_key(shop, jwk)
+        new = setup.NewMerchant(
+            name="Shop", wallet_address=shop, key_id=KEY_ID, private_key_text=pem
+        )
+        return setup.set_up(self.services, new)
+
+    def key(self) -> ApiKey:
+        return keys.authenticate(self.services, f"Bearer {self.api_key}")
+
+    def new(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> NewSession:
+        """What a merchant asks for: one line item of `amount` minor units."""
+        asked = NewSession(
+            line_items=(LineItem(currency, "Tea", None, amount, 1),),
+            success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}",
+            cancel_url="https://shop.example/basket",
+        )
+        return replace(asked, **changes)
+
+    def create(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> Session:
+        new = self.new(amount, currency, **changes)
+        created = sessions.create(self.services, self.key(), new, None)
+        return self.session(json.loads(created.body)["id"])
+
+    def session(self, session_id: str) -> Session:
+        found = self.services.sessions.get(session_id)
+        assert found is not None
+        return found
+
+    def submit(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Session:
+        return prepare.submit_wallet(self.services, session.id, wallet)
+
+    def approve(self, session: Session) -> tuple[str, str]:
+        """The customer approves at their wallet: the callback's interact_ref and hash."""
+        assert session.interact_url is not None
+        query = parse_qs(urlsplit(self.network.approve(session.interact_url)).query)
+        return query["interact_ref"][0], query["hash"][0]
+
+    def finish(self, session: Session, callback: tuple[str, str]) -> Finish:
+        reference, presented = callback
+        return finish(self.services, session.id, interact_ref=reference, presented_hash=presented)
+
+    def pay(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Session:
+        """Everything from the wallet address to what the customer is shown after the callback."""
+        awaiting = self.submit(session, wallet)
+        callback = self.approve(awaiting)
+        return self.finish(awaiting, callback).session
+
+    def settle(self, session: Session, *, seconds: int = 1200, every: int = 1) -> Session:
+        """The customer's open page asks for `seconds`, until the payment is out of doubt."""
+        for _ in range(0, seconds, every):
+            session = reconcile.advance_pending(self.services, session.id)
+            if not session.payment_in_flight:
+                return session
+            self.clock.pass_time(every)
+        return session
+
+    def received(self) -> int:
+        """What the merchant's wallet holds, in its own units."""
+        account = self.network.account(self.shop)
+        assert account is not None
+        return account.balance
+
+    def aws_calls(self) -> list[str]:
+        """The operations called since `forget`, in order."""
+        return list(self.dynamo.calls.elements())
+
+    def forget(self) -> None:
+        """Start counting anew."""
+        self.dynamo.calls.clear()
+        self.transport.sent.clear()
+        self.queue.hints.clear()
+        self.tasks.left.clear()
+
+    def _encryption_key(self) -> str:
+        self.keys_fetched += 1
+        return "11" * 32
+
+    def events(self) -> list[dict[str, str]]:
+        """The webhook events as stored."""
+        rows = self.dynamo.rows(f"{PREFIX}-webhook_events")
+        return [{name: next(iter(value.values())) for name, value in row.items()} for row in rows]
+
+
+@cache
+def _derived(secret: str) -> bytes:
+    """Deriving takes as long as the rest of a test; every world here has the same key."""
+    return derive(secret)
+
+
+def lose_answers(part: str, error: OpenPaymentsError, *, times: int = 1) -> Any:
+    """An `after` hook: the answers to requests whose URL contains `part` get lost."""
+    left = [times]
+
+    def hook(request: Request, response: Response) -> None:
+        if part in request.url and left[0]:
+            left[0] -= 1
+            raise error
+
+    return hook
