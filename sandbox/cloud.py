@@ -7,6 +7,7 @@ keeps its data only when it is stopped by SIGTERM, so nothing here ever kills it
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import signal
@@ -20,7 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from sandbox.template import resources, stack_name
 
@@ -115,30 +116,38 @@ def running_emulator(port: int, state: Path | None = None) -> Iterator[str]:
     with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
         if state is not None:
             state.mkdir(parents=True, exist_ok=True, mode=0o700)
-            _stop_leftover(state / "emulator.pid")
-            _require_whole(state)
-        require_free(port, "the AWS emulator")
-        log = (state or Path(scratch)) / "emulator.log"
-        with log.open("wb") as output:
-            process = subprocess.Popen(
-                [str(_program())],
-                env=_environment(port, state, scratch),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                # Ctrl-C in the terminal reaches us alone; we stop it when nothing uses it any more.
-                start_new_session=True,
-            )
-        if state is not None:
-            (state / "emulator.pid").write_text(str(process.pid), "utf-8")
+        home = state or Path(scratch)
+        with _claimed(home / "emulator.pid") as claim:
+            _require_whole(home)
+            require_free(port, "the AWS emulator")
+            log = home / "emulator.log"
+            with log.open("wb") as output:
+                process = subprocess.Popen(
+                    [str(_program())],
+                    env=_environment(port, state, scratch),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    # Ctrl-C in the terminal reaches us alone; we stop it when nothing uses it.
+                    start_new_session=True,
+                    pass_fds=[claim.fileno()],  # the claim lasts as long as the emulator does
+                )
+            claim.write(str(process.pid))
         endpoint = f"http://127.0.0.1:{port}"
         try:
             _wait_until_ready(endpoint, process, log)
             yield endpoint
         finally:
             _stop(process)
-            if state is not None:
-                (state / "emulator.pid").unlink(missing_ok=True)
+
+
+def runs(state: Path) -> bool:
+    """Whether an emulator holds that folder."""
+    try:
+        with (state / "emulator.pid").open("rb") as file:
+            return not _locked(file)
+    except FileNotFoundError:
+        return False
 
 
 def require_free(port: int, user: str) -> None:
@@ -212,26 +221,36 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         os.killpg(process.pid, signal.SIGTERM)
 
 
-def _stop_leftover(pid_file: Path) -> None:
-    """Stop, without loss of its data, the emulator of a world that died."""
+@contextmanager
+def _claimed(pid_file: Path) -> Iterator[IO[str]]:
+    """The emulator's pid file, emptied and locked by us; the emulator of a world that died, which
+    inherited the lock, is stopped first, without loss of its data. Raises CloudError.
+    """
+    with pid_file.open("a+", encoding="utf-8") as file:
+        if not _locked(file):
+            file.seek(0)
+            pid = file.read()
+            with suppress(ValueError, ProcessLookupError):  # not written yet; ended just now
+                os.kill(int(pid), signal.SIGTERM)  # once: twice would cut its saving short
+            deadline = time.monotonic() + _STOPPED_WITHIN
+            while not _locked(file):
+                if time.monotonic() > deadline:
+                    raise CloudError(
+                        f"An AWS emulator from before (process {pid}) does not stop. "
+                        "Stop it by hand."
+                    )
+                time.sleep(0.05)
+        file.truncate(0)
+        yield file
+
+
+def _locked(file: IO[Any]) -> bool:
+    """Lock the file, if nobody else has. The lock ends with the last process that has it open."""
     try:
-        pid = int(pid_file.read_text("utf-8"))
-        command = subprocess.run(
-            ["ps", "-p", str(pid), "-o", "command="], capture_output=True, text=True, check=True
-        ).stdout
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        return
-    if "ministack" not in command:
-        return
-    os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + _STOPPED_WITHIN
-    while time.monotonic() < deadline:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.05)
-    raise CloudError(f"An AWS emulator from before (process {pid}) does not stop. Stop it by hand.")
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def _require_whole(state: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from sandbox import cloud
 from sandbox.demo import Demo
 from sandbox.place import Place
 from tests.ports import free_base
@@ -87,21 +88,6 @@ def _run(state: Path, base: int, *command: str) -> tuple[int, str]:
     return process.returncode, out
 
 
-def _emulators(place: Place) -> list[str]:
-    listed = subprocess.run(["ps", "-eo", "pid=,command="], capture_output=True, text=True)
-    folder = str(place.folder / "emulator")
-    found = []
-    for line in listed.stdout.splitlines():
-        if "ministack" in line:
-            try:
-                environment = Path(f"/proc/{line.split()[0]}/environ").read_text(errors="replace")
-            except OSError:
-                continue
-            if folder in environment:
-                found.append(line)
-    return found
-
-
 @pytest.fixture
 def base() -> int:
     return free_base()
@@ -118,7 +104,7 @@ def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> No
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert first.get("/api/health").json()["status"] == "healthy"
     assert httpx2.get(place.shop, trust_env=False).status_code == 200
-    assert len(_emulators(place)) == 1
+    assert cloud.runs(place.folder / "emulator")
 
     again = _run(tmp_path, base, "dev")
     assert again[0] == 1
@@ -133,7 +119,7 @@ def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> No
     assert first.end(signal.SIGINT) < 5
     assert first.process.returncode == 0
     assert "Traceback" not in first.text
-    assert _emulators(place) == []
+    assert not cloud.runs(place.folder / "emulator")
 
     second = Dev(tmp_path, base)
     assert place.api_key_file.read_text() == key
