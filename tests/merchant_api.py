@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 from api import dependencies
 from api.app import app, handler
 from checkout.adapters import dynamo
+from checkout.adapters.queue import NoQueue
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
@@ -59,6 +60,8 @@ class MerchantApi:
             merchants=dynamo.DynamoMerchants(self.dynamo, PREFIX),
             database=dynamo.DynamoDatabase(self.dynamo, PREFIX),
             base_url=base_url,
+            queue=NoQueue(),
+            tasks=NoQueue(),
         )
         self.secret, self.key = self.join("mer_1")
         self.other_secret, self.other_key = self.join("mer_2")

@@ -7,7 +7,7 @@ every call to AWS is counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
@@ -24,7 +24,7 @@ from checkout.flows import keys, prepare, reconcile, sessions, setup
 from checkout.flows.approve import Finish, finish
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import CompletionPolicy, Leftovers, PayServices
+from checkout.ports import CompletionPolicy, Hint, Leftovers, PayServices
 from sandbox.cloud import table_definitions
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
@@ -64,13 +64,13 @@ class CountingTransport:
 
 
 class NotedHints:
-    """`ports.EventQueue` that remembers its hints."""
+    """`ports.EventQueue` that remembers the events that it was told of."""
 
     def __init__(self) -> None:
         self.hints: list[str] = []
 
-    def hint(self, event_ids: Any) -> None:
-        self.hints.extend(event_ids)
+    def hint(self, hints: Sequence[Hint]) -> None:
+        self.hints.extend(hint.event for hint in hints)
 
 
 class NotedTasks:
@@ -119,6 +119,9 @@ class World:
             vault=vault,
             wallets=SignedWallets(self.transport, vault, self.clock, allow_loopback=True),
             queue=self.queue,
+            events=dynamo.DynamoEvents(
+                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
+            ),
             completion_policy=policy,
             allow_loopback=True,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from checkout.domain.merchant import ApiKey, Merchant, WebhookEvent
+from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attempt,
@@ -21,6 +21,7 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Change, Event, advance
+from checkout.domain.webhooks import WebhookEvent
 from checkout.ports import Reservation
 from tests.support import NOW, a_session
 
@@ -57,6 +58,8 @@ def full_session(**changes: Any) -> Session:
         "problem": Problem.PRICE_CHANGED,
         "attention": Attention.PARTIAL_PAYMENT,
         "completed_at": NOW + 9 * MS,
+        "event": "evt_1",
+        "locale": "pt-BR",
         "submissions": (NOW, NOW + 10 * MS),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (
@@ -90,6 +93,7 @@ def an_event(**changes: Any) -> WebhookEvent:
         "type": "checkout.session.canceled",
         "body": '{"metadata":{"ü":"🫖"}}',
         "created_at": NOW,
+        "next_at": NOW,
     }
     return WebhookEvent(**{**fields, **changes})
 

@@ -19,7 +19,7 @@ from botocore.stub import Stubber
 
 from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
 from checkout.adapters.dynamo import DynamoDatabase, DynamoMerchants, DynamoSessions
-from checkout.adapters.records import reservation_item, session_item
+from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
 from checkout.ports import StaleSession
 from tests.adapters.samples import a_key, a_merchant, a_reservation, an_event, cancel

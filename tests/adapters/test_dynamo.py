@@ -9,12 +9,17 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters import records, values
-from checkout.adapters.dynamo import DatabaseUrl, DynamoDatabase, parse_database_url
+from checkout.adapters.dynamo import (
+    DatabaseUrl,
+    DynamoDatabase,
+    parse_database_url,
+    records,
+    values,
+)
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Event, advance
-from checkout.ports import StaleSession
+from checkout.ports import StaleMerchant, StaleSession
 from tests.adapters.samples import (
     DAY,
     MS,
@@ -462,9 +467,13 @@ def test_a_wallets_guard_row_is_no_merchant(store: Store) -> None:
 
 def test_a_merchants_record_is_replaced_whole_and_never_made_so(store: Store) -> None:
     store.merchants.add(a_merchant(), a_key())
-    changed = a_merchant(key_id="key-2", private_key="v1.00000000.bmV1")
+    changed = a_merchant().changed(key_id="key-2", private_key="v1.00000000.bmV1")
     store.merchants.replace(changed)
     assert store.merchants.get("mer_1") == changed
+    store.merchants.replace(changed)  # as after a lost answer
+    with pytest.raises(StaleMerchant) as stale:
+        store.merchants.replace(a_merchant().changed(name="Another"))
+    assert stale.value.current == changed
     with pytest.raises(LookupError):
         store.merchants.replace(a_merchant(id="mer_2"))
 

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
-from checkout.adapters import records, values
+from checkout.adapters.dynamo import records, values
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Change, Event, advance

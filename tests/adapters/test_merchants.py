@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.world import World
 
 
@@ -22,7 +20,7 @@ def test_what_this_process_writes_it_sees_at_once() -> None:
     world = World()
     merchants = world.services.merchants
     merchants.get(world.merchant.id)
-    changed = replace(world.merchant, name="New name")
+    changed = world.merchant.changed(name="New name")
     merchants.replace(changed)
     assert merchants.get(world.merchant.id) == changed
 

@@ -7,8 +7,14 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from checkout.adapters.queue import NoQueue, SqsEventQueue, SqsTaskQueue, leftovers_from
-from checkout.ports import Leftovers
+from checkout.adapters.queue import (
+    NoQueue,
+    SqsEventQueue,
+    SqsTaskQueue,
+    event_from,
+    leftovers_from,
+)
+from checkout.ports import Hint, Leftovers
 
 
 class Sqs:
@@ -34,15 +40,23 @@ class Sqs:
 
 def test_a_hint_is_one_message_with_the_events_id() -> None:
     sqs = Sqs()
-    SqsEventQueue(sqs, "https://sqs.example/queue").hint(["evt_1"])
+    SqsEventQueue(lambda: sqs, "https://sqs.example/queue").hint([Hint("evt_1", "mer_1")])
     assert sqs.bodies() == [[{"event": "evt_1"}]]
     assert sqs.requests[0]["QueueUrl"] == "https://sqs.example/queue"
+
+
+def test_a_hint_says_when_and_is_grouped_by_merchant() -> None:
+    sqs = Sqs()
+    SqsEventQueue(lambda: sqs, "q").hint([Hint("evt_1", "mer_1", 300), Hint("evt_2", "mer_2")])
+    said = [(e["DelaySeconds"], e["MessageGroupId"]) for e in sqs.requests[0]["Entries"]]
+    assert said == [(300, "mer_1"), (0, "mer_2")]
+    assert [event_from(e["MessageBody"]) for e in sqs.requests[0]["Entries"]] == ["evt_1", "evt_2"]
 
 
 def test_many_hints_go_in_batches_of_ten_with_distinct_entry_ids() -> None:
     sqs = Sqs()
     ids = [f"evt_{number}" for number in range(23)]
-    SqsEventQueue(sqs, "q").hint(ids)
+    SqsEventQueue(lambda: sqs, "q").hint([Hint(each, "mer_1") for each in ids])
     assert [len(batch) for batch in sqs.bodies()] == [10, 10, 3]
     assert [message["event"] for batch in sqs.bodies() for message in batch] == ids
     for request in sqs.requests:
@@ -51,7 +65,7 @@ def test_many_hints_go_in_batches_of_ten_with_distinct_entry_ids() -> None:
 
 def test_nothing_to_hint_is_no_call() -> None:
     sqs = Sqs()
-    SqsEventQueue(sqs, "q").hint([])
+    SqsEventQueue(lambda: sqs, "q").hint([])
     assert sqs.requests == []
 
 
@@ -69,7 +83,7 @@ def test_a_failure_is_logged_without_detail_and_the_next_batch_still_goes(
 ) -> None:
     sqs = Sqs(failure)
     with caplog.at_level(logging.WARNING):
-        SqsEventQueue(sqs, "q").hint([f"evt_{number}" for number in range(11)])
+        SqsEventQueue(lambda: sqs, "q").hint([Hint(f"evt_{n}", "mer_1") for n in range(11)])
     assert len(sqs.requests) == 2
     [record] = caplog.records
     assert "events not hinted" in record.getMessage()
@@ -115,11 +129,13 @@ def test_a_task_that_cannot_be_sent_is_logged_without_detail(
 
 @pytest.mark.parametrize("body", ["", "[]", "{}", '{"tidy":{"other":1}}', '{"tidy":1}'])
 def test_a_message_that_is_not_ours_is_refused(body: str) -> None:
-    with pytest.raises((ValueError, KeyError, TypeError)):
-        leftovers_from(body)
+    for read in (leftovers_from, event_from):
+        with pytest.raises((ValueError, KeyError, TypeError)):
+            read(body)
 
 
 def test_without_a_queue_nothing_happens() -> None:
     queue = NoQueue()
-    queue.hint(["evt_1"])
+    queue.hint([Hint("evt_1", "mer_1")])
+    queue.tidy(LEFTOVERS)
     assert vars(queue) == {}

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from checkout.adapters import records, values
+from checkout.adapters.dynamo import event_records, merchant_records, records, values
 from checkout.domain.session import LineItem, QuoteRef, Session, Status
 from tests.adapters.samples import (
     MS,
@@ -101,7 +101,7 @@ def test_a_reservation_comes_back_and_the_broom_comes_a_day_after_it_ends() -> N
 
 
 def test_an_event_is_pending_and_due_at_once() -> None:
-    item = records.event_item(an_event())
+    item = event_records.event_item(an_event())
     assert item["status"] == {"S": "pending"}
     assert item["attempts"] == {"N": "0"}
     assert item["due_at"] == item["created_at"] == {"N": "1772366400000"}
@@ -112,6 +112,6 @@ def test_an_event_is_pending_and_due_at_once() -> None:
 
 def test_merchants_and_keys_come_back_as_they_were() -> None:
     merchant = a_merchant()
-    assert records.merchant_from(records.merchant_item(merchant)) == merchant
+    assert merchant_records.merchant_from(merchant_records.merchant_item(merchant)) == merchant
     for key in (a_key(), a_key(last_used_at=NOW, revoked_at=NOW + MS)):
-        assert records.key_from(records.key_item(key)) == key
+        assert merchant_records.key_from(merchant_records.key_item(key)) == key

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import json
 
-from checkout.domain.merchant import ApiKey, Merchant, event_body
+from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import CustomerWallet, Status
+from checkout.domain.webhooks import event_body
 from tests.support import NOW, a_session
 
 

@@ -122,7 +122,7 @@ def _merchant(world: World) -> None:
     sessions.list_page(services, key, bounded)
     world.clock.pass_time(120)
     world.key()
-    services.merchants.replace(world.merchant)
+    services.merchants.replace(world.merchant.changed(name="Shop 2"))
     setup.add_api_key(services, world.shop, name="Another key")
 
 

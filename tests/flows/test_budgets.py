@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.adapters.records import DUE_SHARDS
+from checkout.adapters.dynamo.records import DUE_SHARDS
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
 from checkout.flows import keys, sessions, sweep

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from checkout.adapters.records import session_from
+from checkout.adapters.dynamo.records import session_from
 from checkout.domain.errors import CallbackInvalid, CheckoutError
 from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.transitions import TRANSITIONS, Event

@@ -345,7 +345,8 @@ def test_an_open_or_awaiting_session_ends_in_one_write(
     api.dynamo.calls.clear()
     ended = action(api.services, api.key, session.id)
     assert ended.status is status
-    assert api.dynamo.calls == {"get_item": 1, "update_item": 1}
+    # The session, the merchant (who may want to be told), the write.
+    assert api.dynamo.calls == {"get_item": 2, "update_item": 1}
     assert (ended.grant, ended.phase, ended.due_at()) == (None, None, None)
     assert ended == api.stored(session.id)
 

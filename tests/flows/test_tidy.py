@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from checkout.adapters.queue import NoQueue
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.flows import sessions
@@ -99,7 +100,7 @@ def test_an_approval_whose_process_died_leaves_its_grant_behind() -> None:
 
 def test_without_a_queue_an_end_is_an_end(how: str) -> None:
     world = World()
-    world.services = replace(world.services, tasks=None)
+    world.services = replace(world.services, tasks=NoQueue())
     assert ended(world, how, world.submit(world.create())).terminal
 
 

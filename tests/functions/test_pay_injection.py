@@ -109,9 +109,9 @@ def test_the_shops_name_comes_out_as_text(browser: Customer, text: str) -> None:
     world = browser.world
     session = world.create()
     plain = browser.open(session).page
-    world.services.merchants.replace(replace(world.merchant, name=text))
-    page = browser.open(session).page
+    world.merchant = world.merchant.changed(name=text)
     world.services.merchants.replace(world.merchant)
+    page = browser.open(session).page
     assert page.shape() == plain.shape()
     assert page.one("p", **{"class": "shop"}).text[0].replace("\ufffd", "\x00") == text
 

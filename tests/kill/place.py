@@ -175,7 +175,10 @@ def product(
         wallets=SignedWallets(
             MarkedTransport(transport, marks), sealed, clock, allow_loopback=True
         ),
-        queue=SqsEventQueue(sqs, aws.events_queue_url),
+        queue=SqsEventQueue(lambda: sqs, aws.events_queue_url),
+        events=dynamo.DynamoEvents(
+            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
+        ),
         tasks=SqsTaskQueue(lambda: sqs, aws.tasks_queue_url),
         completion_policy=CompletionPolicy.RECEIVED,
         allow_loopback=True,

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.values import text
+from checkout.adapters.dynamo.values import text
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from checkout.flows import approve, keys, prepare, sessions, setup

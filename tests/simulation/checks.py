@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from checkout.adapters.records import session_from
+from checkout.adapters.dynamo.records import session_from
 from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows import sealed

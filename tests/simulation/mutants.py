@@ -102,7 +102,7 @@ def when(condition: Condition) -> Callable[[Row], Row]:
 _APPROVE: Final = "checkout.flows.approve"
 _RECONCILE: Final = "checkout.flows.reconcile"
 _PREPARE: Final = "checkout.flows.prepare"
-_DYNAMO: Final = "checkout.adapters.dynamo"
+_DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _NO_TIME: Final = timedelta(0)
 
 MUTANTS: Final = (
@@ -261,7 +261,7 @@ MUTANTS: Final = (
         "a writer with an old version wins",
         (
             Line(
-                "checkout.adapters.conditions:update",
+                "checkout.adapters.dynamo.conditions:update",
                 'still_as_read = "#status = :from AND #version = :read"',
                 'still_as_read = "#status = :from AND #version >= :read"',
             ),

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.records import event_item, session_item
-from checkout.domain.merchant import WebhookEvent, event_body
+from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.records import session_item
 from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attempt,
@@ -24,6 +24,7 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
+from checkout.domain.webhooks import WebhookEvent, event_body
 from checkout.flows import sealed
 from checkout.open_payments.models import Continuation
 from checkout.open_payments.transport import Request
@@ -179,6 +180,7 @@ def event_of(session: Session, body: str | None = None, event_id: str = "evt_1")
         type="checkout.session.completed",
         body=body or event_body(session),
         created_at=BEGINNING,
+        next_at=BEGINNING,
     )
     return event_item(event)
 

@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
 from checkout.adapters.merchants import CachedMerchants
+from checkout.adapters.queue import NoQueue
 from checkout.adapters.vault import AesVault, derive
 from checkout.adapters.wallets import SignedWallets
 from checkout.domain.errors import CheckoutError
@@ -77,12 +78,6 @@ class Answer:
     value: Any = None
     error: CheckoutError | None = None
     lost: bool = False
-
-
-class NoHints:
-    """`ports.EventQueue`: hints are lost in every world, the record is the truth."""
-
-    def hint(self, event_ids: Any) -> None: ...
 
 
 class SimWorld:
@@ -213,7 +208,11 @@ class SimWorld:
             base_url=BASE_URL,
             vault=self.vault,
             wallets=SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True),
-            queue=NoHints(),
+            queue=NoQueue(),
+            tasks=NoQueue(),
+            events=dynamo.DynamoEvents(
+                client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
+            ),
             completion_policy=self.policy,
             allow_loopback=True,
         )

@@ -136,16 +136,15 @@ def test_the_tables_have_the_keys_that_the_stores_use() -> None:
         for table in TABLES.values()
     }
     everything, keys_only = {"ProjectionType": "ALL"}, {"ProjectionType": "KEYS_ONLY"}
-    listed_and_due = {
-        "by_merchant": (("merchant", "created_key"), keys_only),
-        "due": (("due_shard", "due_at"), keys_only),
-    }
+    with_merchant = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["merchant"]}
+    listed = {"by_merchant": (("merchant", "created_key"), keys_only)}
+    due = ("due_shard", "due_at")
     assert found == {
         "-merchants": (("id",), {}, None),
         "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, None),
-        "-checkout_sessions": (("id",), listed_and_due, "ttl"),
+        "-checkout_sessions": (("id",), {**listed, "due": (due, keys_only)}, "ttl"),
         "-idempotency_keys": (("key",), {}, "ttl"),
-        "-webhook_events": (("id",), listed_and_due, "ttl"),
+        "-webhook_events": (("id",), {**listed, "due": (due, with_merchant)}, "ttl"),
     }
 
 

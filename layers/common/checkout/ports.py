@@ -14,9 +14,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
-from checkout.domain.merchant import ApiKey, Merchant, WebhookEvent
+from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
+from checkout.domain.webhooks import WebhookEvent
 
 if TYPE_CHECKING:  # not loaded by functions that speak to no wallet
     from checkout.open_payments.client import OpenPayments
@@ -51,6 +52,22 @@ class StaleSession(Exception):  # noqa: N818 - says what happened
 
     def __init__(self, current: Session) -> None:
         super().__init__(f"session is at version {current.version}")
+        self.current = current
+
+
+class StaleMerchant(Exception):  # noqa: N818 - says what happened
+    """The merchant is no longer as it was read; `current` is the winner's version."""
+
+    def __init__(self, current: Merchant) -> None:
+        super().__init__(f"merchant is at version {current.version}")
+        self.current = current
+
+
+class StaleEvent(Exception):  # noqa: N818 - says what happened
+    """The event is no longer as it was read; `current` is the winner's version."""
+
+    def __init__(self, current: WebhookEvent) -> None:
+        super().__init__(f"event is at version {current.version}")
         self.current = current
 
 
@@ -135,7 +152,9 @@ class Merchants(Protocol):
         ...
 
     def replace(self, merchant: Merchant) -> None:
-        """Write an existing merchant's record anew."""
+        """Write a merchant's record anew, on condition that the one before it is stored (`version`
+        less one). Raises StaleMerchant.
+        """
         ...
 
     def get(self, merchant_id: str) -> Merchant | None: ...
@@ -151,6 +170,64 @@ class Merchants(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class DueEvent:
+    """An event that is owed an attempt, as the due index has it."""
+
+    id: str
+    merchant: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """`next_key` continues after the last event looked at, or None at the end."""
+
+    events: tuple[WebhookEvent, ...]
+    next_key: str | None
+
+
+class Events(Protocol):
+    """webhook_events; those of sessions come into it with `Sessions.save`."""
+
+    def add(self, event: WebhookEvent) -> None:
+        """A new event that belongs to no session."""
+        ...
+
+    def get(self, event_id: str) -> WebhookEvent | None:
+        """A strongly consistent read."""
+        ...
+
+    def save(self, event: WebhookEvent) -> None:
+        """Write the event anew, on condition that the one before it is stored (`version` less one).
+        Raises StaleEvent.
+        """
+        ...
+
+    def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
+        """Up to `limit` events that are owed an attempt by `until`, the longest due first. From an
+        index that lags a little behind.
+        """
+        ...
+
+    def put_off(self, event: DueEvent, until: datetime) -> bool:
+        """Have the due index name the event only from `until` on. False where it was dealt with or
+        put off meanwhile.
+        """
+        ...
+
+    def page(
+        self,
+        merchant: str,
+        *,
+        limit: int,
+        after: str | None = None,
+        created_from: datetime | None = None,
+    ) -> EventPage:
+        """A merchant's events, newest first. `after` is a `next_key` from before."""
+        ...
+
+
 class Database(Protocol):
     """What health asks."""
 
@@ -159,10 +236,19 @@ class Database(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """Attempt this event in `delay` seconds (0..900). `merchant` is for the queue's fairness."""
+
+    event: str
+    merchant: str
+    delay: int = 0
+
+
 class EventQueue(Protocol):
     """The queue is a hint, the record is the truth: a lost hint is swept up later."""
 
-    def hint(self, event_ids: Sequence[str]) -> None:
+    def hint(self, hints: Sequence[Hint]) -> None:
         """Best effort; never raises."""
         ...
 
@@ -183,7 +269,9 @@ class Leftovers:
 
 
 class TaskQueue(Protocol):
-    """What is done outside of a request, by the function that speaks to wallets."""
+    """What is done outside of a request, by the function that speaks to wallets. What is lost of it
+    runs out at the wallets by itself.
+    """
 
     def tidy(self, leftovers: Leftovers) -> None:
         """Best effort, and quickly; never raises."""
@@ -223,9 +311,7 @@ class Wallets(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What every flow may use. `base_url` has no trailing slash; without `tasks`, what a session
-    leaves behind at its wallets runs out there by itself.
-    """
+    """What every flow may use. `base_url` has no trailing slash."""
 
     clock: Clock
     random_bytes: RandomBytes
@@ -233,7 +319,8 @@ class Services:
     merchants: Merchants
     database: Database
     base_url: str
-    tasks: TaskQueue | None = None
+    queue: EventQueue
+    tasks: TaskQueue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,6 +329,6 @@ class PayServices(Services):
 
     vault: Vault
     wallets: Wallets
-    queue: EventQueue
+    events: Events
     completion_policy: CompletionPolicy
     allow_loopback: bool = False

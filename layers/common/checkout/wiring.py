@@ -14,7 +14,7 @@ from botocore.config import Config
 from checkout import settings as settings_module
 from checkout.adapters import dynamo, queue
 from checkout.adapters.clock import SystemClock, system_random
-from checkout.ports import PayServices, Services, Vault
+from checkout.ports import EventQueue, PayServices, Services, TaskQueue, Vault
 from checkout.settings import Settings
 from checkout.version import VERSION
 
@@ -49,7 +49,8 @@ def api_services() -> Services:
         merchants=dynamo.DynamoMerchants(client, prefix),
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
         base_url=settings().base_url,
-        tasks=_tasks(),
+        queue=_events_queue(),
+        tasks=_tasks_queue(),
     )
 
 
@@ -77,12 +78,13 @@ def pay_services() -> PayServices:
         merchants=CachedMerchants(base.merchants, base.clock),
         database=base.database,
         base_url=base.base_url,
+        queue=base.queue,
         tasks=base.tasks,
         vault=sealed,
         wallets=SignedWallets(
             transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
         ),
-        queue=_queue(),
+        events=_events(),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
     )
@@ -94,15 +96,27 @@ def _dynamodb(config: Config) -> dynamo.Client:
     return client
 
 
-def _queue() -> queue.SqsEventQueue | queue.NoQueue:
+def _events() -> dynamo.DynamoEvents:
+    prefix = dynamo.parse_database_url(settings().database_url).prefix
+    return dynamo.DynamoEvents(
+        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _events_queue() -> EventQueue:
     url = settings().events_queue_url
-    return queue.SqsEventQueue(boto3.client("sqs", config=_AWS), url) if url else queue.NoQueue()
+    return queue.SqsEventQueue(_sqs, url) if url else queue.NoQueue()
 
 
-def _tasks() -> queue.SqsTaskQueue | None:
+def _tasks_queue() -> TaskQueue:
     url = settings().tasks_queue_url
-    client = cache(lambda: boto3.client("sqs", config=_BRIEF))
-    return queue.SqsTaskQueue(client, url) if url else None
+    return queue.SqsTaskQueue(_sqs, url) if url else queue.NoQueue()
+
+
+@cache
+def _sqs() -> queue.SqsClient:
+    client: queue.SqsClient = boto3.client("sqs", config=_BRIEF)
+    return client
 
 
 def _vault() -> Vault:

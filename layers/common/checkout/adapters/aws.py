@@ -48,6 +48,7 @@ CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
 _LONGEST_PAUSE: Final = 0.2
+_NO_PROGRESS_MAX: Final = 4
 
 
 def code(error: ClientError) -> str:
@@ -96,6 +97,24 @@ class Persistent:
                 if tried >= tries:
                     raise Unavailable("The data store is not answering.") from error
             self.pause(tried)
+
+    def batch_get(self, client: Any, table: str, ids: list[str]) -> dict[str, Answer]:
+        """Strong reads of up to 100 items by `id`; a missing one is not in the answer."""
+        found: dict[str, Answer] = {}
+        keys = [{"id": {"S": each}} for each in ids]
+        without_progress = 0
+        while keys:
+            request = {table: {"Keys": keys, "ConsistentRead": True}}
+            answer = ask(client.batch_get_item, RequestItems=request)
+            items = answer["Responses"].get(table, [])
+            found.update((item["id"]["S"], item) for item in items)
+            keys = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+            if keys and not items:
+                without_progress += 1
+                if without_progress == _NO_PROGRESS_MAX:
+                    raise Unavailable("The data store is not answering.")
+                self.pause(without_progress)
+        return found
 
     def pause(self, tried: int) -> None:
         longest = min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)

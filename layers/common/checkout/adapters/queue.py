@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from checkout.ports import Leftovers
+from checkout.ports import Hint, Leftovers
 
 _BATCH_MAX: Final = 10  # SendMessageBatch
 
@@ -31,21 +31,35 @@ class SqsClient(Protocol):
 
 
 class SqsEventQueue:
-    """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`."""
+    """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`.
 
-    def __init__(self, client: SqsClient, queue_url: str) -> None:
+    The merchant is its group, so that the queue serves merchants in turn (SQS "fair queues"), and
+    one with many events in hand delays no other.
+
+    `client` is called at the first hint: most requests have none, and making a client takes longer
+    than they do.
+    """
+
+    def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
         self._client = client
         self._queue_url = queue_url
 
-    def hint(self, event_ids: Sequence[str]) -> None:
-        remaining = iter(event_ids)
+    def hint(self, hints: Sequence[Hint]) -> None:
+        remaining = iter(hints)
         while batch := list(islice(remaining, _BATCH_MAX)):
             entries = [
-                {"Id": str(index), "MessageBody": json.dumps({"event": event_id})}
-                for index, event_id in enumerate(batch)
+                {
+                    "Id": str(index),
+                    "MessageBody": json.dumps({"event": hint.event}),
+                    "MessageGroupId": hint.merchant,
+                    "DelaySeconds": hint.delay,
+                }
+                for index, hint in enumerate(batch)
             ]
             try:
-                answer = self._client.send_message_batch(QueueUrl=self._queue_url, Entries=entries)
+                answer = self._client().send_message_batch(
+                    QueueUrl=self._queue_url, Entries=entries
+                )
             except (ClientError, BotoCoreError) as error:
                 logger.warning("events not hinted: %s", type(error).__name__)
                 continue
@@ -53,11 +67,18 @@ class SqsEventQueue:
                 logger.warning("events not hinted: %d of %d", len(failed), len(batch))
 
 
+def event_from(body: str) -> str:
+    """The event that a message of the event queue names. Raises ValueError, KeyError, TypeError
+    where it is not one of ours.
+    """
+    event: str = json.loads(body)["event"]
+    return event
+
+
 class SqsTaskQueue:
     """`ports.TaskQueue` on an SQS standard queue; a message is `{"tidy": {…}}`.
 
-    `client` is called at the first task: most requests have none, and making a client takes longer
-    than they do.
+    `client` is called at the first task, as there.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
@@ -80,7 +101,12 @@ def leftovers_from(body: str) -> Leftovers:
 
 
 class NoQueue:
-    """No queue is configured: events wait for the scheduled job."""
+    """No queue is configured: events wait for the scheduled job, and what is left at wallets for
+    its expiry.
+    """
 
-    def hint(self, event_ids: Sequence[str]) -> None:
+    def hint(self, hints: Sequence[Hint]) -> None:
+        return
+
+    def tidy(self, leftovers: Leftovers) -> None:
         return

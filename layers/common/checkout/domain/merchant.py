@@ -1,21 +1,30 @@
-"""A merchant, its API keys, and the webhook event of a session: plain records, no rules but the
-event's bytes.
-"""
+"""A merchant and its API keys: plain records, no rules."""
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from checkout.domain.session import Session
+from checkout.domain.webhooks import Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class Logo:
+    """A small picture, served from our own address."""
+
+    media_type: str
+    data: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merchant:
     """Who gets paid. `private_key` is sealed; asset and servers are from the wallet address
-    document at setup.
+    document at setup. `version` grows by one with each write.
+
+    What the merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
+    language tag) of the customer's pages; `return_hosts`, to which alone customers may be sent back
+    (empty: any).
     """
 
     id: str
@@ -28,6 +37,16 @@ class Merchant:
     auth_server: str
     resource_server: str
     created_at: datetime
+    version: int = 1
+    endpoint: Endpoint | None = None
+    logo: Logo | None = None
+    accent_color: str | None = None
+    locale: str | None = None
+    return_hosts: tuple[str, ...] = ()
+
+    def changed(self, **fields: Any) -> Merchant:
+        """The next version, with these fields; `Merchants.replace` writes it."""
+        return replace(self, version=self.version + 1, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,34 +67,6 @@ class ApiKey:
     revoked_at: datetime | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WebhookEvent:
-    """What the merchant is told. `body` is frozen when the session changes: the same bytes on every
-    attempt.
-    """
-
-    id: str
-    merchant: str
-    session: str
-    type: str
-    body: str
-    created_at: datetime
-
-
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:
     """Where a merchant's private key is at home in the vault: table, record, field."""
     return ("merchants", merchant_id, "private_key")
-
-
-def event_body(session: Session) -> str:
-    """Exactly the seven fields of spec.md "Events", in its order, as compact JSON."""
-    body: dict[str, Any] = {
-        "id": session.id,
-        "status": session.status.value,
-        "amount_total": session.amount_total,
-        "currency": session.currency,
-        "metadata": session.metadata,
-        "outgoing_payment": session.outgoing_payment,
-        "customer_wallet": session.customer.id if session.customer else None,
-    }
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)

@@ -122,7 +122,8 @@ class HistoryEntry:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """One purchase. `amount_total` is in minor units of `currency`; `receive` is the same in the
-    merchant wallet's scale.
+    merchant wallet's scale. `event` is the id of the webhook event of its end, `locale` the
+    language tag that the merchant asked for.
     """
 
     id: str
@@ -158,6 +159,8 @@ class Session:
     problem: Problem | None = None
     attention: Attention | None = None
     completed_at: datetime | None = None
+    event: str | None = None
+    locale: str | None = None
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
 

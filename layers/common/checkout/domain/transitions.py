@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checkout.domain.session import HistoryEntry, Phase, Session, Status
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED
 
 # A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
 # (design.md, the fence).
@@ -105,8 +106,6 @@ class Row:
 
 _S, _E = Status, Event
 _DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "problem", "attention")
-_EXPIRED = "checkout.session.expired"
-_CANCELED = "checkout.session.canceled"
 _DISPROVED: Final = (
     *APPROVAL,
     *FENCE_MARKS,
@@ -136,14 +135,14 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT),
     (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
     (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
-    (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, "checkout.session.completed"),
-    (_S.OPEN,              _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, _EXPIRED),
-    (_S.PREPARING,         _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, _EXPIRED),
-    (_S.AWAITING_APPROVAL, _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, _EXPIRED),
-    (_S.OPEN,              _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           IN_TIME, _DONE, _EXPIRED),
-    (_S.AWAITING_APPROVAL, _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           NOT_IN_FLIGHT, _DONE, _EXPIRED),
-    (_S.OPEN,              _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          IN_TIME, _DONE, _CANCELED),
-    (_S.AWAITING_APPROVAL, _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          NOT_IN_FLIGHT, _DONE, _CANCELED),
+    (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED),
+    (_S.OPEN,              _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED),
+    (_S.PREPARING,         _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED),
+    (_S.AWAITING_APPROVAL, _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED),
+    (_S.OPEN,              _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           IN_TIME, _DONE, EXPIRED),
+    (_S.AWAITING_APPROVAL, _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           NOT_IN_FLIGHT, _DONE, EXPIRED),
+    (_S.OPEN,              _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          IN_TIME, _DONE, CANCELED),
+    (_S.AWAITING_APPROVAL, _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          NOT_IN_FLIGHT, _DONE, CANCELED),
 }
 # fmt: on
 

@@ -16,12 +16,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.ids import new_event_id, new_nonce
-from checkout.domain.merchant import Merchant, WebhookEvent, event_body
+from checkout.domain.ids import new_nonce
+from checkout.domain.merchant import Merchant
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Change, Event, IllegalTransition, advance
 from checkout.flows import sealed
-from checkout.flows.sessions import load, settle
+from checkout.flows.sessions import commit, load, settle
 from checkout.flows.wire import as_quote, as_wallet, to_wire
 from checkout.open_payments import errors as op
 from checkout.open_payments import models
@@ -240,37 +240,20 @@ def _judge(services: PayServices, session: Session, seen: _Seen) -> Session:
 def _complete(services: PayServices, session: Session, *, received: int | None = None) -> Session:
     """W8: completed and its event in one transaction; the queue is told afterwards, best effort."""
     for _ in range(GIVE_WAY):
-        now = services.clock.now()
         change = _advance(
             services,
             session,
             Event.RECONCILED,
-            completed_at=now,
+            completed_at=services.clock.now(),
             received=session.received if received is None else received,
         )
-        event = _event(services, change, now)
         try:
-            saved = services.sessions.save(change, event)
+            return commit(services, change)
         except StaleSession as stale:
             if stale.current.status is not Status.PROCESSING:
                 return stale.current
             session = stale.current  # somebody only looked meanwhile
-            continue
-        services.queue.hint([event.id])
-        return saved
     return session
-
-
-def _event(services: PayServices, change: Change, now: datetime) -> WebhookEvent:
-    assert change.webhook is not None
-    return WebhookEvent(
-        id=new_event_id(services.random_bytes),
-        merchant=change.after.merchant,
-        session=change.after.id,
-        type=change.webhook,
-        body=event_body(change.after),
-        created_at=now,
-    )
 
 
 def _look(

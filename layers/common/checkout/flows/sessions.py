@@ -12,7 +12,7 @@ import binascii
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -26,13 +26,14 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.ids import new_nonce, new_session_id
+from checkout.domain.ids import new_event_id, new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
 from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition, advance
-from checkout.ports import Leftovers, Reservation, Services, StaleSession
+from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.ports import Hint, Leftovers, Reservation, Services, StaleSession
 
 IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
 PAGE_MAX: Final = 100
@@ -159,11 +160,24 @@ def settle(services: Services, session: Session) -> Session:
         if change is None:
             return session
         try:
-            session = services.sessions.save(change)
-            tidy(services, change)
+            session = commit(services, change)
         except StaleSession as stale:
             session = stale.current
     return session
+
+
+def commit(services: Services, change: Change) -> Session:
+    """Write `change`, and in the same transaction the event that it owes the merchant; afterwards,
+    best effort, have the event sent and the rest tidied up. Raises StaleSession.
+    """
+    event = _event(services, change)
+    if event is not None:
+        change = replace(change, after=replace(change.after, event=event.id))
+    saved = services.sessions.save(change, event)
+    if event is not None:
+        services.queue.hint([Hint(event.id, event.merchant)])
+    tidy(services, change)
+    return saved
 
 
 def tidy(services: Services, change: Change) -> None:
@@ -174,8 +188,9 @@ def tidy(services: Services, change: Change) -> None:
     """
     before, after = change.before, change.after
     grant = before.grant if after.grant is None else None
-    payment = before.incoming_payment if after.terminal else None
-    if services.tasks is None or (grant is None and payment is None):
+    unpaid = after.status in (Status.EXPIRED, Status.CANCELED)
+    payment = before.incoming_payment if unpaid else None
+    if grant is None and payment is None:
         return
     services.tasks.tidy(
         Leftovers(
@@ -247,15 +262,36 @@ def _decided(services: Services, session: Session) -> Change | None:
     return advance(session, event, now=now, writer=new_nonce(services.random_bytes), **changes)
 
 
+def _event(services: Services, change: Change) -> WebhookEvent | None:
+    """What the merchant is to be told of `change`: of a payment always, of the other ends if they
+    ask for it.
+    """
+    if change.webhook is None:
+        return None
+    if change.webhook in OPTIONAL:
+        merchant = services.merchants.get(change.after.merchant)
+        if merchant is None or merchant.endpoint is None:
+            return None
+        if not merchant.endpoint.wants(change.webhook):
+            return None
+    return WebhookEvent(
+        id=new_event_id(services.random_bytes),
+        merchant=change.after.merchant,
+        session=change.after.id,
+        type=change.webhook,
+        body=event_body(change.after),
+        created_at=change.after.updated_at,
+        next_at=change.after.updated_at,
+    )
+
+
 def _end(services: Services, session: Session, event: Event) -> Session:
     for _ in range(GIVE_WAY):
         now = services.clock.now()
         writer = new_nonce(services.random_bytes)
         try:
             change = advance(session, event, now=now, writer=writer)
-            saved = services.sessions.save(change)
-            tidy(services, change)
-            return saved
+            return commit(services, change)
         except StaleSession as stale:
             session = stale.current
         except IllegalTransition:

@@ -8,7 +8,7 @@ makes a second merchant for one wallet. Source: spec.md "Merchant setup procedur
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
@@ -19,7 +19,7 @@ from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.signatures import load_private_key, public_x
 from checkout.open_payments.wallet_address import parse
-from checkout.ports import PayServices
+from checkout.ports import PayServices, StaleMerchant
 
 DEADLINE: Final = timedelta(seconds=30)
 NAME_MAX: Final = 100
@@ -101,14 +101,16 @@ def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
         raise SetupRefused(
             "The wallet's currency has changed; set up a merchant with another wallet address."
         )
-    changed = replace(
-        merchant,
+    changed = merchant.changed(
         key_id=new.key_id,
         private_key=_seal(services, merchant.id, private_key),
         auth_server=wallet.auth_server,
         resource_server=wallet.resource_server,
     )
-    services.merchants.replace(changed)
+    try:
+        services.merchants.replace(changed)
+    except StaleMerchant:
+        raise SetupRefused("The merchant was changed meanwhile; run the command again.") from None
     return SetUp(changed, None)
 
 

@@ -1,4 +1,4 @@
-"""How each record lies in its table: dataclass to DynamoDB item and back.
+"""How sessions and idempotency keys lie in their tables: dataclass to DynamoDB item and back.
 
 Refuses nothing: what is legal was decided before. What is never searched (line items, history) is
 one compact JSON string, so that the largest session that the API accepts stays well below
@@ -14,7 +14,7 @@ from dataclasses import astuple
 from datetime import datetime
 from typing import Any, Final
 
-from checkout.adapters.values import (
+from checkout.adapters.dynamo.values import (
     Item,
     Value,
     instant,
@@ -29,7 +29,6 @@ from checkout.adapters.values import (
     text,
     text_from,
 )
-from checkout.domain.merchant import ApiKey, Merchant, WebhookEvent
 from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attempt,
@@ -48,7 +47,7 @@ from checkout.ports import Reservation
 
 DUE_SHARDS: Final = 8
 _POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286
-_BROOM_DELAY: Final = 86_400  # seconds; DynamoDB's TTL sweeps, it never decides
+BROOM_DELAY: Final = 86_400  # seconds; DynamoDB's TTL sweeps, it never decides
 
 
 def position(at: datetime, record_id: str = "") -> str:
@@ -82,7 +81,7 @@ def session_item(session: Session) -> Item:
         amount_total=number(session.amount_total),
         currency=text(session.currency),
         receive=_amount(session.receive),
-        line_items=text(_compact([astuple(item) for item in session.line_items])),
+        line_items=text(compact([astuple(item) for item in session.line_items])),
         metadata=text(session.metadata_json),
         success_url=text(session.success_url),
         cancel_url=text(session.cancel_url),
@@ -104,8 +103,10 @@ def session_item(session: Session) -> Item:
         problem=optional(text, session.problem),
         attention=optional(text, session.attention),
         completed_at=optional(instant, session.completed_at),
+        event=optional(text, session.event),
+        locale=optional(text, session.locale),
         submissions={"L": [instant(at) for at in session.submissions]},
-        history=text(_compact([[milliseconds(e.at), e.event, e.note] for e in session.history])),
+        history=text(compact([[milliseconds(e.at), e.event, e.note] for e in session.history])),
     )
 
 
@@ -144,6 +145,8 @@ def session_from(item: Mapping[str, Value]) -> Session:
         problem=read(item, "problem", lambda value: Problem(text_from(value))),
         attention=read(item, "attention", lambda value: Attention(text_from(value))),
         completed_at=read(item, "completed_at", instant_from),
+        event=read(item, "event", text_from),
+        locale=read(item, "locale", text_from),
         submissions=tuple(instant_from(at) for at in item["submissions"]["L"]),
         history=tuple(
             HistoryEntry(at=moment(at), event=event, note=note)
@@ -161,7 +164,7 @@ def reservation_item(reservation: Reservation) -> Item:
         "writer": text(reservation.writer),
         "created_at": instant(reservation.created_at),
         "expires_at": instant(reservation.expires_at),
-        "ttl": number(milliseconds(reservation.expires_at) // 1000 + _BROOM_DELAY),
+        "ttl": number(milliseconds(reservation.expires_at) // 1000 + BROOM_DELAY),
     }
 
 
@@ -177,84 +180,7 @@ def reservation_from(item: Mapping[str, Value]) -> Reservation:
     )
 
 
-def event_item(event: WebhookEvent) -> Item:
-    """A new event: pending, and due at once."""
-    return {
-        "id": text(event.id),
-        "merchant": text(event.merchant),
-        "session": text(event.session),
-        "type": text(event.type),
-        "body": text(event.body),
-        "created_at": instant(event.created_at),
-        "created_key": text(position(event.created_at, event.id)),
-        "status": text("pending"),
-        "attempts": number(0),
-        "due_shard": text(due_shard(event.id)),
-        "due_at": instant(event.created_at),
-    }
-
-
-def merchant_item(merchant: Merchant) -> Item:
-    return {
-        "id": text(merchant.id),
-        "name": text(merchant.name),
-        "wallet_address": text(merchant.wallet_address),
-        "key_id": text(merchant.key_id),
-        "private_key": text(merchant.private_key),
-        "asset_code": text(merchant.asset_code),
-        "asset_scale": number(merchant.asset_scale),
-        "auth_server": text(merchant.auth_server),
-        "resource_server": text(merchant.resource_server),
-        "created_at": instant(merchant.created_at),
-    }
-
-
-def merchant_from(item: Mapping[str, Value]) -> Merchant:
-    return Merchant(
-        id=text_from(item["id"]),
-        name=text_from(item["name"]),
-        wallet_address=text_from(item["wallet_address"]),
-        key_id=text_from(item["key_id"]),
-        private_key=text_from(item["private_key"]),
-        asset_code=text_from(item["asset_code"]),
-        asset_scale=number_from(item["asset_scale"]),
-        auth_server=text_from(item["auth_server"]),
-        resource_server=text_from(item["resource_server"]),
-        created_at=instant_from(item["created_at"]),
-    )
-
-
-def key_item(key: ApiKey) -> Item:
-    return present(
-        id=text(key.id),
-        hash=text(key.hash),
-        merchant=text(key.merchant),
-        name=text(key.name),
-        last_four=text(key.last_four),
-        asset_code=text(key.asset_code),
-        asset_scale=number(key.asset_scale),
-        created_at=instant(key.created_at),
-        last_used_at=optional(instant, key.last_used_at),
-        revoked_at=optional(instant, key.revoked_at),
-    )
-
-
-def key_from(item: Mapping[str, Value]) -> ApiKey:
-    return ApiKey(
-        id=text_from(item["id"]),
-        hash=text_from(item["hash"]),
-        merchant=text_from(item["merchant"]),
-        name=text_from(item["name"]),
-        last_four=text_from(item["last_four"]),
-        asset_code=text_from(item["asset_code"]),
-        asset_scale=number_from(item["asset_scale"]),
-        created_at=instant_from(item["created_at"]),
-        last_used_at=read(item, "last_used_at", instant_from),
-        revoked_at=read(item, "revoked_at", instant_from),
-    )
-
-
-def _compact(value: Any) -> str:
+def compact(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 

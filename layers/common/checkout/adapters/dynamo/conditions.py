@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, code, reasons
-from checkout.adapters.records import session_item
-from checkout.adapters.values import Item, Value, instant, number, text
+from checkout.adapters.dynamo.records import session_item
+from checkout.adapters.dynamo.values import Item, Value, instant, number, text
 from checkout.domain.session import Phase
 from checkout.domain.transitions import Change
+
+TAKEN: Final = "A new record's id is taken; nothing was written."  # 2^-130, or a mistake
 
 
 def update(table: str, change: Change) -> dict[str, Any]:

@@ -1,0 +1,23 @@
+"""The stores of `ports.py` on DynamoDB, a file a table: sessions (with idempotency keys), merchants
+(with API keys), events. `wiring.py` makes the client.
+"""
+
+from checkout.adapters.dynamo.client import (
+    Client,
+    DatabaseUrl,
+    DynamoDatabase,
+    parse_database_url,
+)
+from checkout.adapters.dynamo.events import DynamoEvents
+from checkout.adapters.dynamo.merchants import DynamoMerchants
+from checkout.adapters.dynamo.sessions import DynamoSessions
+
+__all__ = [
+    "Client",
+    "DatabaseUrl",
+    "DynamoDatabase",
+    "DynamoEvents",
+    "DynamoMerchants",
+    "DynamoSessions",
+    "parse_database_url",
+]

@@ -1,0 +1,114 @@
+"""What every store stands on: the part of boto3's client that is used, where DATABASE_URL points,
+and the one kind of read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeVar
+
+from checkout.adapters.aws import AWS_ERRORS, Answer, ask
+from checkout.adapters.dynamo.records import DUE_SHARDS
+from checkout.adapters.dynamo.values import Item, Value, instant, text
+from checkout.domain.errors import CheckoutError
+
+T = TypeVar("T")
+
+_DATABASE_URL: Final = re.compile(
+    r"dynamodb(?:://|\+http://(?P<place>[A-Za-z0-9.-]+(?::[0-9]{1,5})?))/(?P<prefix>[A-Za-z0-9_.-]+)"
+)
+
+
+class Client(Protocol):
+    """What of boto3's low-level DynamoDB client is used."""
+
+    def get_item(self, **request: Any) -> Answer: ...
+
+    def put_item(self, **request: Any) -> Answer: ...
+
+    def update_item(self, **request: Any) -> Answer: ...
+
+    def query(self, **request: Any) -> Answer: ...
+
+    def batch_get_item(self, **request: Any) -> Answer: ...
+
+    def transact_write_items(self, **request: Any) -> Answer: ...
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseUrl:
+    """Tables are named `prefix-<table>`; without an endpoint it is AWS itself."""
+
+    prefix: str
+    endpoint_url: str | None
+
+
+def parse_database_url(url: str) -> DatabaseUrl:
+    """`dynamodb:///PREFIX` or `dynamodb+http://HOST:PORT/PREFIX`. Raises ValueError."""
+    found = _DATABASE_URL.fullmatch(url)
+    if found is None:
+        raise ValueError(
+            "DATABASE_URL must be dynamodb:///PREFIX or dynamodb+http://HOST:PORT/PREFIX, where "
+            "PREFIX begins the tables' names (letters, digits, '-', '_', '.')."
+        )
+    place = found["place"]
+    return DatabaseUrl(found["prefix"], f"http://{place}" if place else None)
+
+
+class DynamoDatabase:
+    """`ports.Database`: one cheap read. How long it may take is up to the client's time limits."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._table = f"{prefix}-merchants"
+
+    def ping(self) -> bool:
+        try:
+            get(self._client, self._table, id=text("ping"))
+        except (CheckoutError, *AWS_ERRORS):
+            return False
+        return True
+
+
+def get(client: Client, table: str, **key: Value) -> Item | None:
+    answer = ask(client.get_item, TableName=table, Key=key, ConsistentRead=True)
+    item: Item | None = answer.get("Item")
+    return item
+
+
+def due(
+    client: Client, table: str, until: datetime, limit: int, *, read: Callable[[Item], T]
+) -> list[T]:
+    """What the table's `due` index holds up to `until`, the longest due first, at most `limit`. One
+    query a shard, each of `limit` rows, since all may be in one.
+    """
+    rows: list[Item] = []
+    for shard in range(DUE_SHARDS):
+        rows += _due_in(client, table, str(shard), until, limit)
+    rows.sort(key=lambda row: (int(row["due_at"]["N"]), row["id"]["S"]))
+    return [read(row) for row in rows[:limit]]
+
+
+def _due_in(client: Client, table: str, shard: str, until: datetime, limit: int) -> list[Item]:
+    """A shard's longest due; a page of a query may end early."""
+    rows: list[Item] = []
+    start: dict[str, Any] = {}
+    while len(rows) < limit:
+        found = ask(
+            client.query,
+            TableName=table,
+            IndexName="due",
+            KeyConditionExpression="#due_shard = :shard AND #due_at <= :now",
+            ExpressionAttributeNames={"#due_shard": "due_shard", "#due_at": "due_at"},
+            ExpressionAttributeValues={":shard": text(shard), ":now": instant(until)},
+            Limit=limit - len(rows),
+            **start,
+        )
+        rows += found["Items"]
+        if "LastEvaluatedKey" not in found:
+            break
+        start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+    return rows

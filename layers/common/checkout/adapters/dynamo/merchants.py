@@ -1,0 +1,116 @@
+"""`ports.Merchants` on DynamoDB: merchants, their API keys, and one guard row per wallet."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import AWS_ERRORS, ask
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, transaction
+from checkout.adapters.dynamo.merchant_records import (
+    key_from,
+    key_item,
+    merchant_from,
+    merchant_item,
+)
+from checkout.adapters.dynamo.values import Item, Value, instant, number, text
+from checkout.domain.errors import CheckoutError, Unavailable
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.ports import StaleMerchant
+
+_TOUCH_EVERY: Final = timedelta(minutes=1)
+
+
+class DynamoMerchants:
+    """`ports.Merchants`. One guard row per wallet keeps a wallet from having two merchants."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._merchants = f"{prefix}-merchants"
+        self._keys = f"{prefix}-api_keys"
+
+    def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
+        guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
+        request = transaction(
+            {"Put": put_new(self._merchants, guard, "id")},
+            {"Put": put_new(self._merchants, merchant_item(merchant), "id")},
+            {"Put": put_new(self._keys, key_item(key), "hash")},
+        )
+        try:
+            ask(self._client.transact_write_items, **request)
+        except ClientError as error:
+            held = failed_item(error, index=0)
+            if held is None:
+                raise Unavailable(TAKEN) from error
+            return None if held["merchant"]["S"] == merchant.id else self._of_guard(held)
+        return None
+
+    def replace(self, merchant: Merchant) -> None:
+        """As the port says. Raises LookupError where there is no such merchant."""
+        item = merchant_item(merchant)
+        try:
+            ask(
+                self._client.put_item,
+                TableName=self._merchants,
+                Item=item,
+                ConditionExpression="#version = :read",
+                ExpressionAttributeNames={"#version": "version"},
+                ExpressionAttributeValues={":read": number(merchant.version - 1)},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
+            )
+        except ClientError as error:
+            found = failed_item(error)
+            if found is None:
+                raise LookupError("no such merchant") from None
+            if found != item:  # else it is our own write, whose answer was lost
+                raise StaleMerchant(merchant_from(found)) from None
+
+    def get(self, merchant_id: str) -> Merchant | None:
+        item = get(self._client, self._merchants, id=text(merchant_id))
+        return merchant_from(item) if item else None
+
+    def find_by_wallet(self, wallet_address: str) -> Merchant | None:
+        guard = get(self._client, self._merchants, id=_guard_id(wallet_address))
+        return self._of_guard(guard) if guard else None
+
+    def add_key(self, key: ApiKey) -> None:
+        # The same hash is the same key: writing it again after a lost answer is no harm.
+        ask(self._client.put_item, TableName=self._keys, Item=key_item(key))
+
+    def find_key(self, key_hash: str) -> ApiKey | None:
+        item = get(self._client, self._keys, hash=text(key_hash))
+        return key_from(item) if item else None
+
+    def touch_key(self, key: ApiKey, now: datetime) -> None:
+        if key.last_used_at is not None and key.last_used_at > now - _TOUCH_EVERY:
+            return
+        exists = "attribute_exists(#hash)"
+        stale = "(attribute_not_exists(#last_used_at) OR #last_used_at <= :minute_ago)"
+        try:
+            ask(
+                self._client.update_item,
+                TableName=self._keys,
+                Key={"hash": text(key.hash)},
+                UpdateExpression="SET #last_used_at = :now",
+                ConditionExpression=f"{exists} AND {stale}",
+                ExpressionAttributeNames={"#hash": "hash", "#last_used_at": "last_used_at"},
+                ExpressionAttributeValues={
+                    ":now": instant(now),
+                    ":minute_ago": instant(now - _TOUCH_EVERY),
+                },
+            )
+        except (CheckoutError, *AWS_ERRORS):
+            return  # the time of last use is a courtesy; the request is what counts
+
+    def _of_guard(self, guard: Item) -> Merchant:
+        merchant = self.get(guard["merchant"]["S"])
+        if merchant is None:
+            raise LookupError("a wallet's guard row names a merchant that does not exist")
+        return merchant
+
+
+def _guard_id(wallet_address: str) -> Value:
+    return text(f"wallet:{wallet_address}")

@@ -1,0 +1,176 @@
+"""`ports.Sessions` on DynamoDB, by the low-level client that is passed in.
+
+Every write is conditional; what lost learns the winner from the same answer. Refuses to write a
+session blindly, and to read with anything but a strong read, except the indexes. Source: design.md
+"Records", "The order of writes around the money".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import Persistent, ask
+from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.conditions import (
+    TAKEN,
+    condition_failed,
+    failed_item,
+    put_new,
+    transaction,
+    update,
+)
+from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.records import (
+    position,
+    reservation_from,
+    reservation_item,
+    session_from,
+    session_item,
+)
+from checkout.adapters.dynamo.values import instant, text, text_from
+from checkout.domain.errors import Unavailable
+from checkout.domain.session import Session
+from checkout.domain.transitions import Change
+from checkout.domain.webhooks import WebhookEvent
+from checkout.ports import RandomBytes, Reservation, SessionPage, StaleSession
+
+PAGE_MAX: Final = 100  # what one BatchGetItem takes
+_FIRST_POSITION: Final = "0"
+_LAST_POSITION: Final = ":"  # sorts behind every digit
+
+
+class DynamoSessions:
+    """`ports.Sessions`. `sleep` takes seconds; it and `random_bytes` pace what is tried again."""
+
+    def __init__(
+        self,
+        client: Client,
+        prefix: str,
+        *,
+        sleep: Callable[[float], None],
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._client = client
+        self._sessions = f"{prefix}-checkout_sessions"
+        self._reservations = f"{prefix}-idempotency_keys"
+        self._events = f"{prefix}-webhook_events"
+        self._persistent = Persistent(sleep, random_bytes)
+
+    def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
+        put_session = put_new(self._sessions, session_item(session), "id")
+        if reservation is None:
+            try:
+                self._persistent.ask(self._client.put_item, **put_session)
+            except ClientError as error:
+                found = failed_item(error)
+                if found is None or session_from(found).writer != session.writer:
+                    raise Unavailable(TAKEN) from error
+            return None
+        absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
+        put_reservation = {
+            "TableName": self._reservations,
+            "Item": reservation_item(reservation),
+            "ConditionExpression": absent_or_expired,
+            "ExpressionAttributeNames": {"#key": "key", "#expires_at": "expires_at"},
+            "ExpressionAttributeValues": {":now": instant(reservation.created_at)},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            self._transact({"Put": put_reservation}, {"Put": put_session})
+        except ClientError as error:
+            held = failed_item(error, index=0)
+            if held is None:
+                raise Unavailable(TAKEN) from error
+            winner = reservation_from(held)
+            return None if winner.writer == reservation.writer else winner
+        return None
+
+    def get(self, session_id: str) -> Session | None:
+        item = get(self._client, self._sessions, id=text(session_id))
+        return session_from(item) if item else None
+
+    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
+        """As the port says. Raises LookupError where there is no such session at all."""
+        if event is not None and change.by_attempt:
+            raise ValueError("a change by attempt does not know its version, so it makes no event")
+        request = update(self._sessions, change)
+        try:
+            if event is None:
+                answer = self._persistent.ask(
+                    self._client.update_item, **request, ReturnValues="ALL_NEW"
+                )
+                return session_from(answer["Attributes"])
+            put_event = put_new(self._events, event_item(event), "id")
+            self._transact({"Update": request}, {"Put": put_event})
+        except ClientError as error:
+            return self._stale_unless_ours(error, change)
+        return change.after
+
+    def page(
+        self,
+        merchant: str,
+        *,
+        limit: int,
+        after: str | None,
+        created_from: datetime | None,
+        created_before: datetime | None,
+    ) -> SessionPage:
+        """As the port says; `limit` is 1..100. One index query and one batch read."""
+        if not 1 <= limit <= PAGE_MAX:
+            raise ValueError(f"limit must be 1..{PAGE_MAX}")
+        lowest = position(created_from) if created_from else _FIRST_POSITION
+        highest = min(position(created_before) if created_before else _LAST_POSITION, after or ":")
+        if lowest > highest:
+            return SessionPage((), None)
+        found = ask(
+            self._client.query,
+            TableName=self._sessions,
+            IndexName="by_merchant",
+            KeyConditionExpression="#merchant = :merchant AND #created_key BETWEEN :low AND :high",
+            ExpressionAttributeNames={"#merchant": "merchant", "#created_key": "created_key"},
+            ExpressionAttributeValues={
+                ":merchant": text(merchant),
+                ":low": text(lowest),
+                ":high": text(highest),
+            },
+            ScanIndexForward=False,
+            # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
+            Limit=limit + (1 if after is None else 2),
+        )
+        rows = [row for row in found["Items"] if row["created_key"]["S"] != after]
+        more = len(rows) > limit
+        rows = rows[:limit]
+        sessions = self._batch_get([row["id"]["S"] for row in rows])
+        return SessionPage(
+            tuple(sessions[row["id"]["S"]] for row in rows if row["id"]["S"] in sessions),
+            rows[-1]["created_key"]["S"] if more else None,
+        )
+
+    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
+        rows = due(self._client, self._sessions, now, limit, read=lambda row: text_from(row["id"]))
+        return tuple(rows)
+
+    def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
+        """Strong reads of up to 100 sessions; a missing one is not in the answer."""
+        found = self._persistent.batch_get(self._client, self._sessions, session_ids)
+        return {session_id: session_from(item) for session_id, item in found.items()}
+
+    def _transact(self, *items: dict[str, Any]) -> None:
+        self._persistent.ask(self._client.transact_write_items, **transaction(*items))
+
+    @staticmethod
+    def _stale_unless_ours(error: ClientError, change: Change) -> Session:
+        """What a failed condition says: our own write, whose answer was lost, or the winner."""
+        item = failed_item(error, index=0)
+        if not condition_failed(error, index=0):
+            raise Unavailable(TAKEN) from error
+        if item is None:
+            raise LookupError("no such session") from None
+        current = session_from(item)
+        if current.writer != change.after.writer:
+            raise StaleSession(current) from None
+        return current

@@ -1,0 +1,238 @@
+"""A webhook event and its delivery: what the merchant is told, how often it is tried, and when.
+
+Pure rules: `flows/deliver.py` makes the attempts, `adapters/dynamo/events.py` writes them. Source:
+spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from checkout.domain.session import Session
+
+COMPLETED: Final = "checkout.session.completed"
+EXPIRED: Final = "checkout.session.expired"
+CANCELED: Final = "checkout.session.canceled"
+PING: Final = "ping"
+OPTIONAL: Final = (EXPIRED, CANCELED)  # sent to endpoints that ask for them
+
+# How long after an attempt has failed the next one is made (decisions.md "Webhooks").
+DELAYS: Final = (
+    timedelta(seconds=1),
+    timedelta(seconds=5),
+    timedelta(minutes=5),
+    timedelta(minutes=30),
+    timedelta(hours=2),
+    timedelta(hours=5),
+    timedelta(hours=10),
+    timedelta(hours=14),
+    timedelta(hours=20),
+    timedelta(hours=24),
+)
+ATTEMPTS_MAX: Final = len(DELAYS) + 1
+TIMEOUT: Final = timedelta(seconds=10)
+# Whoever holds the lease of an attempt has ended it by then, or has died.
+LEASE: Final = timedelta(seconds=30)
+RETRY_AFTER_MAX: Final = timedelta(hours=24)
+KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be sent again
+ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
+DELIVERIES_MAX: Final = 50
+_JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
+
+
+class EventStatus(StrEnum):
+    PENDING = "pending"
+    DELIVERED = "delivered"
+    EXHAUSTED = "exhausted"
+
+
+class GivenUp(StrEnum):
+    """Why no more attempts are made."""
+
+    ATTEMPTS = "attempts"  # all were made
+    GONE = "gone"  # the endpoint said 410, which also disabled it
+    DISABLED = "disabled"  # the endpoint was disabled before
+    NO_ENDPOINT = "no_endpoint"  # the merchant has set none
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """One attempt. Without a duration nobody knows how it ended: its process died. `answer` are the
+    first bytes of the body, as text; `error` says why there is no status.
+    """
+
+    at: datetime
+    duration_ms: int | None = None
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+
+    @property
+    def succeeded(self) -> bool:
+        return self.status is not None and 200 <= self.status < 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookEvent:
+    """What the merchant is told. `body` is frozen when the session changes: the same bytes on every
+    attempt.
+
+    `attempts` counts those of this round: sending it again by hand begins a new one. While it is
+    pending, no attempt is made before `next_at`. `session` is None for a test event.
+    """
+
+    id: str
+    merchant: str
+    session: str | None
+    type: str
+    body: str
+    created_at: datetime
+    next_at: datetime
+    status: EventStatus = EventStatus.PENDING
+    version: int = 1
+    attempts: int = 0
+    deliveries: tuple[Delivery, ...] = ()
+    ended_at: datetime | None = None
+    given_up: GivenUp | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookSecret:
+    """`sealed` is ciphertext; it signs until `expires_at`, the newest one without an end."""
+
+    sealed: str = field(repr=False)
+    created_at: datetime
+    expires_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """Where a merchant's events go, which of the optional ones, and what signs them: the newest
+    secret first.
+    """
+
+    url: str
+    events: tuple[str, ...] = ()
+    secrets: tuple[WebhookSecret, ...] = ()
+    disabled_at: datetime | None = None
+
+    def wants(self, event_type: str) -> bool:
+        return event_type not in OPTIONAL or event_type in self.events
+
+    def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
+        """The secrets in use at `now`, the newest first."""
+        return tuple(s for s in self.secrets if s.expires_at is None or now < s.expires_at)
+
+
+def secret_place(merchant_id: str) -> tuple[str, str, str]:
+    """Where a merchant's webhook secrets are at home in the vault: table, record, field."""
+    return ("merchants", merchant_id, "webhook_secret")
+
+
+def event_body(session: Session) -> str:
+    """Exactly the seven fields of spec.md "Events", in its order, as compact JSON."""
+    return _compact(
+        {
+            "id": session.id,
+            "status": session.status.value,
+            "amount_total": session.amount_total,
+            "currency": session.currency,
+            "metadata": session.metadata,
+            "outgoing_payment": session.outgoing_payment,
+            "customer_wallet": session.customer.id if session.customer else None,
+        }
+    )
+
+
+def ping_body(event_id: str, *, currency: str) -> str:
+    """The same seven fields for a test: no status of a session, nothing paid, and it says so."""
+    return _compact(
+        {
+            "id": event_id,
+            "status": PING,
+            "amount_total": 0,
+            "currency": currency.lower(),
+            "metadata": {"test": True},
+            "outgoing_payment": None,
+            "customer_wallet": None,
+        }
+    )
+
+
+def may_attempt(event: WebhookEvent, now: datetime) -> bool:
+    return event.status is EventStatus.PENDING and now >= event.next_at
+
+
+def leased(event: WebhookEvent, now: datetime) -> WebhookEvent:
+    """One more attempt begins at `now`. Should its process die, the next may begin when the lease
+    is over and the usual time has passed.
+    """
+    attempts = event.attempts + 1
+    return replace(
+        event,
+        version=event.version + 1,
+        attempts=attempts,
+        next_at=now + max(LEASE, _delay(attempts)),
+        deliveries=(*event.deliveries, Delivery(at=now))[-DELIVERIES_MAX:],
+    )
+
+
+def ended(
+    event: WebhookEvent,
+    delivery: Delivery,
+    *,
+    now: datetime,
+    spread: float,
+    retry_after: timedelta | None = None,
+) -> WebhookEvent:
+    """What the leased attempt came to. `spread`, -1..1, places the next attempt within ±10 %;
+    `retry_after` is the receiver's wish.
+    """
+    noted = replace(event, version=event.version + 1, deliveries=(*event.deliveries[:-1], delivery))
+    if delivery.succeeded:
+        return replace(noted, status=EventStatus.DELIVERED, ended_at=now)
+    if event.attempts >= ATTEMPTS_MAX:
+        return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=GivenUp.ATTEMPTS)
+    pause = _delay(event.attempts)
+    if pause >= _JITTER_FROM:
+        pause += pause * 0.1 * spread
+    if retry_after is not None:
+        pause = max(pause, min(retry_after, RETRY_AFTER_MAX))
+    return replace(noted, next_at=now + pause)
+
+
+def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookEvent:
+    """No more attempts, for that reason."""
+    return replace(
+        event,
+        version=event.version + 1,
+        status=EventStatus.EXHAUSTED,
+        ended_at=now,
+        given_up=reason,
+    )
+
+
+def sent_again(event: WebhookEvent, now: datetime) -> WebhookEvent:
+    """A new round of attempts, from now on."""
+    return replace(
+        event,
+        version=event.version + 1,
+        status=EventStatus.PENDING,
+        attempts=0,
+        next_at=now,
+        ended_at=None,
+        given_up=None,
+    )
+
+
+def _delay(attempts: int) -> timedelta:
+    """The pause after so many attempts."""
+    return DELAYS[min(attempts, len(DELAYS)) - 1]
+
+
+def _compact(body: dict[str, Any]) -> str:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
