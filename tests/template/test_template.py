@@ -19,6 +19,7 @@ from sandbox.template import resources, routes, stack_name, template
 REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
+BY_PATH = {"api": "ApiFunction", "dashboard": "DashboardFunction", "pay": "PayFunction"}
 # For a developer's machine only: the first is in the secret, the others Lambda refuses.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
 
@@ -179,7 +180,7 @@ def test_the_routes_reach_the_function_of_their_path_and_throttled_ones_exist() 
     table = {route.key: route.function for route in routes()}
     for key, function in table.items():
         path = key.partition(" ")[2]
-        assert function == ("ApiFunction" if path.startswith("/api/") else "PayFunction")
+        assert function == BY_PATH[path.split("/")[1]]
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
     assert stage["StageName"] == "$default"
     assert set(stage["RouteSettings"]) <= set(table)

@@ -14,8 +14,10 @@ from datetime import datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from checkout.domain.audit import AuditEntry
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
+from checkout.domain.sign_in import SignIn
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 
@@ -332,3 +334,56 @@ class PayServices(Services):
     events: Events
     completion_policy: CompletionPolicy
     allow_loopback: bool = False
+
+
+class SignIns(Protocol):
+    """Browsers that are signed in to the dashboard, and how often that was tried. All of it is
+    short-lived.
+    """
+
+    def add(self, sign_in: SignIn) -> None: ...
+
+    def get(self, sign_in_id: str) -> SignIn | None:
+        """A strongly consistent read."""
+        ...
+
+    def seen(self, sign_in: SignIn, now: datetime) -> None:
+        """Note that it is in use, best effort: it never fails a request."""
+        ...
+
+    def end(self, sign_in_id: str) -> None:
+        """From the next request on, it is none any more."""
+        ...
+
+    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
+        """Count one more attempt. False, and not counted: there were `limit` already. `counter`
+        names also the time that it counts, which is over at `until`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """`next_key` continues after the last entry, or None at the end."""
+
+    entries: tuple[AuditEntry, ...]
+    next_key: str | None
+
+
+class Audit(Protocol):
+    """Who did what in the dashboard."""
+
+    def add(self, entry: AuditEntry) -> None: ...
+
+    def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
+        """A merchant's entries, newest first. `after` is a `next_key` from before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardServices(Services):
+    """What the dashboard's flows use besides."""
+
+    events: Events
+    sign_ins: SignIns
+    audit: Audit

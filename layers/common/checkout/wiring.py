@@ -14,7 +14,14 @@ from botocore.config import Config
 from checkout import settings as settings_module
 from checkout.adapters import dynamo, queue
 from checkout.adapters.clock import SystemClock, system_random
-from checkout.ports import EventQueue, PayServices, Services, TaskQueue, Vault
+from checkout.ports import (
+    DashboardServices,
+    EventQueue,
+    PayServices,
+    Services,
+    TaskQueue,
+    Vault,
+)
 from checkout.settings import Settings
 from checkout.version import VERSION
 
@@ -51,6 +58,26 @@ def api_services() -> Services:
         base_url=settings().base_url,
         queue=_events_queue(),
         tasks=_tasks_queue(),
+    )
+
+
+@cache
+def dashboard_services() -> DashboardServices:
+    """For functions/dashboard: no wallet."""
+    base = api_services()
+    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    return DashboardServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        sessions=base.sessions,
+        merchants=base.merchants,
+        database=base.database,
+        base_url=base.base_url,
+        queue=base.queue,
+        tasks=base.tasks,
+        events=_events(),
+        sign_ins=dynamo.DynamoSignIns(client, prefix),
+        audit=dynamo.DynamoAudit(client, prefix),
     )
 
 

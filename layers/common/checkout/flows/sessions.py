@@ -7,8 +7,6 @@ anew. No wallet is called here: what an end leaves behind there is handed to the
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import re
@@ -18,7 +16,6 @@ from typing import Any, Final
 
 from checkout.domain.errors import (
     CheckoutError,
-    CursorInvalid,
     IdempotencyKeyInvalid,
     IdempotencyKeyReused,
     PaymentInProgress,
@@ -33,6 +30,7 @@ from checkout.domain.public import public_session
 from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition, advance
 from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.flows.cursors import cursor, position_of
 from checkout.ports import Hint, Leftovers, Reservation, Services, StaleSession
 
 IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
@@ -43,7 +41,7 @@ GIVE_WAY: Final = 5  # how often a loser of a write decides anew
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
-_POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
+POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
 _VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
 
 
@@ -209,7 +207,7 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
     A `status` filter reads at most FILTER_ROUNDS index pages and then hands back a cursor, so that
     a rare status cannot make one request read without end. Raises CursorInvalid.
     """
-    after = _position_of(key.merchant, query.cursor) if query.cursor is not None else None
+    after = position_of(key.merchant, query.cursor, POSITION) if query.cursor is not None else None
     now = services.clock.now()
     found: list[Session] = []
     for _ in range(FILTER_ROUNDS):
@@ -224,11 +222,11 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
         for session in page.sessions:
             if query.status in (None, session.status_at(now)):
                 if len(found) == query.limit:  # one more than asked: stop behind the last asked
-                    return Listed(tuple(found), _cursor(key.merchant, _position(found[-1])))
+                    return Listed(tuple(found), cursor(key.merchant, _position(found[-1])))
                 found.append(session)
         if after is None or query.status is None:
             break
-    return Listed(tuple(found), None if after is None else _cursor(key.merchant, after))
+    return Listed(tuple(found), None if after is None else cursor(key.merchant, after))
 
 
 def json_text(value: Any) -> str:
@@ -324,24 +322,3 @@ def _position(session: Session) -> str:
     """
     milliseconds = (session.created_at - _EPOCH) // timedelta(milliseconds=1)
     return f"{milliseconds:013d}#{session.id}"
-
-
-def _cursor(merchant: str, position: str) -> str:
-    text = f"{position}#{_checksum(merchant, position)}"
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _position_of(merchant: str, cursor: str) -> str:
-    """The position in a cursor of ours for this merchant. Raises CursorInvalid."""
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        position, _, checksum = text.decode("ascii").rpartition("#")
-    except (binascii.Error, ValueError):
-        position = checksum = ""
-    if not _POSITION.fullmatch(position) or checksum != _checksum(merchant, position):
-        raise CursorInvalid("This cursor is not one of this list.", param="cursor")
-    return position
-
-
-def _checksum(merchant: str, position: str) -> str:
-    return hashlib.sha256(f"cursor\n{merchant}\n{position}".encode()).hexdigest()[:16]
