@@ -95,6 +95,12 @@ class Dashboard(MerchantApi):
                 sleep=self.clock.sleep,
                 random_bytes=base_services.random_bytes,
             ),
+            tallies=dynamo.DynamoTallies(
+                self.dynamo,
+                PREFIX,
+                sleep=self.clock.sleep,
+                random_bytes=base_services.random_bytes,
+            ),
             sign_ins=dynamo.DynamoSignIns(self.dynamo, PREFIX),
             audit=dynamo.DynamoAudit(self.dynamo, PREFIX),
         )

@@ -179,6 +179,9 @@ def product(
         events=dynamo.DynamoEvents(
             client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
         ),
+        tallies=dynamo.DynamoTallies(
+            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
+        ),
         tasks=SqsTaskQueue(lambda: sqs, aws.tasks_queue_url),
         completion_policy=CompletionPolicy.RECEIVED,
         allow_loopback=True,

@@ -213,6 +213,9 @@ class SimWorld:
             events=dynamo.DynamoEvents(
                 client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
             ),
+            tallies=dynamo.DynamoTallies(
+                client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
+            ),
             completion_policy=self.policy,
             allow_loopback=True,
         )

@@ -90,8 +90,12 @@ def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete
         for name, statement in _statements()
         if name == "ExpirerFunction" and "dynamodb:Query" in _list(statement["Action"])
     ]
-    assert queried == [{"Fn::Sub": "${CheckoutSessionsTable.Arn}/index/due"}]
+    indexes = ("due", "uncounted")
+    assert queried == [
+        [{"Fn::Sub": f"${{CheckoutSessionsTable.Arn}}/index/{name}"} for name in indexes]
+    ]
     assert _actions("ExpirerFunction", "dynamodb:") == {
+        "dynamodb:BatchGetItem",
         "dynamodb:GetItem",
         "dynamodb:PutItem",
         "dynamodb:Query",
@@ -143,7 +147,16 @@ def test_the_tables_have_the_keys_that_the_stores_use() -> None:
     assert found == {
         "-merchants": (("id",), {}, None),
         "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, None),
-        "-checkout_sessions": (("id",), {**listed, "due": (due, keys_only)}, "ttl"),
+        "-checkout_sessions": (
+            ("id",),
+            {
+                **listed,
+                "due": (due, keys_only),
+                "by_search": (("search_key", "created_key"), keys_only),
+                "uncounted": (("uncounted_shard", "uncounted_at"), keys_only),
+            },
+            "ttl",
+        ),
         "-idempotency_keys": (("key",), {}, "ttl"),
         "-webhook_events": (("id",), {**listed, "due": (due, with_merchant)}, "ttl"),
     }

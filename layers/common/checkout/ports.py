@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -18,6 +18,7 @@ from checkout.domain.audit import AuditEntry
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
 from checkout.domain.sign_in import SignIn
+from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 
@@ -129,9 +130,11 @@ class Sessions(Protocol):
         after: str | None,
         created_from: datetime | None,
         created_before: datetime | None,
+        search: str | None = None,
     ) -> SessionPage:
         """A merchant's sessions, newest first by (created_at, id). `after` is a `next_key` from
-        before.
+        before. With `search` only those with that wallet, or that value in their metadata
+        (domain/search.py), from an index that lags a little behind.
         """
         ...
 
@@ -332,8 +335,29 @@ class PayServices(Services):
     vault: Vault
     wallets: Wallets
     events: Events
+    tallies: Tallies
     completion_policy: CompletionPolicy
     allow_loopback: bool = False
+
+
+class Tallies(Protocol):
+    """What a merchant's days came to, counted after the fact."""
+
+    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
+        """Up to `limit` sessions that ended by `until` and are not counted yet, the longest ended
+        first.
+        """
+        ...
+
+    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        """Add to the days and mark the sessions as counted, or neither. False: another round has
+        counted one of them.
+        """
+        ...
+
+    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+        """What these days, at most 100, have come to so far, in their order."""
+        ...
 
 
 class SignIns(Protocol):
@@ -385,5 +409,6 @@ class DashboardServices(Services):
     """What the dashboard's flows use besides."""
 
     events: Events
+    tallies: Tallies
     sign_ins: SignIns
     audit: Audit

@@ -76,6 +76,7 @@ def dashboard_services() -> DashboardServices:
         queue=base.queue,
         tasks=base.tasks,
         events=_events(),
+        tallies=_tallies(),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         audit=dynamo.DynamoAudit(client, prefix),
     )
@@ -112,6 +113,7 @@ def pay_services() -> PayServices:
             transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
         ),
         events=_events(),
+        tallies=_tallies(),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
     )
@@ -126,6 +128,13 @@ def _dynamodb(config: Config) -> dynamo.Client:
 def _events() -> dynamo.DynamoEvents:
     prefix = dynamo.parse_database_url(settings().database_url).prefix
     return dynamo.DynamoEvents(
+        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _tallies() -> dynamo.DynamoTallies:
+    prefix = dynamo.parse_database_url(settings().database_url).prefix
+    return dynamo.DynamoTallies(
         _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
     )
 

@@ -58,8 +58,9 @@ class Created:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """What to list. `limit` is 1..100; the times bound `created_at` (from inclusive, before
-    exclusive).
+    """What to list. The times bound `created_at` (from inclusive, before exclusive), the amounts
+    `amount_total` in minor units (both inclusive); `search` is a wallet, or a value of the
+    metadata. `rounds` bounds the index pages that are looked at for one answer.
     """
 
     limit: int = 10
@@ -67,14 +68,34 @@ class ListQuery:
     status: Status | None = None
     created_from: datetime | None = None
     created_before: datetime | None = None
+    amount_from: int | None = None
+    amount_to: int | None = None
+    search: str | None = None
+    rounds: int = FILTER_ROUNDS
+
+    @property
+    def filters(self) -> bool:
+        """What no index knows is found by looking."""
+        return (self.status, self.amount_from, self.amount_to) != (None, None, None)
+
+    def matches(self, session: Session, now: datetime) -> bool:
+        amount = session.amount_total
+        return (
+            self.status in (None, session.status_at(now))
+            and (self.amount_from is None or self.amount_from <= amount)
+            and (self.amount_to is None or amount <= self.amount_to)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """With a `status` filter there may be more to come even when few or no sessions are here."""
+    """With a filter there may be more to come even when few or no sessions are here: all down to
+    `looked_to` were looked at.
+    """
 
     sessions: tuple[Session, ...]
     next_cursor: str | None
+    looked_to: datetime | None = None
 
 
 def create(
@@ -204,29 +225,34 @@ def tidy(services: Services, change: Change) -> None:
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
     """A page of the merchant's sessions, newest first by (created_at, id).
 
-    A `status` filter reads at most FILTER_ROUNDS index pages and then hands back a cursor, so that
-    a rare status cannot make one request read without end. Raises CursorInvalid.
+    At most `rounds` index pages are read, then a cursor is handed back, so that a filter for what
+    is rare cannot make one request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, POSITION) if query.cursor is not None else None
     now = services.clock.now()
     found: list[Session] = []
-    for _ in range(FILTER_ROUNDS):
+    looked_to: datetime | None = None
+    for _ in range(query.rounds):
         page = services.sessions.page(
             key.merchant,
-            limit=query.limit if query.status is None else PAGE_MAX,
+            limit=PAGE_MAX if query.filters else min(PAGE_MAX, query.limit - len(found)),
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
+            search=query.search,
         )
         after = page.next_key
         for session in page.sessions:
-            if query.status in (None, session.status_at(now)):
+            if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: stop behind the last asked
-                    return Listed(tuple(found), cursor(key.merchant, _position(found[-1])))
+                    behind = cursor(key.merchant, _position(found[-1]))
+                    return Listed(tuple(found), behind, found[-1].created_at)
                 found.append(session)
-        if after is None or query.status is None:
+            looked_to = session.created_at
+        if after is None or (len(found) == query.limit and not query.filters):
             break
-    return Listed(tuple(found), None if after is None else cursor(key.merchant, after))
+    more = None if after is None else cursor(key.merchant, after)
+    return Listed(tuple(found), more, looked_to)
 
 
 def json_text(value: Any) -> str:

@@ -13,6 +13,7 @@ from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.merchants import DynamoMerchants
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.sign_ins import DynamoSignIns
+from checkout.adapters.dynamo.tallies import DynamoTallies
 
 __all__ = [
     "Client",
@@ -23,5 +24,6 @@ __all__ = [
     "DynamoMerchants",
     "DynamoSessions",
     "DynamoSignIns",
+    "DynamoTallies",
     "parse_database_url",
 ]
