@@ -7,6 +7,7 @@ Refuses to trust: all text is escaped, no attribute holds script or style, and a
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,10 +16,20 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from checkout.domain.session import Session
+from checkout.domain.tally import DayTally
+from checkout.domain.webhooks import WebhookEvent
+from checkout.flows.sessions import Listed
 from checkout.flows.sign_in import SignedIn
+from checkout.ports import DashboardServices
 from checkout.web import Problem
+from dashboard import view
 from dashboard.dependencies import Visit
+from dashboard.figures import figures
 from dashboard.headers import nonce_of
+from dashboard.inputs import Filters
+from dashboard.texts import STATUS
+from dashboard.transaction import delivered, shown
 
 # What the bar at the top leads to: path under /dashboard, and its words.
 SECTIONS: Final = (("", "Transactions"), ("/audit", "Audit log"))
@@ -65,6 +76,42 @@ def page(
 def see(visit: Visit, path: str = "") -> Response:
     """303 to a path under the dashboard: the browser asks with GET, whatever it asked with."""
     return RedirectResponse(visit.home + path, 303)
+
+
+def transactions(
+    services: DashboardServices,
+    request: Request,
+    who: SignedIn,
+    filters: Filters,
+    found: Listed,
+    tallies: Sequence[DayTally],
+) -> Response:
+    now = services.clock.now()
+    stopped = filters.query.filters and found.next_cursor is not None and found.looked_to
+    return page(
+        request,
+        "transactions.html",
+        status=400 if filters.wrong else 200,
+        section="",
+        filters=filters,
+        statuses=[(status.value, words) for status, words in STATUS.items()],
+        rows=[view.row(session, now=now) for session in found.sessions],
+        next_cursor=found.next_cursor,
+        looked_to=view.moment(found.looked_to) if stopped and found.looked_to else None,
+        figures=figures(tallies, who.key),
+    )
+
+
+def transaction(
+    services: DashboardServices,
+    request: Request,
+    session: Session,
+    *,
+    webhook: WebhookEvent | None,
+) -> Response:
+    seen = shown(session, now=services.clock.now(), base_url=services.base_url)
+    told = delivered(webhook) if webhook else None
+    return page(request, "transaction.html", section="", s=seen, webhook=told)
 
 
 def sign_in_page(request: Request, *, next_page: str, **values: Any) -> Response:

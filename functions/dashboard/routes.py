@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from checkout.flows import audit, sessions, sign_in
-from checkout.flows.sessions import ListQuery
+from checkout.domain.audit import Action
+from checkout.flows import audit, figures, look, search, sessions, sign_in
+from checkout.flows.sessions import Listed
 from dashboard import pages, view
 from dashboard.dependencies import Form, Injected, Visited, Who, visit
+from dashboard.inputs import Filtered
 
 router = APIRouter(prefix="/dashboard", dependencies=[Depends(visit)])
+NOTHING = Listed((), None)
 
 
 @router.get("/sign-in")
@@ -35,11 +38,37 @@ async def sign_out(services: Injected, visited: Visited, who: Who, _: Form) -> R
 
 
 @router.get("")
-async def transactions(services: Injected, request: Request, who: Who) -> Response:
-    listed = sessions.list_page(services, who.key, ListQuery(limit=25))
-    now = services.clock.now()
-    rows = [view.row(session, now=now) for session in listed.sessions]
-    return pages.page(request, "transactions.html", section="", rows=rows)
+async def transactions(
+    services: Injected, request: Request, who: Who, filters: Filtered
+) -> Response:
+    key, text, query = who.key, filters.text, filters.query
+    found = NOTHING if filters.wrong else search.find(services, key, text, query)
+    tallies = figures.days(services, key, first=filters.first, last=filters.last)
+    return pages.transactions(services, request, who, filters, found, tallies)
+
+
+@router.get("/transactions/{session_id}")
+async def transaction(services: Injected, request: Request, who: Who, session_id: str) -> Response:
+    session = sessions.get(services, who.key, session_id)
+    return pages.transaction(services, request, session, webhook=look.event_of(services, session))
+
+
+@router.post("/transactions/{session_id}/expire")
+async def expire(
+    services: Injected, visited: Visited, who: Who, session_id: str, _: Form
+) -> Response:
+    session = sessions.expire(services, who.key, session_id)
+    audit.note(services, who.key, Action.SESSION_EXPIRED, session.id)
+    return pages.see(visited, f"/transactions/{session.id}")
+
+
+@router.post("/transactions/{session_id}/cancel")
+async def cancel(
+    services: Injected, visited: Visited, who: Who, session_id: str, _: Form
+) -> Response:
+    session = sessions.cancel(services, who.key, session_id)
+    audit.note(services, who.key, Action.SESSION_CANCELED, session.id)
+    return pages.see(visited, f"/transactions/{session.id}")
 
 
 @router.get("/audit")
