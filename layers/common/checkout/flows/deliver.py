@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import (
@@ -83,7 +84,7 @@ def deliver(services: SenderServices, event_id: str) -> Outcome:
         if event.attempts >= ATTEMPTS_MAX:  # the last one's process died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(services, merchant, endpoint, now)
-        event = leased(event, now)
+        event = leased(event, now, writer=new_nonce(services.random_bytes))
         services.events.save(event)
     except StaleEvent:
         return Outcome.NOTHING
@@ -95,10 +96,12 @@ def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> int
     hinted at is named again only if nothing has come of it for a while.
     """
     hints = []
-    for due in events.due(now + AHEAD, limit=limit):
-        if events.put_off(due, max(due.at, now) + HINTED_FOR):
-            hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
-    queue.hint(hints)
+    try:
+        for due in events.due(now + AHEAD, limit=limit):
+            if events.put_off(due, max(due.at, now) + HINTED_FOR):
+                hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
+    finally:
+        queue.hint(hints)  # those put off are not named again for a while, whatever came between
     return len(hints)
 
 
