@@ -34,7 +34,10 @@ class Settings:
     )
     base_url: str = _setting("public base address of the service")
     encryption_key: str = _setting(
-        "64 hexadecimal characters from which the data key is derived", default="", repr=False
+        "64 hexadecimal characters from which the data key is derived; while it is rotated, the new "
+        "key, a comma and the old one",
+        default="",
+        repr=False,
     )
     encryption_key_secret: str = _setting(
         "in place of ENCRYPTION_KEY: the Secrets Manager secret that holds it", default=""
