@@ -12,8 +12,10 @@ import boto3
 from botocore.config import Config
 
 from checkout import settings as settings_module
+from checkout import telemetry
 from checkout.adapters import dynamo, queue
 from checkout.adapters.clock import SystemClock, system_random
+from checkout.adapters.told import ToldEvents, ToldSessions, ToldTransport
 from checkout.ports import EventQueue, PayServices, Services, TaskQueue, Vault
 from checkout.settings import Settings
 from checkout.version import VERSION
@@ -27,6 +29,14 @@ _AWS = Config(
 _BRIEF = Config(
     connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
 )
+
+
+def observe(service: str) -> None:
+    """This process is the function `service`; outside of Lambda its log is the process's own
+    matter.
+    """
+    if settings_module.in_lambda(os.environ):
+        telemetry.start(service)
 
 
 @cache
@@ -43,8 +53,8 @@ def api_services() -> Services:
     return Services(
         clock=clock,
         random_bytes=system_random,
-        sessions=dynamo.DynamoSessions(
-            client, prefix, sleep=clock.sleep, random_bytes=system_random
+        sessions=ToldSessions(
+            dynamo.DynamoSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random)
         ),
         merchants=dynamo.DynamoMerchants(client, prefix),
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
@@ -82,9 +92,12 @@ def pay_services() -> PayServices:
         tasks=base.tasks,
         vault=sealed,
         wallets=SignedWallets(
-            transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
+            ToldTransport(transport, base.clock.now),
+            sealed,
+            base.clock,
+            allow_loopback=chosen.allow_loopback_wallets,
         ),
-        events=_events(),
+        events=ToldEvents(_events()),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
     )

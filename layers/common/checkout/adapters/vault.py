@@ -24,6 +24,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from checkout import telemetry
 from checkout.adapters.clock import SystemClock
 from checkout.domain.errors import Unavailable
 from checkout.ports import Clock, RandomBytes
@@ -155,6 +156,7 @@ class AesVault:
         try:
             self._read(now)
         except Unavailable:
+            telemetry.count("KeyUnreadable")
             logger.warning("ENCRYPTION_KEY could not be read again; what is known is used")
         return True
 
