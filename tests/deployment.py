@@ -8,9 +8,10 @@ comes out of Secrets Manager.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -22,11 +23,12 @@ import pay.app
 import pay.dependencies
 from checkout.adapters import dynamo
 from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
-from checkout.adapters.told import ToldEvents, ToldSessions, ToldTransport
+from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
 from checkout.adapters.vault import AesVault, key_from_secrets_manager
 from checkout.adapters.wallets import SignedWallets
 from checkout.domain.session import Session
-from checkout.ports import PayServices
+from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.ports import PayServices, Receipt, SenderServices
 from expirer.app import scheduled
 from expirer.tasks import queued
 from sandbox.cloud import table_definitions
@@ -34,6 +36,7 @@ from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import a_body, gateway_event
 from tests.support import seeded
 from tests.world import CEDAR, PREFIX, World, derived
+from webhook_sender.app import queued as sends
 
 Fault = Callable[[str, dict[str, Any]], None]
 
@@ -98,6 +101,17 @@ class Secrets:
         return {"SecretString": self.text}
 
 
+class Shop:
+    """A merchant's endpoint that takes everything."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        self.told.append(headers["webhook-id"])
+        return Receipt(status=200)
+
+
 class Context:
     """What of Lambda's context is used."""
 
@@ -146,7 +160,6 @@ class Deployment:
         self.services = replace(
             world.services,
             sessions=ToldSessions(world.services.sessions),
-            events=ToldEvents(world.services.events),
             queue=SqsEventQueue(lambda: self.queue, "events"),
             tasks=SqsTaskQueue(lambda: self.queue, "tasks"),
             vault=vault,
@@ -216,6 +229,43 @@ class Deployment:
             if "tidy" in body
         ]
         return queued(lambda: self.services)({"Records": records}, Context())
+
+    def wants_webhooks(self) -> None:
+        """The merchant sets an endpoint."""
+        merchants = self.world.services.merchants
+        merchant = merchants.find_by_wallet(self.world.shop)
+        assert merchant is not None
+        sealed = self.services.vault.seal("whsec_AAAA", place=secret_place(merchant.id))
+        secret = WebhookSecret(sealed=sealed, created_at=self.world.clock.now())
+        endpoint = Endpoint(url="https://shop.example/hook", secrets=(secret,))
+        merchants.replace(merchant.changed(endpoint=endpoint))
+
+    def send_webhooks(self) -> list[str]:
+        """The event queue's messages are delivered once, and those that failed stay; the ids of the
+        events that the merchant was told of by it.
+        """
+        shop = Shop()
+        services = SenderServices(
+            clock=self.world.clock,
+            random_bytes=self.world.services.random_bytes,
+            merchants=self.world.services.merchants,
+            events=self.world.services.events,
+            queue=self.services.queue,
+            vault=self.services.vault,
+            receivers=ToldReceivers(shop, self.world.clock.now),
+        )
+        taken = [message for message in self.sqs.messages if "event" in message["MessageBody"]]
+        self.sqs.messages = []
+        if not taken:  # Lambda is not called
+            return []
+        records = [
+            {"messageId": str(number), "body": each["MessageBody"], "eventSource": "aws:sqs"}
+            for number, each in enumerate(taken)
+        ]
+        answer = sends(lambda: services)({"Records": records}, Context())
+        failed = [int(item["itemIdentifier"]) for item in answer["batchItemFailures"]]
+        self.sqs.messages += [taken[number] for number in failed]
+        return shop.told
 
     @contextmanager
     def _given(self, app: Any, dependency: Any) -> Iterator[None]:

@@ -1,22 +1,20 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from checkout import telemetry
-from checkout.adapters.told import ToldEvents, ToldSessions, ToldTransport
-from checkout.domain import webhooks
+from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
 from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Delivery, WebhookEvent
+from checkout.domain.webhook_signature import signed_headers
 from checkout.flows import prepare, sessions
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import PayServices, StaleEvent, StaleSession
-from tests.adapters.samples import an_event
+from checkout.ports import PayServices, Receipt, StaleSession
 from tests.adapters.stores import Store
 from tests.support import NOW, HandClock, a_session
 from tests.world import CEDAR, World
@@ -108,47 +106,35 @@ def test_what_was_not_written_is_not_told(told: Told) -> None:
 # --- webhooks ---
 
 
-class Kept:
-    """An event store that takes everything, unless it is told to lose."""
+class Receiver:
+    """Takes 0.4 s."""
 
-    stale = False
+    def __init__(self, clock: HandClock, receipt: Receipt) -> None:
+        self._clock, self._receipt = clock, receipt
 
-    def save(self, event: WebhookEvent) -> None:
-        if self.stale:
-            raise StaleEvent(event)
-
-
-def attempt(store: ToldEvents, event: WebhookEvent, status: int | None) -> WebhookEvent:
-    leased = webhooks.leased(event, NOW)
-    store.save(leased)
-    done = Delivery(at=NOW, duration_ms=80, status=status)
-    ended = webhooks.ended(leased, done, now=NOW, spread=0.0)
-    store.save(ended)
-    return ended
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        self._clock.pass_time(0.4)
+        return self._receipt
 
 
-def test_an_attempt_is_counted_once_when_it_has_ended(told: Told) -> None:
-    kept: Any = Kept()
-    store = ToldEvents(kept)
-    failed = attempt(store, an_event(), 500)
-    assert metrics(told) == {"WebhookAttempts": [1], "WebhookAttemptsFailed": [1]}
-    delivered = attempt(store, failed, 200)
-    assert metrics(told) == {"WebhookAttempts": [1]}
-    store.save(webhooks.sent_again(delivered, NOW + timedelta(days=1)))
-    store.save(webhooks.given_up(failed, webhooks.GivenUp.DISABLED, now=NOW))
-    assert metrics(told) == {}
-
-
-def test_an_attempt_whose_lease_was_lost_is_not_ours_to_count(told: Told) -> None:
-    kept: Any = Kept()
-    store = ToldEvents(kept)
-    leased = webhooks.leased(an_event(), NOW)
-    kept.stale = True
-    with pytest.raises(StaleEvent):
-        store.save(leased)
-    kept.stale = False
-    store.save(webhooks.ended(leased, Delivery(NOW, 80, 200), now=NOW, spread=0.0))
-    assert metrics(told) == {}
+@pytest.mark.parametrize(
+    ("receipt", "outcome"),
+    [(Receipt(status=200), "200"), (Receipt(status=500), "500"), (Receipt(error="late"), "late")],
+    ids=["taken", "refused", "late"],
+)
+def test_an_attempt_is_told_with_its_event_its_host_and_what_came_of_it(
+    told: Told, receipt: Receipt, outcome: str
+) -> None:
+    clock = HandClock()
+    receivers = ToldReceivers(Receiver(clock, receipt), clock.now)
+    headers = signed_headers("evt_1", "ping", "{}", secrets=["whsec_AAAA"], now=NOW)
+    assert receivers.post("https://shop.example/hook?k=1", headers, b"{}", now=NOW) is receipt
+    telemetry.observed(lambda event, context: None)(None, None)
+    line, counts = told()
+    assert (line["event_id"], line["host"], line["outcome"]) == ("evt_1", "shop.example", outcome)
+    assert "k=1" not in str(line)
+    assert counts["WebhookAttempts"] == [1]
+    assert counts["WebhookLatency"] == [400]
 
 
 # --- providers ---

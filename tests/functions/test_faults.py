@@ -14,6 +14,7 @@ from checkout import telemetry
 from checkout.adapters.vault import REFRESH
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Phase, Session, Status
+from checkout.flows.deliver import HINTED_FOR
 from tests.deployment import Deployment, Fault, refusal
 
 Told = Callable[[], list[dict[str, Any]]]
@@ -270,15 +271,33 @@ def test_messages_that_are_lost_cost_nothing_but_time(
     deployed: Deployment, told: Told, fault: Fault | None
 ) -> None:
     """They are refused, or taken and never seen again."""
+    deployed.wants_webhooks()
     deployed.queue.fault = fault
     session = deployed.created()
     told()
     assert set(buys(deployed, session)) == {200, 303}
     assert paid_once(deployed, session)
-    assert counted(told).get("MessagesLost", 0) == (1 if fault else 0)
-    [event] = deployed.world.events()  # is owed still, and the due index names it for the sweep
-    assert event["status"] == "pending"
-    assert int(event["due_at"]) <= deployed.world.clock.now().timestamp() * 1000
+    assert (counted(told).get("MessagesLost", 0) > 0) == (fault is not None)
+    deployed.sqs.messages.clear()
+    assert deployed.send_webhooks() == []
+    deployed.queue.fault = None
+    deployed.world.clock.pass_time(HINTED_FOR.total_seconds() + 60)
+    deployed.sweep()
+    assert deployed.send_webhooks() == [deployed.world.events()[0]["id"]]
+
+
+@pytest.mark.parametrize("cause", KEY_FAULTS)
+def test_an_event_waits_for_the_key_that_signs_it(deployed: Deployment, cause: str) -> None:
+    deployed.wants_webhooks()
+    session = deployed.created()
+    buys(deployed, session)
+    deployed.restart()
+    deployed.keys.fault = always(KEY_FAULTS[cause])
+    assert deployed.send_webhooks() == []
+    assert len(deployed.sqs.messages) >= 1  # they come again
+    deployed.keys.fault = None
+    assert deployed.send_webhooks() == [deployed.world.events()[0]["id"]]
+    assert deployed.world.events()[0]["status"] == "delivered"
 
 
 def test_a_cancellation_whose_task_is_lost_is_a_cancellation(

@@ -60,7 +60,7 @@ def test_no_secret_is_in_any_line_of_any_function_whatever_happens(
     deployed, overheard = Deployment(), Overheard()
     world = deployed.world
     world.transport.before, world.transport.after = overheard.request, overheard.response
-    secrets = {world.api_key, world.encryption_key}
+    secrets = {world.api_key, world.encryption_key, "whsec_AAAA"}
     sealed = world.merchant.private_key
     key = world.services.vault.open(sealed, place=private_key_place(world.merchant.id))
     secrets |= {sealed, key, base64.b64decode(key).hex()}
@@ -83,7 +83,9 @@ def test_no_secret_is_in_any_line_of_any_function_whatever_happens(
         world.clock.pass_time(120)
         deployed.sweep()
 
+    deployed.wants_webhooks()
     lives()
+    assert deployed.send_webhooks() != []
     for wallet in ("nobody", "unpeered", "no-funds", "never-credits", "dies-after-create"):
         lives(f"{CEDAR}/{wallet}")
     canceled = deployed.created()
@@ -123,7 +125,7 @@ def test_no_secret_is_in_any_line_of_any_function_whatever_happens(
     assert not re.search(r"sk_|whsec_|cs_[0-9A-Za-z]{22}|GNAP ", text)
     # It did tell: requests, sessions, failures, debug lines, and none of another shape.
     told_of = {line.get("message") for line in lines if "_aws" not in line}
-    assert {"session", "provider", "unavailable", "unforeseen error"} <= told_of
+    assert {"session", "provider", "webhook", "unavailable", "unforeseen error"} <= told_of
     levels = {line["level"] for line in lines if "_aws" not in line}
     assert {"DEBUG", "INFO", "WARNING", "ERROR"} <= levels
 

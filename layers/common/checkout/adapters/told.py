@@ -1,16 +1,16 @@
-"""Stores and a transport that tell the operator what happened, when it has happened: in front of
-the real ones, so that flows know nothing of it.
+"""A store and senders that tell the operator what happened, when it has happened: in front of the
+real ones, so that flows know nothing of it.
 
-A session's change is told once it is written, a webhook's attempt once it has ended, a provider's
-answer when it is there. What is told names sessions by `telemetry.session_ref` and providers by
-their host; nobody's hosts are a metric's dimension, since customers choose them.
+A session's change is told once it is written, a webhook's attempt and a provider's answer when they
+are over. What is told names sessions by `telemetry.session_ref` and others by their host; hosts are
+no metric's dimension, since customers choose them.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -20,7 +20,7 @@ from checkout.domain.transitions import Change, Event
 from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response, Transport
-from checkout.ports import DueEvent, EventPage, Events, Reservation, SessionPage, Sessions
+from checkout.ports import Receipt, Receivers, Reservation, SessionPage, Sessions
 
 _COUNTED: Final = {
     Event.PREPARED: "SessionsPrepared",
@@ -89,61 +89,6 @@ class ToldSessions:
         return self._sessions.due(now, limit=limit)
 
 
-class ToldEvents:
-    """`ports.Events` in front of another. An attempt is told by the process that made it: it writes
-    the attempt's lease, and then how it ended.
-    """
-
-    def __init__(self, events: Events) -> None:
-        self._events = events
-        self._leased: dict[str, datetime] = {}
-
-    def add(self, event: WebhookEvent) -> None:
-        self._events.add(event)
-
-    def get(self, event_id: str) -> WebhookEvent | None:
-        return self._events.get(event_id)
-
-    def save(self, event: WebhookEvent) -> None:
-        self._events.save(event)
-        last = event.deliveries[-1] if event.deliveries else None
-        if last is None:
-            return
-        if last.duration_ms is None:
-            self._leased[event.id] = last.at
-        elif self._leased.pop(event.id, None) == last.at:
-            telemetry.count("WebhookAttempts")
-            if not last.succeeded:
-                telemetry.count("WebhookAttemptsFailed")
-            logger.info(
-                "webhook",
-                extra={
-                    "webhook_event": event.id,
-                    "merchant": event.merchant,
-                    "attempt": event.attempts,
-                    "outcome": event.status.value,
-                    "answered": last.status,
-                    "milliseconds": last.duration_ms,
-                },
-            )
-
-    def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
-        return self._events.due(until, limit=limit)
-
-    def put_off(self, event: DueEvent, until: datetime) -> bool:
-        return self._events.put_off(event, until)
-
-    def page(
-        self,
-        merchant: str,
-        *,
-        limit: int,
-        after: str | None = None,
-        created_from: datetime | None = None,
-    ) -> EventPage:
-        return self._events.page(merchant, limit=limit, after=after, created_from=created_from)
-
-
 class ToldTransport:
     """`open_payments.Transport` in front of another. `now` gives aware times."""
 
@@ -165,7 +110,7 @@ class ToldTransport:
         return response
 
     def _tell(self, level: int, request: Request, begun: datetime, outcome: str) -> None:
-        milliseconds = round((self._now() - begun).total_seconds() * 1000)
+        milliseconds = _milliseconds(self._now() - begun)
         telemetry.count("ProviderLatency", milliseconds, unit="Milliseconds")
         logger.log(
             level,
@@ -177,6 +122,31 @@ class ToldTransport:
                 "milliseconds": milliseconds,
             },
         )
+
+
+class ToldReceivers:
+    """`ports.Receivers` in front of others. `now` gives aware times."""
+
+    def __init__(self, receivers: Receivers, now: Callable[[], datetime]) -> None:
+        self._receivers = receivers
+        self._now = now
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        begun = self._now()
+        receipt = self._receivers.post(url, headers, body, now=now)
+        milliseconds = _milliseconds(self._now() - begun)
+        telemetry.count("WebhookAttempts")
+        telemetry.count("WebhookLatency", milliseconds, unit="Milliseconds")
+        logger.info(
+            "webhook",
+            extra={
+                "event_id": headers.get("webhook-id"),
+                "host": urlsplit(url).netloc,
+                "outcome": receipt.error or str(receipt.status),
+                "milliseconds": milliseconds,
+            },
+        )
+        return receipt
 
 
 def _tell(level: int, event: str, session: Session) -> None:
@@ -192,3 +162,7 @@ def _tell(level: int, event: str, session: Session) -> None:
             "problem": session.problem.value if session.problem else None,
         },
     )
+
+
+def _milliseconds(passed: timedelta) -> int:
+    return passed // timedelta(milliseconds=1)
