@@ -44,6 +44,7 @@ SHOP: Final = "shop.example"
 NAMES: Final = {
     CHECKOUT: "11.0.0.1",
     SHOP: "11.0.0.2",
+    "wallets.example": "11.0.0.3",
     "cedar.example": "11.0.1.1",
     "auth.cedar.example": "11.0.1.2",
     "harbor.example": "11.0.2.1",
@@ -79,7 +80,13 @@ def main() -> int:
             island.settle(NAMES, Path(scratch))
             _rehearse(Path(scratch))
             _say("rehearsed", f"in {time.monotonic() - began:.0f} s")
-    except (island.NoIsland, RehearsalFailed, DemoFailed, cloud.CloudError) as failed:
+    except (
+        island.NoIsland,
+        RehearsalFailed,
+        DemoFailed,
+        cloud.CloudError,
+        httpx2.HTTPError,
+    ) as failed:
         print(f"rehearsal: failed: {failed}", file=sys.stderr)
         return 1
     return 0
@@ -104,12 +111,16 @@ def _rehearse(scratch: Path) -> None:
         outputs = running.enter_context(
             stack.deployed(operator, _parameters(certificate["CertificateArn"]))
         )
-        for line in stack.routes(endpoint):
-            _say("route", line)
-        api_key = _set_up(operator, outputs, place, key_file, key_id)
-        Demo(place, api_key=api_key, wallet=_CUSTOMER, say=print).run()
-        _cancel(place, api_key, endpoint, outputs)
-        _sweep(endpoint)
+        try:
+            for line in stack.routes(endpoint):
+                _say("route", line)
+            api_key = _set_up(operator, outputs, place, key_file, key_id)
+            Demo(place, api_key=api_key, wallet=_CUSTOMER, say=print).run()
+            _cancel(place, api_key, endpoint, outputs)
+            _sweep(endpoint)
+        except (RehearsalFailed, DemoFailed, httpx2.HTTPError):
+            print(*stack.logs(endpoint), sep="\n", file=sys.stderr)
+            raise
 
 
 def _parameters(certificate: str) -> dict[str, str]:
@@ -136,7 +147,11 @@ def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, st
     """Serve the wallet providers; gives the merchant's key file and its id, which is registered."""
     sleeper = Sleeper()
     network = default_network(
-        lambda: datetime.now(UTC), os.urandom, origin=_WALLETS.__getitem__, sleep=sleeper
+        lambda: datetime.now(UTC),
+        os.urandom,
+        origin=_WALLETS.__getitem__,
+        pages_origin="https://wallets.example",
+        sleep=sleeper,
     )
     key, key_id = Ed25519PrivateKey.generate(), str(uuid4())
     jwk = {"kid": key_id, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}

@@ -82,6 +82,14 @@ def routes(endpoint: str) -> list[str]:
     return sorted(f"{route['RouteKey']:<34} {behind[route['Target']]}" for route in found)
 
 
+def logs(endpoint: str) -> Iterator[str]:
+    """What the deployed functions have logged, for whoever has to find out what went wrong."""
+    found = client("logs", endpoint)
+    for group in found.describe_log_groups(logGroupNamePrefix=f"/{NAME}/")["logGroups"]:
+        for event in found.filter_log_events(logGroupName=group["logGroupName"])["events"]:
+            yield f"{group['logGroupName']}: {event['message'].rstrip()}"
+
+
 def _sam(environment: Mapping[str, str], *arguments: str) -> None:
     done = subprocess.run(
         [str(ROOT / ".venv-sam" / "bin" / "sam"), *arguments],

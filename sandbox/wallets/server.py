@@ -1,5 +1,5 @@
-"""A network behind sockets: HTTPS for each origin of the API, plain HTTP for the pages, where the
-origins' names lead: to loopback, in the local world.
+"""A network behind sockets, where its origins' names lead (to loopback, in the local world): HTTPS
+for each origin of the API; HTTPS or plain HTTP for the pages, as their origin says.
 
 One lock around the core keeps its answers those of a single-threaded server; a slow wallet waits
 outside of it. It refuses bodies of unknown length and hangs up where a wallet is to die.
@@ -40,7 +40,8 @@ class WalletServers:
         self._servers: list[_Listener] = []
         self._threads: list[threading.Thread] = []
         try:
-            self._listen(network.pages_origin, network.handle_page, None)
+            plain = network.pages_origin.startswith("http:")
+            self._listen(network.pages_origin, network.handle_page, None if plain else tls)
             for provider in network.providers.values():
                 self._listen(provider.origin, network.handle, tls)
                 self._listen(provider.auth_origin, network.handle, tls)

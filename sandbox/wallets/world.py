@@ -50,12 +50,13 @@ def default_network(
     *,
     port_base: int = PORT_BASE,
     origin: Callable[[int], str] = on_localhost,
+    pages_origin: str | None = None,
     rules: Rules | None = None,
     fetch: Callable[[str], bytes] = no_fetch,
     sleep: Callable[[float], None] = lambda _: None,
 ) -> Network:
     """Two providers on localhost, pages at `port_base`: Cedar Bank at +1 (auth +2), Harbor Wallet
-    at +101 (auth +102); elsewhere where `origin` says so of these ports.
+    at +101 (auth +102); elsewhere where `origin` (of these ports) and `pages_origin` say so.
     """
     rules = rules or Rules()
     cedar = _provider("cedar", "Cedar Bank", port_base + 1, origin, _CEDAR_TENANT, rules)
@@ -64,7 +65,7 @@ def default_network(
         now,
         random_bytes,
         providers=(cedar, harbor),
-        pages_origin=f"http://localhost:{port_base}",
+        pages_origin=pages_origin or f"http://localhost:{port_base}",
         fetch=fetch,
         sleep=sleep,
     )
