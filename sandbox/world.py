@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds
 _PREFIX: Final = "checkout"
+_SENDERS: Final = 8  # of webhooks, at once
 _NOWHERE: Final = os.devnull
 
 
@@ -95,7 +96,7 @@ def _start(place: Place, running: ExitStack) -> None:
     stack = cloud.create_stack(endpoint, _PREFIX)
     running.enter_context(_wallets(place))
     _set_environment(environment(place, endpoint, stack), place.environment_file)
-    _serve(place, running, cloud.client("sqs", endpoint), stack.tasks_queue_url)
+    _serve(place, running, cloud.client("sqs", endpoint), stack)
 
 
 def _set_environment(values: Mapping[str, str], file: Path) -> None:
@@ -105,7 +106,7 @@ def _set_environment(values: Mapping[str, str], file: Path) -> None:
     _write_private(file, "".join(f"export {name}='{value}'\n" for name, value in values.items()))
 
 
-def _serve(place: Place, running: ExitStack, sqs: Any, tasks_queue_url: str) -> None:
+def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
     # Only now: the functions read their settings when they are imported and first called.
     from checkout import wiring
     from sandbox import triggers
@@ -119,7 +120,10 @@ def _serve(place: Place, running: ExitStack, sqs: Any, tasks_queue_url: str) -> 
     running.callback(gateway.close)
     for trigger in (
         triggers.schedule(by_name["ExpirerFunction"]),
-        triggers.mapping(by_name["TasksFunction"], sqs, tasks_queue_url),
+        triggers.mapping(by_name["TasksFunction"], sqs, stack.tasks_queue_url),
+        triggers.mapping(
+            by_name["WebhookSenderFunction"], sqs, stack.events_queue_url, environments=_SENDERS
+        ),
     ):
         running.callback(trigger.close)
     client = httpx2.Client(

@@ -60,6 +60,7 @@ def _told(counts: Counts) -> dict[str, Any]:
         "Failed": counts.failed,
         "NeedsAttention": counts.needs_attention,
         "LeftOver": counts.left_over,
+        "EventsOwed": counts.hinted,
     }
     for name, value in totals.items():
         _metrics.add_metric(name, MetricUnit.Count, value)

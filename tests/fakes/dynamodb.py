@@ -308,6 +308,7 @@ class _Index:
     def __init__(self, definition: dict[str, Any]) -> None:
         self.names = [part["AttributeName"] for part in definition["KeySchema"]]
         self._everything = definition["Projection"]["ProjectionType"] == "ALL"
+        self._besides = definition["Projection"].get("NonKeyAttributes", [])
         self._entries: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
 
     def _has(self, item: Item) -> bool:
@@ -326,7 +327,7 @@ class _Index:
             del entries[bisect_left(entries, self.entry(item, key))]
 
     def projected(self, item: Item, key_names: list[str]) -> Item:
-        wanted = {*key_names, *self.names}
+        wanted = {*key_names, *self.names, *(name for name in self._besides if name in item)}
         return item if self._everything else {name: item[name] for name in wanted}
 
     def between(self, node: Node, expressions: Expressions) -> list[tuple[Any, Any]]:

@@ -6,11 +6,13 @@ import importlib
 import string
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checkout.domain import webhooks
 from checkout.flows import reconcile, tidy
 from checkout.settings import Settings
 from expirer.app import LAST_LOOK
@@ -89,7 +91,10 @@ def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete
         for name, statement in _statements()
         if name == "ExpirerFunction" and "dynamodb:Query" in _list(statement["Action"])
     ]
-    assert queried == [{"Fn::Sub": "${CheckoutSessionsTable.Arn}/index/due"}]
+    assert queried == [
+        {"Fn::Sub": "${CheckoutSessionsTable.Arn}/index/due"},
+        {"Fn::Sub": "${WebhookEventsTable.Arn}/index/due"},
+    ]
     assert _actions("ExpirerFunction", "dynamodb:") == {
         "dynamodb:GetItem",
         "dynamodb:PutItem",
@@ -109,7 +114,7 @@ def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last
 
 
 def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
-    [mapping] = resources("AWS::Lambda::EventSourceMapping").values()
+    mapping = resources("AWS::Lambda::EventSourceMapping")["TasksMapping"]
     assert mapping["FunctionName"] == {"Ref": "TasksFunction"}
     assert mapping["EventSourceArn"] == {"Fn::GetAtt": "TasksQueue.Arn"}
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -117,6 +122,21 @@ def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
     assert mapping["BatchSize"] * tidy.DEADLINE.total_seconds() < timeout
     assert resources("AWS::SQS::Queue")["TasksQueue"]["VisibilityTimeout"] == 6 * timeout
     assert _actions("TasksFunction", "dynamodb:") == {"dynamodb:GetItem"}
+
+
+def test_the_event_queue_reaches_the_sender_and_leaves_it_its_time() -> None:
+    mapping = resources("AWS::Lambda::EventSourceMapping")["EventsMapping"]
+    assert mapping["FunctionName"] == {"Ref": "WebhookSenderFunction"}
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": "EventsQueue.Arn"}
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    timeout = FUNCTIONS["WebhookSenderFunction"]["Timeout"]
+    assert timedelta(seconds=timeout) <= webhooks.LEASE
+    assert timedelta(seconds=timeout) > 2 * webhooks.TIMEOUT
+    assert resources("AWS::SQS::Queue")["EventsQueue"]["VisibilityTimeout"] == 6 * timeout
+    assert _actions("WebhookSenderFunction", "dynamodb:") == {
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+    }
 
 
 def _keys(schema: list[dict[str, str]]) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ blindly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
@@ -228,6 +228,32 @@ class Events(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a receiver said: a status with the first bytes of its answer, or why there is none."""
+
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+    retry_after: timedelta | None = None
+
+
+class Receivers(Protocol):
+    """Merchants' webhook endpoints."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        """Send once, within `domain.webhooks.TIMEOUT`; never raises for what the receiver does."""
+        ...
+
+
+class Hosts(Protocol):
+    """Where names lead, asked before an address is saved."""
+
+    def permitted(self, host: str) -> bool:
+        """Whether the name leads to public addresses alone; False also where it leads nowhere."""
+        ...
+
+
 class Database(Protocol):
     """What health asks."""
 
@@ -331,4 +357,33 @@ class PayServices(Services):
     wallets: Wallets
     events: Events
     completion_policy: CompletionPolicy
+    allow_loopback: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderServices:
+    """What the flow that delivers events uses."""
+
+    clock: Clock
+    random_bytes: RandomBytes
+    merchants: Merchants
+    events: Events
+    queue: EventQueue
+    vault: Vault
+    receivers: Receivers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointServices:
+    """What the flows use by which a merchant looks after its webhooks. `allow_loopback` is for
+    development.
+    """
+
+    clock: Clock
+    random_bytes: RandomBytes
+    merchants: Merchants
+    events: Events
+    queue: EventQueue
+    vault: Vault
+    hosts: Hosts
     allow_loopback: bool = False

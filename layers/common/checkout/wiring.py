@@ -13,8 +13,17 @@ from botocore.config import Config
 
 from checkout import settings as settings_module
 from checkout.adapters import dynamo, queue
+from checkout.adapters.addresses import ResolvedHosts
 from checkout.adapters.clock import SystemClock, system_random
-from checkout.ports import EventQueue, PayServices, Services, TaskQueue, Vault
+from checkout.ports import (
+    EndpointServices,
+    EventQueue,
+    PayServices,
+    SenderServices,
+    Services,
+    TaskQueue,
+    Vault,
+)
 from checkout.settings import Settings
 from checkout.version import VERSION
 
@@ -87,6 +96,47 @@ def pay_services() -> PayServices:
         events=_events(),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
+    )
+
+
+@cache
+def sender_services() -> SenderServices:
+    """For functions/webhook_sender."""
+    from checkout.adapters.http import PublicHttp
+    from checkout.adapters.receivers import PublicReceivers
+
+    base = api_services()
+    chosen = settings()
+    http = PublicHttp(
+        version=VERSION,
+        ca_file=chosen.extra_ca_file or None,
+        allow_loopback=chosen.allow_loopback_wallets,
+    )
+    return SenderServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        merchants=base.merchants,
+        events=_events(),
+        queue=base.queue,
+        vault=_vault(),
+        receivers=PublicReceivers(http),
+    )
+
+
+@cache
+def endpoint_services() -> EndpointServices:
+    """For whatever a merchant looks after their webhooks with."""
+    base = api_services()
+    allow_loopback = settings().allow_loopback_wallets
+    return EndpointServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        merchants=base.merchants,
+        events=_events(),
+        queue=base.queue,
+        vault=_vault(),
+        hosts=ResolvedHosts(allow_loopback=allow_loopback),
+        allow_loopback=allow_loopback,
     )
 
 

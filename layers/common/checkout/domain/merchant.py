@@ -48,6 +48,11 @@ class Merchant:
         """The next version, with these fields; `Merchants.replace` writes it."""
         return replace(self, version=self.version + 1, **fields)
 
+    def disabled(self, at: datetime) -> Merchant:
+        """The next version, with an endpoint that gets nothing more."""
+        assert self.endpoint is not None
+        return self.changed(endpoint=replace(self.endpoint, disabled_at=at))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:

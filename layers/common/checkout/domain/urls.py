@@ -1,5 +1,5 @@
-"""Where a customer may be sent: the rules for `success_url` and `cancel_url` (decisions.md "Session
-object and amounts").
+"""Where a customer may be sent (`success_url`, `cancel_url`: decisions.md "Session object and
+amounts"), and where webhooks may go (decisions.md "Webhooks").
 
 Refuses everything that two programs could read differently. Nothing is repaired: the address goes
 into a page exactly as it was checked.
@@ -45,6 +45,26 @@ def redirect_url(template: str, *, session_id: str, base_is_http: bool, param: s
     if problem:
         raise UrlInvalid(problem, param=param)
     return url
+
+
+def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
+    """Where a merchant's events may be sent, given as it will be used; returns its host name.
+
+    https on the usual port, so that it cannot be pointed at another service; with `allow_loopback`,
+    for development, any port. Where the name leads is judged when it is resolved. Raises
+    UrlInvalid, naming `param`.
+    """
+    problem = _problem(url, base_is_http=False)
+    if not problem and "#" in url:
+        problem = "The URL must not contain a fragment (#…)."
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    host, port = _host_and_port(urlsplit(url).netloc)
+    if port not in (None, "443") and not allow_loopback:
+        raise UrlInvalid("The URL must be of port 443: leave the port out.", param=param)
+    if not url.isascii():
+        raise UrlInvalid("The URL must be written in ASCII (percent-encoded).", param=param)
+    return host.strip("[]")
 
 
 def _problem(url: str, *, base_is_http: bool) -> str | None:

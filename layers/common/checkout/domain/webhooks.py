@@ -181,6 +181,20 @@ def leased(event: WebhookEvent, now: datetime) -> WebhookEvent:
     )
 
 
+def noted_late(event: WebhookEvent, delivery: Delivery, *, now: datetime) -> WebhookEvent:
+    """What an attempt came to whose lease was over by then: its entry is filled in, and a success
+    ends a pending event.
+    """
+    entries = tuple(
+        delivery if each.at == delivery.at and each.duration_ms is None else each
+        for each in event.deliveries
+    )
+    noted = replace(event, version=event.version + 1, deliveries=entries)
+    if delivery.succeeded and event.status is EventStatus.PENDING:
+        return replace(noted, status=EventStatus.DELIVERED, ended_at=now)
+    return noted
+
+
 def ended(
     event: WebhookEvent,
     delivery: Delivery,
@@ -188,15 +202,18 @@ def ended(
     now: datetime,
     spread: float,
     retry_after: timedelta | None = None,
+    gone: bool = False,
 ) -> WebhookEvent:
     """What the leased attempt came to. `spread`, -1..1, places the next attempt within ±10 %;
-    `retry_after` is the receiver's wish.
+    `retry_after` and `gone` (no more of it) are the receiver's wishes.
     """
-    noted = replace(event, version=event.version + 1, deliveries=(*event.deliveries[:-1], delivery))
+    entries = (*event.deliveries[:-1], delivery)
+    noted = replace(event, version=event.version + 1, deliveries=entries)
     if delivery.succeeded:
         return replace(noted, status=EventStatus.DELIVERED, ended_at=now)
-    if event.attempts >= ATTEMPTS_MAX:
-        return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=GivenUp.ATTEMPTS)
+    if gone or event.attempts >= ATTEMPTS_MAX:
+        reason = GivenUp.GONE if gone else GivenUp.ATTEMPTS
+        return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=reason)
     pause = _delay(event.attempts)
     if pause >= _JITTER_FROM:
         pause += pause * 0.1 * spread
