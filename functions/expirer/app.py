@@ -39,18 +39,9 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
         ready = services()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
         counts = sweep.run(ready, until=ready.clock.now() + left - LAST_LOOK)
-        _metrics.add_metric("OldestOwedEvent", MetricUnit.Seconds, _longest_owed(ready))
         return _told(counts)
 
     return handler
-
-
-def _longest_owed(services: PayServices) -> float:
-    """For how many seconds the webhook event has been due that has been due the longest."""
-    now = services.clock.now()
-    return max(
-        ((now - event.at).total_seconds() for event in services.events.due(now, limit=1)), default=0
-    )
 
 
 def _told(counts: Counts) -> dict[str, Any]:
@@ -64,6 +55,8 @@ def _told(counts: Counts) -> dict[str, Any]:
     }
     for name, value in totals.items():
         _metrics.add_metric(name, MetricUnit.Count, value)
+    waited = counts.longest_owed.total_seconds()
+    _metrics.add_metric("OldestOwedEvent", MetricUnit.Seconds, waited)
     told = {**totals, "MovedBy": dict(counts.moved)}
     if any(totals.values()):
         _log.info("a round of the sweep", extra={"counts": told})

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import ssl
 import subprocess
 import sys
@@ -25,9 +26,12 @@ from typing import Any, Final
 from uuid import uuid4
 
 import httpx2
+import stripe
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
+from checkout import wiring
+from checkout.flows import endpoints
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.demo import Demo, DemoFailed
@@ -60,6 +64,7 @@ _MERCHANT: Final = "https://harbor.example/shop"
 _CUSTOMER: Final = "https://cedar.example/alice"
 _SITE: Final = Path(__file__).parent / "site"
 _SETTLED_WITHIN: Final = 30.0  # seconds
+_DELIVERED_WITHIN: Final = 20.0  # without a lost hint; the sweep would need a minute
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +119,11 @@ def _rehearse(scratch: Path) -> None:
         try:
             for line in stack.routes(endpoint):
                 _say("route", line)
-            api_key = _set_up(operator, outputs, place, key_file, key_id)
+            product = _product(operator, outputs, place)
+            merchant, api_key = _set_up(product, key_file, key_id)
+            secret = _want_webhooks(product, merchant)
             Demo(place, api_key=api_key, wallet=_CUSTOMER, say=print).run()
+            _take_webhook(receiver, secret)
             _cancel(place, api_key, endpoint, outputs)
             _sweep(endpoint)
         except (RehearsalFailed, DemoFailed, httpx2.HTTPError):
@@ -166,25 +174,26 @@ def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, st
     return key_file, key_id
 
 
-def _set_up(
-    operator: Mapping[str, str],
-    outputs: Mapping[str, str],
-    place: Place,
-    key_file: Path,
-    key_id: str,
-) -> str:
-    """The first merchant's API key, from the setup command."""
+def _product(
+    operator: Mapping[str, str], outputs: Mapping[str, str], place: Place
+) -> dict[str, str]:
+    """The environment of the product's own code on the operator's machine."""
+    return {
+        **operator,
+        "DATABASE_URL": outputs["DatabaseUrl"],
+        "BASE_URL": outputs["BaseUrl"],
+        "ENCRYPTION_KEY_SECRET": outputs["EncryptionKeySecret"],
+        "EXTRA_CA_FILE": str(place.ca_file),
+    }
+
+
+def _set_up(product: Mapping[str, str], key_file: Path, key_id: str) -> tuple[str, str]:
+    """The first merchant's id and API key, from the setup command."""
     wanted = ["--name", "Harbor Coffee", "--wallet-address", _MERCHANT]
     done = subprocess.run(
         [sys.executable, "-m", "checkout.cli", "setup", *wanted]
         + ["--key-id", key_id, "--private-key", str(key_file)],
-        env={
-            **operator,
-            "DATABASE_URL": outputs["DatabaseUrl"],
-            "BASE_URL": outputs["BaseUrl"],
-            "ENCRYPTION_KEY_SECRET": outputs["EncryptionKeySecret"],
-            "EXTRA_CA_FILE": str(place.ca_file),
-        },
+        env=dict(product),
         capture_output=True,
         text=True,
         check=False,
@@ -194,7 +203,33 @@ def _set_up(
     told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[:2])
     _say("merchant", told["merchant"])
     [key] = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("API key")]
-    return key
+    return told["merchant"], key
+
+
+def _want_webhooks(product: Mapping[str, str], merchant: str) -> str:
+    """The merchant gives the address of its receiver; the webhook secret."""
+    os.environ.update(product)
+    services = wiring.endpoint_services()
+    done = endpoints.configure(services, merchant, url=f"https://{SHOP}/hooks", events=())
+    assert done.secret is not None
+    return done.secret
+
+
+def _take_webhook(receiver: Receiver, secret: str) -> None:
+    """The completion's event, its signature checked by Stripe's SDK."""
+    try:
+        delivery = receiver.arrived.get(timeout=_DELIVERED_WITHIN)
+    except queue.Empty:
+        raise RehearsalFailed("no webhook has arrived") from None
+    header = delivery.headers["checkout-signature"]
+    try:
+        stripe.WebhookSignature.verify_header(delivery.body.decode(), header, secret, tolerance=60)
+    except stripe.SignatureVerificationError as wrong:
+        raise RehearsalFailed(f"the webhook's signature is wrong: {wrong}") from None
+    event = json.loads(delivery.body)
+    if event["status"] != "completed":
+        raise RehearsalFailed(f"the webhook says {event['status']}")
+    _say("webhook", f"{event['id']} is {event['status']}, signed")
 
 
 def _cancel(place: Place, api_key: str, endpoint: str, outputs: Mapping[str, str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
@@ -53,10 +54,31 @@ def deployed(
     chosen = [f"{name}={value}" for name, value in parameters.items()]
     config = ["--config-file", str(ROOT / "samconfig.toml")]
     _sam(environment, "deploy", "-t", str(BUILT), *config, "--parameter-overrides", *chosen)
+    _grant_batches(environment["AWS_ENDPOINT_URL"])
     formation = client("cloudformation", environment["AWS_ENDPOINT_URL"])
     [stack] = formation.describe_stacks(StackName=NAME)["Stacks"]
     yield {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
     _sam(environment, "delete", "--stack-name", NAME, "--no-prompts", *config)
+
+
+def _grant_batches(endpoint: str) -> None:
+    """SendMessageBatch is no action of IAM: AWS asks for SendMessage. The emulator asks for an
+    action of that name, so whoever may send gets it.
+    """
+    iam = client("iam", endpoint)
+    for role in (each["RoleName"] for each in iam.list_roles()["Roles"]):
+        for name in iam.list_role_policies(RoleName=role)["PolicyNames"]:
+            policy = iam.get_role_policy(RoleName=role, PolicyName=name)["PolicyDocument"]
+            batches = [
+                {**statement, "Action": "sqs:SendMessageBatch"}
+                for statement in policy["Statement"]
+                if "sqs:SendMessage" in statement["Action"]
+            ]
+            if batches:
+                document = json.dumps({"Version": "2012-10-17", "Statement": batches})
+                iam.put_role_policy(
+                    RoleName=role, PolicyName=f"{name}-batches", PolicyDocument=document
+                )
 
 
 def functions(endpoint: str) -> dict[str, str]:
