@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo test unit cloud browser interop simulate simulate-mutants lint fmt docs check lock merchant build deploy rehearse logs redrive clean
+.PHONY: help setup dev demo test unit cloud browser interop simulate simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs redrive clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -28,7 +28,7 @@ demo: setup ## buy one thing without a browser, a line a step (WALLET=https://�
 test: unit cloud browser interop ## ⭐ all tests
 
 unit: setup ## the tests that need nothing around them
-	$(PYTEST) -n 2 -m "not cloud and not browser and not interop" $(T)
+	$(PYTEST) -n 2 -m "not cloud and not browser and not interop and not artifacts" $(T)
 
 cloud: setup ## the tests on the AWS emulator
 	$(PYTEST) -m cloud $(T) || [ $$? = 5 ]
@@ -73,8 +73,13 @@ build: .venv-sam/stamp ## what is deployed, into .aws-sam/build (STAGE= of samco
 deploy: build ## build, and deploy STAGE= of samconfig.toml into the account of your credentials
 	$(SAM) deploy --config-env $(STAGE)
 
-rehearse: setup .venv-rehearsal/stamp .venv-sam/stamp ## build, deploy into the emulator, pay a checkout there (Linux; root or user namespaces)
+artifacts: setup build rehearsal-build ## build for both processors; what was built is right, and answers under Lambda's own runtime client
+	$(PYTEST) -rP -m artifacts $(T)
+
+rehearsal-build: .venv-sam/stamp ## the same for this machine's processor, into .aws-sam/rehearsal
 	$(SAM) build --build-dir .aws-sam/rehearsal --parameter-overrides Arch=$(subst aarch64,arm64,$(shell uname -m)) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/rehearsal
+
+rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy into the emulator, pay a checkout there, delete it (Linux; namespaces)
 	$(BIN)/python -m sandbox.rehearsal
 
 logs: .venv-sam/stamp ## the deployed STAGE='s logs of the last ten minutes, and on (FN= api, pay, expirer …)
