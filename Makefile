@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo test unit cloud browser interop simulate simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs redrive clean
+.PHONY: help setup dev demo test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs redrive clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -41,6 +41,9 @@ interop: setup ## the tests against the official packages (Node)
 
 simulate: setup ## WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, each step checked
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
+
+soak: setup ## EVENTS= webhook events over days of simulated retries, each step checked
+	$(BIN)/python -m tests.simulation --soak $(or $(EVENTS),10000) $(if $(SEED),--seed $(SEED))
 
 simulate-mutants: setup ## sabotage the protocol, one line at a time: which check catches it
 	$(BIN)/python -m tests.simulation --mutants

@@ -16,6 +16,7 @@ from checkout.adapters import dynamo, queue
 from checkout.adapters.addresses import ResolvedHosts
 from checkout.adapters.clock import SystemClock, system_random
 from checkout.ports import (
+    DashboardServices,
     EndpointServices,
     EventQueue,
     PayServices,
@@ -64,6 +65,27 @@ def api_services() -> Services:
 
 
 @cache
+def dashboard_services() -> DashboardServices:
+    """For functions/dashboard: no wallet."""
+    base = api_services()
+    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    return DashboardServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        sessions=base.sessions,
+        merchants=base.merchants,
+        database=base.database,
+        base_url=base.base_url,
+        queue=base.queue,
+        tasks=base.tasks,
+        events=_events(),
+        tallies=_tallies(),
+        sign_ins=dynamo.DynamoSignIns(client, prefix),
+        audit=dynamo.DynamoAudit(client, prefix),
+    )
+
+
+@cache
 def pay_services() -> PayServices:
     """For functions/pay, functions/expirer and the setup command: wallets, secrets, the event
     queue.
@@ -94,6 +116,7 @@ def pay_services() -> PayServices:
             transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
         ),
         events=_events(),
+        tallies=_tallies(),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
     )
@@ -149,6 +172,13 @@ def _dynamodb(config: Config) -> dynamo.Client:
 def _events() -> dynamo.DynamoEvents:
     prefix = dynamo.parse_database_url(settings().database_url).prefix
     return dynamo.DynamoEvents(
+        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _tallies() -> dynamo.DynamoTallies:
+    prefix = dynamo.parse_database_url(settings().database_url).prefix
+    return dynamo.DynamoTallies(
         _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
     )
 

@@ -42,6 +42,7 @@ KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
 _JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
+_JITTER: Final = 0.09  # what the queue is late by stays within the 10 %
 
 
 class EventStatus(StrEnum):
@@ -216,7 +217,7 @@ def ended(
         return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=reason)
     pause = _delay(event.attempts)
     if pause >= _JITTER_FROM:
-        pause += pause * 0.1 * spread
+        pause += pause * _JITTER * spread
     if retry_after is not None:
         pause = max(pause, min(retry_after, RETRY_AFTER_MAX))
     return replace(noted, next_at=now + pause)
