@@ -8,7 +8,7 @@ WORLD_ENV := $(abspath $(or $(SANDBOX_STATE),.sandbox)/$(or $(SANDBOX_PORT),4000
 UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo test unit cloud browser interop simulate simulate-mutants lint fmt docs check lock merchant clean
+.PHONY: help setup dev demo listen trigger test unit cloud browser interop simulate simulate-mutants lint fmt docs check lock merchant clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -20,6 +20,12 @@ dev: setup ## ⭐ the local world: shop, checkout, wallets; no account anywhere.
 
 demo: setup ## buy one thing without a browser, a line a step (WALLET=https://… pays)
 	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$(WALLET)")
+
+listen: setup ## pass the shop's webhooks on to TO=http://localhost:…, in the running local world
+	@$(BIN)/python -m sandbox listen --forward-to "$(TO)"
+
+trigger: setup ## make EVENT=completed, expired, canceled or ping happen in it
+	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
 test: unit cloud browser interop ## ⭐ all tests
 

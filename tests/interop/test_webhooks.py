@@ -107,10 +107,8 @@ def test_the_packages_from_pypi_accept_our_deliveries_and_refuse_others(line: st
 
 @pytest.mark.interop
 def test_the_packages_from_npm_accept_our_deliveries_and_refuse_others(node: str) -> None:
-    given = {
-        "lines": lines("javascript"),
-        "deliveries": [case.delivered.as_json() for case in cases()],
-    }
+    asked = lines("javascript")
+    given = {"lines": asked, "deliveries": [case.delivered.as_json() for case in cases()]}
     done = subprocess.run(
         [node, "webhooks.mjs"],
         cwd=HERE,
@@ -121,7 +119,7 @@ def test_the_packages_from_npm_accept_our_deliveries_and_refuse_others(node: str
     )
     assert done.returncode == 0, done.stderr
     expected = [case.accepted for case in cases()]
-    for line, answers in zip(given["lines"], json.loads(done.stdout), strict=True):
+    for line, answers in zip(asked, json.loads(done.stdout), strict=True):
         assert answers == expected, line
         print(f"{sum(answers)} accepted, {len(answers) - sum(answers)} refused by {line}")
 
