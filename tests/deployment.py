@@ -140,8 +140,8 @@ class Answer:
 class Deployment:
     """One merchant, one customer. `restart` is what a new Lambda environment knows: nothing."""
 
-    def __init__(self) -> None:
-        self.dynamo = Faulty(InMemoryDynamoDb(table_definitions(PREFIX)))
+    def __init__(self, client: Any = None) -> None:
+        self.dynamo = Faulty(client or InMemoryDynamoDb(table_definitions(PREFIX)))
         self.world = World(client=self.dynamo)
         self.sqs, self.secrets = Sqs(), Secrets(self.world.encryption_key)
         self.queue, self.keys = Faulty(self.sqs), Faulty(self.secrets)
