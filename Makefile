@@ -8,7 +8,7 @@ WORLD_ENV := $(abspath $(or $(SANDBOX_STATE),.sandbox)/$(or $(SANDBOX_PORT),4000
 UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo test unit cloud browser interop simulate simulate-mutants lint fmt docs check lock merchant clean
+.PHONY: help setup dev demo test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -37,6 +37,9 @@ interop: setup ## the tests against the official packages (Node)
 
 simulate: setup ## WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, each step checked
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
+
+soak: setup ## EVENTS= webhook events over days of simulated retries, each step checked
+	$(BIN)/python -m tests.simulation --soak $(or $(EVENTS),10000) $(if $(SEED),--seed $(SEED))
 
 simulate-mutants: setup ## sabotage the protocol, one line at a time: which check catches it
 	$(BIN)/python -m tests.simulation --mutants

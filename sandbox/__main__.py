@@ -55,6 +55,7 @@ def _dev(place: Place) -> int:
             print(f"ready in {time.monotonic() - began:.1f} s; Ctrl-C ends it, data is kept\n")
             print(f"shop      {place.shop}")
             print(f"API       {place.checkout}/api")
+            print(f"dashboard {place.checkout}/dashboard  (sign in with the API key)")
             print(f"wallets   {place.wallets}")
             print(f"pay as    {place.customer_wallet}")
             print(f"API key   export API_KEY=$(cat {_shown(place.api_key_file)})", flush=True)

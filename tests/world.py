@@ -130,6 +130,7 @@ class World:
         policy: CompletionPolicy = CompletionPolicy.RECEIVED,
         client: Any = None,
         rules: Rules | None = None,
+        seed: int = 3,
     ) -> None:
         self.clock = HandClock()
         self.network = default_network(
@@ -141,7 +142,7 @@ class World:
         self.tasks = NotedTasks()
         self.keys_fetched = 0
         self.encryption_key = "11" * 32
-        random_bytes = seeded(3)
+        random_bytes = seeded(seed)
         vault = AesVault(self._encryption_key, random_bytes, clock=self.clock, derive=derived)
         merchants = dynamo.DynamoMerchants(self.dynamo, PREFIX)
         self.services = PayServices(
@@ -158,6 +159,9 @@ class World:
             wallets=SignedWallets(self.transport, vault, self.clock, allow_loopback=True),
             queue=self.queue,
             events=dynamo.DynamoEvents(
+                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
+            ),
+            tallies=dynamo.DynamoTallies(
                 self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
             ),
             completion_policy=policy,

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from checkout import telemetry, wiring
-from checkout.flows import sweep
+from checkout.flows import sweep, tally
 from checkout.flows.sweep import Counts
 from checkout.ports import PayServices
 
@@ -35,8 +35,9 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
     def handler(event: Any, context: Context) -> dict[str, Any]:
         ready = services()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        counts = sweep.run(ready, until=ready.clock.now() + left - LAST_LOOK)
-        return _told(counts)
+        until = ready.clock.now() + left - LAST_LOOK
+        counts = sweep.run(ready, until=until)
+        return {**_told(counts), "Counted": tally.run(ready.tallies, ready.clock, until=until)}
 
     return handler
 

@@ -50,7 +50,7 @@ def test_a_round_answers_with_its_counts_and_tells_them_as_metrics(
     answer = scheduled(lambda: world.services)({}, Left(75))
     counts = {"LookedAt": 2, "Moved": 2, "Failed": 0, "NeedsAttention": 0, "LeftOver": 0}
     counts["EventsOwed"] = 0
-    assert answer == {**counts, "MovedBy": {"expiry_passed": 2}}
+    assert answer == {**counts, "MovedBy": {"expiry_passed": 2}, "Counted": 2}
     line = metrics(told())
     assert {name: line[name] for name in counts} == {name: [n] for name, n in counts.items()}
     assert line["service"] == "expirer"

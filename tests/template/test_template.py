@@ -21,6 +21,7 @@ from sandbox.template import resources, routes, stack_name, template
 REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
+BY_PATH = {"api": "ApiFunction", "dashboard": "DashboardFunction", "pay": "PayFunction"}
 # For a developer's machine only: the first is in the secret, the others Lambda refuses.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
 
@@ -91,11 +92,13 @@ def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete
         for name, statement in _statements()
         if name == "ExpirerFunction" and "dynamodb:Query" in _list(statement["Action"])
     ]
+    sessions = "${CheckoutSessionsTable.Arn}/index/"
     assert queried == [
-        {"Fn::Sub": "${CheckoutSessionsTable.Arn}/index/due"},
+        [{"Fn::Sub": f"{sessions}{name}"} for name in ("due", "uncounted")],
         {"Fn::Sub": "${WebhookEventsTable.Arn}/index/due"},
     ]
     assert _actions("ExpirerFunction", "dynamodb:") == {
+        "dynamodb:BatchGetItem",
         "dynamodb:GetItem",
         "dynamodb:PutItem",
         "dynamodb:Query",
@@ -162,7 +165,16 @@ def test_the_tables_have_the_keys_that_the_stores_use() -> None:
     assert found == {
         "-merchants": (("id",), {}, None),
         "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, None),
-        "-checkout_sessions": (("id",), {**listed, "due": (due, keys_only)}, "ttl"),
+        "-checkout_sessions": (
+            ("id",),
+            {
+                **listed,
+                "due": (due, keys_only),
+                "by_search": (("search_key", "created_key"), keys_only),
+                "uncounted": (("uncounted_shard", "uncounted_at"), keys_only),
+            },
+            "ttl",
+        ),
         "-idempotency_keys": (("key",), {}, "ttl"),
         "-webhook_events": (("id",), {**listed, "due": (due, with_merchant)}, "ttl"),
     }
@@ -199,7 +211,7 @@ def test_the_routes_reach_the_function_of_their_path_and_throttled_ones_exist() 
     table = {route.key: route.function for route in routes()}
     for key, function in table.items():
         path = key.partition(" ")[2]
-        assert function == ("ApiFunction" if path.startswith("/api/") else "PayFunction")
+        assert function == BY_PATH[path.split("/")[1]]
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
     assert stage["StageName"] == "$default"
     assert set(stage["RouteSettings"]) <= set(table)

@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from checkout.domain.audit import AuditEntry
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
+from checkout.domain.sign_in import SignIn
+from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 
@@ -127,9 +130,11 @@ class Sessions(Protocol):
         after: str | None,
         created_from: datetime | None,
         created_before: datetime | None,
+        search: str | None = None,
     ) -> SessionPage:
         """A merchant's sessions, newest first by (created_at, id). `after` is a `next_key` from
-        before.
+        before. With `search` only those with that wallet, or that value in their metadata
+        (domain/search.py), from an index that lags a little behind.
         """
         ...
 
@@ -375,8 +380,83 @@ class PayServices(Services):
     vault: Vault
     wallets: Wallets
     events: Events
+    tallies: Tallies
     completion_policy: CompletionPolicy
     allow_loopback: bool = False
+
+
+class Tallies(Protocol):
+    """What a merchant's days came to, counted after the fact."""
+
+    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
+        """Up to `limit` sessions that ended by `until` and are not counted yet, the longest ended
+        first.
+        """
+        ...
+
+    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        """Add to the days and mark the sessions as counted, or neither. False: another round has
+        counted one of them.
+        """
+        ...
+
+    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+        """What these days, at most 100, have come to so far, in their order."""
+        ...
+
+
+class SignIns(Protocol):
+    """Browsers that are signed in to the dashboard, and how often that was tried. All of it is
+    short-lived.
+    """
+
+    def add(self, sign_in: SignIn) -> None: ...
+
+    def get(self, sign_in_id: str) -> SignIn | None:
+        """A strongly consistent read."""
+        ...
+
+    def seen(self, sign_in: SignIn, now: datetime) -> None:
+        """Note that it is in use, best effort: it never fails a request."""
+        ...
+
+    def end(self, sign_in_id: str) -> None:
+        """From the next request on, it is none any more."""
+        ...
+
+    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
+        """Count one more attempt. False, and not counted: there were `limit` already. `counter`
+        names also the time that it counts, which is over at `until`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """`next_key` continues after the last entry, or None at the end."""
+
+    entries: tuple[AuditEntry, ...]
+    next_key: str | None
+
+
+class Audit(Protocol):
+    """Who did what in the dashboard."""
+
+    def add(self, entry: AuditEntry) -> None: ...
+
+    def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
+        """A merchant's entries, newest first. `after` is a `next_key` from before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardServices(Services):
+    """What the dashboard's flows use besides."""
+
+    events: Events
+    tallies: Tallies
+    sign_ins: SignIns
+    audit: Audit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

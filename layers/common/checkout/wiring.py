@@ -18,6 +18,7 @@ from checkout.adapters.addresses import ResolvedHosts
 from checkout.adapters.clock import SystemClock, system_random
 from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
 from checkout.ports import (
+    DashboardServices,
     EndpointServices,
     EventQueue,
     PayServices,
@@ -62,14 +63,33 @@ def api_services() -> Services:
     return Services(
         clock=clock,
         random_bytes=system_random,
-        sessions=ToldSessions(
-            dynamo.DynamoSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random)
-        ),
+        sessions=ToldSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random),
         merchants=dynamo.DynamoMerchants(client, prefix),
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
         base_url=settings().base_url,
         queue=_events_queue(),
         tasks=_tasks_queue(),
+    )
+
+
+@cache
+def dashboard_services() -> DashboardServices:
+    """For functions/dashboard: no wallet."""
+    base = api_services()
+    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    return DashboardServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        sessions=base.sessions,
+        merchants=base.merchants,
+        database=base.database,
+        base_url=base.base_url,
+        queue=base.queue,
+        tasks=base.tasks,
+        events=_events(),
+        tallies=_tallies(),
+        sign_ins=dynamo.DynamoSignIns(client, prefix),
+        audit=dynamo.DynamoAudit(client, prefix),
     )
 
 
@@ -107,6 +127,7 @@ def pay_services() -> PayServices:
             allow_loopback=chosen.allow_loopback_wallets,
         ),
         events=_events(),
+        tallies=_tallies(),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
     )
@@ -162,6 +183,13 @@ def _dynamodb(config: Config) -> dynamo.Client:
 def _events() -> dynamo.DynamoEvents:
     prefix = dynamo.parse_database_url(settings().database_url).prefix
     return dynamo.DynamoEvents(
+        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _tallies() -> dynamo.DynamoTallies:
+    prefix = dynamo.parse_database_url(settings().database_url).prefix
+    return dynamo.DynamoTallies(
         _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
     )
 

@@ -13,10 +13,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import (
     ATTEMPTS_MAX,
+    LEASE,
+    TIMEOUT,
     Delivery,
     Endpoint,
     EventStatus,
@@ -81,7 +84,7 @@ def deliver(services: SenderServices, event_id: str) -> Outcome:
         if event.attempts >= ATTEMPTS_MAX:  # the last one's process died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(services, merchant, endpoint, now)
-        event = leased(event, now)
+        event = leased(event, now, writer=new_nonce(services.random_bytes))
         services.events.save(event)
     except StaleEvent:
         return Outcome.NOTHING
@@ -93,10 +96,12 @@ def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> int
     hinted at is named again only if nothing has come of it for a while.
     """
     hints = []
-    for due in events.due(now + AHEAD, limit=limit):
-        if events.put_off(due, max(due.at, now) + HINTED_FOR):
-            hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
-    queue.hint(hints)
+    try:
+        for due in events.due(now + AHEAD, limit=limit):
+            if events.put_off(due, max(due.at, now) + HINTED_FOR):
+                hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
+    finally:
+        queue.hint(hints)  # those put off are not named again for a while, whatever came between
     return len(hints)
 
 
@@ -110,13 +115,17 @@ def _secrets(
 def _attempt(
     services: SenderServices, event: WebhookEvent, endpoint: Endpoint, secrets: list[str]
 ) -> Outcome:
-    """`event` is leased."""
-    began = services.clock.now()
+    """`event` is leased. Who wakes up so late that the lease might be over before the answer is
+    there sends nothing: somebody else will have.
+    """
+    leased_at, began = event.deliveries[-1].at, services.clock.now()
+    if began > leased_at + LEASE - TIMEOUT:
+        return Outcome.NOTHING
     headers = signed_headers(event.id, event.type, event.body, secrets=secrets, now=began)
     receipt = services.receivers.post(endpoint.url, headers, event.body.encode(), now=began)
     now = services.clock.now()
     delivery = Delivery(
-        at=event.deliveries[-1].at,
+        at=leased_at,
         duration_ms=(now - began) // timedelta(milliseconds=1),
         status=receipt.status,
         error=receipt.error,
