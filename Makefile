@@ -56,7 +56,7 @@ simulate-mutants: setup ## sabotage the protocol, one line at a time: which chec
 
 lint: setup ## ⭐ style, types, directions of imports, template
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml
-	$(BIN)/mypy layers/common functions sandbox tests
+	$(BIN)/mypy layers/common functions sandbox tests benchmarks
 	$(BIN)/lint-imports
 
 fmt: setup ## format, and mend what can be mended

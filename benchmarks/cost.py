@@ -34,8 +34,8 @@ PRICES: Final = {
 FIXED: Final = {  # a month
     "KMS key": 1.00,
     "secret": 0.40,
-    "alarms (10)": 1.00,
-    "metrics of our own (20)": 6.00,
+    "alarms (12)": 1.20,
+    "metrics of our own (up to 40)": 12.00,
 }
 MEMORY_GB: Final = 1.0
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint

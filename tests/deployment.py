@@ -159,7 +159,12 @@ class Deployment:
         transport = ToldTransport(world.transport, world.clock.now)
         self.services = replace(
             world.services,
-            sessions=ToldSessions(world.services.sessions),
+            sessions=ToldSessions(
+                self.dynamo,
+                PREFIX,
+                sleep=world.clock.sleep,
+                random_bytes=world.services.random_bytes,
+            ),
             queue=SqsEventQueue(lambda: self.queue, "events"),
             tasks=SqsTaskQueue(lambda: self.queue, "tasks"),
             vault=vault,

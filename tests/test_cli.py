@@ -64,7 +64,7 @@ def test_re_encrypt_tells_its_progress_and_in_the_end_that_the_old_key_can_go(
     assert cli.main(["re-encrypt"]) == 0
     second = capsys.readouterr().out
     assert "3 merchants looked at, 0 sealed anew" in second
-    assert "All merchants' secrets are sealed under the first key" in second
+    assert "All merchants' secrets open, and are sealed under the first key" in second
     environment(ENCRYPTION_KEY=NEW)
     assert cli.main(["re-encrypt"]) == 0
     assert "0 sealed anew" in capsys.readouterr().out

@@ -2,22 +2,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 import pytest
 
 from checkout import telemetry
 from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
-from checkout.domain.session import Session, Status
+from checkout.domain.transitions import Event, advance
 from checkout.domain.webhook_signature import signed_headers
 from checkout.flows import prepare, sessions
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
 from checkout.ports import PayServices, Receipt, StaleSession
-from tests.adapters.stores import Store
-from tests.support import NOW, HandClock, a_session
-from tests.world import CEDAR, World
+from tests.support import NOW, HandClock
+from tests.world import CEDAR, PREFIX, World
 
 Told = Callable[[], list[dict[str, Any]]]
 
@@ -39,13 +38,16 @@ def metrics(told: Told) -> dict[str, list[float]]:
     return found
 
 
-def seen(world: World) -> PayServices:
-    return replace(world.services, sessions=ToldSessions(world.services.sessions))
+def telling(world: World) -> PayServices:
+    store = ToldSessions(
+        world.dynamo, PREFIX, sleep=world.clock.sleep, random_bytes=world.services.random_bytes
+    )
+    return replace(world.services, sessions=store)
 
 
 def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(told: Told) -> None:
     world = World()
-    world.services = seen(world)
+    world.services = telling(world)
     world.pay(world.create())
     telemetry.observed(lambda event, context: None)(None, None)
     printed = told()
@@ -75,7 +77,7 @@ def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(told: Told) -> 
 )
 def test_a_failure_is_counted_by_its_reason(told: Told, wallet: str, reason: str) -> None:
     world = World()
-    world.services = seen(world)
+    world.services = telling(world)
     session = world.create()
     with pytest.raises(Exception, match=r".") as failed:
         prepare.submit_wallet(world.services, session.id, wallet)
@@ -87,20 +89,23 @@ def test_a_failure_is_counted_by_its_reason(told: Told, wallet: str, reason: str
 
 def test_what_was_not_written_is_not_told(told: Told) -> None:
     world = World()
-    world.services = seen(world)
+    world.services = telling(world)
     key, new = world.key(), world.new()
     sessions.create(world.services, key, new, "order-1")
     sessions.create(world.services, key, new, "order-1")
     assert metrics(told) == {"SessionsCreated": [1]}
 
-    class Losing:
-        def save(self, change: Any, event: Any = None) -> Session:
-            raise StaleSession(a_session(Status.CANCELED))
-
-    losing: Any = Losing()
+    session = world.create()
+    metrics(told)
+    one, other = (
+        advance(session, Event.CANCEL_REQUESTED, now=world.clock.now(), writer=writer)
+        for writer in ("one", "other")
+    )
+    world.services.sessions.save(one)
+    told()
     with pytest.raises(StaleSession):
-        ToldSessions(losing).save(losing)
-    assert metrics(told) == {}
+        world.services.sessions.save(other)
+    assert told() == []
 
 
 # --- webhooks ---
@@ -181,16 +186,3 @@ def test_a_providers_time_is_measured_however_it_answers(
     found = metrics(told)
     assert found["ProviderLatency"] == [1250]
     assert found.get("ProviderFailures") == failures
-
-
-def test_a_session_store_that_tells_is_a_session_store(store: Store) -> None:
-    """What does not change anything goes straight through."""
-    told = ToldSessions(store.sessions)
-    session = a_session()
-    told.create(session, None)
-    assert told.get(session.id) == store.sessions.get(session.id) == session
-    asked: dict[str, Any] = {"limit": 5, "after": None, "created_from": None}
-    page = told.page(session.merchant, created_before=None, **asked)
-    assert page == store.sessions.page(session.merchant, created_before=None, **asked)
-    later = session.expires_at + timedelta(days=1)
-    assert told.due(later, limit=5) == store.sessions.due(later, limit=5) == (session.id,)

@@ -74,7 +74,7 @@ def _re_encrypt(chosen: argparse.Namespace) -> int:
     if done.renewed:
         print("Run it again in ten minutes: the old key can go when nothing is left to seal anew.")
     elif done.complete:
-        print("All merchants' secrets are sealed under the first key of ENCRYPTION_KEY.")
+        print("All merchants' secrets open, and are sealed under the first key of ENCRYPTION_KEY.")
     return 0 if done.complete else 1
 
 

@@ -35,8 +35,8 @@ BLOT: Final = "***"
 _LOGGERS: Final = ("checkout", "api", "pay", "dashboard", "expirer", "webhook_sender")
 _SECRET_NAMES: Final = frozenset(
     {
-        "api_key", "authorization", "body", "cookie", "encryption_key", "grant", "hash",
-        "interact_ref", "interact_url", "key", "nonce", "password", "private_key", "query",
+        "api_key", "authorization", "body", "cookie", "encryption_key", "form_token", "grant",
+        "hash", "interact_ref", "interact_url", "key", "nonce", "password", "private_key", "query",
         "secret", "signature", "token", "url",
     }
 )  # fmt: skip

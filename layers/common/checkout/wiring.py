@@ -63,9 +63,7 @@ def api_services() -> Services:
     return Services(
         clock=clock,
         random_bytes=system_random,
-        sessions=ToldSessions(
-            dynamo.DynamoSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random)
-        ),
+        sessions=ToldSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random),
         merchants=dynamo.DynamoMerchants(client, prefix),
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
         base_url=settings().base_url,

@@ -1,5 +1,5 @@
-"""A store and senders that tell the operator what happened, when it has happened: in front of the
-real ones, so that flows know nothing of it.
+"""A store and senders that tell the operator what happened, when it has happened, so that flows
+know nothing of it.
 
 A session's change is told once it is written, a webhook's attempt and a provider's answer when they
 are over. What is told names sessions by `telemetry.session_ref` and others by their host; hosts are
@@ -15,12 +15,13 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from checkout import telemetry
+from checkout.adapters.dynamo import DynamoSessions
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change, Event
 from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response, Transport
-from checkout.ports import Receipt, Receivers, Reservation, SessionPage, Sessions
+from checkout.ports import Receipt, Receivers, Reservation
 
 _COUNTED: Final = {
     Event.PREPARED: "SessionsPrepared",
@@ -41,24 +42,18 @@ _DETAILS: Final = frozenset({Event.REFERENCE_STORED, Event.CHECKED})
 logger = logging.getLogger(__name__)
 
 
-class ToldSessions:
-    """`ports.Sessions` in front of another."""
-
-    def __init__(self, sessions: Sessions) -> None:
-        self._sessions = sessions
+class ToldSessions(DynamoSessions):
+    """`ports.Sessions`: what is written there is told."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        held = self._sessions.create(session, reservation)
+        held = super().create(session, reservation)
         if held is None:
             telemetry.count("SessionsCreated")
             _tell(logging.INFO, "created", session)
         return held
 
-    def get(self, session_id: str) -> Session | None:
-        return self._sessions.get(session_id)
-
     def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
-        saved = self._sessions.save(change, event)
+        saved = super().save(change, event)
         if change.event in _COUNTED:
             telemetry.count(_COUNTED[change.event])
         if change.event in _FAILURES:
@@ -67,28 +62,6 @@ class ToldSessions:
         level = logging.DEBUG if change.event in _DETAILS else logging.INFO
         _tell(level, change.event.value, saved)
         return saved
-
-    def page(
-        self,
-        merchant: str,
-        *,
-        limit: int,
-        after: str | None,
-        created_from: datetime | None,
-        created_before: datetime | None,
-        search: str | None = None,
-    ) -> SessionPage:
-        return self._sessions.page(
-            merchant,
-            limit=limit,
-            after=after,
-            created_from=created_from,
-            created_before=created_before,
-            search=search,
-        )
-
-    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
-        return self._sessions.due(now, limit=limit)
 
 
 class ToldTransport:

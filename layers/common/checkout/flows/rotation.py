@@ -96,6 +96,5 @@ def _endpoint(vault: Vault, merchant: Merchant) -> Endpoint | None:
 
 
 def _again(vault: Vault, sealed: str, place: tuple[str, str, str]) -> str:
-    if vault.is_current(sealed):
-        return sealed
-    return vault.seal(vault.open(sealed, place=place), place=place)
+    plain = vault.open(sealed, place=place)
+    return sealed if vault.is_current(sealed) else vault.seal(plain, place=place)
