@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox import cloud
+from tests import aws_calls
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
@@ -16,6 +17,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)
+
+
+def pytest_sessionfinish() -> None:
+    aws_calls.keep()
 
 
 @pytest.fixture(scope="session")
