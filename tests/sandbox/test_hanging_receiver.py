@@ -48,7 +48,7 @@ class Receiver:
     def _answer(self, request: Incoming) -> Answer:
         self.came.setdefault(json.loads(request.body)["id"], time.time())
         self._ending.wait(self._hangs_for)
-        return Answer(200, [])
+        return Answer(200, [("connection", "close")])
 
     def close(self) -> None:
         self._ending.set()
