@@ -77,7 +77,8 @@ class Listener:
             _id(request.body),
             f"→ {said}",
         )
-        return Answer(status, _passed_on(back), body)
+        # Not kept: the next one may be for the listener that is started after us.
+        return Answer(status, [*_passed_on(back), ("connection", "close")], body)
 
     def close(self) -> None:
         self._client.close()

@@ -33,6 +33,7 @@ from sandbox.demo import world_answers
 from sandbox.place import Place
 from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
+from sandbox.template import resources
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.network import Network
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds
 _PREFIX: Final = "checkout"
-_SENDERS: Final = 8  # of webhooks, at once
 _NOWHERE: Final = os.devnull
 
 
@@ -139,9 +139,14 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
     running.callback(gateway.close)
     for trigger in (
         triggers.schedule(by_name["ExpirerFunction"]),
-        triggers.mapping(by_name["TasksFunction"], sqs, stack.tasks_queue_url),
-        triggers.mapping(
-            by_name["WebhookSenderFunction"], sqs, stack.events_queue_url, environments=_SENDERS
+        triggers.Mapping(
+            by_name["TasksFunction"], sqs, stack.tasks_queue_url, _at_once("TasksMapping")
+        ),
+        triggers.Mapping(
+            by_name["WebhookSenderFunction"],
+            sqs,
+            stack.events_queue_url,
+            _at_once("EventsMapping"),
         ),
     ):
         running.callback(trigger.close)
@@ -156,6 +161,12 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
     server = AsgiServer(place.shop_port, shop.answer, body_max=BODY_MAX)
     server.start()
     running.callback(server.close)
+
+
+def _at_once(mapping: str) -> int:
+    """In how many environments the template lets that mapping's function run."""
+    scaling = resources("AWS::Lambda::EventSourceMapping")[mapping]["ScalingConfig"]
+    return int(scaling["MaximumConcurrency"])
 
 
 @contextmanager

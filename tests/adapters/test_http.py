@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from checkout.adapters.http import PublicHttp
-from checkout.open_payments.errors import NotSent, OpenPaymentsError, OutcomeUnknown
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.adapters.tls_server import NAME, Authority, Names, TlsServer, raw, reply
 
@@ -592,26 +592,30 @@ def test_threads_get_their_own_answers(http: PublicHttp, server: TlsServer) -> N
     assert server.connections <= 8
 
 
-def test_waiting_for_a_connection_ends_with_the_time_and_sends_nothing(
+def test_servers_that_hang_hold_up_no_request_to_another(
     http: PublicHttp, server: TlsServer
 ) -> None:
-    server.answer = lambda _connection, _request: server.stopping.wait(5)
-    outcomes = []
+    def answer(connection: ssl.SSLSocket, request: bytes) -> bool:
+        if request.startswith(b"GET"):
+            return reply(b"quick")(connection, request)
+        server.stopping.wait(5)
+        return False
 
-    def attempt(timeout: float) -> None:
-        try:
-            post(http, server, timeout=timeout)
-        except OpenPaymentsError as error:
-            outcomes.append(type(error))
+    server.answer = answer
+    hanging = 30  # more than a pool of connections has by default
 
-    with ThreadPoolExecutor(10) as threads:  # as many as there are connections
-        for _ in range(10):
-            threads.submit(attempt, 1.0)
-        while len(server.requests) < 10:
+    def hang() -> None:
+        with pytest.raises(OutcomeUnknown):
+            post(http, server, timeout=2)
+
+    with ThreadPoolExecutor(hanging) as threads:
+        hung = [threads.submit(hang) for _ in range(hanging)]
+        while len(server.requests) < hanging:
             time.sleep(0.01)
-        attempt(0.05)
-    assert outcomes == [NotSent] + [OutcomeUnknown] * 10
-    assert len(server.requests) == 10
+        assert get(http, server, timeout=1).body == b"quick"
+        assert not any(each.done() for each in hung)
+    for each in hung:
+        each.result()
 
 
 # What errors tell

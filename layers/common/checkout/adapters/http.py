@@ -97,6 +97,7 @@ class PublicHttp:
         self._last_used = wall()
         self._pool = httpcore.ConnectionPool(
             ssl_context=tls,
+            max_connections=None,  # one that hangs is not to hold up another
             keepalive_expiry=keep_alive,
             network_backend=PublicBackend(resolve, allow_loopback=allow_loopback),
         )
@@ -166,14 +167,7 @@ class PublicHttp:
             ),
             headers=self._headers(request, target),
             content=request.body,
-            extensions={
-                "timeout": {
-                    "pool": call.seconds_left(),
-                    "connect": call,
-                    "write": call,
-                    "read": call,
-                }
-            },
+            extensions={"timeout": {"connect": call, "write": call, "read": call}},
         ) as answer:
             headers: dict[str, str] = {}
             for raw_name, raw_value in answer.headers:
