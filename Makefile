@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -24,6 +24,12 @@ dev: setup ## ⭐ the local world: shop, checkout, wallets; no account anywhere.
 
 demo: setup ## buy one thing without a browser, a line a step (WALLET=https://… pays)
 	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$(WALLET)")
+
+listen: setup ## pass the shop's webhooks on to TO=http://localhost:…, in the running local world
+	@$(BIN)/python -m sandbox listen --forward-to "$(TO)"
+
+trigger: setup ## make EVENT=completed, expired, canceled or ping happen in it
+	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
 test: unit cloud browser interop ## ⭐ all tests
 

@@ -64,6 +64,17 @@ class Demo:
         except httpx2.HTTPError as error:
             raise DemoFailed(f"no answer: {error}") from None
 
+    def end(self, how: str) -> None:
+        """Create a session and `expire` or `cancel` it. Raises DemoFailed."""
+        try:
+            with self._http:
+                session = self._create()
+                url = f"{self._api}/{session['id']}/{how}"
+                ended = self._json(self._http.post(url, headers=self._authorization), 200)
+        except httpx2.HTTPError as error:
+            raise DemoFailed(f"no answer: {error}") from None
+        self._say(f"session   {ended['id']} is {ended['status']}")
+
     def _buy(self) -> None:
         session = self._create()
         page = session["url"]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from checkout import telemetry
 from sandbox import cloud
 from tests import aws_calls
 
@@ -21,6 +24,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionfinish() -> None:
     aws_calls.keep()
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """What standard output was told since the last look, a JSON document a line, of a test that
+    calls `telemetry.start`.
+    """
+    yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    telemetry.stop()
 
 
 @pytest.fixture(scope="session")

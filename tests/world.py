@@ -157,8 +157,9 @@ class World:
         self.queue = NotedHints()
         self.tasks = NotedTasks()
         self.keys_fetched = 0
+        self.encryption_key = "11" * 32
         random_bytes = seeded(seed)
-        vault = NotedVault(self._encryption_key, random_bytes, derive=_derived)
+        vault = NotedVault(self._encryption_key, random_bytes, clock=self.clock, derive=derived)
         merchants = dynamo.DynamoMerchants(self.dynamo, PREFIX)
         self.services = PayServices(
             clock=self.clock,
@@ -306,7 +307,7 @@ class World:
 
     def _encryption_key(self) -> str:
         self.keys_fetched += 1
-        return "11" * 32
+        return self.encryption_key
 
     def events(self) -> list[dict[str, str]]:
         """The webhook events as stored."""
@@ -315,7 +316,7 @@ class World:
 
 
 @cache
-def _derived(secret: str) -> bytes:
+def derived(secret: str) -> bytes:
     """Deriving takes as long as the rest of a test; every world here has the same key."""
     return derive(secret)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from checkout import wiring
 from checkout.adapters.clock import system_random
 from checkout.web import application, lambda_handler
 from pay.headers import PageHeaders
 from pay.pages import render_problem
 from pay.routes import router
 
+wiring.observe("pay")
 app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
 app.add_middleware(PageHeaders, random_bytes=system_random)  # the outermost: every answer has them

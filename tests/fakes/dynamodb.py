@@ -128,6 +128,26 @@ class InMemoryDynamoDb:
         return answer
 
     @_operation
+    def scan(
+        self,
+        *,
+        TableName: str,
+        Limit: int | None = None,
+        ConsistentRead: bool = False,
+        ExclusiveStartKey: Item | None = None,
+    ) -> Answer:
+        table = self._table(TableName)
+        rows = sorted(table.items.items())
+        if ExclusiveStartKey is not None:
+            start = table.key(ExclusiveStartKey, exact=True)
+            rows = [(key, item) for key, item in rows if key > start]
+        chosen = rows if Limit is None else rows[:Limit]
+        answer: Answer = {"Items": [item for _, item in chosen], "Count": len(chosen)}
+        if Limit is not None and len(chosen) == Limit:
+            answer["LastEvaluatedKey"] = {name: chosen[-1][1][name] for name in table.key_names}
+        return answer
+
+    @_operation
     def batch_get_item(self, *, RequestItems: dict[str, Answer]) -> Answer:
         responses: dict[str, list[Item]] = defaultdict(list)
         unprocessed: dict[str, Answer] = {}

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from checkout.adapters.dynamo.event_records import event_item
-from checkout.domain.webhooks import Delivery, EventStatus, WebhookEvent, ended, leased, sent_again
+from checkout.domain import webhooks
+from checkout.domain.webhooks import Delivery, EventStatus, WebhookEvent, ended, sent_again
 from tests.adapters.samples import an_event
 from tests.simulation.boundaries import BEGINNING
 from tests.simulation.scheduler import Scheduler
@@ -56,6 +57,10 @@ def deliveries(host: Host) -> Deliveries:
     made = Deliveries(host)
     made.written(None, event_item(new()))
     return made
+
+
+def leased(event: WebhookEvent, now: datetime) -> WebhookEvent:
+    return webhooks.leased(event, now, writer="w")
 
 
 def new() -> WebhookEvent:

@@ -188,9 +188,10 @@ class Deliveries:
         self.worst[before.attempts] = max(self.worst[before.attempts], round(off * 1000))
 
     def _again(self, known: _Known, before: WebhookEvent, after: WebhookEvent) -> None:
-        noted_late = after.status is before.status is not EventStatus.PENDING
-        if noted_late and after.attempts == before.attempts:
-            return
+        as_before = after.status is before.status is not EventStatus.PENDING
+        late_success = after.status is EventStatus.DELIVERED and known.got > 0
+        if (as_before or late_success) and after.attempts == before.attempts:
+            return  # an attempt told so late that others had gone on
         if after.status is not EventStatus.PENDING or before.status is EventStatus.PENDING:
             self._host.fail("ended_events_stay_so", f"{before.status} -> {after.status}")
         known.rounds += 1

@@ -1,5 +1,6 @@
-"""The operator's command line: `python -m checkout.cli setup …` creates a merchant, against AWS or
-the local world.
+"""The operator's command line, against AWS or the local world: `python -m checkout.cli setup …`
+creates a merchant, `… re-encrypt` seals all merchants' secrets anew after a rotation of
+ENCRYPTION_KEY.
 
 It reads the same settings as the functions (settings.py), prints what the operator needs once, and
 exits 1 with a sentence on what to do when it refuses.
@@ -13,7 +14,7 @@ from pathlib import Path
 
 from checkout import wiring
 from checkout.domain.errors import CheckoutError
-from checkout.flows import setup
+from checkout.flows import rotation, setup
 from checkout.settings import SettingsError
 
 
@@ -39,12 +40,21 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="store this private key for a wallet that is set up already",
     )
+    commands.add_parser(
+        "re-encrypt",
+        help="after a rotation: seal all merchants' secrets under the new ENCRYPTION_KEY",
+    )
     chosen = parser.parse_args(arguments)
+    run = {"setup": _set_up, "re-encrypt": _re_encrypt}[chosen.command]
     try:
-        done = _setup(chosen)
+        return run(chosen)
     except (setup.SetupRefused, SettingsError, CheckoutError) as refused:
         print(refused, file=sys.stderr)
         return 1
+
+
+def _set_up(chosen: argparse.Namespace) -> int:
+    done = _made(chosen)
     print(f"merchant  {done.merchant.id}")
     print(f"wallet    {done.merchant.wallet_address} ({done.merchant.asset_code})")
     if done.api_key is None:
@@ -55,7 +65,24 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _setup(chosen: argparse.Namespace) -> setup.SetUp:
+def _re_encrypt(chosen: argparse.Namespace) -> int:
+    done = rotation.re_encrypt(wiring.pay_services(), tell=_tell)
+    for merchant in done.unreadable:
+        print(f"{merchant}: neither key opens its secrets; they are unchanged.", file=sys.stderr)
+    for merchant in done.busy:
+        print(f"{merchant}: was being changed by others; run the command again.", file=sys.stderr)
+    if done.renewed:
+        print("Run it again in ten minutes: the old key can go when nothing is left to seal anew.")
+    elif done.complete:
+        print("All merchants' secrets are sealed under the first key of ENCRYPTION_KEY.")
+    return 0 if done.complete else 1
+
+
+def _tell(progress: rotation.Progress) -> None:
+    print(f"{progress.looked_at} merchants looked at, {progress.renewed} sealed anew", flush=True)
+
+
+def _made(chosen: argparse.Namespace) -> setup.SetUp:
     services = wiring.pay_services()
     if chosen.new_api_key:
         return setup.add_api_key(services, chosen.wallet_address, name=chosen.name)

@@ -147,6 +147,14 @@ class Sessions(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class MerchantPage:
+    """`next_key` continues after the last merchant looked at, or None at the end."""
+
+    merchants: tuple[Merchant, ...]
+    next_key: str | None
+
+
 class Merchants(Protocol):
     """merchants and api_keys."""
 
@@ -165,6 +173,13 @@ class Merchants(Protocol):
     def get(self, merchant_id: str) -> Merchant | None: ...
 
     def find_by_wallet(self, wallet_address: str) -> Merchant | None: ...
+
+    def page(self, *, limit: int, after: str | None = None) -> MerchantPage:
+        """All merchants, in no order that means anything; one that comes or changes meanwhile may
+        be missed. `after` is a `next_key` from before. For the operator's commands: it reads the
+        table.
+        """
+        ...
 
     def add_key(self, key: ApiKey) -> None: ...
 
@@ -320,6 +335,10 @@ class Vault(Protocol):
         """Raises `errors.Unavailable` when the key cannot be had, ValueError when the ciphertext is
         not of this place.
         """
+        ...
+
+    def is_current(self, sealed: str) -> bool:
+        """Whether it was sealed under the key that `seal` uses now. Raises `errors.Unavailable`."""
         ...
 
 

@@ -12,9 +12,11 @@ import boto3
 from botocore.config import Config
 
 from checkout import settings as settings_module
+from checkout import telemetry
 from checkout.adapters import dynamo, queue
 from checkout.adapters.addresses import ResolvedHosts
 from checkout.adapters.clock import SystemClock, system_random
+from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
 from checkout.ports import (
     DashboardServices,
     EndpointServices,
@@ -39,6 +41,14 @@ _BRIEF = Config(
 )
 
 
+def observe(service: str) -> None:
+    """This process is the function `service`; outside of Lambda its log is the process's own
+    matter.
+    """
+    if settings_module.in_lambda(os.environ):
+        telemetry.start(service)
+
+
 @cache
 def settings() -> Settings:
     """This process's settings. Raises SettingsError."""
@@ -53,8 +63,8 @@ def api_services() -> Services:
     return Services(
         clock=clock,
         random_bytes=system_random,
-        sessions=dynamo.DynamoSessions(
-            client, prefix, sleep=clock.sleep, random_bytes=system_random
+        sessions=ToldSessions(
+            dynamo.DynamoSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random)
         ),
         merchants=dynamo.DynamoMerchants(client, prefix),
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
@@ -113,7 +123,10 @@ def pay_services() -> PayServices:
         tasks=base.tasks,
         vault=sealed,
         wallets=SignedWallets(
-            transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
+            ToldTransport(transport, base.clock.now),
+            sealed,
+            base.clock,
+            allow_loopback=chosen.allow_loopback_wallets,
         ),
         events=_events(),
         tallies=_tallies(),
@@ -142,7 +155,7 @@ def sender_services() -> SenderServices:
         events=_events(),
         queue=base.queue,
         vault=_vault(),
-        receivers=PublicReceivers(http),
+        receivers=ToldReceivers(PublicReceivers(http), base.clock.now),
     )
 
 

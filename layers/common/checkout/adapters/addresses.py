@@ -85,6 +85,8 @@ class ResolvedHosts:
         self._resolve = resolve
 
     def permitted(self, host: str) -> bool:
+        if not is_host(host):  # nothing would be sent there
+            return False
         try:
             found = list(look_up(self._resolve, host, _HTTPS_PORT, WITHIN))
         except Exception:  # noqa: BLE001 - whatever a resolver raises, it leads nowhere

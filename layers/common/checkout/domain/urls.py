@@ -57,6 +57,8 @@ def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
     problem = _problem(url, base_is_http=False)
     if not problem and "#" in url:
         problem = "The URL must not contain a fragment (#…)."
+    if not problem and not url.startswith("https://"):
+        problem = "The URL must start with https:// in lower case."
     if problem:
         raise UrlInvalid(problem, param=param)
     host, port = _host_and_port(urlsplit(url).netloc)

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import (
@@ -84,7 +85,7 @@ def deliver(services: SenderServices, event_id: str) -> Outcome:
         if event.attempts >= ATTEMPTS_MAX:  # the last one's process died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(services, merchant, endpoint, now)
-        event = leased(event, now)
+        event = leased(event, now, writer=new_nonce(services.random_bytes))
         services.events.save(event)
     except StaleEvent:
         return Outcome.NOTHING
@@ -105,11 +106,13 @@ def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> Owe
     """
     hints = []
     longest = timedelta(0)
-    for due in events.due(now + AHEAD, limit=limit):
-        longest = max(longest, now - due.at)
-        if events.put_off(due, max(due.at, now) + HINTED_FOR):
-            hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
-    queue.hint(hints)
+    try:
+        for due in events.due(now + AHEAD, limit=limit):
+            longest = max(longest, now - due.at)
+            if events.put_off(due, max(due.at, now) + HINTED_FOR):
+                hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
+    finally:
+        queue.hint(hints)  # those put off are not named again for a while, whatever came between
     return Owed(len(hints), longest)
 
 

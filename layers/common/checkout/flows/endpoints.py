@@ -167,13 +167,18 @@ def resend_failed(
 
 
 def _send_again(services: EndpointServices, event: WebhookEvent) -> WebhookEvent:
-    again = sent_again(event, services.clock.now())
-    try:
-        services.events.save(again)
-    except StaleEvent as stale:
-        return stale.current  # somebody else has just had it sent again
-    services.queue.hint([Hint(again.id, again.merchant)])
-    return again
+    for _ in range(_GIVE_WAY):
+        again = sent_again(event, services.clock.now())
+        try:
+            services.events.save(again)
+        except StaleEvent as stale:
+            event = stale.current
+            if event.status is EventStatus.PENDING:
+                return event  # somebody else has just had it sent again
+        else:
+            services.queue.hint([Hint(again.id, again.merchant)])
+            return again
+    raise SessionBusy("This event is being changed by other requests; try again shortly.")
 
 
 def _merchant(services: EndpointServices, merchant_id: str) -> Merchant:

@@ -17,6 +17,7 @@ from checkout.domain.errors import CheckoutError
 
 T = TypeVar("T")
 
+PAGE_MAX: Final = 100  # what one BatchGetItem takes
 _DATABASE_URL: Final = re.compile(
     r"dynamodb(?:://|\+http://(?P<place>[A-Za-z0-9.-]+(?::[0-9]{1,5})?))/(?P<prefix>[A-Za-z0-9_.-]+)"
 )
@@ -32,6 +33,8 @@ class Client(Protocol):
     def update_item(self, **request: Any) -> Answer: ...
 
     def query(self, **request: Any) -> Answer: ...
+
+    def scan(self, **request: Any) -> Answer: ...
 
     def batch_get_item(self, **request: Any) -> Answer: ...
 
