@@ -22,6 +22,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.enable_socket)
 
 
+def pytest_sessionfinish() -> None:
+    aws_calls.keep()
+
+
 @pytest.fixture
 def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[str, Any]]]]:
     """What standard output was told since the last look, a JSON document a line, of a test that
@@ -29,10 +33,6 @@ def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[
     """
     yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     telemetry.stop()
-
-
-def pytest_sessionfinish() -> None:
-    aws_calls.keep()
 
 
 @pytest.fixture(scope="session")
