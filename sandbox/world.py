@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -28,6 +29,7 @@ from cryptography.hazmat.primitives.serialization import (
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.cloud import CloudError
+from sandbox.demo import world_answers
 from sandbox.place import Place
 from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
@@ -86,6 +88,19 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
     }
 
 
+def join(place: Place) -> None:
+    """Give this process the settings of the world that is running here, for the product's code in
+    it. Raises CloudError where none is.
+    """
+    if not world_answers(place):
+        raise CloudError(
+            f"No local world is running at {place.checkout}. Start one with `make dev`, or set "
+            "SANDBOX_PORT to where it is."
+        )
+    told = [shlex.split(line)[1] for line in place.environment_file.read_text("utf-8").splitlines()]
+    _adopt(dict(each.split("=", 1) for each in told))
+
+
 def _start(place: Place, running: ExitStack) -> None:
     for port, user in place.ports().items():
         if port != place.emulator_port:  # one that a dead world left there is stopped first
@@ -100,10 +115,14 @@ def _start(place: Place, running: ExitStack) -> None:
 
 
 def _set_environment(values: Mapping[str, str], file: Path) -> None:
+    _adopt(values)
+    _write_private(file, "".join(f"export {name}='{value}'\n" for name, value in values.items()))
+
+
+def _adopt(values: Mapping[str, str]) -> None:
     for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_REGION", "ENCRYPTION_KEY", "no_proxy"):
         os.environ.pop(name, None)
     os.environ.update(values)
-    _write_private(file, "".join(f"export {name}='{value}'\n" for name, value in values.items()))
 
 
 def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
@@ -142,7 +161,7 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
 @contextmanager
 def _wallets(place: Place) -> Iterator[None]:
     """The wallet providers, with the shop's public key registered at its wallet."""
-    folder = place.folder / "wallets"
+    folder = place.wallets_folder
     sleeper = Sleeper()
     network = default_network(
         lambda: datetime.now(UTC), os.urandom, port_base=place.wallets_port, sleep=sleeper

@@ -11,7 +11,7 @@ import pytest
 from checkout import telemetry
 from sandbox import cloud
 
-NEEDS_SOCKETS = ("cloud", "browser", "interop")
+NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,11 +10,12 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 
+from checkout.domain.errors import ParameterInvalid
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX, minor_unit_digits
 from checkout.domain.session import Status
@@ -111,4 +112,13 @@ def _amount(typed: str, key: ApiKey, wrong: list[str]) -> int | None:
     return min(int(found[1] + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
 
 
+async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
+    """Filters for what has no form to say beside what is wrong. Raises ParameterInvalid."""
+    if found.wrong:
+        raise ParameterInvalid(found.wrong[0])
+    return found
+
+
 Filtered = Annotated[Filters, Depends(filters)]
+Understood = Annotated[Filters, Depends(understood)]
+ExportFile = Literal["transactions", "items"]

@@ -19,11 +19,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.webhooks import WebhookEvent
+from checkout.flows.export import Part
 from checkout.flows.sessions import Listed
 from checkout.flows.sign_in import SignedIn
 from checkout.ports import DashboardServices
 from checkout.web import Problem
-from dashboard import view
+from dashboard import csv_files, view
 from dashboard.dependencies import Visit
 from dashboard.figures import figures
 from dashboard.headers import nonce_of
@@ -112,6 +113,26 @@ def transaction(
     seen = shown(session, now=services.clock.now(), base_url=services.base_url)
     told = delivered(webhook) if webhook else None
     return page(request, "transaction.html", section="", s=seen, webhook=told)
+
+
+def export(request: Request, filters: Filters, part: Part) -> Response:
+    return page(request, "export.html", section="", filters=filters, part=view.part(part))
+
+
+def csv_file(
+    services: DashboardServices, who: SignedIn, file: str, whole: Part, *, titles: bool
+) -> Response:
+    """As much of the part as fits; `Export-Next` says where to go on."""
+    now = services.clock.now()
+    text, count = csv_files.written(file, whole.sessions, now=now, titles=titles)
+    part = whole.cut(who.key, count)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{file}.csv"',
+        "Export-Count": str(count),
+    }
+    if part.next_cursor is not None:
+        headers["Export-Next"] = part.next_cursor
+    return Response(text, media_type="text/csv", headers=headers)
 
 
 def sign_in_page(request: Request, *, next_page: str, **values: Any) -> Response:

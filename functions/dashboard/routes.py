@@ -7,11 +7,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.audit import Action
-from checkout.flows import audit, figures, look, search, sessions, sign_in
+from checkout.flows import audit, export, figures, look, search, sessions, sign_in
 from checkout.flows.sessions import Listed
 from dashboard import pages, view
 from dashboard.dependencies import Form, Injected, Visited, Who, visit
-from dashboard.inputs import Filtered
+from dashboard.inputs import ExportFile, Filtered, Understood
 
 router = APIRouter(prefix="/dashboard", dependencies=[Depends(visit)])
 NOTHING = Listed((), None)
@@ -69,6 +69,23 @@ async def cancel(
     session = sessions.cancel(services, who.key, session_id)
     audit.note(services, who.key, Action.SESSION_CANCELED, session.id)
     return pages.see(visited, f"/transactions/{session.id}")
+
+
+@router.get("/export")
+async def export_page(
+    services: Injected, request: Request, who: Who, filters: Understood
+) -> Response:
+    part = export.part(services, who.key, filters.text, filters.query)
+    return pages.export(request, filters, part)
+
+
+@router.get("/export/{file}.csv")
+async def export_file(
+    services: Injected, who: Who, file: ExportFile, filters: Understood, append: str = ""
+) -> Response:
+    part = export.part(services, who.key, filters.text, filters.query)
+    export.note(services, who.key, filters.query, f"{file}.csv")
+    return pages.csv_file(services, who, file, part, titles=not append)
 
 
 @router.get("/audit")

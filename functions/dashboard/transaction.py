@@ -176,20 +176,22 @@ def _received(session: Session) -> str | None:
 
 
 def _steps(session: Session) -> Iterator[Step]:
-    """The history in words. Of a preparation's references the first is the incoming payment, the
+    """The history in words; "created" is told from the record, since a long history loses its
+    beginning. Of a preparation's references the first is the incoming payment, the
     last before it was ready the quote.
     """
     yield Step(moment(session.created_at), None, "Created by your server", None, None, bad=False)
     before = session.created_at
     given = 0
-    for place, entry in enumerate(session.history):
+    history = [entry for entry in session.history if entry.event in set(Event)]
+    for place, entry in enumerate(history):
         event = Event(entry.event)
-        follows = session.history[place + 1].event if place + 1 < len(session.history) else None
+        follows = history[place + 1].event if place + 1 < len(history) else None
         given += event is Event.WALLET_SUBMITTED
         text, resource = texts.STEP[event], None
         if event is Event.REFERENCE_STORED and follows == Event.PREPARED:
             text, resource = texts.QUOTED, session.quote.id if session.quote else None
-        elif event is Event.REFERENCE_STORED and _first_reference(session, place):
+        elif event is Event.REFERENCE_STORED and history[place - 1].event == Event.WALLET_SUBMITTED:
             stored = session.incoming_payment
             text, resource = texts.INCOMING, stored.id if stored else None
         elif event is Event.PAYMENT_CREATED:
@@ -200,10 +202,6 @@ def _steps(session: Session) -> Iterator[Step]:
         after = _span(entry.at - before)
         yield Step(moment(entry.at), after, text, detail, resource, event in texts.BAD_STEPS)
         before = entry.at
-
-
-def _first_reference(session: Session, place: int) -> bool:
-    return place > 0 and session.history[place - 1].event == Event.WALLET_SUBMITTED
 
 
 def _detail(entry: HistoryEntry) -> str | None:

@@ -13,6 +13,7 @@ from checkout.domain.audit import AuditEntry
 from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
+from checkout.flows.export import Part
 from dashboard.texts import ACTION, STATUS
 
 
@@ -70,6 +71,26 @@ def audit_row(entry: AuditEntry) -> AuditRow:
         target=entry.target,
         session=(entry.target or "").startswith("cs_"),
         who=f"{entry.key_name} (…{entry.key_last_four})",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ExportPart:
+    """`first` is the newest, since the newest come first."""
+
+    count: int
+    first: Moment | None
+    last: Moment | None
+    next_cursor: str | None
+
+
+def part(found: Part) -> ExportPart:
+    times = [session.created_at for session in found.sessions]
+    return ExportPart(
+        count=len(times),
+        first=moment(times[0]) if times else None,
+        last=moment(times[-1]) if times else None,
+        next_cursor=found.next_cursor,
     )
 
 

@@ -53,6 +53,7 @@ def _told(counts: Counts) -> dict[str, Any]:
     }
     for name, value in totals.items():
         telemetry.count(name, value)
+    telemetry.count("OldestOwedEvent", counts.longest_owed.total_seconds(), unit="Seconds")
     told = {**totals, "MovedBy": dict(counts.moved)}
     if any(totals.values()):
         _log.info("a round of the sweep", extra={"counts": told})

@@ -12,8 +12,6 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
 
-from aws_lambda_powertools import Metrics
-from aws_lambda_powertools.metrics import MetricUnit
 from aws_lambda_powertools.utilities.batch import (
     AsyncBatchProcessor,
     EventType,
@@ -21,7 +19,7 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from checkout import wiring
+from checkout import telemetry, wiring
 from checkout.adapters.queue import event_from
 from checkout.flows.deliver import Outcome, deliver
 from checkout.ports import SenderServices
@@ -31,7 +29,6 @@ _TOLD: Final = {
     Outcome.FAILED: "WebhooksFailed",
     Outcome.GIVEN_UP: "WebhooksGivenUp",
 }
-_metrics: Final = Metrics(namespace="CheckoutSessions", service="webhook_sender")
 
 
 def queued(services: Callable[[], SenderServices]) -> Callable[[dict[str, Any], Any], Any]:
@@ -39,7 +36,7 @@ def queued(services: Callable[[], SenderServices]) -> Callable[[dict[str, Any], 
     response).
     """
 
-    @_metrics.log_metrics
+    @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
         ready = services()
         counts: Counter[Outcome] = Counter()
@@ -51,7 +48,7 @@ def queued(services: Callable[[], SenderServices]) -> Callable[[dict[str, Any], 
         processor = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         answer = async_process_partial_response(event, attempted, processor)
         for outcome, name in _TOLD.items():
-            _metrics.add_metric(name, MetricUnit.Count, counts[outcome])
+            telemetry.count(name, counts[outcome])
         return answer
 
     return handler

@@ -14,7 +14,7 @@ from sandbox import triggers
 from sandbox.demo import Demo
 from sandbox.gateway import Function
 from tests.ports import free_base
-from tests.sandbox.test_world import Dev
+from tests.sandbox.dev import Dev
 
 IN_TIME = 30  # seconds
 

@@ -401,9 +401,8 @@ MUTANTS: Final = (
         (
             Line(
                 "checkout.flows.sweep:_hint",
-                "counts.hinted = deliver.owed(services.events, services.queue, now=now, "
-                "limit=HINTS)",
-                "pass",
+                "deliver.owed(services.events, services.queue, now=now, limit=HINTS)",
+                "deliver.Owed(0, now - now)",
             ),
         ),
     ),

@@ -9,6 +9,7 @@ leased; the receiver may then have got it, and gets it again (at least once). So
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
@@ -91,18 +92,28 @@ def deliver(services: SenderServices, event_id: str) -> Outcome:
     return _attempt(services, event, endpoint, secrets)
 
 
-def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> int:
-    """Hint at events that are owed an attempt before the next round; returns how many. What was
-    hinted at is named again only if nothing has come of it for a while.
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """What one round hinted at, and for how long the oldest of it had waited for a hint."""
+
+    hinted: int
+    longest: timedelta
+
+
+def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> Owed:
+    """Hint at events that are owed an attempt before the next round. What was hinted at is named
+    again only if nothing has come of it for a while.
     """
     hints = []
+    longest = timedelta(0)
     try:
         for due in events.due(now + AHEAD, limit=limit):
+            longest = max(longest, now - due.at)
             if events.put_off(due, max(due.at, now) + HINTED_FOR):
                 hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
     finally:
         queue.hint(hints)  # those put off are not named again for a while, whatever came between
-    return len(hints)
+    return Owed(len(hints), longest)
 
 
 def _secrets(

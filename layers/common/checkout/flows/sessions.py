@@ -245,14 +245,18 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
         for session in page.sessions:
             if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: stop behind the last asked
-                    behind = cursor(key.merchant, _position(found[-1]))
-                    return Listed(tuple(found), behind, found[-1].created_at)
+                    return Listed(tuple(found), cursor_behind(key, found[-1]), found[-1].created_at)
                 found.append(session)
             looked_to = session.created_at
         if after is None or (len(found) == query.limit and not query.filters):
             break
     more = None if after is None else cursor(key.merchant, after)
     return Listed(tuple(found), more, looked_to)
+
+
+def cursor_behind(key: ApiKey, session: Session) -> str:
+    """Where a list goes on behind `session`."""
+    return cursor(key.merchant, _position(session))
 
 
 def json_text(value: Any) -> str:

@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 class Counts:
     """What one round did. `moved` counts the last event of each session that changed; `failed` are
     those whose look raised, and which are due again; `left_over` those known to be due that there
-    was no time or room for. `hinted` counts the webhook events that were owed an attempt.
+    was no time or room for. `hinted` counts the webhook events that were owed an attempt,
+    the oldest of them for `longest_owed`.
     """
 
     looked_at: int = 0
@@ -41,6 +42,7 @@ class Counts:
     needs_attention: int = 0
     left_over: int = 0
     hinted: int = 0
+    longest_owed: timedelta = timedelta(0)
 
 
 def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts:
@@ -79,7 +81,8 @@ def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts
 def _hint(services: PayServices, now: datetime, counts: Counts) -> None:
     """Events first: that takes a moment, and merchants wait for them."""
     try:
-        counts.hinted = deliver.owed(services.events, services.queue, now=now, limit=HINTS)
+        owed = deliver.owed(services.events, services.queue, now=now, limit=HINTS)
+        counts.hinted, counts.longest_owed = owed.hinted, owed.longest
     except Exception as error:  # noqa: BLE001 - the sessions are looked at all the same
         logger.warning("owed events could not be hinted at: %s", _place(error))
         counts.failed += 1

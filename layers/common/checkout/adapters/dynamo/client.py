@@ -17,6 +17,7 @@ from checkout.domain.errors import CheckoutError
 
 T = TypeVar("T")
 
+PAGE_MAX: Final = 100  # what one BatchGetItem takes
 _DATABASE_URL: Final = re.compile(
     r"dynamodb(?:://|\+http://(?P<place>[A-Za-z0-9.-]+(?::[0-9]{1,5})?))/(?P<prefix>[A-Za-z0-9_.-]+)"
 )

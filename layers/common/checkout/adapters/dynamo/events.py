@@ -8,7 +8,7 @@ from datetime import datetime
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new
 from checkout.adapters.dynamo.event_records import event_from, event_item
 from checkout.adapters.dynamo.records import position
@@ -96,6 +96,8 @@ class DynamoEvents:
         created_from: datetime | None = None,
     ) -> EventPage:
         """As the port says; `limit` is 1..100. One index query and one batch read."""
+        if not 1 <= limit <= PAGE_MAX:
+            raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else "0"
         if after is not None and after < lowest:
             return EventPage((), None)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
@@ -40,7 +40,6 @@ from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports import RandomBytes, Reservation, SessionPage, StaleSession
 
-PAGE_MAX: Final = 100  # what one BatchGetItem takes
 _FIRST_POSITION: Final = "0"
 _LAST_POSITION: Final = ":"  # sorts behind every digit
 
