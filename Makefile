@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs redrive clean
+.PHONY: help setup dev demo listen trigger test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -33,8 +33,10 @@ trigger: setup ## make EVENT=completed, expired, canceled or ping happen in it
 
 test: unit cloud browser interop ## ⭐ all tests
 
-unit: setup ## the tests that need nothing around them
+unit: setup ## the tests that need nothing around them; then policies against the AWS calls seen
+	@$(BIN)/python -m tests.aws_calls --forget
 	$(PYTEST) -n 2 -m "not cloud and not browser and not interop and not artifacts" $(T)
+	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.aws_calls)
 
 cloud: setup ## the tests on the AWS emulator
 	$(PYTEST) -m cloud $(T) || [ $$? = 5 ]
@@ -91,14 +93,11 @@ rehearsal-build: .venv-sam/stamp ## the same for this machine's processor, into 
 rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy into the emulator, pay a checkout there, delete it (Linux; namespaces)
 	$(BIN)/python -m sandbox.rehearsal
 
-logs: .venv-sam/stamp ## the deployed STAGE='s logs of the last ten minutes, and on (FN= api, pay, expirer …)
-	$(SAM) logs --config-env $(STAGE) --tail --cw-log-group "/$$($(SAM_STACK))/$(or $(FN),api)"
-
-redrive: .venv-sam/stamp ## send dead letters back to their queue: QUEUE=events or tasks of STAGE=
-	@.venv-sam/bin/python -m sandbox.redrive "$$($(SAM_STACK))" "$(QUEUE)"
+logs: .venv-sam/stamp ## the deployed logs as they come: FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
+	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"
 
 clean: ## remove the local world's data, builds and caches
-	rm -rf .sandbox .aws-sam .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .sandbox .aws-sam .aws-calls .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 .venv/stamp: requirements-dev.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'

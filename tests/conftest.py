@@ -10,6 +10,7 @@ import pytest
 
 from checkout import telemetry
 from sandbox import cloud
+from tests import aws_calls
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
@@ -28,6 +29,10 @@ def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[
     """
     yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     telemetry.stop()
+
+
+def pytest_sessionfinish() -> None:
+    aws_calls.keep()
 
 
 @pytest.fixture(scope="session")

@@ -17,6 +17,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from checkout.domain.errors import ParameterInvalid
+from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Status
@@ -47,6 +48,14 @@ def _in_bounds(value: int) -> int:
     if value > UNIT_AMOUNT_MAX:
         raise PydanticCustomError(
             "amount_too_large", f"This amount must be at most {UNIT_AMOUNT_MAX}."
+        )
+    return value
+
+
+def _spoken(value: str) -> str:
+    if language_of(value) is None:
+        raise PydanticCustomError(
+            "locale_unknown", "The pages speak {languages}.", {"languages": ", ".join(LANGUAGES)}
         )
     return value
 
@@ -175,6 +184,20 @@ class CreateSession(_Form):
         int,
         Field(ge=300, le=86_400, description="How long the session can be paid, in seconds."),
     ] = 86_400
+    locale: Annotated[
+        str,
+        Field(
+            description="The language of the customer's pages: "
+            f"{', '.join(LANGUAGES)}, or a variety of one, such as `pt-BR`. Without it the "
+            "customer's browser decides. It is not part of the session that is returned.",
+            examples=["pt-BR"],
+            json_schema_extra=lambda schema: (
+                schema.pop("default"),
+                schema.update(maxLength=TAG_MAX),
+            ),
+        ),
+        AfterValidator(_spoken),
+    ] = ""
 
     def new_session(self) -> NewSession:
         return NewSession(
@@ -183,6 +206,7 @@ class CreateSession(_Form):
             cancel_url=self.cancel_url,
             metadata_json=json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False),
             expires_in_seconds=self.expires_in_seconds,
+            locale=self.locale or None,
         )
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from starlette.middleware.gzip import GZipMiddleware
+
 from checkout import wiring
 from checkout.adapters.clock import system_random
 from checkout.web import application, lambda_handler
 from pay.headers import PageHeaders
-from pay.pages import render_problem
+from pay.problems import render_problem
 from pay.routes import router
 
 wiring.observe("pay")
 app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
+app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=6)
 app.add_middleware(PageHeaders, random_bytes=system_random)  # the outermost: every answer has them
 handler = lambda_handler(app)

@@ -1,8 +1,8 @@
 """What every answer of this function carries, errors, redirects and JSON included.
 
 The policy allows nothing but this answer's own inline style and script, told by a nonce, and
-requests to this origin. `form-action 'self'` also stops a form's redirect to another origin
-(Chromium), so forms lead to pages of ours, and a plain link leaves.
+requests and pictures of this origin. `form-action 'self'` also stops a form's redirect to another
+origin (Chromium), so forms lead to pages of ours, and a plain link leaves.
 """
 
 from __future__ import annotations
@@ -20,11 +20,13 @@ from checkout.ports import RandomBytes
 
 _NONCE_BYTES: Final = 16
 _POLICY: Final = (
-    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; img-src data:; "
-    "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+    "img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 # Two years, and this host only: the merchant's other hosts are not ours to bind.
 _TRANSPORT_SECURITY: Final = "max-age=63072000"
+_KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {
     "sec-purpose": "prefetch",
     "purpose": "prefetch",
@@ -53,6 +55,8 @@ class PageHeaders:
                 headers["content-security-policy"] = _POLICY.format(nonce=nonce)
                 headers["referrer-policy"] = "no-referrer"  # a session's address is a secret
                 headers["x-robots-tag"] = "noindex"
+                if scope["state"].get("kept") and message["status"] == 200:
+                    headers["cache-control"] = _KEPT
                 if scope.get("scheme") == "https":  # over http it must not be sent (RFC 6797, 7.2)
                     headers["strict-transport-security"] = _TRANSPORT_SECURITY
             await send(message)
@@ -64,6 +68,11 @@ def nonce_of(request: Request) -> str:
     """The nonce in this answer's policy."""
     found: str = request.scope["state"]["nonce"]
     return found
+
+
+def may_be_kept(request: Request) -> None:
+    """This answer holds nothing of the session: the browser may keep it for a day."""
+    request.scope["state"]["kept"] = True
 
 
 class CustomersOnly(APIRoute):

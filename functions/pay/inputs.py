@@ -6,6 +6,7 @@ Refuses what could be read in two ways: unknown or doubled fields, half a callba
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl
@@ -20,6 +21,7 @@ from pay.dependencies import Injected
 
 FORM: Final = "application/x-www-form-urlencoded"
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
+_UNITS: Final = re.compile(r"[0-9]{0,20}")
 _CALLBACK_NAMES: Final = ("interact_ref", "hash", "result")
 
 
@@ -42,10 +44,13 @@ class FormPost:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """`by_form`: the answer is a page, not JSON."""
+    """`by_form`: the answer is a page, not JSON. `was`: the price that the form's page showed, in
+    the wallet's units; "" where it showed none.
+    """
 
     wallet_address: str
     by_form: bool
+    was: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,10 @@ async def submission(request: Request, services: Injected, session_id: str) -> S
     fields = _form_fields(await body_bytes(request))
     typed = fields.get("wallet_address", "")[:TYPED_SHOWN]
     request.state.form_post = FormPost(services, session_id, typed)
-    return Submission(validated(WalletForm, fields).wallet_address, by_form=True)
+    was = fields.pop("was", "")
+    if not _UNITS.fullmatch(was):
+        raise ParameterInvalid("This is no price.", param="was")
+    return Submission(validated(WalletForm, fields).wallet_address, by_form=True, was=was)
 
 
 async def grant_callback(request: Request) -> GrantCallback:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from checkout.flows import approve, prepare, reconcile
-from pay import pages
+from pay import pages, pictures
 from pay.dependencies import Injected
 from pay.headers import CustomersOnly
 from pay.inputs import Returned, Submitted
@@ -27,7 +27,7 @@ async def checkout(services: Injected, request: Request, session_id: str) -> Res
 @router.post("/wallet")
 async def wallet(services: Injected, session_id: str, submitted: Submitted) -> Response:
     session = prepare.submit_wallet(services, session_id, submitted.wallet_address)
-    return pages.prepared(services, session, by_form=submitted.by_form)
+    return pages.prepared(services, session, submitted)
 
 
 @router.api_route("/status", methods=LOOK)
@@ -52,3 +52,14 @@ async def callback(
 async def success(services: Injected, request: Request, session_id: str) -> Response:
     session = reconcile.advance_pending(services, session_id)
     return pages.confirmation(services, request, session)
+
+
+@router.api_route("/qr", methods=LOOK)
+async def qr_code(services: Injected, session_id: str) -> Response:
+    return pictures.qr_code(reconcile.view(services, session_id), services.base_url)
+
+
+@router.api_route("/logo", methods=LOOK)
+async def logo(services: Injected, request: Request, session_id: str) -> Response:
+    session = reconcile.view(services, session_id)
+    return pictures.logo(request, services.merchants.get(session.merchant))

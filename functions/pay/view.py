@@ -1,26 +1,32 @@
 """A session as its customer may see it: what is not a field here cannot get onto a page.
 
 Grants, tokens, nonces, merchant ids and servers have no field. Amounts and times are ready to be
-read, exact, and never went through a float.
+read in the reader's language, exact, and never went through a float.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
 from urllib.parse import urlsplit
 
-from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
+from checkout.domain.merchant import Merchant
+from checkout.domain.money import Amount, from_minor_units
 from checkout.domain.public import timestamp
 from checkout.domain.session import Attention, LineItem, QuoteRef, Session
 from checkout.domain.transitions import Event
+from pay.colors import Accent, accent
+from pay.language import Reader
+from pay.pictures import logo_mark
 
 _LINK: Final = re.compile(
     r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]\S*)?"
 )
+_UNITS: Final = re.compile(r"[0-9]{1,20}")
 _LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
@@ -36,6 +42,16 @@ class Stage(StrEnum):
     CANCELED = "canceled"
 
 
+# The four named steps, by the stage in which each is what is being done; later ones have none.
+STEPS: Final = {
+    Stage.OPEN: 1,
+    Stage.PREPARING: 2,
+    Stage.AWAITING_APPROVAL: 3,
+    Stage.CONFIRMING: 4,
+    Stage.COMPLETED: 5,
+}
+
+
 @dataclass(frozen=True, slots=True)
 class Paths:
     """On this origin, whatever name the customer reached it by. `home` shows the stage."""
@@ -45,6 +61,8 @@ class Paths:
     status: str
     success: str
     home: str
+    logo: str | None
+    qr: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +84,20 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`receive` is what the shop gets. `run_out`: the wallet no longer stands by it."""
+    """`receive` is what the shop gets, `debit_value` the debit in the wallet's units. `left`: for
+    how many seconds the wallet stands by it, None where it does not say; 0: no longer.
+    """
 
     debit: str
+    debit_value: int
     receive: str
+    rate: str | None
     until: Moment | None
-    run_out: bool
+    left: int | None
+
+    @property
+    def run_out(self) -> bool:
+        return self.left == 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,10 +108,13 @@ class Shown:
     wallet and then failed (the shop got nothing then, which is all that we know).
     """
 
+    reader: Reader
     stage: Stage
     status: str
+    step: int | None
     reference: str
     shop: str
+    accent: Accent | None
     lines: tuple[Line, ...]
     total: str
     price: Price | None
@@ -93,6 +122,7 @@ class Shown:
     partial: bool
     undecided: bool
     wallet: str | None
+    wallet_host: str | None
     interact_url: str | None
     interact_host: str | None
     success_url: str | None
@@ -110,8 +140,8 @@ def stage_of(session: Session) -> Stage:
     return Stage(session.status.value)
 
 
-def paths_of(session: Session, base_url: str) -> Paths:
-    """`base_url` may have a path before ours."""
+def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Paths:
+    """`base_url` may have a path before ours; `logo` is its mark."""
     page = f"{urlsplit(base_url).path}/pay/{session.id}"
     success = f"{page}/success"
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
@@ -121,92 +151,101 @@ def paths_of(session: Session, base_url: str) -> Paths:
         status=f"{page}/status",
         success=success,
         home=success if after else page,
+        logo=f"{page}/logo?v={logo}" if logo else None,
+        qr=f"{page}/qr",
     )
 
 
-def shown(session: Session, *, shop: str, base_url: str, now: datetime) -> Shown:
-    """`session`, settled, as it stands at `now`. `shop` is the merchant's name."""
+def shown(
+    session: Session, merchant: Merchant, reader: Reader, *, base_url: str, now: datetime
+) -> Shown:
+    """`session`, settled, as it stands at `now`, to be read by `reader`."""
     stage = stage_of(session)
     interact_url = None
     if stage is Stage.AWAITING_APPROVAL and session.interact_url is not None:
         interact_url = _link(session.interact_url, base_url)
     failed_before = any(entry.event == Event.PAYMENT_DISPROVED for entry in session.history)
     return Shown(
+        reader=reader,
         stage=stage,
         status=session.status.value,
+        step=STEPS.get(stage),
         reference=session.id,
-        shop=shop,
-        lines=tuple(_line(item, session) for item in session.line_items),
-        total=_minor(session.amount_total, session),
-        price=_price(session.quote, now) if session.quote else None,
-        received=_received(session),
+        shop=merchant.name,
+        accent=accent(merchant.accent_color),
+        lines=tuple(_line(item, session, reader) for item in session.line_items),
+        total=_minor(session.amount_total, session, reader),
+        price=_price(session.quote, reader, now) if session.quote else None,
+        received=_received(session, reader),
         partial=session.attention is Attention.PARTIAL_PAYMENT,
         undecided=session.attention is Attention.UNDECIDED,
         wallet=session.customer.id if session.customer else None,
+        wallet_host=_host(session.customer.id) if session.customer else None,
         interact_url=interact_url,
         interact_host=_host(interact_url),
         success_url=_link(session.success_url, base_url),
         cancel_url=_link(session.cancel_url, base_url),
-        completed_at=_date(session.completed_at),
+        completed_at=_date(session.completed_at, reader),
         problem=session.problem.value if session.problem else None,
         not_charged=stage not in (Stage.CONFIRMING, Stage.COMPLETED) and not failed_before,
-        paths=paths_of(session, base_url),
+        paths=paths_of(session, base_url, logo=logo_mark(merchant.logo)),
     )
 
 
-def readable(amount: Amount) -> str:
-    """For example "1,234.50 USD": all digits that are not needless zeros, at least the currency's
-    own number of them.
+def price_change(session: Session, reader: Reader, before: str) -> str | None:
+    """How the price has moved since it was `before`, in the wallet's units; None for what is no
+    price.
     """
-    whole, _, fraction = amount.decimal().partition(".")
-    digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
-    fraction = fraction[:digits] + fraction[digits:].rstrip("0")
-    number = f"{int(whole):,}"
-    return (
-        f"{number}.{fraction} {amount.asset_code}"
-        if fraction
-        else (f"{number} {amount.asset_code}")
+    if session.quote is None or not _UNITS.fullmatch(before):
+        return None
+    now = session.quote.debit
+    difference = now.value - int(before)
+    moved = "rose" if difference > 0 else "fell" if difference else "same"
+    return reader.texts.text(
+        f"price.{moved}",
+        now=reader.amount(now),
+        before=reader.amount(replace(now, value=int(before))),
+        difference=reader.amount(replace(now, value=abs(difference))),
     )
 
 
-def _price(quote: QuoteRef, now: datetime) -> Price:
+def _price(quote: QuoteRef, reader: Reader, now: datetime) -> Price:
+    ends = quote.expires_at
     return Price(
-        debit=readable(quote.debit),
-        receive=readable(quote.receive),
-        until=_time(quote.expires_at),
-        run_out=quote.expires_at is not None and quote.expires_at <= now,
+        debit=reader.amount(quote.debit),
+        debit_value=quote.debit.value,
+        receive=reader.amount(quote.receive),
+        rate=reader.rate(quote.debit, quote.receive),
+        until=Moment(timestamp(ends), reader.time(ends)) if ends else None,
+        left=max(0, math.ceil((ends - now).total_seconds())) if ends else None,
     )
 
 
-def _received(session: Session) -> str | None:
+def _received(session: Session, reader: Reader) -> str | None:
     """What is known to have arrived, else what the quote promises."""
     if session.received is not None:
         code, scale = session.receive.asset_code, session.receive.asset_scale
-        return readable(Amount(session.received, code, scale))
-    return readable(session.quote.receive) if session.quote else None
+        return reader.amount(Amount(session.received, code, scale))
+    return reader.amount(session.quote.receive) if session.quote else None
 
 
-def _line(item: LineItem, session: Session) -> Line:
+def _line(item: LineItem, session: Session, reader: Reader) -> Line:
     return Line(
         name=item.name,
         description=item.description,
         quantity=item.quantity,
-        price=_minor(item.unit_amount, session),
-        total=_minor(item.unit_amount * item.quantity, session),
+        price=_minor(item.unit_amount, session, reader),
+        total=_minor(item.unit_amount * item.quantity, session, reader),
     )
 
 
-def _minor(value: int, session: Session) -> str:
+def _minor(value: int, session: Session, reader: Reader) -> str:
     scale = session.receive.asset_scale
-    return readable(from_minor_units(value, currency=session.currency, wallet_scale=scale))
+    return reader.amount(from_minor_units(value, currency=session.currency, wallet_scale=scale))
 
 
-def _time(at: datetime | None) -> Moment | None:
-    return Moment(timestamp(at), f"{at:%H:%M}") if at is not None else None
-
-
-def _date(at: datetime | None) -> Moment | None:
-    return Moment(timestamp(at), f"{at.day} {at:%B %Y, %H:%M}") if at is not None else None
+def _date(at: datetime | None, reader: Reader) -> Moment | None:
+    return Moment(timestamp(at), reader.date(at)) if at is not None else None
 
 
 def _link(url: str, base_url: str) -> str | None:

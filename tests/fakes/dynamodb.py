@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
+from tests import aws_calls
 from tests.fakes.expressions import (
     BadExpression,
     Expressions,
@@ -42,6 +43,7 @@ def _operation(method: Operation) -> Operation:
     def wrapped(self: InMemoryDynamoDb, **request: Any) -> Answer:
         with self.lock:
             self.calls[method.__name__] += 1
+            aws_calls.note("dynamodb", method.__name__, request)
             try:
                 answer: Answer = _copy(method(self, **_copy(request)))
             except BadExpression as error:

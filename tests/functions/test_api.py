@@ -101,6 +101,9 @@ def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
         {"line_items": [an_item(name="N" * 200, description="D" * 1000)]},
         {"line_items": [an_item(name="😀" * 200, description="")]},
         {"line_items": [an_item(name="\n" + "N" * 200 + " " * 500)]},
+        {"locale": "sw"},
+        {"locale": "PT-br"},
+        {"locale": "en-" + "a1b2c3d4-" * 3 + "a1b2c"},
         {"expires_in_seconds": 300},
         {"expires_in_seconds": 86_400},
         {"metadata": {}},
@@ -112,6 +115,14 @@ def test_everything_up_to_the_bounds_is_taken(api: MerchantApi, changes: dict[st
     created = api.post(SESSIONS, a_body(**changes))
     assert created.status == 201, created
     assert api.get(f"{SESSIONS}/{created.json['id']}").body == created.body
+
+
+def test_the_language_of_the_pages_is_stored_and_not_told(api: MerchantApi) -> None:
+    created = api.post(SESSIONS, a_body(locale="pt-BR"))
+    assert "locale" not in created.json
+    stored = api.services.sessions.get(created.json["id"])
+    assert stored is not None
+    assert stored.locale == "pt-BR"
 
 
 def test_the_largest_body_is_stored_answered_and_replayed(api: MerchantApi) -> None:

@@ -96,6 +96,8 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     *each_item("quantity", [0, -1, 1_000_001], INTEGER, "line_items[0].quantity"),
     *each("expires_in_seconds", [299, 86_401, 0, -1], INTEGER),
     *each("expires_in_seconds", [True, "300", 300.0, [], None], INTEGER),
+    *each("locale", ["", "xx", "english", "e", "en_GB", "en-", "-en", "en-" + "a" * 33], INVALID),
+    *each("locale", ["en\n", "ｅn", 1, True, None, ["en"]], INVALID),
     # amounts
     *each_item("unit_amount", [-1], "amount_too_small", f"{PRICE}.unit_amount"),
     *each_item("unit_amount", [10**12], "amount_too_large", f"{PRICE}.unit_amount"),
@@ -330,7 +332,7 @@ _VALUES = st.recursive(
     ),
     max_leaves=12,
 )
-_FIELD = st.sampled_from([*a_body(), "metadata", "expires_in_seconds", "x"])
+_FIELD = st.sampled_from([*a_body(), "metadata", "expires_in_seconds", "locale", "x"])
 SHARED = MerchantApi()
 
 

@@ -83,7 +83,7 @@ def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None
         255,
     )
     fields = SCHEMAS["CreateSession"]["properties"]
-    assert set(fields) == {*a_body(), "metadata", "expires_in_seconds"}
+    assert set(fields) == {*a_body(), "metadata", "expires_in_seconds", "locale"}
     assert SCHEMAS["CreateSession"]["required"] == list(a_body())
     expires = fields["expires_in_seconds"]
     assert (expires["minimum"], expires["maximum"], expires["default"]) == (300, 86_400, 86_400)

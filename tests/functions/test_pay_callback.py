@@ -178,7 +178,7 @@ def test_an_unsigned_result_is_told_and_changes_nothing(
     assert "You have not been charged." in page.main
     assert session.interact_url in page.links
     assert session.customer is not None
-    hidden = page.one("input", type="hidden")
+    hidden = page.one("input", type="hidden", name="wallet_address")
     assert hidden.attributes["value"] == session.customer.id
     assert page.one("input", id="wallet_address")
     assert browser.world.session(session.id) == session

@@ -147,12 +147,13 @@ def test_a_malformed_body_changes_nothing(browser: Customer, case: str) -> None:
 
 
 MALFORMED_FORMS: dict[str, tuple[bytes, int, str]] = {
-    "no field": (b"", 400, "This parameter is required."),
-    "unknown field": (b"wallet_address=a&x=1", 400, "There is no such parameter."),
-    "twice": (b"wallet_address=a&wallet_address=b", 400, "This field is given twice."),
-    "many": (b"a=1&" * 50_000 + b"a=2", 400, "This field is given twice."),
-    "bad escapes": (b"wallet_address=%zz%ff%00", 424, "This wallet address does not work."),
-    "not utf-8": (b"wallet_address=\xff\xfe", 424, "This wallet address does not work."),
+    "no field": (b"", 400, "We could not read what was sent."),
+    "unknown field": (b"wallet_address=a&x=1", 400, "We could not read what was sent."),
+    "twice": (b"wallet_address=a&wallet_address=b", 400, "We could not read what was sent."),
+    "many": (b"a=1&" * 50_000 + b"a=2", 400, "We could not read what was sent."),
+    "bad escapes": (b"wallet_address=%zz%ff%00", 424, "We found no wallet at this address."),
+    "not utf-8": (b"wallet_address=\xff\xfe", 424, "We found no wallet at this address."),
+    "no price": (b"wallet_address=a&was=1e3", 400, "We could not read what was sent."),
     "too large": (b"wallet_address=" + b"a" * BODY_MAX, 413, "That was too much"),
 }
 
@@ -229,13 +230,42 @@ def test_another_wallet_can_be_taken_while_the_first_has_not_approved(browser: C
     assert stored.customer.id == f"{CEDAR}/carol"
 
 
+@pytest.mark.parametrize(
+    ("wallet", "said"),
+    [
+        ("alice", "The price has been renewed and is still 18.54 EUR."),
+        ("expensive-renewal", "The price rose from 18.54 EUR to 20.40 EUR: 1.86 EUR more."),
+    ],
+)
+def test_a_renewed_price_is_shown_with_its_difference_without_script_too(
+    browser: Customer, wallet: str, said: str
+) -> None:
+    session = browser.world.create()
+    browser.form(session, f"{CEDAR}/{wallet}")
+    page = browser.open(session).page
+    fields = {
+        one.attributes["name"]: one.attributes["value"] for one in page.all("input", type="hidden")
+    }
+    answer = browser.ask("POST", f"/pay/{session.id}/wallet", data=fields)
+    assert answer.location == f"/pay/{session.id}?was=1854"
+    assert said in browser.get(answer.location).page.main
+    assert said not in browser.open(session).page.main
+
+
+@pytest.mark.parametrize("was", ["", "x", "-1", "1.5", "9" * 21, "<b>"])
+def test_what_is_no_price_in_an_address_is_left_alone(browser: Customer, was: str) -> None:
+    session = browser.world.submit(browser.world.create())
+    page = browser.open(session, params={"was": was}).page
+    assert not page.all("p", id="change")
+
+
 def test_a_wrong_other_wallet_leaves_the_typed_one_on_an_open_form(browser: Customer) -> None:
     session = browser.world.create()
     browser.form(session)
     answer = browser.form(session, "not a wallet")
     page = answer.page
     assert answer.status == 424
-    assert "open" in page.one("details").attributes
+    assert "open" in page.one("details", id="other").attributes
     (typed,) = [
         one.attributes["value"]
         for one in page.all("input", name="wallet_address")

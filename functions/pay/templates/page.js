@@ -1,112 +1,178 @@
 "use strict";
 {
   // Everything here works without script too: forms post, links lead on, waiting pages refresh.
+  const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
+  const KEPT = "checkout.wallet", SLOW = 10, PATIENCE = 35;  // seconds
   const main = document.querySelector("main");
+  const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
-  const later = (what, seconds) => timers.push(setTimeout(what, seconds * 1000));
+  let left = false, renewals = 0;
+  const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
+  const say = text => { find("[role=status]").textContent = text; };
+  const bare = () => location.pathname.replace(/\/(success|wallet|grant\/callback)$/, "");
+  const tidied = typed => typed.replace(/[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "");
 
   // Follow the session: expiry, cancellation and completion, also by another tab. Silent while hidden.
   function follow() {
     const { poll, status, home, pace } = main.dataset;
+    document.onvisibilitychange = ononline = null;
     if (!poll) return;
     const mine = turn;
-    let wait = Number(pace), due = false;
+    let wait = Number(pace), timer = later(ask, wait);
     async function ask() {
-      if (document.hidden) { due = true; return; }
+      if (document.hidden) return;
       try {
         const answer = await fetch(poll, { headers: { accept: "application/json" }, cache: "no-store" });
         if (answer.ok) {
           const now = await answer.json();
           if (mine !== turn) return;
           const next = now.next ? new URL(now.next, location).pathname : null;
-          if (now.status !== status || (next && next !== home)) {
-            location.replace(next || location.pathname.replace(/\/(success|wallet|grant\/callback)$/, ""));
-            return;
-          }
+          if (now.status !== status || (next && next !== home)) { location.replace(next || bare()); return; }
         }
       } catch { /* the next try may succeed */ }
       if (mine !== turn) return;
       wait = Math.min(wait * 1.5, 30);
-      later(ask, wait);
+      clearTimeout(timer);
+      timer = later(ask, wait);
     }
-    document.onvisibilitychange = () => { if (!document.hidden && due) { due = false; ask(); } };
-    later(ask, wait);
+    document.onvisibilitychange = ononline = () => {
+      clearTimeout(timer);
+      wait = Number(pace);
+      if (!document.hidden) ask();
+    };
   }
 
   // A form's answer is a page of ours: its main part takes the place of this one.
-  async function send(event) {
-    event.preventDefault();
-    const form = event.target;
-    const buttons = main.querySelectorAll("form button");
-    const status = main.querySelector("[role=status]");
+  async function send(form, unasked) {
+    const field = form.querySelector("#wallet_address"), box = form.querySelector("#remember");
+    if (field) field.value = tidied(field.value);
+    if (box) keep(box.checked ? field.value : null);
     const body = new URLSearchParams(new FormData(form));
+    const buttons = main.querySelectorAll("form button");
     buttons.forEach(button => { button.disabled = true; });
-    status.textContent = form.dataset.busy;
     stop();
+    if (!unasked) {
+      main.querySelectorAll(".steps li").forEach((step, at) => {
+        step.className = at < 1 ? "done" : "";
+        if (at === 1) step.ariaCurrent = "step"; else step.removeAttribute("aria-current");
+      });
+      main.classList.add("busy");
+      say(form.dataset.busy);
+      later(() => say(form.dataset.slow), SLOW);
+    }
     try {
-      const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" } });
-      show(await answer.text(), answer);
+      const signal = AbortSignal.timeout(PATIENCE * 1000);
+      const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" }, signal });
+      show(await answer.text(), answer, unasked);
     } catch {
       buttons.forEach(button => { button.disabled = false; });
       start();
-      status.textContent = main.dataset.offline;
+      say(main.dataset.offline);
     }
+    main.classList.remove("busy");
   }
-  function show(html, answer) {
+  function show(html, answer, unasked) {
     // Only what is used is parsed: the policy would report the other page's style, whose nonce is not ours.
     const part = (from, to) => html.slice(html.indexOf(from), html.indexOf(to) + to.length);
     const page = new DOMParser().parseFromString(part("<title>", "</title>") + part("<main", "</main>"), "text/html");
-    const fresh = page.querySelector("main");
+    const fresh = page.querySelector("main"), status = find("[role=status]"), focused = document.activeElement.id;
     if (!fresh) throw new Error("not a page of ours");
-    if (answer.redirected) history.replaceState(null, "", answer.url);
+    if (answer.redirected) history.replaceState(null, "", new URL(answer.url).pathname);
     document.title = page.title;
     for (const name of Object.keys(main.dataset)) delete main.dataset[name];
     Object.assign(main.dataset, fresh.dataset);
+    fresh.querySelector("[role=status]")?.replaceWith(status);  // the same element goes on being live
     main.replaceChildren(...fresh.childNodes);
-    scrollTo(0, 0);
-    (main.querySelector("[aria-invalid]") || main.querySelector("h1")).focus();
+    status.textContent = "";
+    if (!unasked) {
+      scrollTo(0, 0);
+      (find("[aria-invalid]") || find("h1")).focus();
+    } else {
+      if (focused) document.getElementById(focused)?.focus();
+      const change = find("#change");
+      if (change) { say(change.textContent); change.remove(); }
+    }
     start();
   }
 
-  // How long the price holds; then the page says that it has run out.
-  function tick() {
-    const left = main.querySelector("[data-left]");
-    if (!left) return;
-    const until = Date.parse(left.querySelector("time").dateTime);
-    if (until <= Date.now()) return;  // the two clocks disagree
-    const place = left.querySelector("small") || left.appendChild(document.createElement("small"));
+  // How long the price holds. Then it is renewed, unless the customer has gone on or is typing.
+  function price() {
+    const place = find("[data-left]");
+    if (!place) return;
+    const lives = Number(place.dataset.left), until = Date.now() + lives * 1000;
     (function count() {
-      const seconds = Math.round((until - Date.now()) / 1000);
-      if (seconds < -1) { location.replace(main.dataset.home); return; }
-      const time = Math.floor(seconds / 60) + ":" + String(seconds % 60).padStart(2, "0");
-      place.textContent = seconds > 0 && seconds < 3600 ? " " + left.dataset.left.replace("{}", time) : "";
+      const seconds = Math.ceil((until - Date.now()) / 1000);
+      if (seconds < 1) { renew(lives, place); return; }
+      if (seconds < 3600) {
+        const time = Math.floor(seconds / 60) + ":" + String(seconds % 60).padStart(2, "0");
+        place.textContent = place.dataset.text.replace("{}", time);
+      }
       later(count, 1);
     })();
+  }
+  function renew(lives, place) {
+    const form = find("#again"), typed = find("#wallet_address");
+    place.textContent = place.dataset.over;
+    if (typed && typed.value !== typed.defaultValue) return;
+    if (form && !left && !document.hidden && lives >= LIVES && renewals < RENEWALS) {
+      renewals++;
+      send(form, true);
+    } else location.replace(bare());
+  }
+
+  // Who comes back by the browser's own button is told how to go on.
+  function leave() {
+    const link = find("#leave");
+    if (!link) return;
+    const gone = () => { left = true; store(() => sessionStorage.setItem("left", location.pathname)); };
+    link.onclick = link.onauxclick = gone;
+    find("#came-back").hidden = store(() => sessionStorage.getItem("left")) !== location.pathname;
+  }
+
+  // The address stays in this browser, if the customer wants that.
+  function remember() {
+    const box = find("#remember");
+    if (!box) return;
+    const field = find("#wallet_address"), kept = store(() => localStorage.getItem(KEPT));
+    box.closest("p").hidden = false;
+    box.checked = Boolean(kept);
+    if (kept && !field.value) field.value = kept;
+    box.onchange = () => { if (!box.checked) keep(null); };
+  }
+  const keep = wallet => store(() => wallet ? localStorage.setItem(KEPT, wallet) : localStorage.removeItem(KEPT));
+  function store(use) {
+    try { return use(); } catch { return null; }  // a browser may refuse to keep anything
   }
 
   // On to the shop, unless the customer stays.
   function countdown() {
-    const place = main.querySelector("[data-countdown]");
+    const place = find("[data-countdown]");
     if (!place) return;
-    const stay = main.querySelector("#stay");
+    const stay = find("#stay"), texts = place.dataset.texts.split("\n");
     let seconds = Number(place.dataset.countdown), stayed = false;
     stay.hidden = false;
     stay.onclick = () => { stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; place.tabIndex = -1; place.focus(); };
     (function count() {
       if (stayed) return;
-      if (seconds < 1) { location.assign(main.querySelector("#continue").href); return; }
-      place.textContent = place.dataset.text.replace("{}", seconds--);
+      if (seconds < 1) { location.assign(find("#continue").href); return; }
+      place.textContent = texts[--seconds];
       later(count, 1);
     })();
+  }
+
+  function dress() {
+    const receipt = find("#print");
+    if (receipt) { receipt.hidden = false; receipt.onclick = () => print(); }
+    const form = new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", { dateStyle: "long", timeStyle: "short" });
+    for (const time of main.querySelectorAll("time[data-local]")) time.textContent = form.format(new Date(time.dateTime));
   }
 
   const stop = () => { timers.forEach(clearTimeout); timers = []; turn++; };
   function start() {
     stop();
-    for (const form of main.querySelectorAll("form")) form.onsubmit = send;
-    follow();
-    tick();
-    countdown();
+    for (const form of main.querySelectorAll("form")) form.onsubmit = event => { event.preventDefault(); send(form); };
+    if (main.dataset.slow) later(() => say(main.dataset.slow), SLOW);
+    [follow, price, leave, remember, countdown, dress].forEach(part => part());
   }
   start();
   // A page that comes back by the browser's history shows what was; ask what is.

@@ -29,12 +29,15 @@ class NewSession:
     cancel_url: str
     metadata_json: str = "{}"
     expires_in_seconds: int = 86_400
+    locale: str | None = None
 
     def fingerprint(self) -> str:
         """SHA-256 in hex of the parameters: equal for requests that ask for the same, however they
         are written (defaults spelled out or not, keys in another order).
         """
         parameters = asdict(self) | {"metadata_json": json.loads(self.metadata_json)}
+        if self.locale is None:  # so that requests without it have the fingerprint they always had
+            del parameters["locale"]
         canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -79,6 +82,7 @@ class NewSession:
                 base_is_http=base_is_http,
                 param="cancel_url",
             ),
+            locale=self.locale,
             history=(HistoryEntry(at=now, event="created"),),
         )
 

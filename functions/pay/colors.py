@@ -1,0 +1,71 @@
+"""A merchant's accent colour, darkened or lightened until it can be read.
+
+Refuses a contrast below WCAG 2.2's 4.5:1, as text on both backgrounds of the page and under the
+text of a button, in either colour scheme. What is no #rrggbb is no accent.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+CONTRAST: Final = 4.6  # 4.5, and what rounding may take
+# page.css: --ground and --sheet of each scheme, and --on-accent
+LIGHT: Final = ("#f6f7f9", "#ffffff")
+DARK: Final = ("#10151b", "#19212a")
+ON_DARK_ACCENT: Final = "#0b1a2a"
+_HEX: Final = re.compile(r"#[0-9A-Fa-f]{6}")
+_STEPS: Final = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Accent:
+    """The colour in each scheme, as #rrggbb."""
+
+    light: str
+    dark: str
+
+
+@lru_cache(maxsize=256)
+def accent(chosen: str | None) -> Accent | None:
+    """`chosen` as it may be shown; None for the page's own colour."""
+    if chosen is None or not _HEX.fullmatch(chosen):
+        return None
+    return Accent(
+        light=_readable(chosen, "#000000", (*LIGHT, "#ffffff")),
+        dark=_readable(chosen, "#ffffff", (*DARK, ON_DARK_ACCENT)),
+    )
+
+
+def contrast(one: str, other: str) -> float:
+    """WCAG 2.2's contrast ratio, 1 to 21."""
+    brighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
+    return (brighter + 0.05) / (darker + 0.05)
+
+
+def _readable(color: str, towards: str, beside: tuple[str, ...]) -> str:
+    """The nearest mixture of `color` with black or white that stands out from each of `beside`."""
+    mixtures = (_mixed(color, towards, step) for step in range(_STEPS + 1))
+    return next(
+        mixed for mixed in mixtures if all(contrast(mixed, each) >= CONTRAST for each in beside)
+    )
+
+
+def _mixed(color: str, towards: str, step: int) -> str:
+    pairs = zip(_channels(color), _channels(towards), strict=True)
+    return "#" + "".join(f"{(a * (_STEPS - step) + b * step) // _STEPS:02x}" for a, b in pairs)
+
+
+def _luminance(color: str) -> float:
+    red, green, blue = (_linear(channel / 255) for channel in _channels(color))
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def _linear(channel: float) -> float:
+    return channel / 12.92 if channel <= 0.04045 else float(((channel + 0.055) / 1.055) ** 2.4)
+
+
+def _channels(color: str) -> tuple[int, ...]:
+    return tuple(int(color[start : start + 2], 16) for start in (1, 3, 5))

@@ -1,0 +1,110 @@
+"""Who reads a page: in which language, written in which direction, with which numbers and dates.
+
+The merchant's wish for the session comes first, then the browser's, then the merchant's default.
+Amounts are exact at any scale and named by their code, because "$" is the sign of many currencies.
+Digits are 0 to 9 in every language, as the wallets' own pages and the reference write them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Context, Decimal
+from functools import lru_cache
+from typing import Final
+
+from babel import Locale, localedata
+from babel.dates import format_date, format_time
+from babel.numbers import NumberPattern, parse_pattern
+
+from checkout.domain.languages import language_of
+from checkout.domain.money import Amount, minor_unit_digits
+from pay.texts import Texts, texts
+
+DEFAULT: Final = "en"
+HEADER_MAX: Final = 500  # characters of Accept-Language that are read
+RATE_DIGITS: Final = 5  # significant ones
+_CHOICE: Final = re.compile(
+    r"\s*(?P<tag>[A-Za-z0-9-]+)\s*(?:;\s*q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
+)
+_RATE: Final = Context(prec=RATE_DIGITS)
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """`tag` and `direction` are the `lang` and `dir` of the page."""
+
+    tag: str
+    direction: str
+    locale: Locale
+    texts: Texts
+
+    def amount(self, amount: Amount) -> str:
+        """For example "1,234.50 USD": all digits that are not needless zeros, at least the
+        currency's own number of them.
+        """
+        code = amount.asset_code
+        digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
+        return f"{self._number(Decimal(amount.decimal()), digits)}\u00a0{code}"
+
+    def rate(self, debit: Amount, receive: Amount) -> str | None:
+        """What one unit of `debit`'s currency buys, for example "1 EUR = 1.0793 USD"; None where
+        nothing is exchanged.
+        """
+        if debit.asset_code == receive.asset_code or debit.value == 0:
+            return None
+        rate = _RATE.divide(Decimal(receive.decimal()), Decimal(debit.decimal()))
+        number = self._number(rate, 0)
+        return f"1\u00a0{debit.asset_code} = {number}\u00a0{receive.asset_code}"
+
+    def time(self, at: datetime) -> str:
+        return format_time(at, "short", locale=self.locale)
+
+    def date(self, at: datetime) -> str:
+        return f"{format_date(at, 'long', locale=self.locale)}, {self.time(at)}"
+
+    def _number(self, number: Decimal, digits: int) -> str:
+        pattern = _pattern(self.locale, digits)
+        return str(pattern.apply(number, self.locale, decimal_quantization=False))
+
+
+def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
+    """`wished` and `default` are the session's and the merchant's language tags, `accepted` the
+    browser's Accept-Language.
+    """
+    tags = [wished or "", *_accepted(accepted[:HEADER_MAX]), default or ""]
+    return _reader(next((tag for tag in tags if language_of(tag)), DEFAULT))
+
+
+def _accepted(header: str) -> Iterator[str]:
+    """The tags of an Accept-Language, the most wanted first (RFC 9110 section 12.5.4)."""
+    found = [_CHOICE.fullmatch(part) for part in header.split(",")]
+    weighed = [(float(one["q"] or 1), one["tag"]) for one in found if one]
+    weighed.sort(key=lambda pair: -pair[0])
+    return (tag for weight, tag in weighed if weight > 0)
+
+
+@lru_cache(maxsize=64)
+def _reader(tag: str) -> Reader:
+    """The texts are the language's; numbers and dates those of the nearest variety that is known,
+    "de-CH" for "de-CH-1901".
+    """
+    parts = tag.split("-")
+    names = ("_".join(parts[:length]) for length in range(len(parts), 0, -1))
+    known = next(found for name in names if (found := localedata.normalize_locale(name)))
+    locale = Locale.parse(known)
+    return Reader(
+        tag=known.replace("_", "-"),
+        direction=locale.text_direction,
+        locale=locale,
+        texts=texts(language_of(tag) or DEFAULT),
+    )
+
+
+@lru_cache(maxsize=256)
+def _pattern(locale: Locale, digits: int) -> NumberPattern:
+    """The locale's grouping with at least `digits` decimals."""
+    grouping = locale.decimal_formats[None].pattern.partition(".")[0]
+    return parse_pattern(f"{grouping}.{'0' * digits}" if digits else grouping)

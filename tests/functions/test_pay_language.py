@@ -1,0 +1,240 @@
+"""Eight languages: none lacks a sentence, and each writes numbers and dates its own way."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from string import Formatter
+from typing import Any
+
+import pytest
+from babel.messages.catalog import Catalog, Message
+from babel.messages.pofile import read_po
+
+import pay
+from checkout.domain.errors import CheckoutError
+from checkout.domain.languages import LANGUAGES
+from checkout.domain.money import Amount
+from checkout.domain.session import Problem, Status
+from checkout.web import STATUS
+from pay.language import reader
+from pay.texts import FOLDER, texts
+from tests.hosted_pages import AWAITING, Customer, customer
+
+HERE = Path(pay.__file__).parent
+
+
+def catalogue(language: str) -> Catalog:
+    with (FOLDER / f"{language}.po").open("rb") as file:
+        return read_po(file, locale=language, abort_invalid=True)
+
+
+def messages(language: str) -> dict[str, Message]:
+    return {one.id if isinstance(one.id, str) else one.id[0]: one for one in catalogue(language)}
+
+
+def forms(message: Message) -> tuple[str, ...]:
+    said = message.string
+    assert said is not None
+    return (said,) if isinstance(said, str) else tuple(said)
+
+
+def placeholders(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+ENGLISH = messages("en")
+NAMES = sorted(set(ENGLISH) - {""})
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Customer]:
+    with customer() as found:
+        yield found
+
+
+def test_there_is_a_catalogue_for_each_language_and_for_no_other() -> None:
+    assert {path.stem for path in FOLDER.iterdir()} == set(LANGUAGES)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_language_lacks_a_sentence_a_placeholder_or_a_plural_form(language: str) -> None:
+    found = messages(language)
+    assert sorted(set(found) - {""}) == NAMES
+    plurals = catalogue(language).num_plurals
+    for name in NAMES:
+        mine, english = found[name], ENGLISH[name]
+        assert mine.pluralizable == english.pluralizable, name
+        assert len(forms(mine)) == (plurals if mine.pluralizable else 1), name
+        for form in forms(mine):
+            assert form.strip() == form != "", name
+            assert placeholders(form) == placeholders(forms(english)[0]), name
+
+
+@pytest.mark.parametrize("language", [each for each in LANGUAGES if each != "en"])
+def test_hardly_a_sentence_is_still_the_english_one(language: str) -> None:
+    found = messages(language)
+    same = {name for name in NAMES if forms(found[name]) == forms(ENGLISH[name])}
+    assert same <= {"order.quantity", "order.total", "time", "step.1"}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_plural_rules_are_those_of_the_language(language: str) -> None:
+    found = texts(language)
+    seen = {found.counted("completed.countdown", number) for number in range(200)}
+    assert len(seen) == 200
+    for number in range(3, 200):
+        assert str(number) in found.counted("completed.countdown", number)
+
+
+def test_each_sentence_is_used_and_each_used_sentence_exists() -> None:
+    templates = "".join(path.read_text() for path in (HERE / "templates").glob("*.html"))
+    code = "".join(path.read_text() for path in HERE.glob("*.py"))
+    used = set(re.findall(r'\b(?:t|counted)\("([a-z_.]+)"', templates))
+    used.discard("fault.")
+    used |= set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)+)"', templates + code)) & set(NAMES)
+    used |= {"not_charged", "no_money"}
+    computed = re.compile(r"(fault|error)\..+|step\.[1-4]|price\.(rose|fell|same)")
+    assert used <= set(NAMES)
+    assert {name for name in set(NAMES) - used if not computed.fullmatch(name)} == set()
+
+
+@pytest.mark.parametrize("problem", Problem)
+def test_each_problem_has_its_sentence_and_what_to_do(problem: Problem) -> None:
+    assert {f"fault.{problem}", f"fault.{problem}.next"} <= set(NAMES)
+
+
+@pytest.mark.parametrize("error", [each for each in STATUS if STATUS[each][0] in (409, 424, 429)])
+def test_each_refusal_of_a_wallet_has_its_sentence_and_what_to_do(
+    error: type[CheckoutError],
+) -> None:
+    assert {f"fault.{error.code}", f"fault.{error.code}.next"} <= set(NAMES)
+
+
+def test_a_sentence_that_is_missing_is_an_error_and_not_its_name() -> None:
+    with pytest.raises(KeyError):
+        texts("en").text("nothing")
+    with pytest.raises(KeyError):
+        texts("en").counted("nothing", 1)
+
+
+@pytest.mark.parametrize(
+    ("wished", "accepted", "default", "tag"),
+    [
+        (None, "", None, "en"),
+        ("fr", "de", "es", "fr"),
+        ("zz", "de", "es", "de"),
+        (None, "de-CH,de;q=0.9,en;q=0.8", "es", "de-CH"),
+        (None, "ja, zh;q=0.9, pt-BR;q=0.2", None, "pt-BR"),
+        (None, "en;q=0.5, sw;q=0.7", None, "sw"),
+        (None, "en;q=0, hi;q=0.001", None, "hi"),
+        (None, "ja", "AR-eg", "ar-EG"),
+        (None, "*;q=0.5", "es", "es"),
+        (None, "de-XX-x-made-up", None, "de"),
+        (None, ";;q=,,\x00 en;q=2;fr;q=x,es ; q=0.3", None, "es"),
+        (None, "x" * 10_000, None, "en"),
+        ("e" * 500, "/../../etc", "<b>", "en"),
+    ],
+)
+def test_the_language_is_the_merchants_wish_else_the_browsers_else_the_shops(
+    wished: str | None, accepted: str, default: str | None, tag: str
+) -> None:
+    assert reader(wished=wished, accepted=accepted, default=default).tag == tag
+
+
+@pytest.mark.parametrize(
+    ("tag", "said"),
+    [
+        ("en", "1,234,567.50 EUR"),
+        ("de", "1.234.567,50 EUR"),
+        ("de-CH", "1’234’567.50 EUR"),
+        ("fr", "1\u202f234\u202f567,50 EUR"),
+        ("es", "1.234.567,50 EUR"),
+        ("pt-BR", "1.234.567,50 EUR"),
+        ("hi", "12,34,567.50 EUR"),
+        ("ar", "1,234,567.50 EUR"),
+        ("sw", "1,234,567.50 EUR"),
+    ],
+)
+def test_amounts_are_written_as_the_reader_writes_them(tag: str, said: str) -> None:
+    reads = reader(wished=tag, accepted="", default=None)
+    assert reads.amount(Amount(123_456_750, "EUR", 2)).replace("\xa0", " ") == said
+
+
+@pytest.mark.parametrize(
+    ("debit", "receive", "said"),
+    [
+        (Amount(1853, "EUR", 2), Amount(2000, "USD", 2), "1 EUR = 1.0793 USD"),
+        (Amount(100, "USD", 2), Amount(15_000, "JPY", 0), "1 USD = 15,000 JPY"),
+        (Amount(3, "KWD", 3), Amount(1, "USD", 2), "1 KWD = 3.3333 USD"),
+        (Amount(2**64 - 1, "JPY", 0), Amount(1, "XRP", 9), "1 JPY = "),
+        (Amount(1853, "USD", 2), Amount(2000, "USD", 2), None),
+        (Amount(0, "EUR", 2), Amount(2000, "USD", 2), None),
+    ],
+)
+def test_the_rate_is_what_one_unit_of_the_customers_currency_buys(
+    debit: Amount, receive: Amount, said: str | None
+) -> None:
+    rate = reader(wished="en", accepted="", default=None).rate(debit, receive)
+    assert (rate is None) if said is None else (rate or "").replace("\xa0", " ").startswith(said)
+
+
+def test_dates_are_written_as_the_reader_writes_them() -> None:
+    at = datetime(2026, 3, 1, 14, 5, tzinfo=UTC)
+    said = {
+        tag: reader(wished=tag, accepted="", default=None).date(at).replace("\u202f", " ")
+        for tag in ("en", "de", "es")
+    }
+    assert said == {
+        "en": "March 1, 2026, 2:05 PM",
+        "de": "1. März 2026, 14:05",
+        "es": "1 de marzo de 2026, 14:05",
+    }
+
+
+STAGES: dict[str, tuple[Status, dict[str, Any]]] = {
+    "open": (Status.OPEN, {}),
+    "awaiting_approval": (Status.AWAITING_APPROVAL, AWAITING),
+    "processing": (Status.PROCESSING, AWAITING),
+    "completed": (Status.COMPLETED, {**AWAITING, "completed_at": datetime(2026, 3, 1, tzinfo=UTC)}),
+    "canceled": (Status.CANCELED, {}),
+}
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_page_is_in_one_language_from_its_tag_to_its_last_word(
+    browser: Customer, language: str, stage: str
+) -> None:
+    status, fields = STAGES[stage]
+    page = browser.open(browser.put(status, locale=language, **fields)).page
+    html = page.one("html").attributes
+    assert html == {"lang": language, "dir": "rtl" if language == "ar" else "ltr"}
+    if language != "en":
+        english = {forms(ENGLISH[name])[0] for name in NAMES if " " in forms(ENGLISH[name])[0]}
+        assert not [said for said in english if said in page.main]
+
+
+def test_an_error_speaks_the_browsers_language_and_never_the_flows(browser: Customer) -> None:
+    headers = {"accept-language": "de-AT"}
+    session = browser.world.create()
+    answer = browser.form(session, "alice@wallet.example", headers=headers)
+    assert answer.page.one("html").attributes["lang"] == "de-AT"
+    assert "Unter dieser Adresse haben wir kein Wallet gefunden." in answer.page.main
+    assert "Ihnen wurde nichts berechnet." in answer.page.main
+    missing = browser.get("/pay/cs_0000000000000000000000", headers=headers)
+    assert "Diese Zahlung gibt es nicht" in missing.page.main
+    waits = browser.world.create(locale="es")
+    assert "Pagar 20,00 USD a Shop" in browser.open(waits, headers=headers).page.main
+
+
+def test_words_of_others_keep_their_own_direction(browser: Customer) -> None:
+    world = browser.world
+    world.merchant = world.merchant.changed(name="متجر", locale="en")
+    world.services.merchants.replace(world.merchant)
+    body = browser.open(world.create()).body
+    assert "Pay \u206820.00\xa0USD\u2069 to \u2068متجر\u2069" in body
+    world.merchant = world.merchant.changed(name="Shop", locale=None)
+    world.services.merchants.replace(world.merchant)
