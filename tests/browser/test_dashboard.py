@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 
-from checkout.adapters.dynamo.records import position, session_from
+from checkout.adapters.dynamo.records import position, session_from, session_item
 from checkout.adapters.dynamo.values import instant, text
 from sandbox import cloud
 from sandbox.place import Place
@@ -32,6 +33,8 @@ HERE = Path(__file__).parent
 REPOSITORY = HERE.parent.parent
 READY_WITHIN = 60  # seconds, of which a slow machine may use some
 SESSIONS = 10_000
+BULK = 2_500  # of them, by a wallet of their own
+BULK_WALLET = "https://wallet.example/bulk"
 SIZES = {"phone": 375, "desk": 1280}
 SCREENSHOTS = os.environ.get("SCREENSHOTS")  # a folder, to look at the pages
 
@@ -75,7 +78,7 @@ def _wait_for(address: str, world: subprocess.Popen[str]) -> None:
 
 
 def _fill(place: Place) -> None:
-    """Sessions a second apart, half of them older than Alice's; nothing pays or ends them."""
+    """Canceled sessions a second apart, half of them older than Alice's."""
     client: Any = boto3.client(
         "dynamodb",
         endpoint_url=f"http://127.0.0.1:{place.emulator_port}",
@@ -86,7 +89,8 @@ def _fill(place: Place) -> None:
     (alices,) = _api(place, limit=1)["data"]
     key = {"id": {"S": alices["id"]}}
     stored = client.get_item(TableName="checkout-checkout_sessions", Key=key)["Item"]
-    at = session_from(stored).created_at
+    alice = session_from(stored)
+    at = alice.created_at
     ours = ("uncounted_shard", "uncounted_at", "search_key", "customer", "completed_at", "quote")
     template = {name: value for name, value in stored.items() if name not in ours}
     puts = []
@@ -100,6 +104,10 @@ def _fill(place: Place) -> None:
             "created_at": instant(created),
             "created_key": text(position(created, session_id)),
         }
+        if number % (SESSIONS // BULK) == 0:
+            assert alice.customer is not None
+            bulk = session_item(replace(alice, customer=replace(alice.customer, id=BULK_WALLET)))
+            item |= {name: bulk[name] for name in ("customer", "search_key")}
         puts.append({"PutRequest": {"Item": item}})
     for first in range(0, SESSIONS, 25):
         client.batch_write_item(
@@ -215,6 +223,7 @@ def test_a_payment_is_found_by_its_wallet_among_ten_thousand_read_and_exported(
 def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place) -> None:
     page = browser.new_context().new_page()
     sign_in(page, place)
+    search(page, BULK_WALLET)
     page.get_by_role("link", name="Export these").click()
     said: list[str] = []
     page.expose_function("heard", lambda words: said.append(words))
@@ -226,11 +235,15 @@ def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place)
     with page.expect_download(timeout=120_000) as download:
         page.get_by_role("button", name="Download all transactions").click()
     rows = exported(Path(download.value.path()).read_bytes().decode())
-    assert len(rows) == SESSIONS + 1
-    assert len({row["id"] for row in rows}) == SESSIONS + 1
-    assert len([text for text in said if "so far" in text]) > 9
-    expect(page.get_by_role("status")).to_have_text(f"{SESSIONS + 1} transactions were downloaded.")
-    same(rows[:100], _api(place, limit=100)["data"])
+    assert len(rows) == len({row["id"] for row in rows}) == BULK
+    assert [text for text in said if "so far" in text] == [
+        f"{count} transactions so far…" for count in (1000, 2000, BULK)
+    ]
+    expect(page.get_by_role("status")).to_have_text(f"{BULK} transactions were downloaded.")
+    recent = [each for each in _api(place, limit=100)["data"] if each["customer_wallet"]]
+    of_bulk = [each for each in recent if each["customer_wallet"] == BULK_WALLET]
+    assert len(of_bulk) == 25
+    same(rows[:25], of_bulk)
 
 
 def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place: Place) -> None:
