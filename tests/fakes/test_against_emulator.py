@@ -19,10 +19,13 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
+from checkout.adapters.dynamo import DynamoAudit, DynamoSignIns
+from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.errors import CheckoutError
+from checkout.domain.sign_in import SignIn
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import OPTIONAL
-from checkout.flows import deliver, endpoints, sessions, setup, sweep
+from checkout.flows import deliver, endpoints, sessions, setup, sweep, tally
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports import CompletionPolicy, Receipt
 from sandbox.cloud import table_definitions
@@ -72,6 +75,8 @@ def recorded() -> list[Call]:
             sweep.run(world.services, until=world.clock.now() + timedelta(minutes=1), limit=5)
         _merchant(world)
         _webhooks(world)
+        tally.run(world.services.tallies, world.clock, until=world.clock.now() + timedelta(1))
+        _dashboard(world)
         with suppress(setup.AlreadyMerchant):
             world.join(world.shop)
         requests += client.requests
@@ -107,6 +112,24 @@ def spend_limits(world: World) -> None:
         for access in grant.access:
             if "limits" in access:
                 access["limits"]["debitAmount"]["value"] = "1"
+
+
+def _dashboard(world: World) -> None:
+    client, now = world.dynamo, world.clock.now()
+    sign_ins, log = DynamoSignIns(client, PREFIX), DynamoAudit(client, PREFIX)
+    new = SignIn(id="1", key_hash=world.key().hash, created_at=now, seen_at=now)
+    sign_ins.add(new)
+    sign_ins.seen(new, now)
+    sign_ins.end(new.id)
+    for _ in range(3):
+        sign_ins.attempt("here", limit=2, until=now)
+    who = {"key_id": "key_1", "key_name": "first", "key_last_four": "1234"}
+    entry = AuditEntry(id="1", merchant="m", at=now, action=Action.SIGNED_IN, **who)
+    log.add(entry)
+    log.page("m", limit=1, after=None)
+    world.create(metadata_json='{"order":"A-1"}')
+    page = sessions.ListQuery(search="A-1")
+    sessions.list_page(world.services, world.key(), page)
 
 
 def _merchant(world: World) -> None:
@@ -270,7 +293,7 @@ class Mixer:
     def _align(self, request: dict[str, Any]) -> None:
         """So that the condition holds, if anything can make it."""
         found = self._fake.get_item(TableName=request["TableName"], Key=request["Key"])
-        row, values = found.get("Item", {}), request["ExpressionAttributeValues"]
+        row, values = found.get("Item", {}), request.get("ExpressionAttributeValues", {})
         for name, attribute in (
             ("from", "status"),
             ("read", "version"),
