@@ -542,6 +542,33 @@ def test_a_success_overtaken_by_another_lease_leaves_that_attempt_its_entry(worl
     assert [entry.status for entry in event.deliveries] == [200, None]
 
 
+@pytest.mark.parametrize(("races", "noted"), [(GIVE_WAY, True), (GIVE_WAY + 1, False)])
+def test_a_late_note_gives_way_to_other_writers_and_undoes_none(
+    world: World, races: int, noted: bool
+) -> None:
+    event_id = pinged(world)
+    events = world.services.events
+    left = [races]
+
+    class Contended:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(events, name)
+
+        def save(self, event: WebhookEvent) -> None:
+            if world.receivers.got and left[0]:  # the outcome's own write, then the notes
+                left[0] -= 1
+                current = world.event(event_id)
+                events.save(replace(current, version=current.version + 1, attempts=9))
+            events.save(event)
+
+    contended: Any = Contended()
+    world.sender = replace(world.sender, events=contended)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    event = world.event(event_id)
+    assert (event.status is DELIVERED) is noted
+    assert event.attempts == 9
+
+
 # --- answers of the store that get lost ---
 
 
@@ -685,6 +712,25 @@ def test_being_hinted_at_costs_an_event_neither_version_nor_attempt(world: World
     assert attempt(world, event_id) is Outcome.DELIVERED
     world.clock.pass_time(3600)
     assert swept(world) == []
+
+
+def test_what_another_round_has_put_off_is_not_hinted_at_twice(world: World) -> None:
+    event_id = pinged(world)
+    events, hinted = world.services.events, world.queue.hints
+    hinted.clear()
+
+    class Overtaken:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(events, name)
+
+        def put_off(self, event: DueEvent, until: Any) -> bool:
+            world.clock.pass_time(0.001)
+            owed(events, world.queue, now=world.clock.now(), limit=10)
+            return events.put_off(event, until)
+
+    overtaken_round: Any = Overtaken()
+    assert owed(overtaken_round, world.queue, now=world.clock.now(), limit=10) == 0
+    assert hinted == [event_id]
 
 
 def test_a_put_off_whose_answer_was_lost_is_still_hinted_at(world: World) -> None:

@@ -491,11 +491,18 @@ def between(world: World, meanwhile: Callable[[], object], *, times: int = 1) ->
     world.endpoints = replace(world.endpoints, events=racing)
 
 
-def test_two_who_send_it_again_at_once_begin_one_round(world: World) -> None:
+@pytest.mark.parametrize("milliseconds", [0, 1])
+def test_two_who_send_it_again_at_once_begin_one_round(world: World, milliseconds: int) -> None:
     configure(world)
     exhausted(world)
     other = world.endpoints
-    between(world, lambda: endpoints.resend(other, world.merchant.id, "evt_1"))
+
+    def meanwhile() -> None:
+        world.clock.pass_time(-milliseconds / 1000)
+        endpoints.resend(other, world.merchant.id, "evt_1")
+        world.clock.pass_time(milliseconds / 1000)
+
+    between(world, meanwhile)
     assert resend(world).status is EventStatus.PENDING
     assert world.event("evt_1").version == 3
     world.deliver_hinted()
