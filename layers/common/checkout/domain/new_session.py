@@ -72,12 +72,14 @@ class NewSession:
                 session_id=session_id,
                 base_is_http=base_is_http,
                 param="success_url",
+                hosts=key.return_hosts,
             ),
             cancel_url=redirect_url(
                 self.cancel_url,
                 session_id=session_id,
                 base_is_http=base_is_http,
                 param="cancel_url",
+                hosts=key.return_hosts,
             ),
             history=(HistoryEntry(at=now, event="created"),),
         )
