@@ -83,7 +83,9 @@ class Dashboard(MerchantApi):
         self.base = base
         base_services = self.services
         self.hints, self.hosts = NotedHints(), AnyHost()
-        vault = AesVault(lambda: "11" * 32, base_services.random_bytes, clock=self.clock, derive=derived)
+        vault = AesVault(
+            lambda: "11" * 32, base_services.random_bytes, clock=self.clock, derive=derived
+        )
         events = dynamo.DynamoEvents(
             self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=base_services.random_bytes
         )

@@ -7,7 +7,7 @@ from typing import Final
 from checkout.domain.audit import Action
 from checkout.domain.session import Attention, Problem, Status
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import EventStatus, GivenUp
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, PING, EventStatus, GivenUp
 
 STATUS: Final[dict[Status, str]] = {
     Status.OPEN: "Open",
@@ -120,6 +120,12 @@ DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Given up",
+}
+EVENT: Final[dict[str, str]] = {
+    COMPLETED: "A session was paid",
+    EXPIRED: "A session expired",
+    CANCELED: "A session was canceled",
+    PING: "Test",
 }
 GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.ATTEMPTS: "every attempt failed",
