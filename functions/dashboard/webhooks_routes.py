@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.audit import Action
-from checkout.flows import audit, delivery_log, endpoints
+from checkout.flows import audit, delivery_log, endpoints, signature_check
+from dashboard.checker import checker
 from dashboard.dependencies import Form, Injected, Visited, Who, visit
 from dashboard.keys import overlap_of
 from dashboard.pages import refused_with, see
@@ -71,6 +72,19 @@ async def resend_failed(services: Injected, request: Request, who: Who, form: Fo
     done = delivery_log.resend_failed(services.endpoints, who.merchant, since=since, after=after)
     audit.note(services, who.key, Action.EVENTS_RESENT, f"{done.count}, since {since.date()}")
     return webhooks(services, request, who, typed=form, resent=done)
+
+
+@router.get("/check")
+async def check_form(request: Request, _: Who) -> Response:
+    return checker(request, {})
+
+
+@router.post("/check")
+async def check(services: Injected, request: Request, who: Who, form: Form) -> Response:
+    refused_with(request, checker, request, form)
+    headers, body = form.get("headers", ""), form.get("body", "")
+    checked = signature_check.explain(services, who.merchant, headers=headers, body=body)
+    return checker(request, form, checked=checked)
 
 
 @router.get("/{event_id}")
