@@ -12,11 +12,13 @@ from typing import Any, Self
 from starlette.testclient import TestClient
 
 from checkout.adapters import dynamo
-from checkout.ports import DashboardServices
+from checkout.adapters.vault import AesVault
+from checkout.ports import DashboardServices, EndpointServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests.hosted_pages import Page
 from tests.merchant_api import PREFIX, MerchantApi
+from tests.world import AnyHost, NotedHints, derived
 
 BASE = "https://pay.example"
 
@@ -80,6 +82,13 @@ class Dashboard(MerchantApi):
         super().__init__(base_url=base)
         self.base = base
         base_services = self.services
+        self.hints, self.hosts = NotedHints(), AnyHost()
+        vault = AesVault(
+            lambda: "11" * 32, base_services.random_bytes, clock=self.clock, derive=derived
+        )
+        events = dynamo.DynamoEvents(
+            self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=base_services.random_bytes
+        )
         self.services: DashboardServices = DashboardServices(
             clock=base_services.clock,
             random_bytes=base_services.random_bytes,
@@ -89,12 +98,7 @@ class Dashboard(MerchantApi):
             base_url=base,
             queue=base_services.queue,
             tasks=base_services.tasks,
-            events=dynamo.DynamoEvents(
-                self.dynamo,
-                PREFIX,
-                sleep=self.clock.sleep,
-                random_bytes=base_services.random_bytes,
-            ),
+            events=events,
             tallies=dynamo.DynamoTallies(
                 self.dynamo,
                 PREFIX,
@@ -103,6 +107,16 @@ class Dashboard(MerchantApi):
             ),
             sign_ins=dynamo.DynamoSignIns(self.dynamo, PREFIX),
             audit=dynamo.DynamoAudit(self.dynamo, PREFIX),
+            api_keys=dynamo.DynamoApiKeys(self.dynamo, PREFIX),
+            endpoints=EndpointServices(
+                clock=base_services.clock,
+                random_bytes=base_services.random_bytes,
+                merchants=base_services.merchants,
+                events=events,
+                queue=self.hints,
+                vault=vault,
+                hosts=self.hosts,
+            ),
         )
 
     def browser(self) -> Browser:

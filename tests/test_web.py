@@ -42,6 +42,7 @@ DECIDED = {
         "invalid_json",
         "session_unexpected_state",
         "webhook_unexpected_state",
+        "key_unexpected_state",
         "callback_invalid",
     },
     (400, "idempotency_error"): {"idempotency_key_invalid", "idempotency_key_reused"},

@@ -7,15 +7,17 @@ Refuses to trust: all text is escaped, no attribute holds script or style, and a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import quote
 
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.webhooks import WebhookEvent
@@ -33,7 +35,13 @@ from dashboard.texts import STATUS
 from dashboard.transaction import delivered, shown
 
 # What the bar at the top leads to: path under /dashboard, and its words.
-SECTIONS: Final = (("", "Transactions"), ("/audit", "Audit log"))
+SECTIONS: Final = (
+    ("", "Transactions"),
+    ("/keys", "API keys"),
+    ("/webhooks", "Webhooks"),
+    ("/settings", "Settings"),
+    ("/audit", "Audit log"),
+)
 _TEMPLATES: Final = Environment(
     loader=FileSystemLoader(Path(__file__).parent / "templates"),
     autoescape=True,
@@ -172,6 +180,10 @@ def render_problem(request: Request, problem: Problem) -> Response:
             status=problem.status,
             headers={name: value for name, value in problem.headers.items() if name[0] == "R"},
         )
+    again = getattr(request.state, "again", None)
+    if again is not None and problem.status < 500:
+        with suppress(CheckoutError):  # no store: then the error is all there is
+            return cast(Response, again(problem))
     if visit is not None and problem.status == 401:
         return see(visit, f"/sign-in?next={quote(_asked_for(request))}")
     return page(
@@ -181,6 +193,17 @@ def render_problem(request: Request, problem: Problem) -> Response:
         headers=dict(problem.headers),
         problem=problem,
     )
+
+
+def refused_with(request: Request, show: Callable[..., Response], *given: Any) -> None:
+    """Should the form be refused, its page is shown again: `show(*given)` with the reason in
+    `alert` and the error's `status`.
+    """
+
+    def again(problem: Problem) -> Response:
+        return show(*given, alert=problem.message, status=problem.status)
+
+    request.state.again = again
 
 
 def _asked_for(request: Request) -> str:

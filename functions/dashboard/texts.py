@@ -7,7 +7,7 @@ from typing import Final
 from checkout.domain.audit import Action
 from checkout.domain.session import Attention, Problem, Status
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import EventStatus, GivenUp
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, PING, EventStatus, GivenUp
 
 STATUS: Final[dict[Status, str]] = {
     Status.OPEN: "Open",
@@ -25,6 +25,17 @@ ACTION: Final[dict[Action, str]] = {
     Action.SESSION_EXPIRED: "Expired a session",
     Action.SESSION_CANCELED: "Canceled a session",
     Action.EXPORTED: "Exported transactions",
+    Action.KEY_CREATED: "Created an API key",
+    Action.KEY_ROLLED: "Replaced an API key",
+    Action.KEY_REVOKED: "Revoked an API key",
+    Action.WEBHOOK_SET: "Set the webhook address",
+    Action.WEBHOOK_REMOVED: "Removed the webhook address",
+    Action.WEBHOOK_ENABLED: "Enabled the webhook address again",
+    Action.WEBHOOK_SECRET_ROLLED: "Made a new webhook secret",
+    Action.TEST_EVENT_SENT: "Sent a test event",
+    Action.EVENT_RESENT: "Sent a webhook event again",
+    Action.EVENTS_RESENT: "Sent all failed webhook events again",
+    Action.SETTINGS_CHANGED: "Changed settings",
 }
 
 # What a session is waiting for.
@@ -109,6 +120,12 @@ DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Given up",
+}
+EVENT: Final[dict[str, str]] = {
+    COMPLETED: "A session was paid",
+    EXPIRED: "A session expired",
+    CANCELED: "A session was canceled",
+    PING: "Test",
 }
 GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.ATTEMPTS: "every attempt failed",

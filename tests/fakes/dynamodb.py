@@ -180,7 +180,7 @@ class InMemoryDynamoDb:
     ) -> Answer:
         if not 1 <= len(TransactItems) <= TRANSACTION_MAX:
             raise _error("ValidationException", "1 to 100 items")
-        fingerprint = hash(json.dumps(TransactItems, sort_keys=True))
+        fingerprint = hash(json.dumps(TransactItems, sort_keys=True, default=bytes.hex))
         if ClientRequestToken is not None:
             if not 1 <= len(ClientRequestToken) <= 36:
                 raise _error("ValidationException", "clientRequestToken has 1 to 36 characters")
@@ -214,6 +214,8 @@ class InMemoryDynamoDb:
             return self._put(**request)
         if kind == "Update":
             return self._update(**request)
+        if kind == "ConditionCheck":
+            return self._check(**request)
         raise NotImplementedError(kind)
 
     def _put(self, TableName: str, Item: Item, **condition: Any) -> _Write:
@@ -224,6 +226,11 @@ class InMemoryDynamoDb:
         table.key(Key, exact=True)
         update = parse_update(UpdateExpression)
         return _Write(table, Key, update, **condition)
+
+    def _check(self, TableName: str, Key: Item, **condition: Any) -> _Write:
+        table = self._table(TableName)
+        table.key(Key, exact=True)
+        return _Check(table, Key, dict, **condition)
 
     @staticmethod
     def _require(write: _Write) -> None:
@@ -283,6 +290,16 @@ class _Write:
         if any(item.get(name) != value for name, value in self._key_item.items()):
             raise BadExpression("an update cannot change the key")
         return item
+
+
+class _Check(_Write):
+    """A condition in a transaction that writes nothing there."""
+
+    def apply(self) -> Item:
+        return {}
+
+    def _new(self) -> Item:
+        return self._key_item
 
 
 class _Table:

@@ -16,8 +16,8 @@ from checkout.domain.merchant import Merchant, private_key_place
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
 from checkout.flows import approve, prepare, rotation, sessions
+from checkout.flows.api_keys import new_key
 from checkout.flows.rotation import Progress, re_encrypt
-from checkout.flows.setup import new_key
 from checkout.ports import PayServices
 from sandbox.wallets.state import Account
 from tests.support import NOW, seeded
@@ -221,9 +221,9 @@ def open_shops(world: World, count: int) -> list[Shop]:
             wallet_address=wallet,
             private_key=world.services.vault.seal(plain, place=private_key_place(identity)),
         )
-        secret, key = new_key(world.services, merchant, name="First key")
-        assert world.services.merchants.add(merchant, key) is None
-        shops.append(Shop(merchant, secret))
+        made = new_key(world.services, merchant, name="First key")
+        assert world.services.merchants.add(merchant, made.key) is None
+        shops.append(Shop(merchant, made.plain))
     return shops
 
 

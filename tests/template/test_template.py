@@ -86,6 +86,26 @@ def test_the_api_can_read_no_secret_and_no_queue() -> None:
     assert _actions("ApiFunction", "sqs:") == {"sqs:SendMessage"}
 
 
+def test_the_dashboard_lists_by_indexes_and_can_neither_scan_nor_delete() -> None:
+    queried = [
+        resource["Fn::Sub"].partition("/index/")[2]
+        for name, statement in _statements()
+        if name == "DashboardFunction" and "dynamodb:Query" in _list(statement["Action"])
+        for resource in _list(statement["Resource"])
+    ]
+    assert queried == ["by_merchant", "by_merchant", "by_search", "by_merchant"]
+    assert _actions("DashboardFunction", "dynamodb:") == {
+        "dynamodb:BatchGetItem",
+        "dynamodb:ConditionCheckItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem",
+    }
+    assert _actions("DashboardFunction", "sqs:") == {"sqs:SendMessage"}
+    assert _actions("DashboardFunction", "secretsmanager:") == {"secretsmanager:GetSecretValue"}
+
+
 def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete() -> None:
     queried = [
         statement["Resource"]

@@ -190,6 +190,32 @@ class Merchants(Protocol):
         ...
 
 
+class ApiKeys(Protocol):
+    """api_keys as their merchant looks after them. `merchant` is as it was read: with another
+    version in the store nothing is written. False: something has changed meanwhile.
+    """
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        """All of them in no order, from an index that lags a little behind."""
+        ...
+
+    def add(self, key: ApiKey, merchant: Merchant) -> bool: ...
+
+    def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
+        """Write both: `ended` was lasting."""
+        ...
+
+    def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
+        """Write `revoked`, which was not, provided that `kept` is lasting."""
+        ...
+
+    def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
+        """`Merchants.replace`, and its return hosts written to these keys, or nothing. Raises
+        StaleMerchant.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DueEvent:
     """An event that is owed an attempt, as the due index has it."""
@@ -457,6 +483,8 @@ class DashboardServices(Services):
     tallies: Tallies
     sign_ins: SignIns
     audit: Audit
+    api_keys: ApiKeys
+    endpoints: EndpointServices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -56,6 +56,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.CurrencyNotSupported: (400, _REQUEST),
     errors.SessionUnexpectedState: (400, _REQUEST),
     errors.WebhookUnexpectedState: (400, _REQUEST),
+    errors.KeyUnexpectedState: (400, _REQUEST),
     errors.CallbackInvalid: (400, _REQUEST),
     errors.IdempotencyKeyInvalid: (400, _IDEMPOTENCY),
     errors.IdempotencyKeyReused: (400, _IDEMPOTENCY),

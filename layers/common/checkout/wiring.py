@@ -90,6 +90,8 @@ def dashboard_services() -> DashboardServices:
         tallies=_tallies(),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         audit=dynamo.DynamoAudit(client, prefix),
+        api_keys=dynamo.DynamoApiKeys(client, prefix),
+        endpoints=endpoint_services(),
     )
 
 

@@ -15,6 +15,17 @@ class Action(StrEnum):
     SESSION_EXPIRED = "session_expired"
     SESSION_CANCELED = "session_canceled"
     EXPORTED = "exported"
+    KEY_CREATED = "key_created"
+    KEY_ROLLED = "key_rolled"
+    KEY_REVOKED = "key_revoked"
+    WEBHOOK_SET = "webhook_set"
+    WEBHOOK_REMOVED = "webhook_removed"
+    WEBHOOK_ENABLED = "webhook_enabled"
+    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"  # noqa: S105 - an action's name
+    TEST_EVENT_SENT = "test_event_sent"
+    EVENT_RESENT = "event_resent"
+    EVENTS_RESENT = "events_resent"
+    SETTINGS_CHANGED = "settings_changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,11 +29,8 @@ def signed_headers(
 ) -> dict[str, str]:
     """All headers of an attempt at `now`; `secrets` in the clear, the newest first."""
     at = str(int(now.timestamp()))
-    by_stripe = [_hmac(secret.encode(), f"{at}.{body}").hex() for secret in secrets]
-    by_standard = [
-        base64.b64encode(_hmac(_key(secret), f"{event_id}.{at}.{body}")).decode()
-        for secret in secrets
-    ]
+    by_stripe = [hex_signature(at, body, secret) for secret in secrets]
+    by_standard = [standard_signature(event_id, at, body, secret) for secret in secrets]
     return {
         "Content-Type": "application/json",
         "Checkout-Signature": ",".join([f"t={at}", *(f"v1={each}" for each in by_stripe)]),
@@ -43,6 +40,16 @@ def signed_headers(
         "webhook-timestamp": at,
         "webhook-signature": " ".join(f"v1,{each}" for each in by_standard),
     }
+
+
+def hex_signature(at: str, body: str, secret: str) -> str:
+    """A `v1` of Checkout-Signature; `at` as the header has it."""
+    return _hmac(secret.encode(), f"{at}.{body}").hex()
+
+
+def standard_signature(event_id: str, at: str, body: str, secret: str) -> str:
+    """A `v1` of webhook-signature."""
+    return base64.b64encode(_hmac(_key(secret), f"{event_id}.{at}.{body}")).decode()
 
 
 def _key(secret: str) -> bytes:

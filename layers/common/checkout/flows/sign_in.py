@@ -74,14 +74,14 @@ def sign_in(services: DashboardServices, api_key: str, *, address: str) -> Signe
 
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
     """Whose cookie this is. Two reads, and at most once a minute a write. Raises ApiKeyMissing
-    (nobody is signed in with it, or no longer), ApiKeyInvalid (the key was revoked).
+    (nobody is signed in with it, or no longer), ApiKeyInvalid (the key is active no more).
     """
     known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
     now = services.clock.now()
     if token is None or known is None or not known.live_at(now):
         raise ApiKeyMissing("Sign in with an API key.")
     key = services.merchants.find_key(known.key_hash)
-    if key is None or key.revoked_at is not None:
+    if key is None or not key.active_at(now):
         raise ApiKeyInvalid("The API key of this sign-in is not valid any more.")
     if now - known.seen_at >= SEEN_EVERY:
         services.sign_ins.seen(known, now)

@@ -2,6 +2,7 @@
 (with API keys), events. `wiring.py` makes the client.
 """
 
+from checkout.adapters.dynamo.api_keys import DynamoApiKeys
 from checkout.adapters.dynamo.audit import DynamoAudit
 from checkout.adapters.dynamo.client import (
     Client,
@@ -18,6 +19,7 @@ from checkout.adapters.dynamo.tallies import DynamoTallies
 __all__ = [
     "Client",
     "DatabaseUrl",
+    "DynamoApiKeys",
     "DynamoAudit",
     "DynamoDatabase",
     "DynamoEvents",
