@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from checkout import telemetry
 from checkout.adapters.queue import SqsEventQueue
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import EventStatus
@@ -54,9 +55,8 @@ def sent(world: World, *bodies: str) -> list[str]:
     return [item["itemIdentifier"] for item in answer["batchItemFailures"]]
 
 
-def counts(text: str) -> dict[str, float]:
-    """The one line of the embedded metric format in `text`."""
-    [line] = [json.loads(each) for each in text.splitlines() if '"_aws"' in each]
+def counts(line: dict[str, Any]) -> dict[str, float]:
+    """What a line of the embedded metric format tells of webhooks."""
     assert line["service"] == "webhook_sender"
     assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "CheckoutSessions"
     return {name: sum(line[name]) for name in line if name.startswith("Webhooks")}
@@ -209,8 +209,9 @@ def test_a_receiver_that_hangs_holds_up_none_beside_it(world: World) -> None:
 
 
 def test_outcomes_are_told_as_metrics_and_what_came_to_nothing_is_not(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, told: Callable[[], list[dict[str, Any]]]
 ) -> None:
+    telemetry.start("webhook_sender")
     delivered, failed, gone = pinged(world, 3)
     said = {delivered: 200, failed: 500, gone: 410}
 
@@ -224,21 +225,18 @@ def test_outcomes_are_told_as_metrics_and_what_came_to_nothing_is_not(
     world.sender = replace(world.sender, receivers=receivers)
     for event_id in (delivered, failed, gone):
         sent(world, message(event_id), message("evt_unknown"))
-    lines = capsys.readouterr().out.splitlines()
-    told = [counts(line) for line in lines if '"_aws"' in line]
+    batches = [counts(line) for line in told() if "_aws" in line]
     names = ("WebhooksDelivered", "WebhooksFailed", "WebhooksGivenUp")
-    assert [[each[name] for name in names] for each in told] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    assert [[each[name] for name in names] for each in batches] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
 
 
 def test_a_batch_is_counted_as_a_whole_zeros_included(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, told: Callable[[], list[dict[str, Any]]]
 ) -> None:
+    telemetry.start("webhook_sender")
     sent(world, *map(message, pinged(world, 4)), "not ours")
-    assert counts(capsys.readouterr().out) == {
-        "WebhooksDelivered": 4,
-        "WebhooksFailed": 0,
-        "WebhooksGivenUp": 0,
-    }
+    [batch_told] = [counts(line) for line in told() if "_aws" in line]
+    assert batch_told == {"WebhooksDelivered": 4, "WebhooksFailed": 0, "WebhooksGivenUp": 0}
 
 
 # --- the process ---
