@@ -185,7 +185,7 @@ def test_due_events_come_with_their_merchant_the_longest_due_first(store: Store)
     for number, age in enumerate(ages):
         added(store, an_event(id=event_id(number), merchant=f"mer_{age}", next_at=NOW - age * MS))
     ordered = tuple(
-        DueEvent(event_id(ages.index(age)), f"mer_{age}", NOW - age * MS)
+        DueEvent(event_id(ages.index(age)), f"mer_{age}", at=NOW - age * MS, since=NOW - age * MS)
         for age in range(12, -1, -1)
     )
     assert len({records.due_shard(event_id(number)) for number in range(len(ages))}) > 4
@@ -251,7 +251,7 @@ def test_what_has_ended_meanwhile_does_not_come_back_into_the_index(store: Store
 
 
 def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> None:
-    assert not store.events.put_off(DueEvent("evt_gone", "mer_1", NOW), NOW + MINUTE)
+    assert not store.events.put_off(DueEvent("evt_gone", "mer_1", at=NOW, since=NOW), NOW + MINUTE)
     assert store.events.get("evt_gone") is None
 
 

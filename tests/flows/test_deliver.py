@@ -689,6 +689,16 @@ def test_what_nothing_came_of_is_hinted_at_again_five_minutes_later(world: World
     assert hinted == [0, 300, 600]
 
 
+def test_putting_off_makes_what_is_owed_no_younger(world: World) -> None:
+    pinged(world)
+    ages = []
+    for _ in range(3):
+        found = owed(world.services.events, world.queue, now=world.clock.now(), limit=10)
+        ages.append(found.longest.total_seconds())
+        world.clock.pass_time(300)
+    assert ages == [0, 300, 600]
+
+
 def test_what_falls_due_before_the_next_round_is_hinted_at_with_its_delay(world: World) -> None:
     event_id = pinged(world)
     dies(world, event_id)  # due in 30 s

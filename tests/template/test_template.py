@@ -179,7 +179,7 @@ def test_the_tables_have_the_keys_that_the_stores_use() -> None:
         for table in TABLES.values()
     }
     everything, keys_only = {"ProjectionType": "ALL"}, {"ProjectionType": "KEYS_ONLY"}
-    with_merchant = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["merchant"]}
+    with_merchant = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["merchant", "next_at"]}
     listed = {"by_merchant": (("merchant", "created_key"), keys_only)}
     due = ("due_shard", "due_at")
     assert found == {

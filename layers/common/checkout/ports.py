@@ -218,11 +218,14 @@ class ApiKeys(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An event that is owed an attempt, as the due index has it."""
+    """An event that is owed an attempt since `since`, as the due index has it. `at` is its place
+    there, which putting off moves.
+    """
 
     id: str
     merchant: str
     at: datetime
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def deliver(services: SenderServices, event_id: str) -> Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Owed:
-    """What one round hinted at, and for how long the oldest of it had waited for a hint."""
+    """What one round hinted at, and for how long the oldest of it has been owed an attempt."""
 
     hinted: int
     longest: timedelta
@@ -108,7 +108,7 @@ def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> Owe
     longest = timedelta(0)
     try:
         for due in events.due(now + AHEAD, limit=limit):
-            longest = max(longest, now - due.at)
+            longest = max(longest, now - due.since)
             if events.put_off(due, max(due.at, now) + HINTED_FOR):
                 hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
     finally:

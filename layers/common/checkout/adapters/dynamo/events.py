@@ -126,4 +126,9 @@ class DynamoEvents:
 
 
 def _due_event(row: Item) -> DueEvent:
-    return DueEvent(text_from(row["id"]), text_from(row["merchant"]), instant_from(row["due_at"]))
+    return DueEvent(
+        id=text_from(row["id"]),
+        merchant=text_from(row["merchant"]),
+        at=instant_from(row["due_at"]),
+        since=instant_from(row["next_at"]),
+    )
