@@ -12,13 +12,12 @@ from typing import Any, Self
 from starlette.testclient import TestClient
 
 from checkout.adapters import dynamo
-from checkout.adapters.vault import AesVault
 from checkout.ports import DashboardServices, EndpointServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests.hosted_pages import Page
 from tests.merchant_api import PREFIX, MerchantApi
-from tests.world import AnyHost, NotedHints, derived
+from tests.world import AnyHost, NotedHints, NotedVault, derived
 
 BASE = "https://pay.example"
 
@@ -83,7 +82,7 @@ class Dashboard(MerchantApi):
         self.base = base
         base_services = self.services
         self.hints, self.hosts = NotedHints(), AnyHost()
-        vault = AesVault(
+        vault = NotedVault(
             lambda: "11" * 32, base_services.random_bytes, clock=self.clock, derive=derived
         )
         events = dynamo.DynamoEvents(

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from tests.hosted_pages import AWAITING, Page
 from tests.merchant_api import PREFIX
 from tests.support import NOW
 
+ROOT = Path(__file__).parents[2]
 # Of each page, at most: two to know who asks, the rest for the page itself.
 CALLS = {
     "": ["get_item", "get_item", "query", "batch_get_item", "batch_get_item"],
@@ -103,5 +105,10 @@ def test_the_dashboard_loads_no_http_client_and_no_protocol() -> None:
         "print(json.dumps([name for name in ('httpx', 'httpcore', 'checkout.open_payments.client', "
         "'checkout.adapters.http', 'jinja2') if name in sys.modules]))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={"PYTHONPATH": f"{ROOT / 'layers/common'}:{ROOT / 'functions'}"},
+        capture_output=True,
+        check=True,
+    )
     assert json.loads(done.stdout) == ["jinja2"]

@@ -17,7 +17,7 @@ from tests.simulation.providers import KINDS
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import SPACING
 
-WORLDS = 100
+WORLDS = 60
 QUICK = (  # caught within a few worlds
     "no claim before the continuation",
     "the intent is not written before the payment",
