@@ -35,7 +35,7 @@ test: unit cloud browser interop ## ⭐ all tests
 
 unit: setup ## the tests that need nothing around them; then policies against the AWS calls seen
 	@$(BIN)/python -m tests.aws_calls --forget
-	$(PYTEST) -n 2 -m "not cloud and not browser and not interop and not artifacts" $(T)
+	$(PYTEST) -n 3 --dist worksteal -m "not cloud and not browser and not interop and not artifacts" $(T)
 	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.aws_calls)
 
 cloud: setup ## the tests on the AWS emulator
