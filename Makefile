@@ -68,7 +68,7 @@ docs: setup ## write the tables of the README and docs/openapi.json anew
 	$(BIN)/python docs/tables.py
 	$(BIN)/python -m api.openapi > docs/openapi.json
 
-check: lint test ## ⭐ all that CI runs
+check: lint test ## ⭐ lint, then all tests
 
 lock: .venv/lock/stamp ## resolve pyproject.toml anew into the hashed requirements files
 	$(UV) --group dev -o requirements-dev.txt && $(UV) --group cloud -o sandbox/cloud-requirements.txt && $(UV) --group sam -o sandbox/sam-requirements.txt
