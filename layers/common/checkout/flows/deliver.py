@@ -49,9 +49,9 @@ HINT_MAX: Final = timedelta(minutes=15)
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
 GIVE_WAY: Final = 5  # how often a loser of a write decides anew
-# The sweep hints at what falls due before its next round but one, so that a round that dies makes
+# The sweep hints at what falls due within its next rounds, so that a few of them may die and make
 # nothing late, and again if nothing came of it.
-AHEAD: Final = timedelta(minutes=2)
+AHEAD: Final = timedelta(minutes=5)
 HINTED_FOR: Final = timedelta(minutes=5)
 
 
