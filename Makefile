@@ -79,6 +79,7 @@ merchant: setup ## set up a merchant: NAME= WALLET= KEY_ID= PRIVATE_KEY= (in the
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/python -m checkout.cli setup --name "$(NAME)" --wallet-address "$(WALLET)" --key-id "$(KEY_ID)" --private-key "$(PRIVATE_KEY)"
 
 build: .venv-sam/stamp ## what is deployed, into .aws-sam/build (STAGE= of samconfig.toml; wants Python 3.13)
+	$(SAM) validate --lint --config-env $(STAGE)
 	$(SAM) build --config-env $(STAGE) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/build
 
 deploy: build ## build, and deploy STAGE= of samconfig.toml into the account of your credentials
