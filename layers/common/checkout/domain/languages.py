@@ -1,7 +1,7 @@
 """The languages that a customer's pages speak, and which of them a language tag leads to.
 
-Refuses what is no tag: letters and digits in parts of at most 8, at most 35 characters (BCP 47 as far
-as pages need it).
+Refuses what is no tag: letters and digits in parts of at most 8, at most 35 characters (BCP 47 as
+far as pages need it).
 """
 
 from __future__ import annotations
