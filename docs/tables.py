@@ -1,5 +1,5 @@
-"""`python docs/tables.py`: rewrites the tables of README.md that are made from the code.
-
+"""`python docs/tables.py`: rewrites the tables of README.md and docs/deploying.md that are made
+from the code and template.yaml.
 Each stands between `<!-- NAME -->` and `<!-- /NAME -->`; `tests/test_readme.py` holds them fresh.
 """
 
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,14 @@ from typing import Final
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
 
-README: Final = Path(__file__).parent.parent / "README.md"
+ROOT: Final = Path(__file__).parent.parent
+README: Final = ROOT / "README.md"
+DEPLOYING: Final = ROOT / "docs" / "deploying.md"
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(ROOT))
+
+from sandbox.template import resources, template  # noqa: E402 - found by the line above
 
 
 def states() -> str:
@@ -44,20 +52,41 @@ def settings() -> str:
     return "\n".join(["| setting | meaning | default |", "|---|---|---|", *rows])
 
 
+def parameters() -> str:
+    """The template's parameters."""
+    rows = [
+        f"| `{name}` | {each['Description']} | {f'`{default}`' if default else ''} |"
+        for name, each in template()["Parameters"].items()
+        for default in [each["Default"]]
+    ]
+    return "\n".join(["| parameter | meaning | default |", "|---|---|---|", *rows])
+
+
+def alarms() -> str:
+    """The template's alarms."""
+    rows = [
+        f"| `{name.removesuffix('Alarm')}` | {each['AlarmDescription']} |"
+        for name, each in resources("AWS::CloudWatch::Alarm").items()
+    ]
+    return "\n".join(["| alarm | when |", "|---|---|", *rows])
+
+
 TABLES: Final = {"states": states, "diagram": diagram, "settings": settings}
+OF_DEPLOYING: Final = {"parameters": parameters, "alarms": alarms}
 
 
-def refreshed(text: str) -> str:
+def refreshed(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> str:
     """`text` with every marked table made anew. Raises ValueError where a mark is missing."""
-    for name, make in TABLES.items():
+    for name, make in tables.items():
         marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         table = make()
         text, found = marked.subn(lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text)  # type: ignore[misc]
         if found != 1:
-            raise ValueError(f"README.md must have one place for the table {name}")
+            raise ValueError(f"there must be one place for the table {name}")
     return text
 
 
 if __name__ == "__main__":
     README.write_text(refreshed(README.read_text("utf-8")), "utf-8")
+    DEPLOYING.write_text(refreshed(DEPLOYING.read_text("utf-8"), OF_DEPLOYING), "utf-8")
     sys.exit(0)

@@ -1,5 +1,5 @@
-"""`python -m sandbox dev`: the local world, until Ctrl-C. `python -m sandbox demo`: one purchase in
-it.
+"""`python -m sandbox dev`: the local world, until Ctrl-C. `demo`: one purchase in it. `listen`: its
+shop's webhooks, passed on to a local address. `trigger`: one of those events happens.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from checkout.domain.errors import CheckoutError
+from sandbox import webhooks
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo, DemoFailed, world_answers
 from sandbox.place import Place, default_place
@@ -28,6 +30,10 @@ def main() -> int:
     commands.add_parser("dev", help="run the local world until Ctrl-C")
     demo = commands.add_parser("demo", help="buy one thing without a browser")
     demo.add_argument("--wallet", help="the customer's wallet address (default: Alice's)")
+    listens = commands.add_parser("listen", help="pass the shop's webhooks on to a local address")
+    listens.add_argument("--forward-to", required=True, help="such as http://localhost:3000/hooks")
+    triggers = commands.add_parser("trigger", help="make an event happen")
+    triggers.add_argument("event", choices=webhooks.EVENTS)
     options = parser.parse_args()
     logs = logging.StreamHandler()
     logs.setFormatter(_WithTrace("%(levelname)s %(name)s: %(message)s"))
@@ -38,11 +44,15 @@ def main() -> int:
         place = default_place()
         if options.command == "dev":
             return _dev(place)
+        if options.command == "listen":
+            return webhooks.listen(place, options.forward_to)
+        if options.command == "trigger":
+            return webhooks.trigger(place, options.event)
         return _demo(place, options.wallet)
-    except (CloudError, ValueError) as refused:
+    except (CloudError, CheckoutError, ValueError) as refused:
         print(refused, file=sys.stderr)
     except DemoFailed as failed:
-        print(f"demo: failed: {failed}", file=sys.stderr)
+        print(f"{options.command}: failed: {failed}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     return 1
@@ -55,6 +65,7 @@ def _dev(place: Place) -> int:
             print(f"ready in {time.monotonic() - began:.1f} s; Ctrl-C ends it, data is kept\n")
             print(f"shop      {place.shop}")
             print(f"API       {place.checkout}/api")
+            print(f"dashboard {place.checkout}/dashboard  (sign in with the API key)")
             print(f"wallets   {place.wallets}")
             print(f"pay as    {place.customer_wallet}")
             print(f"API key   export API_KEY=$(cat {_shown(place.api_key_file)})", flush=True)

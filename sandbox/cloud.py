@@ -17,7 +17,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,8 +62,8 @@ def table_definitions(prefix: str) -> list[dict[str, Any]]:
     ]
 
 
-def client(service: str, endpoint: str) -> Any:
-    """A boto3 client of the emulator."""
+def client(service: str, endpoint: str, key: str = "local") -> Any:
+    """A boto3 client of the emulator. Whose `key` it is matters only where roles are enforced."""
     import boto3
     from botocore.config import Config
 
@@ -71,8 +71,8 @@ def client(service: str, endpoint: str) -> Any:
         service,
         endpoint_url=endpoint,
         region_name=REGION,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
+        aws_access_key_id=key,
+        aws_secret_access_key=key,
         config=Config(retries={"mode": "standard", "total_max_attempts": 3}),
     )
 
@@ -107,11 +107,14 @@ def create_tables(endpoint: str, prefix: str) -> None:
 
 
 @contextmanager
-def running_emulator(port: int, state: Path | None = None) -> Iterator[str]:
+def running_emulator(
+    port: int, state: Path | None = None, more: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """The emulator on loopback; gives its endpoint URL.
 
     With `state`, a folder, it goes on with the data of the last run, and an emulator that a dead
-    process left behind there is stopped first. Raises CloudError.
+    process left behind there is stopped first. `more` is added to its environment, which its
+    functions inherit. Raises CloudError.
     """
     with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
         if state is not None:
@@ -124,7 +127,7 @@ def running_emulator(port: int, state: Path | None = None) -> Iterator[str]:
             with log.open("wb") as output:
                 process = subprocess.Popen(
                     [str(_program())],
-                    env=_environment(port, state, scratch),
+                    env={**_environment(port, state, scratch), **(more or {})},
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,

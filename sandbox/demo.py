@@ -10,7 +10,8 @@ import ssl
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, Final, Protocol
 
 import httpx2
 
@@ -29,13 +30,23 @@ class DemoFailed(Exception):
     """What was not as it should be."""
 
 
+class Shopping(Protocol):
+    """Where the checkout is, and what its and the wallets' certificates are checked against."""
+
+    @property
+    def checkout(self) -> str: ...
+
+    @property
+    def ca_file(self) -> Path: ...
+
+
 class Demo:
     """The merchant of `api_key`, whose wallet is in USD, and the customer of `wallet`. `say` gets a
     line a step.
     """
 
     def __init__(
-        self, place: Place, *, api_key: str, wallet: str, say: Callable[[str], None] = print
+        self, place: Shopping, *, api_key: str, wallet: str, say: Callable[[str], None] = print
     ) -> None:
         self._place = place
         self._wallet = wallet
@@ -52,6 +63,17 @@ class Demo:
                 self._buy()
         except httpx2.HTTPError as error:
             raise DemoFailed(f"no answer: {error}") from None
+
+    def end(self, how: str) -> None:
+        """Create a session and `expire` or `cancel` it. Raises DemoFailed."""
+        try:
+            with self._http:
+                session = self._create()
+                url = f"{self._api}/{session['id']}/{how}"
+                ended = self._json(self._http.post(url, headers=self._authorization), 200)
+        except httpx2.HTTPError as error:
+            raise DemoFailed(f"no answer: {error}") from None
+        self._say(f"session   {ended['id']} is {ended['status']}")
 
     def _buy(self) -> None:
         session = self._create()

@@ -32,6 +32,11 @@ class Place:
         return f"http://localhost:{self.shop_port}"
 
     @property
+    def listener_port(self) -> int:
+        """Of `python -m sandbox listen`, which the world itself does without."""
+        return self.base + 11
+
+    @property
     def wallets_port(self) -> int:
         return self.base + 100
 
@@ -67,6 +72,10 @@ class Place:
     @property
     def api_key_file(self) -> Path:
         return self.folder / "api-key"
+
+    @property
+    def wallets_folder(self) -> Path:
+        return self.folder / "wallets"
 
     @property
     def private_key_file(self) -> Path:

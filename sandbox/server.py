@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import uvicorn
 
+from sandbox.wallets.certificates import Certificates
+
 THREADS: Final = 32
 STARTED_WITHIN: Final = 10.0  # seconds
 Headers = list[tuple[str, str]]
@@ -41,10 +43,17 @@ class Answer:
 
 class AsgiServer:
     """Serves from `start` to `close`. A body is read up to one byte more than `body_max`, so that
-    `answer` can refuse it; `answer` runs in worker threads.
+    `answer` can refuse it; `answer` runs in worker threads. With certificates it speaks https.
     """
 
-    def __init__(self, port: int, answer: Callable[[Incoming], Answer], *, body_max: int) -> None:
+    def __init__(
+        self,
+        port: int,
+        answer: Callable[[Incoming], Answer],
+        *,
+        body_max: int,
+        tls: Certificates | None = None,
+    ) -> None:
         self._answer = answer
         self._body_max = body_max
         self._workers = ThreadPoolExecutor(THREADS, thread_name_prefix=f"http-{port}")
@@ -65,6 +74,8 @@ class AsgiServer:
                 proxy_headers=False,
                 h11_max_incomplete_event_size=64 * 1024,
                 timeout_graceful_shutdown=1,
+                ssl_certfile=tls.certificate if tls else None,
+                ssl_keyfile=tls.key if tls else None,
             )
         )
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -1,6 +1,9 @@
 """What starts the functions that nobody calls: a timer in place of the schedule, and a poller in
 place of the mapping from queue to function. Each is a thread that ends when it is closed.
 
+One poller for all environments, as in Lambda: a batch that takes long keeps its own environment
+busy, and no message that comes after it.
+
 Imitates what the functions rely on: a message that failed comes again after its visibility
 timeout, and then goes to the dead letters. Faster than AWS, so that nobody waits at a desk.
 """
@@ -8,6 +11,7 @@ timeout, and then goes to the dead letters. Faster than AWS, so that nobody wait
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
@@ -15,7 +19,8 @@ from typing import Any, Final
 from sandbox.gateway import Function, LambdaContext
 
 ROUND_EVERY: Final = 3.0  # seconds; the template's schedule says a minute
-_ASK_EVERY: Final = 1.0
+_ASK_EVERY: Final = 0.05
+_LONG_POLL: Final = 1  # seconds
 _BATCH: Final = 5
 _ENDS_WITHIN: Final = 2.0  # seconds
 
@@ -24,6 +29,7 @@ class Repeated:
     """Calls `once` again and again, `pause` seconds apart, whatever it dies of."""
 
     def __init__(self, name: str, once: Callable[[], object], pause: float) -> None:
+        self._name = name
         self._once = once
         self._pause = pause
         self._ending = threading.Event()
@@ -37,10 +43,52 @@ class Repeated:
 
     def _run(self) -> None:
         while not self._ending.wait(self._pause):
-            try:
-                self._once()
-            except Exception as error:  # noqa: BLE001 - the next time is another chance
-                print(f"{self._thread.name} failed: {type(error).__name__}", flush=True)
+            _survived(self._name, self._once)
+
+
+class Mapping:
+    """A function as a queue's consumer, in at most so many environments at once."""
+
+    def __init__(self, function: Function, sqs: Any, queue_url: str, environments: int) -> None:
+        self._function = function
+        self._sqs = sqs
+        self._queue_url = queue_url
+        self._environments = environments
+        self._busy: list[threading.Thread] = []
+        self._poller = Repeated(function.name, self._poll, _ASK_EVERY)
+
+    def close(self) -> None:
+        """Begin nothing new; what hangs is left behind."""
+        self._poller.close()
+        end = time.monotonic() + _ENDS_WITHIN
+        for thread in self._busy:
+            thread.join(max(0.0, end - time.monotonic()))
+
+    def _poll(self) -> None:
+        self._busy = [thread for thread in self._busy if thread.is_alive()]
+        if len(self._busy) >= self._environments:
+            return
+        answer = self._sqs.receive_message(
+            QueueUrl=self._queue_url, MaxNumberOfMessages=_BATCH, WaitTimeSeconds=_LONG_POLL
+        )
+        if messages := answer.get("Messages"):
+            name, batch = self._function.name, partial(self._handle, messages)
+            thread = threading.Thread(target=_survived, args=(name, batch), name=name, daemon=True)
+            thread.start()
+            self._busy.append(thread)
+
+    def _handle(self, messages: list[dict[str, Any]]) -> None:
+        records = [
+            {"messageId": each["MessageId"], "body": each["Body"], "eventSource": "aws:sqs"}
+            for each in messages
+        ]
+        said = _invoke(self._function, {"Records": records})
+        failed = {each["itemIdentifier"] for each in said["batchItemFailures"]}
+        for each in messages:
+            if each["MessageId"] not in failed:
+                self._sqs.delete_message(
+                    QueueUrl=self._queue_url, ReceiptHandle=each["ReceiptHandle"]
+                )
 
 
 def schedule(function: Function) -> Repeated:
@@ -48,25 +96,11 @@ def schedule(function: Function) -> Repeated:
     return Repeated(function.name, partial(_invoke, function, {}), ROUND_EVERY)
 
 
-def mapping(function: Function, sqs: Any, queue_url: str) -> Repeated:
-    """The function as the queue's consumer."""
-    return Repeated(function.name, lambda: _poll(function, sqs, queue_url), _ASK_EVERY)
-
-
-def _poll(function: Function, sqs: Any, queue_url: str) -> None:
-    answer = sqs.receive_message(QueueUrl=queue_url, MaxNumberOfMessages=_BATCH)
-    handles = {each["MessageId"]: each["ReceiptHandle"] for each in answer.get("Messages", [])}
-    if not handles:
-        return
-    records = [
-        {"messageId": each["MessageId"], "body": each["Body"], "eventSource": "aws:sqs"}
-        for each in answer["Messages"]
-    ]
-    said = _invoke(function, {"Records": records})
-    failed = {each["itemIdentifier"] for each in said["batchItemFailures"]}
-    for message_id, handle in handles.items():
-        if message_id not in failed:
-            sqs.delete_message(QueueUrl=queue_url, ReceiptHandle=handle)
+def _survived(name: str, once: Callable[[], object]) -> None:
+    try:
+        once()
+    except Exception as error:  # noqa: BLE001 - the next time is another chance
+        print(f"{name} failed: {type(error).__name__}", flush=True)
 
 
 def _invoke(function: Function, event: dict[str, Any]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shlex
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
@@ -28,9 +29,11 @@ from cryptography.hazmat.primitives.serialization import (
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.cloud import CloudError
+from sandbox.demo import world_answers
 from sandbox.place import Place
 from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
+from sandbox.template import resources
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.network import Network
@@ -85,6 +88,19 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
     }
 
 
+def join(place: Place) -> None:
+    """Give this process the settings of the world that is running here, for the product's code in
+    it. Raises CloudError where none is.
+    """
+    if not world_answers(place):
+        raise CloudError(
+            f"No local world is running at {place.checkout}. Start one with `make dev`, or set "
+            "SANDBOX_PORT to where it is."
+        )
+    told = [shlex.split(line)[1] for line in place.environment_file.read_text("utf-8").splitlines()]
+    _adopt(dict(each.split("=", 1) for each in told))
+
+
 def _start(place: Place, running: ExitStack) -> None:
     for port, user in place.ports().items():
         if port != place.emulator_port:  # one that a dead world left there is stopped first
@@ -95,17 +111,21 @@ def _start(place: Place, running: ExitStack) -> None:
     stack = cloud.create_stack(endpoint, _PREFIX)
     running.enter_context(_wallets(place))
     _set_environment(environment(place, endpoint, stack), place.environment_file)
-    _serve(place, running, cloud.client("sqs", endpoint), stack.tasks_queue_url)
+    _serve(place, running, cloud.client("sqs", endpoint), stack)
 
 
 def _set_environment(values: Mapping[str, str], file: Path) -> None:
-    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_REGION", "ENCRYPTION_KEY", "no_proxy"):
-        os.environ.pop(name, None)
-    os.environ.update(values)
+    _adopt(values)
     _write_private(file, "".join(f"export {name}='{value}'\n" for name, value in values.items()))
 
 
-def _serve(place: Place, running: ExitStack, sqs: Any, tasks_queue_url: str) -> None:
+def _adopt(values: Mapping[str, str]) -> None:
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_REGION", "ENCRYPTION_KEY", "no_proxy"):
+        os.environ.pop(name, None)
+    os.environ.update(values)
+
+
+def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
     # Only now: the functions read their settings when they are imported and first called.
     from checkout import wiring
     from sandbox import triggers
@@ -119,7 +139,15 @@ def _serve(place: Place, running: ExitStack, sqs: Any, tasks_queue_url: str) -> 
     running.callback(gateway.close)
     for trigger in (
         triggers.schedule(by_name["ExpirerFunction"]),
-        triggers.mapping(by_name["TasksFunction"], sqs, tasks_queue_url),
+        triggers.Mapping(
+            by_name["TasksFunction"], sqs, stack.tasks_queue_url, _at_once("TasksMapping")
+        ),
+        triggers.Mapping(
+            by_name["WebhookSenderFunction"],
+            sqs,
+            stack.events_queue_url,
+            _at_once("EventsMapping"),
+        ),
     ):
         running.callback(trigger.close)
     client = httpx2.Client(
@@ -135,10 +163,16 @@ def _serve(place: Place, running: ExitStack, sqs: Any, tasks_queue_url: str) -> 
     running.callback(server.close)
 
 
+def _at_once(mapping: str) -> int:
+    """In how many environments the template lets that mapping's function run."""
+    scaling = resources("AWS::Lambda::EventSourceMapping")[mapping]["ScalingConfig"]
+    return int(scaling["MaximumConcurrency"])
+
+
 @contextmanager
 def _wallets(place: Place) -> Iterator[None]:
     """The wallet providers, with the shop's public key registered at its wallet."""
-    folder = place.folder / "wallets"
+    folder = place.wallets_folder
     sleeper = Sleeper()
     network = default_network(
         lambda: datetime.now(UTC), os.urandom, port_base=place.wallets_port, sleep=sleeper

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from checkout import telemetry
 from sandbox import cloud
+from tests import aws_calls
 
-NEEDS_SOCKETS = ("cloud", "browser", "interop")
+NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -16,6 +20,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)
+
+
+def pytest_sessionfinish() -> None:
+    aws_calls.keep()
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[str, Any]]]]:
+    """What standard output was told since the last look, a JSON document a line, of a test that
+    calls `telemetry.start`.
+    """
+    yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    telemetry.stop()
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,6 @@ from urllib.parse import urlencode
 from api import dependencies
 from api.app import app, handler
 from checkout.adapters import dynamo
-from checkout.adapters.queue import NoQueue
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
@@ -23,6 +22,7 @@ from checkout.ports import Services
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support import NOW, HandClock, a_session, seeded
+from tests.world import NotedHints, NotedTasks
 
 PREFIX = "test"
 SESSIONS = "/api/checkout/sessions"
@@ -60,8 +60,8 @@ class MerchantApi:
             merchants=dynamo.DynamoMerchants(self.dynamo, PREFIX),
             database=dynamo.DynamoDatabase(self.dynamo, PREFIX),
             base_url=base_url,
-            queue=NoQueue(),
-            tasks=NoQueue(),
+            queue=NotedHints(),
+            tasks=NotedTasks(),
         )
         self.secret, self.key = self.join("mer_1")
         self.other_secret, self.other_key = self.join("mer_2")

@@ -6,7 +6,7 @@ import random
 import socket
 
 # What sandbox/place.py and sandbox/wallets/world.py derive from their base.
-OFFSETS = (0, 1, 2, 10, 100, 101, 102, 201, 202, 566)
+OFFSETS = (0, 1, 2, 10, 11, 100, 101, 102, 201, 202, 566)
 
 
 def free_base() -> int:

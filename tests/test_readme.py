@@ -12,6 +12,12 @@ def test_the_readmes_tables_are_those_of_the_code() -> None:
     assert refreshed(text) == text, "run `make docs`"
 
 
+def test_the_tables_on_deploying_are_those_of_the_template() -> None:
+    tables = runpy.run_path(str(REPOSITORY / "docs" / "tables.py"))
+    text = (REPOSITORY / "docs" / "deploying.md").read_text("utf-8")
+    assert tables["refreshed"](text, tables["OF_DEPLOYING"]) == text, "run `make docs`"
+
+
 def test_the_readmes_tree_names_folders_that_exist() -> None:
     text = (REPOSITORY / "README.md").read_text("utf-8")
     tree = text.split("## The house")[1].split("```")[1]

@@ -41,6 +41,8 @@ DECIDED = {
         "cursor_invalid",
         "invalid_json",
         "session_unexpected_state",
+        "webhook_unexpected_state",
+        "key_unexpected_state",
         "callback_invalid",
     },
     (400, "idempotency_error"): {"idempotency_key_invalid", "idempotency_key_reused"},

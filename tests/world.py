@@ -7,8 +7,9 @@ every call to AWS is counted.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,15 +21,26 @@ from checkout.adapters.wallets import SignedWallets
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Session
-from checkout.flows import keys, prepare, reconcile, sessions, setup
+from checkout.domain.webhooks import WebhookEvent
+from checkout.flows import endpoints, keys, prepare, reconcile, sessions, setup
 from checkout.flows.approve import Finish, finish
+from checkout.flows.deliver import Outcome, deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import CompletionPolicy, Hint, Leftovers, PayServices
+from checkout.ports import (
+    CompletionPolicy,
+    EndpointServices,
+    Hint,
+    Leftovers,
+    PayServices,
+    Receipt,
+    SenderServices,
+)
 from sandbox.cloud import table_definitions
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.world import default_network
+from tests import aws_calls
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair
 from tests.support import HandClock, seeded
@@ -68,9 +80,37 @@ class NotedHints:
 
     def __init__(self) -> None:
         self.hints: list[str] = []
+        self.delays: list[int] = []
 
     def hint(self, hints: Sequence[Hint]) -> None:
+        if hints:
+            aws_calls.note("sqs", "send_message_batch", {"QueueUrl": "EventsQueue"})
         self.hints.extend(hint.event for hint in hints)
+        self.delays.extend(hint.delay for hint in hints)
+
+
+class HandReceivers:
+    """`ports.Receivers`: notes each delivery and answers as the test says, 200 unless told."""
+
+    def __init__(self) -> None:
+        self.got: list[tuple[str, dict[str, str], bytes]] = []
+        self.answers: list[Receipt] = []
+        self.meanwhile: Callable[[], object] = lambda: None
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        self.got.append((url, dict(headers), body))
+        self.meanwhile()
+        return self.answers.pop(0) if self.answers else Receipt(status=200, answer="thanks")
+
+
+class AnyHost:
+    """`ports.Hosts` that finds every host public, but those that a test names."""
+
+    def __init__(self) -> None:
+        self.private: set[str] = set()
+
+    def permitted(self, host: str) -> bool:
+        return host not in self.private
 
 
 class NotedTasks:
@@ -80,7 +120,20 @@ class NotedTasks:
         self.left: list[Leftovers] = []
 
     def tidy(self, leftovers: Leftovers) -> None:
+        aws_calls.note("sqs", "send_message", {"QueueUrl": "TasksQueue"})
         self.left.append(leftovers)
+
+
+class NotedVault(AesVault):
+    """A process may need the key for any opening or sealing, though here one has it from before."""
+
+    def seal(self, plain: str, *, place: tuple[str, str, str]) -> str:
+        aws_calls.note("secretsmanager", "get_secret_value", {})
+        return super().seal(plain, place=place)
+
+    def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
+        aws_calls.note("secretsmanager", "get_secret_value", {})
+        return super().open(sealed, place=place)
 
 
 class World:
@@ -93,6 +146,7 @@ class World:
         policy: CompletionPolicy = CompletionPolicy.RECEIVED,
         client: Any = None,
         rules: Rules | None = None,
+        seed: int = 3,
     ) -> None:
         self.clock = HandClock()
         self.network = default_network(
@@ -103,8 +157,9 @@ class World:
         self.queue = NotedHints()
         self.tasks = NotedTasks()
         self.keys_fetched = 0
-        random_bytes = seeded(3)
-        vault = AesVault(self._encryption_key, random_bytes, derive=_derived)
+        self.encryption_key = "11" * 32
+        random_bytes = seeded(seed)
+        vault = NotedVault(self._encryption_key, random_bytes, clock=self.clock, derive=derived)
         merchants = dynamo.DynamoMerchants(self.dynamo, PREFIX)
         self.services = PayServices(
             clock=self.clock,
@@ -122,8 +177,31 @@ class World:
             events=dynamo.DynamoEvents(
                 self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
             ),
+            tallies=dynamo.DynamoTallies(
+                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
+            ),
             completion_policy=policy,
             allow_loopback=True,
+        )
+        self.receivers = HandReceivers()
+        self.hosts = AnyHost()
+        self.sender = SenderServices(
+            clock=self.clock,
+            random_bytes=random_bytes,
+            merchants=merchants,
+            events=self.services.events,
+            queue=self.queue,
+            vault=vault,
+            receivers=self.receivers,
+        )
+        self.endpoints = EndpointServices(
+            clock=self.clock,
+            random_bytes=random_bytes,
+            merchants=merchants,
+            events=self.services.events,
+            queue=self.queue,
+            vault=vault,
+            hosts=self.hosts,
         )
         self.shop = shop
         done = self.join(shop)
@@ -181,6 +259,26 @@ class World:
         callback = self.approve(awaiting)
         return self.finish(awaiting, callback).session
 
+    def listen(self, *events: str, url: str = "https://shop.example/hooks") -> str:
+        """Set the merchant's webhook endpoint; returns its secret."""
+        done = endpoints.configure(self.endpoints, self.merchant.id, url=url, events=events)
+        assert done.secret is not None
+        return done.secret
+
+    def event(self, event_id: str | None = None) -> WebhookEvent:
+        """The event of that id, or the only one."""
+        if event_id is None:
+            [row] = self.events()
+            event_id = row["id"]
+        found = self.services.events.get(event_id)
+        assert found is not None
+        return found
+
+    def deliver_hinted(self) -> list[Outcome]:
+        """The sender gets every message that is in the queue now."""
+        hinted, self.queue.hints = self.queue.hints, []
+        return [deliver(self.sender, event_id) for event_id in hinted]
+
     def settle(self, session: Session, *, seconds: int = 1200, every: int = 1) -> Session:
         """The customer's open page asks for `seconds`, until the payment is out of doubt."""
         for _ in range(0, seconds, every):
@@ -209,7 +307,7 @@ class World:
 
     def _encryption_key(self) -> str:
         self.keys_fetched += 1
-        return "11" * 32
+        return self.encryption_key
 
     def events(self) -> list[dict[str, str]]:
         """The webhook events as stored."""
@@ -218,7 +316,7 @@ class World:
 
 
 @cache
-def _derived(secret: str) -> bytes:
+def derived(secret: str) -> bytes:
     """Deriving takes as long as the rest of a test; every world here has the same key."""
     return derive(secret)
 

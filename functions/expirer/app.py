@@ -6,23 +6,20 @@ function needs no reserved concurrency, which small AWS accounts do not have to 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final, Protocol
 
-from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
-
-from checkout import wiring
-from checkout.flows import sweep
+from checkout import telemetry, wiring
+from checkout.flows import sweep, tally
 from checkout.flows.sweep import Counts
 from checkout.ports import PayServices
 
 # The last look of a round may take this long, and the process must live to the end of it.
 LAST_LOOK: Final = timedelta(seconds=25)
 
-_log: Final = Logger(service="expirer")
-_metrics: Final = Metrics(namespace="CheckoutSessions", service="expirer")
+_log: Final = logging.getLogger(__name__)
 
 
 class Context(Protocol):
@@ -34,12 +31,13 @@ class Context(Protocol):
 def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
     """The function that Lambda calls; it returns the counts."""
 
-    @_metrics.log_metrics
+    @telemetry.observed
     def handler(event: Any, context: Context) -> dict[str, Any]:
         ready = services()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        counts = sweep.run(ready, until=ready.clock.now() + left - LAST_LOOK)
-        return _told(counts)
+        until = ready.clock.now() + left - LAST_LOOK
+        counts = sweep.run(ready, until=until)
+        return {**_told(counts), "Counted": tally.run(ready.tallies, ready.clock, until=until)}
 
     return handler
 
@@ -51,13 +49,16 @@ def _told(counts: Counts) -> dict[str, Any]:
         "Failed": counts.failed,
         "NeedsAttention": counts.needs_attention,
         "LeftOver": counts.left_over,
+        "EventsOwed": counts.hinted,
     }
     for name, value in totals.items():
-        _metrics.add_metric(name, MetricUnit.Count, value)
+        telemetry.count(name, value)
+    telemetry.count("OldestOwedEvent", counts.longest_owed.total_seconds(), unit="Seconds")
     told = {**totals, "MovedBy": dict(counts.moved)}
     if any(totals.values()):
         _log.info("a round of the sweep", extra={"counts": told})
     return told
 
 
+wiring.observe("expirer")
 handler: Final = scheduled(wiring.pay_services)

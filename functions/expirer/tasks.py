@@ -15,7 +15,7 @@ from aws_lambda_powertools.utilities.batch import (
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from checkout import wiring
+from checkout import telemetry, wiring
 from checkout.adapters.queue import leftovers_from
 from checkout.flows.tidy import tidy
 from checkout.ports import PayServices
@@ -26,6 +26,7 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
     response).
     """
 
+    @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
         def done(record: SQSRecord) -> None:
             tidy(services(), leftovers_from(record.body))
@@ -36,4 +37,5 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
     return handler
 
 
+wiring.observe("expirer")
 handler: Final = queued(wiring.pay_services)

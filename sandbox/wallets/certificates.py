@@ -1,4 +1,5 @@
-"""A private certificate authority and a certificate for localhost, kept in a folder and reused.
+"""A private certificate authority and a certificate for localhost (or the names of a rehearsal),
+kept in a folder and reused.
 
 For the local world alone. The authority's key is thrown away once it has signed: whoever trusts
 the authority trusts this one certificate and nothing else.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import os
 import ssl
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,7 +24,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 _LIFE: Final = timedelta(days=365)
 _MARGIN: Final = timedelta(days=7)
-_HOST: Final = "localhost"
+LOCALHOST: Final = ("localhost",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +36,22 @@ class Certificates:
     key: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS for servers on localhost."""
+        """TLS for servers of these names."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, self.key)
         return context
 
 
-def ensure(folder: Path, now: datetime) -> Certificates:
-    """The certificates in `folder`, made anew when missing, damaged or about to expire."""
+def ensure(folder: Path, now: datetime, hosts: Sequence[str] = LOCALHOST) -> Certificates:
+    """The certificates in `folder`, made anew when missing, damaged or about to expire; a folder
+    is always for the same `hosts`.
+    """
     paths = Certificates(
         folder / "sandbox-ca.pem", folder / "localhost.pem", folder / "localhost-key.pem"
     )
     if not _usable(paths, now):
         folder.mkdir(parents=True, exist_ok=True)
-        _make(paths, now)
+        _make(paths, now, hosts)
     return paths
 
 
@@ -62,18 +66,19 @@ def _usable(paths: Certificates, now: datetime) -> bool:
     return certificate.not_valid_after_utc > now + _MARGIN
 
 
-def _make(paths: Certificates, now: datetime) -> None:
+def _make(paths: Certificates, now: datetime, hosts: Sequence[str]) -> None:
     authority_key = ec.generate_private_key(ec.SECP256R1())
     key = ec.generate_private_key(ec.SECP256R1())
-    authority_name, host_name = _name("Checkout sandbox authority"), _name(_HOST)
+    authority_name, host_name = _name("Checkout sandbox authority"), _name(hosts[0])
+    names = [x509.DNSName(host) for host in hosts]
     authority = (
         _unsigned(authority_name, authority_name, authority_key, now)
         .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
         .add_extension(_usage(authority=True), critical=True)
-        .add_extension(x509.NameConstraints([x509.DNSName(_HOST)], None), critical=True)
+        .add_extension(x509.NameConstraints(names, None), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    alternatives = x509.SubjectAlternativeName([x509.DNSName(_HOST)])
+    alternatives = x509.SubjectAlternativeName(names)
     issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key())
     certificate = (
         _unsigned(host_name, authority_name, key, now)

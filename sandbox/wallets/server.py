@@ -1,5 +1,5 @@
-"""A network behind sockets: HTTPS for each origin of the API, plain HTTP for the pages, on
-loopback.
+"""A network behind sockets, where its origins' names lead (to loopback, in the local world): HTTPS
+for each origin of the API; HTTPS or plain HTTP for the pages, as their origin says.
 
 One lock around the core keeps its answers those of a single-threaded server; a slow wallet waits
 outside of it. It refuses bodies of unknown length and hangs up where a wallet is to die.
@@ -21,7 +21,7 @@ from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.call import MAX_BODY
 from sandbox.wallets.network import Network
 
-_LOOPBACK: Final = "127.0.0.1"
+_HTTPS: Final = 443
 _IDLE: Final = 30  # seconds that a connection may be silent
 
 
@@ -40,7 +40,8 @@ class WalletServers:
         self._servers: list[_Listener] = []
         self._threads: list[threading.Thread] = []
         try:
-            self._listen(network.pages_origin, network.handle_page, None)
+            plain = network.pages_origin.startswith("http:")
+            self._listen(network.pages_origin, network.handle_page, None if plain else tls)
             for provider in network.providers.values():
                 self._listen(provider.origin, network.handle, tls)
                 self._listen(provider.auth_origin, network.handle, tls)
@@ -74,8 +75,8 @@ class WalletServers:
     def _listen(
         self, origin: str, handle: Callable[[Request], Response], tls: ssl.SSLContext | None
     ) -> None:
-        port = urlsplit(origin).port
-        assert port is not None
+        place = urlsplit(origin)
+        assert place.hostname is not None
         self._taken = origin
 
         def answer(request: Request) -> Response:
@@ -86,7 +87,7 @@ class WalletServers:
             finally:
                 self._sleeper.sleep_now()
 
-        self._servers.append(_Listener((_LOOPBACK, port), origin, answer, tls))
+        self._servers.append(_Listener((place.hostname, place.port or _HTTPS), origin, answer, tls))
 
 
 class Sleeper:

@@ -39,26 +39,33 @@ _HARBOR: Final = (
 )
 
 
+def on_localhost(port: int) -> str:
+    """The origin of a provider's server in the local world."""
+    return f"https://localhost:{port}"
+
+
 def default_network(
     now: Callable[[], datetime],
     random_bytes: Callable[[int], bytes],
     *,
     port_base: int = PORT_BASE,
+    origin: Callable[[int], str] = on_localhost,
+    pages_origin: str | None = None,
     rules: Rules | None = None,
     fetch: Callable[[str], bytes] = no_fetch,
     sleep: Callable[[float], None] = lambda _: None,
 ) -> Network:
     """Two providers on localhost, pages at `port_base`: Cedar Bank at +1 (auth +2), Harbor Wallet
-    at +101 (auth +102).
+    at +101 (auth +102); elsewhere where `origin` (of these ports) and `pages_origin` say so.
     """
     rules = rules or Rules()
-    cedar = _provider("cedar", "Cedar Bank", port_base + 1, _CEDAR_TENANT, rules)
-    harbor = _provider("harbor", "Harbor Wallet", port_base + 101, _HARBOR_TENANT, rules)
+    cedar = _provider("cedar", "Cedar Bank", port_base + 1, origin, _CEDAR_TENANT, rules)
+    harbor = _provider("harbor", "Harbor Wallet", port_base + 101, origin, _HARBOR_TENANT, rules)
     network = Network(
         now,
         random_bytes,
         providers=(cedar, harbor),
-        pages_origin=f"http://localhost:{port_base}",
+        pages_origin=pages_origin or f"http://localhost:{port_base}",
         fetch=fetch,
         sleep=sleep,
     )
@@ -75,12 +82,14 @@ def default_network(
     return network
 
 
-def _provider(name: str, title: str, port: int, tenant: str, rules: Rules) -> Provider:
+def _provider(
+    name: str, title: str, port: int, origin: Callable[[int], str], tenant: str, rules: Rules
+) -> Provider:
     return Provider(
         name=name,
         title=title,
-        origin=f"https://localhost:{port}",
-        auth_origin=f"https://localhost:{port + 1}",
+        origin=origin(port),
+        auth_origin=origin(port + 1),
         tenant=tenant,
         rules=rules,
     )

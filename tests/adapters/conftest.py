@@ -10,6 +10,7 @@ from moto import mock_aws
 
 from sandbox.cloud import table_definitions
 from tests.adapters.stores import Store, Watched, boto, new_store, with_tables
+from tests.adapters.tls_server import Authority, Names, TlsServer, make_authority
 from tests.fakes.dynamodb import InMemoryDynamoDb
 
 EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)
@@ -37,3 +38,21 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
 def shared(request: pytest.FixtureRequest) -> Iterator[Store]:
     """For many threads at once, which moto's transactions do not stand."""
     yield from _store(request.param, request)
+
+
+@pytest.fixture(scope="session")
+def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
+    return make_authority(tmp_path_factory.mktemp("authority"))
+
+
+@pytest.fixture
+def server(authority: Authority) -> Iterator[TlsServer]:
+    """For tests that may open sockets."""
+    server = TlsServer(authority.tls)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def names() -> Names:
+    return Names()

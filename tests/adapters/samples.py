@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant import ApiKey, Logo, Merchant
 from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attempt,
@@ -21,7 +21,14 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Change, Event, advance
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.webhooks import (
+    Delivery,
+    Endpoint,
+    EventStatus,
+    GivenUp,
+    WebhookEvent,
+    WebhookSecret,
+)
 from checkout.ports import Reservation
 from tests.support import NOW, a_session
 
@@ -98,6 +105,26 @@ def an_event(**changes: Any) -> WebhookEvent:
     return WebhookEvent(**{**fields, **changes})
 
 
+def full_event(**changes: Any) -> WebhookEvent:
+    """As no event ever is: everything set at once."""
+    everything: dict[str, Any] = {
+        "next_at": NOW + 1 * MS,
+        "status": EventStatus.EXHAUSTED,
+        "version": 7,
+        "attempts": 3,
+        "deliveries": (
+            Delivery(NOW + 2 * MS),
+            Delivery(NOW + 3 * MS, 10_000, None, "no answer: shop.example: out of time", None),
+            Delivery(NOW + 4 * MS, 0, 500, None, 'Käse "\\ \ufffd\u2028 🫖\n'),
+            Delivery(NOW + 5 * MS, 12, 204, None, ""),
+        ),
+        "ended_at": NOW + 6 * MS,
+        "given_up": GivenUp.GONE,
+        "writer": "w1",
+    }
+    return an_event(**{**everything, **changes})
+
+
 def a_merchant(**changes: Any) -> Merchant:
     fields: dict[str, Any] = {
         "id": "mer_1",
@@ -112,6 +139,27 @@ def a_merchant(**changes: Any) -> Merchant:
         "created_at": NOW,
     }
     return Merchant(**{**fields, **changes})
+
+
+def full_merchant(**changes: Any) -> Merchant:
+    """As a merchant that has set everything."""
+    everything: dict[str, Any] = {
+        "version": 5,
+        "endpoint": Endpoint(
+            url="https://shop.example/hooks?a=%C3%BC",
+            events=("checkout.session.expired", "checkout.session.canceled"),
+            secrets=(
+                WebhookSecret(sealed="v1.00000000.bmV3", created_at=NOW),
+                WebhookSecret(sealed="v1.00000000.b2xk", created_at=NOW - MS, expires_at=NOW + MS),
+            ),
+            disabled_at=NOW + 2 * MS,
+        ),
+        "logo": Logo("image/png", bytes(range(256))),
+        "accent_color": "#0a7f5c",
+        "locale": "pt-BR",
+        "return_hosts": ("shop.example", "xn--kfer-soa.example"),
+    }
+    return a_merchant(**{**everything, **changes})
 
 
 def a_key(**changes: Any) -> ApiKey:

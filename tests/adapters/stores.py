@@ -12,7 +12,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
-from checkout.adapters.dynamo import DynamoDatabase, DynamoMerchants, DynamoSessions
+from checkout.adapters.dynamo import DynamoDatabase, DynamoEvents, DynamoMerchants, DynamoSessions
 from sandbox.cloud import table_definitions
 from tests.support import seeded
 
@@ -51,12 +51,13 @@ class Watched:
 
 @dataclass(frozen=True)
 class Store:
-    """The three stores on one client; `with_client` looks at the same tables through another."""
+    """The stores on one client; `with_client` looks at the same tables through another."""
 
     client: Any
     prefix: str
     sessions: DynamoSessions
     merchants: DynamoMerchants
+    events: DynamoEvents
     database: DynamoDatabase
 
     def with_client(self, client: Any) -> Store:
@@ -69,6 +70,7 @@ def new_store(client: Any, prefix: str) -> Store:
         prefix=prefix,
         sessions=DynamoSessions(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         merchants=DynamoMerchants(client, prefix),
+        events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),
     )
 

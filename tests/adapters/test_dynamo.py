@@ -465,6 +465,26 @@ def test_a_wallets_guard_row_is_no_merchant(store: Store) -> None:
     assert store.merchants.find_by_wallet("https://w.example/other") is None
 
 
+@pytest.mark.parametrize("limit", [1, 3, 100])
+def test_all_merchants_are_gone_through_page_by_page_without_their_guard_rows(
+    store: Store, limit: int
+) -> None:
+    ids = [f"mer_{number}" for number in range(5)]
+    for each in ids:
+        merchant = a_merchant(id=each, wallet_address=f"https://w.example/{each}")
+        store.merchants.add(merchant, a_key(hash=each, merchant=each))
+    found: list[str] = []
+    after: str | None = None
+    while True:
+        page = store.merchants.page(limit=limit, after=after)
+        assert len(page.merchants) <= limit
+        found += [merchant.id for merchant in page.merchants]
+        if page.next_key is None:
+            break
+        after = page.next_key
+    assert sorted(found) == ids
+
+
 def test_a_merchants_record_is_replaced_whole_and_never_made_so(store: Store) -> None:
     store.merchants.add(a_merchant(), a_key())
     changed = a_merchant().changed(key_id="key-2", private_key="v1.00000000.bmV1")

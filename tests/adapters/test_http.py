@@ -7,49 +7,17 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
 from checkout.adapters.http import PublicHttp
-from checkout.open_payments.errors import NotSent, OpenPaymentsError, OutcomeUnknown
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.adapters.tls_server import NAME, Authority, TlsServer, make_authority, raw, reply
+from tests.adapters.tls_server import NAME, Authority, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
 
 Answer = Callable[[ssl.SSLSocket, bytes], bool]
-
-
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return make_authority(tmp_path_factory.mktemp("authority"))
-
-
-@pytest.fixture
-def server(authority: Authority) -> Iterator[TlsServer]:
-    server = TlsServer(authority.tls)
-    yield server
-    server.close()
-
-
-class Names:
-    """A resolver that knows every name, notes what it is asked, and says what it is told to."""
-
-    def __init__(self) -> None:
-        self.addresses = ["127.0.0.1"]
-        self.asked: list[str] = []
-        self.before: Callable[[], object] = lambda: None
-
-    def __call__(self, host: str, port: int, family: int, kind: int) -> list[tuple[Any, ...]]:
-        self.asked.append(host)
-        self.before()
-        return [(family, kind, 6, "", (address, port)) for address in self.addresses]
-
-
-@pytest.fixture
-def names() -> Names:
-    return Names()
 
 
 @pytest.fixture
@@ -624,26 +592,30 @@ def test_threads_get_their_own_answers(http: PublicHttp, server: TlsServer) -> N
     assert server.connections <= 8
 
 
-def test_waiting_for_a_connection_ends_with_the_time_and_sends_nothing(
+def test_servers_that_hang_hold_up_no_request_to_another(
     http: PublicHttp, server: TlsServer
 ) -> None:
-    server.answer = lambda _connection, _request: server.stopping.wait(5)
-    outcomes = []
+    def answer(connection: ssl.SSLSocket, request: bytes) -> bool:
+        if request.startswith(b"GET"):
+            return reply(b"quick")(connection, request)
+        server.stopping.wait(5)
+        return False
 
-    def attempt(timeout: float) -> None:
-        try:
-            post(http, server, timeout=timeout)
-        except OpenPaymentsError as error:
-            outcomes.append(type(error))
+    server.answer = answer
+    hanging = 30  # more than a pool of connections has by default
 
-    with ThreadPoolExecutor(10) as threads:  # as many as there are connections
-        for _ in range(10):
-            threads.submit(attempt, 1.0)
-        while len(server.requests) < 10:
+    def hang() -> None:
+        with pytest.raises(OutcomeUnknown):
+            post(http, server, timeout=2)
+
+    with ThreadPoolExecutor(hanging) as threads:
+        hung = [threads.submit(hang) for _ in range(hanging)]
+        while len(server.requests) < hanging:
             time.sleep(0.01)
-        attempt(0.05)
-    assert outcomes == [NotSent] + [OutcomeUnknown] * 10
-    assert len(server.requests) == 10
+        assert get(http, server, timeout=1).body == b"quick"
+        assert not any(each.done() for each in hung)
+    for each in hung:
+        each.result()
 
 
 # What errors tell
@@ -680,3 +652,100 @@ def test_errors_about_a_url_do_not_repeat_it(strict: PublicHttp, url: str) -> No
     with pytest.raises(NotSent) as caught:
         strict.send(Request("GET", url, {}), timeout=1)
     assert "s3cret" not in _all_that_a_log_could_show(caught.value)
+
+
+# With `body_max` the status is what counts
+
+
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+def began(http: PublicHttp, server: TlsServer, size: int = 1024, **options: float) -> Response:
+    request = Request("POST", f"https://{NAME}:{server.port}/hooks", {}, b"{}")
+    return http.send(request, timeout=options.get("timeout", 2), body_max=size)
+
+
+@pytest.mark.parametrize(
+    ("answer", "body"),
+    [
+        pytest.param(reply(b"x" * 1023), b"x" * 1023, id="shorter"),
+        pytest.param(reply(b"x" * 1024), b"x" * 1024, id="as long"),
+        pytest.param(reply(b"x" * 1025), b"x" * 1024, id="longer"),
+        pytest.param(reply(b"x" * 300_000), b"x" * 1024, id="longer than the cap"),
+        pytest.param(raw(OK + b"Content-Length: 99999999\r\n\r\nhalf"), b"half", id="half"),
+        pytest.param(raw(OK + b"\r\nperhaps half"), b"perhaps half", id="cut off"),
+        pytest.param(raw(CHUNKED + b"5\r\nhalf!\r\n"), b"half!", id="chunk"),
+        pytest.param(raw(CHUNKED + b"zz\r\n"), b"", id="no chunk"),
+        pytest.param(reply(b"\x1f", headers="Content-Encoding: gzip\r\n"), b"\x1f", id="gzip"),
+        pytest.param(reply(b"", status="204 No Content"), b"", id="no content"),
+    ],
+)
+def test_an_answers_beginning_is_enough_whatever_comes_of_the_rest(
+    http: PublicHttp, server: TlsServer, answer: Answer, body: bytes
+) -> None:
+    server.answer = answer
+    found = began(http, server)
+    assert 200 <= found.status < 300
+    assert found.body == body
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(raw(b""), id="nothing"),
+        pytest.param(raw(b"HTTP/1.1 200"), id="half a head"),
+        pytest.param(raw(b"220 ready to serve\r\n\r\n"), id="not HTTP"),
+        pytest.param(raw(OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"), id="two"),
+        pytest.param(raw(OK + b"X-Filler: " + b"x" * 300_000 + b"\r\n\r\n"), id="endless head"),
+    ],
+)
+def test_without_a_whole_head_there_is_no_beginning(
+    http: PublicHttp, server: TlsServer, answer: Answer
+) -> None:
+    server.answer = answer
+    with pytest.raises(OutcomeUnknown):
+        began(http, server)
+
+
+def test_a_body_that_stalls_is_left_at_the_deadline_with_what_came(
+    http: PublicHttp, server: TlsServer
+) -> None:
+    def stall(connection: ssl.SSLSocket, _: bytes) -> bool:
+        connection.sendall(OK + b"Content-Length: 999\r\n\r\nsome")
+        return server.stopping.wait(5)
+
+    server.answer = stall
+    started = time.monotonic()
+    assert began(http, server, timeout=0.3).body == b"some"
+    assert time.monotonic() - started < 1.5
+
+
+def test_a_body_without_end_is_not_read_beyond_the_beginning(
+    http: PublicHttp, server: TlsServer
+) -> None:
+    sent = 0
+
+    def flood(connection: ssl.SSLSocket, _: bytes) -> bool:
+        nonlocal sent
+        connection.settimeout(2)
+        connection.sendall(OK + b"\r\n")
+        while not server.stopping.is_set():  # until the client hangs up
+            connection.sendall(b"x" * 1024)
+            sent += 1024
+        return False
+
+    server.answer = flood
+    assert began(http, server).body == b"x" * 1024
+    server.close()
+    assert sent < 16 * 1024 * 1024  # what the sockets' buffers hold besides
+
+
+def test_a_connection_whose_answer_was_not_read_to_its_end_is_not_used_again(
+    http: PublicHttp, server: TlsServer
+) -> None:
+    server.answer = reply(b"HTTP/1.1 200 OK\r\n\r\n" * 1000)
+    began(http, server)
+    server.answer = reply(b"clean")
+    assert began(http, server).body == b"clean"
+    assert server.connections == 2

@@ -1,19 +1,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
+from boto3.dynamodb.types import Binary
 
 from checkout.adapters.dynamo import event_records, merchant_records, records, values
+from checkout.domain.merchant import Merchant
 from checkout.domain.session import LineItem, QuoteRef, Session, Status
+from checkout.domain.webhooks import DELIVERIES_MAX, Delivery, Endpoint, EventStatus, WebhookEvent
 from tests.adapters.samples import (
     MS,
     a_key,
     a_merchant,
     a_reservation,
     an_event,
+    full_event,
+    full_merchant,
     full_session,
     session_id,
 )
@@ -110,8 +116,90 @@ def test_an_event_is_pending_and_due_at_once() -> None:
     assert item["body"] == {"S": an_event().body}
 
 
-def test_merchants_and_keys_come_back_as_they_were() -> None:
-    merchant = a_merchant()
+@pytest.mark.parametrize(
+    ("kind", "full"),
+    [
+        (WebhookEvent, full_event()),
+        (Merchant, full_merchant()),
+        (Endpoint, full_merchant().endpoint),
+    ],
+)
+def test_the_samples_set_every_field_that_has_a_default(kind: Any, full: Any) -> None:
+    defaults = {f.name: f.default for f in fields(kind) if f.default is not MISSING}
+    assert [name for name, value in defaults.items() if getattr(full, name) == value] == []
+
+
+@pytest.mark.parametrize("event", [an_event(), full_event()], ids=["bare", "full"])
+def test_an_event_comes_back_as_it_was(event: WebhookEvent) -> None:
+    assert event_records.event_from(event_records.event_item(event)) == event
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(WebhookEvent) if f.default is None])
+def test_what_an_event_lacks_takes_no_attribute(name: str) -> None:
+    event = full_event(**{name: None})
+    assert name not in event_records.event_item(event)
+    assert event_records.event_from(event_records.event_item(event)) == event
+
+
+def test_a_test_event_belongs_to_no_session() -> None:
+    item = event_records.event_item(an_event(session=None))
+    assert "session" not in item
+    assert event_records.event_from(item).session is None
+
+
+@pytest.mark.parametrize("status", [EventStatus.DELIVERED, EventStatus.EXHAUSTED])
+def test_an_ended_event_is_due_no_more_and_kept_for_31_days(status: EventStatus) -> None:
+    item = event_records.event_item(full_event(status=status, ended_at=NOW))
+    assert "due_at" not in item
+    assert "due_shard" not in item
+    assert int(item["ttl"]["N"]) == int((NOW + timedelta(days=31)).timestamp())
+
+
+def test_a_pending_event_is_due_when_its_attempt_is_and_is_never_swept_away() -> None:
+    item = event_records.event_item(an_event(next_at=NOW + MS))
+    assert item["due_at"] == item["next_at"] == {"N": "1772366400001"}
+    assert "ttl" not in item
+
+
+@pytest.mark.parametrize("character", ["x", "\n", '"', "ü", "🫖", "\ufffd"])
+def test_the_largest_event_with_the_longest_log_fits_into_an_item(character: str) -> None:
+    """50 keys of metadata of the worst text there is, and an answer of 1 KiB to every attempt."""
+    metadata = {f"{key:02}" + "\u0001" * 38: "\u0001" * 500 for key in range(50)}
+    body = json.dumps({"metadata": metadata, "urls": "x" * 2 * 2048})
+    # A byte that is no UTF-8 becomes one character of three.
+    size = 1024 if character == "\ufffd" else 1024 // len(character.encode())
+    entry = Delivery(NOW, 10_000, 500, None, character * size)
+    event = full_event(body=body, deliveries=(entry,) * DELIVERIES_MAX)
+    assert item_size(event_records.event_item(event)) < ITEM_MAX
+
+
+@pytest.mark.parametrize("merchant", [a_merchant(), full_merchant()], ids=["bare", "full"])
+def test_a_merchant_comes_back_as_it_was(merchant: Merchant) -> None:
     assert merchant_records.merchant_from(merchant_records.merchant_item(merchant)) == merchant
+
+
+@pytest.mark.parametrize("name", [f.name for f in fields(Merchant) if f.default is None])
+def test_what_a_merchant_has_not_set_takes_no_attribute(name: str) -> None:
+    merchant = full_merchant(**{name: None})
+    item = merchant_records.merchant_item(merchant)
+    assert name not in item
+    assert merchant_records.merchant_from(item) == merchant
+
+
+def test_an_endpoint_without_secrets_or_wishes_comes_back_so() -> None:
+    merchant = full_merchant(endpoint=Endpoint(url="https://shop.example"))
+    assert merchant_records.merchant_from(merchant_records.merchant_item(merchant)) == merchant
+
+
+def test_a_logo_comes_back_as_plain_bytes_also_from_the_clients_own_type() -> None:
+    item = merchant_records.merchant_item(full_merchant())
+    item["logo"]["M"]["data"] = {"B": Binary(bytes(range(256)))}
+    logo = merchant_records.merchant_from(item).logo
+    assert logo is not None
+    assert type(logo.data) is bytes
+    assert logo.data == bytes(range(256))
+
+
+def test_keys_come_back_as_they_were() -> None:
     for key in (a_key(), a_key(last_used_at=NOW, revoked_at=NOW + MS)):
         assert merchant_records.key_from(merchant_records.key_item(key)) == key

@@ -12,11 +12,18 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
-from checkout.adapters.vault import AesVault, derive, key_from_secrets_manager
+from checkout.adapters.vault import (
+    REFRESH,
+    UNKNOWN_PAUSE,
+    AesVault,
+    derive,
+    key_from_secrets_manager,
+)
 from checkout.domain.errors import Unavailable
-from tests.support import seeded
+from tests.support import HandClock, seeded
 
 SECRET = "0123456789abcdef" * 4
+NEXT = "fedcba9876543210" * 4
 PLACE = ("checkout_sessions", "cs_1", "grant")
 
 
@@ -145,12 +152,133 @@ def unavailable() -> str:
 
 
 @pytest.mark.parametrize(
-    "secret", ["", "hunter2", "ab" * 31, "ab" * 33, "zz" * 32, "ab" * 32 + "\n", "٣" * 64]
+    "secret",
+    ["", "hunter2", "ab" * 31, "ab" * 33, "zz" * 32, "ab" * 32 + "\n", "٣" * 64, SECRET + ","]
+    + [f"{SECRET},hunter2", f"{SECRET} {NEXT}", ",".join([SECRET, NEXT, "ab" * 32])],
 )
-def test_a_key_of_another_form_is_refused_and_not_echoed(secret: str) -> None:
-    with pytest.raises(ValueError, match="must be 64 hexadecimal characters") as refused:
-        a_vault(secret).seal("x", place=PLACE)
-    assert str(refused.value) == "ENCRYPTION_KEY must be 64 hexadecimal characters."
+def test_a_key_of_another_form_is_a_key_that_cannot_be_had_and_is_not_echoed(secret: str) -> None:
+    sealed = a_vault().seal("x", place=PLACE)
+    for use in (a_vault(secret).seal, lambda _, place: a_vault(secret).open(sealed, place=place)):
+        with pytest.raises(Unavailable, match="must be 64 hexadecimal characters") as refused:
+            use("x", place=PLACE)
+        assert "hunter2" not in str(refused.value)
+        assert SECRET not in str(refused.value)
+
+
+# --- rotation ---
+
+
+class Source:
+    """ENCRYPTION_KEY as the operator keeps changing it."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.asked = 0
+        self.failing = False
+
+    def __call__(self) -> str:
+        self.asked += 1
+        if self.failing:
+            unavailable()
+        return self.text
+
+
+def key_id(sealed: str) -> str:
+    return sealed.split(".")[1]
+
+
+def test_of_two_keys_the_first_seals_and_both_open() -> None:
+    old = a_vault(SECRET).seal("old", place=PLACE)
+    both = a_vault(f"{NEXT},{SECRET}")
+    new = both.seal("new", place=PLACE)
+    assert (both.open(old, place=PLACE), both.open(new, place=PLACE)) == ("old", "new")
+    assert a_vault(NEXT).open(new, place=PLACE) == "new"
+    assert both.is_current(new)
+    assert not both.is_current(old)
+
+
+def test_an_old_key_is_derived_only_when_something_of_it_is_opened() -> None:
+    derived: list[str] = []
+
+    def noting(secret: str) -> bytes:
+        derived.append(secret)
+        return derive(secret)
+
+    old = a_vault(SECRET).seal("old", place=PLACE)
+    both = AesVault(lambda: f"{NEXT},{SECRET}", seeded(), derive=noting)
+    both.open(both.seal("new", place=PLACE), place=PLACE)
+    assert derived == [NEXT]
+    for _ in range(3):
+        both.open(old, place=PLACE)
+    assert derived == [NEXT, SECRET]
+
+
+def test_a_process_learns_of_a_new_key_by_the_first_ciphertext_of_it() -> None:
+    source = Source(SECRET)
+    running = AesVault(source, seeded(), clock=HandClock())
+    before = running.seal("before", place=PLACE)
+    source.text = f"{NEXT},{SECRET}"
+    others = a_vault(source.text).seal("from another process", place=PLACE)
+    assert running.open(others, place=PLACE) == "from another process"
+    assert running.open(before, place=PLACE) == "before"
+    assert key_id(running.seal("after", place=PLACE)) == key_id(others)
+    assert source.asked == 2
+
+
+def test_a_process_that_meets_no_such_ciphertext_uses_the_new_key_within_minutes() -> None:
+    source, clock = Source(SECRET), HandClock()
+    running = AesVault(source, seeded(), clock=clock)
+    old = key_id(running.seal("x", place=PLACE))
+    source.text = f"{NEXT},{SECRET}"
+    clock.pass_time(REFRESH.total_seconds() - 1)
+    assert key_id(running.seal("x", place=PLACE)) == old
+    clock.pass_time(1)
+    assert key_id(running.seal("x", place=PLACE)) != old
+
+
+def test_the_keys_are_asked_for_a_bounded_number_of_times_however_often_they_are_used() -> None:
+    source, clock = Source(SECRET), HandClock()
+    running = AesVault(source, seeded(), clock=clock)
+    derived_before = running.seal("x", place=PLACE)
+    for _ in range(3600):
+        assert running.open(derived_before, place=PLACE) == "x"
+        clock.pass_time(1)
+    assert source.asked == 3600 / REFRESH.total_seconds()
+
+
+def test_ciphertexts_of_a_key_that_nobody_has_cannot_make_it_ask_without_end() -> None:
+    source, clock = Source(SECRET), HandClock()
+    running = AesVault(source, seeded(), clock=clock)
+    foreign = a_vault(NEXT).seal("x", place=PLACE)
+    running.seal("x", place=PLACE)
+    for _ in range(60):
+        with pytest.raises(ValueError, match="another ENCRYPTION_KEY"):
+            running.open(foreign, place=PLACE)
+        clock.pass_time(1)
+    assert source.asked == 1 + 60 / UNKNOWN_PAUSE.total_seconds()
+
+
+@pytest.mark.parametrize("mistake", ["failing", "hunter2"])
+def test_what_is_known_stays_in_use_while_the_key_cannot_be_read_again(mistake: str) -> None:
+    source, clock = Source(SECRET), HandClock()
+    running = AesVault(source, seeded(), clock=clock)
+    sealed = running.seal("x", place=PLACE)
+    source.text, source.failing = (SECRET, True) if mistake == "failing" else (mistake, False)
+    clock.pass_time(REFRESH.total_seconds())
+    assert running.open(sealed, place=PLACE) == "x"
+    assert running.open(running.seal("y", place=PLACE), place=PLACE) == "y"
+    assert source.asked == 2
+
+
+def test_a_key_that_was_taken_away_opens_no_more() -> None:
+    source, clock = Source(f"{NEXT},{SECRET}"), HandClock()
+    running = AesVault(source, seeded(), clock=clock)
+    old = a_vault(SECRET).seal("old", place=PLACE)
+    assert running.open(old, place=PLACE) == "old"
+    source.text = NEXT
+    clock.pass_time(REFRESH.total_seconds())
+    with pytest.raises(ValueError, match="another ENCRYPTION_KEY"):
+        running.open(old, place=PLACE)
 
 
 class Secrets:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import UrlInvalid
-from checkout.domain.urls import URL_MAX, redirect_url
+from checkout.domain.urls import URL_MAX, redirect_url, webhook_url
 
 ID = "cs_0123456789abcdefABCDEF"
 
@@ -181,3 +181,55 @@ def test_whatever_passes_is_https_without_user_and_unchanged(rest: str, base_is_
         assert parts.hostname
         assert "@" not in parts.netloc
         assert result.isprintable()
+
+
+# --- webhook_url ---
+
+
+@pytest.mark.parametrize(
+    ("url", "host"),
+    [
+        ("https://shop.example", "shop.example"),
+        ("https://Shop.Example/hooks?a=%20b", "Shop.Example"),
+        ("https://shop.example:443/", "shop.example"),
+        ("https://xn--kfer-soa.example/", "xn--kfer-soa.example"),
+        ("https://8.8.8.8/", "8.8.8.8"),
+        ("https://[2606:4700::1111]:443/", "2606:4700::1111"),
+    ],
+)
+def test_a_receivers_address_is_taken_and_its_host_named(url: str, host: str) -> None:
+    for allow_loopback in (False, True):
+        assert webhook_url(url, allow_loopback=allow_loopback, param="url") == host
+
+
+@pytest.mark.parametrize("port", [1, 80, 4101, 8443, 65535])
+def test_another_port_is_for_development(port: int) -> None:
+    url = f"https://shop.example:{port}/"
+    assert webhook_url(url, allow_loopback=True, param="url") == "shop.example"
+    with pytest.raises(UrlInvalid, match="port 443"):
+        webhook_url(url, allow_loopback=False, param="url")
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://shop.example/", "https"),
+        ("http://localhost/", "https"),
+        ("HTTPS://shop.example/", "lower case"),
+        ("https://shop.example/#", "fragment"),
+        ("https://shop.example/h\u00fcks", "ASCII"),
+        ("https://sh\u00f6p.example/", "ASCII"),
+        ("https://a@shop.example/", "user name"),
+        ("https://shop.example/\\", "backslashes"),
+        ("https://shop.example/\u202e", "control"),
+        ("https://shop.example/" + "a" * 2028, "2048"),
+        ("https://shop.example:0/", "port"),
+        ("https://[::1%25lo]/", "malformed"),
+    ],
+)
+def test_a_receivers_address_is_refused_with_the_reason_also_in_development(
+    url: str, problem: str
+) -> None:
+    with pytest.raises(UrlInvalid, match=problem) as caught:
+        webhook_url(url, allow_loopback=True, param="endpoint")
+    assert caught.value.param == "endpoint"

@@ -17,6 +17,7 @@ from typing import Any, cast
 
 from botocore.exceptions import ClientError
 
+from tests import aws_calls
 from tests.fakes.expressions import (
     BadExpression,
     Expressions,
@@ -42,6 +43,7 @@ def _operation(method: Operation) -> Operation:
     def wrapped(self: InMemoryDynamoDb, **request: Any) -> Answer:
         with self.lock:
             self.calls[method.__name__] += 1
+            aws_calls.note("dynamodb", method.__name__, request)
             try:
                 answer: Answer = _copy(method(self, **_copy(request)))
             except BadExpression as error:
@@ -126,6 +128,26 @@ class InMemoryDynamoDb:
         return answer
 
     @_operation
+    def scan(
+        self,
+        *,
+        TableName: str,
+        Limit: int | None = None,
+        ConsistentRead: bool = False,
+        ExclusiveStartKey: Item | None = None,
+    ) -> Answer:
+        table = self._table(TableName)
+        rows = sorted(table.items.items())
+        if ExclusiveStartKey is not None:
+            start = table.key(ExclusiveStartKey, exact=True)
+            rows = [(key, item) for key, item in rows if key > start]
+        chosen = rows if Limit is None else rows[:Limit]
+        answer: Answer = {"Items": [item for _, item in chosen], "Count": len(chosen)}
+        if Limit is not None and len(chosen) == Limit:
+            answer["LastEvaluatedKey"] = {name: chosen[-1][1][name] for name in table.key_names}
+        return answer
+
+    @_operation
     def batch_get_item(self, *, RequestItems: dict[str, Answer]) -> Answer:
         responses: dict[str, list[Item]] = defaultdict(list)
         unprocessed: dict[str, Answer] = {}
@@ -158,7 +180,7 @@ class InMemoryDynamoDb:
     ) -> Answer:
         if not 1 <= len(TransactItems) <= TRANSACTION_MAX:
             raise _error("ValidationException", "1 to 100 items")
-        fingerprint = hash(json.dumps(TransactItems, sort_keys=True))
+        fingerprint = hash(json.dumps(TransactItems, sort_keys=True, default=bytes.hex))
         if ClientRequestToken is not None:
             if not 1 <= len(ClientRequestToken) <= 36:
                 raise _error("ValidationException", "clientRequestToken has 1 to 36 characters")
@@ -192,6 +214,8 @@ class InMemoryDynamoDb:
             return self._put(**request)
         if kind == "Update":
             return self._update(**request)
+        if kind == "ConditionCheck":
+            return self._check(**request)
         raise NotImplementedError(kind)
 
     def _put(self, TableName: str, Item: Item, **condition: Any) -> _Write:
@@ -202,6 +226,11 @@ class InMemoryDynamoDb:
         table.key(Key, exact=True)
         update = parse_update(UpdateExpression)
         return _Write(table, Key, update, **condition)
+
+    def _check(self, TableName: str, Key: Item, **condition: Any) -> _Write:
+        table = self._table(TableName)
+        table.key(Key, exact=True)
+        return _Check(table, Key, dict, **condition)
 
     @staticmethod
     def _require(write: _Write) -> None:
@@ -263,6 +292,16 @@ class _Write:
         return item
 
 
+class _Check(_Write):
+    """A condition in a transaction that writes nothing there."""
+
+    def apply(self) -> Item:
+        return {}
+
+    def _new(self) -> Item:
+        return self._key_item
+
+
 class _Table:
     def __init__(self, definition: dict[str, Any]) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in definition["AttributeDefinitions"]}
@@ -308,6 +347,7 @@ class _Index:
     def __init__(self, definition: dict[str, Any]) -> None:
         self.names = [part["AttributeName"] for part in definition["KeySchema"]]
         self._everything = definition["Projection"]["ProjectionType"] == "ALL"
+        self._besides = definition["Projection"].get("NonKeyAttributes", [])
         self._entries: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
 
     def _has(self, item: Item) -> bool:
@@ -326,7 +366,7 @@ class _Index:
             del entries[bisect_left(entries, self.entry(item, key))]
 
     def projected(self, item: Item, key_names: list[str]) -> Item:
-        wanted = {*key_names, *self.names}
+        wanted = {*key_names, *self.names, *(name for name in self._besides if name in item)}
         return item if self._everything else {name: item[name] for name in wanted}
 
     def between(self, node: Node, expressions: Expressions) -> list[tuple[Any, Any]]:

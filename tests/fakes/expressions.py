@@ -29,8 +29,11 @@ class BadExpression(Exception):
 
 @dataclass(frozen=True)
 class Update:
+    """`adds` are kept as assignments of a sum, whose missing operand counts as zero."""
+
     sets: tuple[tuple[Node, Node], ...]
     removes: tuple[Node, ...]
+    adds: tuple[tuple[Node, Node], ...] = ()
 
 
 class _Parser:
@@ -126,10 +129,15 @@ class _Parser:
             removes.append(self.path())
             while self.accept(","):
                 removes.append(self.path())
+        adds: list[tuple[Node, Node]] = []
+        if self.accept("ADD"):
+            adds.append((self.path(), self.operand()))
+            while self.accept(","):
+                adds.append((self.path(), self.operand()))
         self.end()
-        if not sets and not removes:
-            raise BadExpression(f"neither SET nor REMOVE: {self.source}")
-        return Update(tuple(sets), tuple(removes))
+        if not sets and not removes and not adds:
+            raise BadExpression(f"neither SET nor REMOVE nor ADD: {self.source}")
+        return Update(tuple(sets), tuple(removes), tuple(adds))
 
     def assignment(self) -> tuple[Node, Node]:
         target = self.path()
@@ -166,7 +174,7 @@ def parse_update(source: str) -> Update:
 def aliases(node: Any) -> set[str]:
     """The #names and :values that an expression uses."""
     if isinstance(node, Update):
-        return aliases(node.sets) | aliases(node.removes)
+        return aliases(node.sets) | aliases(node.removes) | aliases(node.adds)
     if isinstance(node, tuple):
         return set().union(*(aliases(part) for part in node))
     return {node} if node[0] in "#:" else set()
@@ -237,6 +245,7 @@ class Expressions:
         """A new item. Every right side is evaluated on the item as it was."""
         targets = [self.path(node) for node, _ in update.sets]
         targets += [self.path(node) for node in update.removes]
+        targets += [self.path(node) for node, _ in update.adds]
         if any(len(target) > 1 for target in targets):
             raise BadExpression("writing inside of a map is not known here")
         if len({target[0] for target in targets}) < len(targets):
@@ -247,6 +256,12 @@ class Expressions:
             if value is None:
                 raise BadExpression("the operand's attribute does not exist")
             result[self.path(node)[0]] = value
+        for node, operand in update.adds:
+            (name,) = self.path(node)
+            known, more = item.get(name, {"N": "0"}), self.value(operand, item)
+            if "N" not in known or "N" not in more:
+                raise BadExpression("ADD to what is no number")
+            result[name] = {"N": str(Decimal(known["N"]) + Decimal(more["N"]))}
         for node in update.removes:
             result.pop(self.path(node)[0], None)
         return result

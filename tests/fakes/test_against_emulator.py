@@ -19,11 +19,15 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
+from checkout.adapters.dynamo import DynamoAudit, DynamoSignIns
+from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.errors import CheckoutError
+from checkout.domain.sign_in import SignIn
 from checkout.domain.transitions import Event
-from checkout.flows import sessions, setup, sweep
+from checkout.domain.webhooks import OPTIONAL
+from checkout.flows import deliver, endpoints, sessions, setup, sweep, tally
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.ports import CompletionPolicy
+from checkout.ports import CompletionPolicy, Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.stores import boto, with_tables
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -70,6 +74,9 @@ def recorded() -> list[Call]:
             world.clock.pass_time(3600)
             sweep.run(world.services, until=world.clock.now() + timedelta(minutes=1), limit=5)
         _merchant(world)
+        _webhooks(world)
+        tally.run(world.services.tallies, world.clock, until=world.clock.now() + timedelta(1))
+        _dashboard(world)
         with suppress(setup.AlreadyMerchant):
             world.join(world.shop)
         requests += client.requests
@@ -107,6 +114,24 @@ def spend_limits(world: World) -> None:
                 access["limits"]["debitAmount"]["value"] = "1"
 
 
+def _dashboard(world: World) -> None:
+    client, now = world.dynamo, world.clock.now()
+    sign_ins, log = DynamoSignIns(client, PREFIX), DynamoAudit(client, PREFIX)
+    new = SignIn(id="1", key_hash=world.key().hash, created_at=now, seen_at=now)
+    sign_ins.add(new)
+    sign_ins.seen(new, now)
+    sign_ins.end(new.id)
+    for _ in range(3):
+        sign_ins.attempt("here", limit=2, until=now)
+    who = {"key_id": "key_1", "key_name": "first", "key_last_four": "1234"}
+    entry = AuditEntry(id="1", merchant="m", at=now, action=Action.SIGNED_IN, **who)
+    log.add(entry)
+    log.page("m", limit=1, after=None)
+    world.create(metadata_json='{"order":"A-1"}')
+    page = sessions.ListQuery(search="A-1")
+    sessions.list_page(world.services, world.key(), page)
+
+
 def _merchant(world: World) -> None:
     services, key = world.services, world.key()
     for _ in range(2):
@@ -124,6 +149,47 @@ def _merchant(world: World) -> None:
     world.key()
     services.merchants.replace(world.merchant.changed(name="Shop 2"))
     setup.add_api_key(services, world.shop, name="Another key")
+
+
+def _webhooks(world: World) -> None:
+    """An endpoint's life, and events that are delivered, fail, are given up and sent again."""
+    hooks, merchant = world.endpoints, world.merchant.id
+    world.listen(*OPTIONAL)
+    for ending in (sessions.cancel, sessions.expire):
+        ending(world.services, world.key(), world.create().id)
+    world.clock.pass_time(600)
+    deliver.owed(hooks.events, world.queue, now=world.clock.now(), limit=100)
+    world.deliver_hinted()
+    world.receivers.answers = [Receipt(status=500), Receipt(status=200), Receipt(status=410)]
+    for _ in range(3):
+        endpoints.ping(hooks, merchant)
+    deliver.owed(hooks.events, world.queue, now=world.clock.now(), limit=100)
+    world.deliver_hinted()
+    world.clock.pass_time(1)
+    world.deliver_hinted()
+    endpoints.enable(hooks, merchant)
+    endpoints.roll_secret(hooks, merchant, overlap=timedelta(hours=1))
+    page = hooks.events.page(merchant, limit=1)
+    hooks.events.page(merchant, limit=1, after=page.next_key)
+    endpoints.resend_failed(hooks, merchant, since=world.clock.now() - timedelta(hours=1))
+    world.deliver_hinted()
+    endpoints.remove(hooks, merchant)
+
+
+def webhook_forms(requests: list[Call]) -> Counter[str]:
+    """How often each kind of request met the table of events or wrote a merchant's record."""
+    found: Counter[str] = Counter()
+    for name, request in requests:
+        parts = request.get("TransactItems", [{name: request}])
+        for part in parts:
+            [(kind, each)] = part.items()
+            table = each.get("TableName") or next(iter(each.get("RequestItems", {"": None})))
+            condition = each.get("ConditionExpression") or each.get("IndexName") or ""
+            if table.endswith("webhook_events") or (
+                table.endswith("merchants") and "version" in condition
+            ):
+                found[f"{kind} {table.removeprefix(f'{PREFIX}-')} {condition}".strip()] += 1
+    return found
 
 
 def expressions(name: str, request: dict[str, Any]) -> tuple[str, ...]:
@@ -227,8 +293,13 @@ class Mixer:
     def _align(self, request: dict[str, Any]) -> None:
         """So that the condition holds, if anything can make it."""
         found = self._fake.get_item(TableName=request["TableName"], Key=request["Key"])
-        row, values = found.get("Item", {}), request["ExpressionAttributeValues"]
-        for name, attribute in (("from", "status"), ("read", "version"), ("paying", "phase")):
+        row, values = found.get("Item", {}), request.get("ExpressionAttributeValues", {})
+        for name, attribute in (
+            ("from", "status"),
+            ("read", "version"),
+            ("paying", "phase"),
+            ("seen", "due_at"),
+        ):
             if f":{name}" in values and attribute in row:
                 values[f":{name}"] = row[attribute]
         if ":attempt" in values and "attempt" in row:
@@ -264,6 +335,8 @@ _HOMES: Final = {
     "from": "status",
     "read": "version",
     "shard": "due_shard",
+    "seen": "due_at",
+    "until": "due_at",
     "low": "created_key",
     "high": "created_key",
 }
@@ -355,6 +428,20 @@ def test_the_collection_has_all_that_can_happen_to_a_session() -> None:
             history = write.get("ExpressionAttributeValues", {}).get(":set_history")
             happened.add(json.loads(history["S"])[-1][1] if history else Event.CHECKED)
     assert happened == set(Event)
+
+
+def test_the_collection_has_every_request_that_webhooks_need() -> None:
+    assert set(webhook_forms(recorded())) == {
+        "Put webhook_events attribute_not_exists(#key)",  # with its session
+        "put_item webhook_events attribute_not_exists(#key)",
+        "get_item webhook_events",
+        "put_item webhook_events #version = :read",
+        "update_item webhook_events #due_at = :seen",
+        "query webhook_events due",
+        "query webhook_events by_merchant",
+        "batch_get_item webhook_events",
+        "put_item merchants #version = :read",
+    }
 
 
 @pytest.mark.cloud

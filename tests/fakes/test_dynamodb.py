@@ -246,7 +246,7 @@ def test_unknown_tables_arguments_and_operations_are_refused(client: InMemoryDyn
     with pytest.raises(NotImplementedError):
         client.update_item(TableName="t", Key=key, ReturnValues="UPDATED_OLD")
     with pytest.raises(AttributeError):
-        client.scan(TableName="t")  # type: ignore[attr-defined]
+        client.delete_item(TableName="t")  # type: ignore[attr-defined]
 
 
 def put_if_absent(number: int) -> dict[str, Any]:

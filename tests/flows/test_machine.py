@@ -395,7 +395,7 @@ class Checkout(RuleBasedStateMachine):
 
 TestCheckout = Checkout.TestCase
 TestCheckout.settings = settings(
-    max_examples=250,
+    max_examples=100,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

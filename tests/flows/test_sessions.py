@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo.event_records import event_from
 from checkout.domain.errors import (
     AmountNotRepresentable,
     AmountTooLarge,
@@ -30,12 +31,14 @@ from checkout.domain.merchant import ApiKey
 from checkout.domain.money import Amount
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Phase, Problem, Session, Status
-from checkout.domain.transitions import Change
+from checkout.domain.transitions import Change, Event, advance
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Endpoint, WebhookEvent
 from checkout.flows import sessions
 from checkout.flows.sessions import ListQuery
 from checkout.ports import Services, StaleSession
 from tests.merchant_api import MerchantApi
 from tests.support import NOW
+from tests.world import NotedHints
 
 LATER = NOW + timedelta(seconds=30)
 EARLIER = NOW - timedelta(seconds=30)
@@ -590,6 +593,123 @@ def test_a_cursor_holds_no_merchant_id(api: MerchantApi) -> None:
     cursor = sessions.list_page(api.services, api.key, ListQuery(limit=1)).next_cursor
     assert cursor is not None
     assert b"mer_" not in base64.urlsafe_b64decode(cursor + "==")
+
+
+# --- what the merchant is told
+
+
+def listen(api: MerchantApi, *events: str) -> None:
+    merchant = api.services.merchants.get("mer_1")
+    assert merchant is not None
+    endpoint = Endpoint(url="https://shop.example/hooks", events=events)
+    api.services.merchants.replace(merchant.changed(endpoint=endpoint))
+
+
+def told(api: MerchantApi) -> list[WebhookEvent]:
+    return [event_from(row) for row in api.rows("webhook_events")]
+
+
+def passed(services: Services, key: ApiKey, session_id: str) -> Session:
+    """Nobody ends it: time does, and a read notices."""
+    return sessions.get(services, key, session_id)
+
+
+End = Callable[[Services, ApiKey, str], Session]
+ENDS: list[tuple[End, str, timedelta]] = [
+    (sessions.cancel, CANCELED, timedelta(0)),
+    (sessions.expire, EXPIRED, timedelta(0)),
+    (passed, EXPIRED, timedelta(days=1)),
+]
+
+
+@pytest.mark.parametrize(("end", "wanted", "later"), ENDS)
+def test_an_end_that_was_asked_for_is_told_in_the_transaction_that_makes_it(
+    api: MerchantApi, end: End, wanted: str, later: timedelta
+) -> None:
+    listen(api, wanted)
+    queue = NotedHints()
+    services = replace(api.services, queue=queue)
+    session = api.store(metadata_json='{"order":"ü 🫖"}')
+    api.clock.pass_time(later.total_seconds())
+    api.dynamo.calls.clear()
+    ended = end(services, api.key, session.id)
+    assert api.dynamo.calls == {"get_item": 2, "transact_write_items": 1}
+    [event] = told(api)
+    assert (event.id, event.type, event.session) == (ended.event, wanted, session.id)
+    assert (event.merchant, event.attempts) == ("mer_1", 0)
+    assert event.created_at == event.next_at == NOW + later
+    body = json.loads(event.body)
+    assert list(body.items())[:5] == [
+        ("id", session.id),
+        ("status", ended.status.value),
+        ("amount_total", 2000),
+        ("currency", "usd"),
+        ("metadata", {"order": "ü 🫖"}),
+    ]
+    assert (queue.hints, queue.delays) == ([event.id], [0])
+
+
+@pytest.mark.parametrize(("end", "wanted", "later"), ENDS)
+@pytest.mark.parametrize("listening", ["no merchant", "no endpoint", "no wish", "another wish"])
+def test_an_end_that_nobody_asked_for_is_told_to_nobody(
+    api: MerchantApi, end: End, wanted: str, later: timedelta, listening: str
+) -> None:
+    merchant = "mer_gone" if listening == "no merchant" else "mer_1"
+    if listening == "no wish":
+        listen(api)
+    if listening == "another wish":
+        listen(api, CANCELED if wanted == EXPIRED else EXPIRED)
+    session = api.store(merchant=merchant)
+    api.clock.pass_time(later.total_seconds())
+    ended = end(api.services, replace(api.key, merchant=merchant), session.id)
+    assert ended.terminal
+    assert ended.event is None
+    assert told(api) == []
+
+
+def test_of_two_ends_at_once_one_is_told_of(api: MerchantApi) -> None:
+    listen(api, CANCELED, EXPIRED)
+    session = api.store()
+    winner = sessions.cancel
+    services = replace(
+        api.services, sessions=Overtaken(api, lambda: winner(api.services, api.key, session.id))
+    )
+    with pytest.raises(SessionUnexpectedState):
+        sessions.expire(services, api.key, session.id)
+    assert [event.type for event in told(api)] == [CANCELED]
+
+
+class Overtaken:
+    """`ports.Sessions` in which `meanwhile` happens before the first change is written."""
+
+    def __init__(self, api: MerchantApi, meanwhile: Callable[[], object]) -> None:
+        self._sessions: Any = api.services.sessions
+        self._meanwhile: list[Callable[[], object]] = [meanwhile]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sessions, name)
+
+    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
+        if self._meanwhile:
+            self._meanwhile.pop()()
+        saved: Session = self._sessions.save(change, event)
+        return saved
+
+
+@pytest.mark.parametrize("listening", [None, (), (EXPIRED,)])
+def test_a_payment_is_told_whether_anybody_listens_or_not(
+    api: MerchantApi, listening: tuple[str, ...] | None
+) -> None:
+    if listening is not None:
+        listen(api, *listening)
+    paid = api.store(status=Status.PROCESSING, outgoing_payment="https://r.example/out/1")
+    change = advance(paid, Event.RECONCILED, now=NOW, writer="w", received=2000)
+    api.dynamo.calls.clear()
+    after = sessions.commit(api.services, change)
+    assert api.dynamo.calls == {"transact_write_items": 1}
+    [event] = told(api)
+    assert (event.id, event.type) == (after.event, COMPLETED)
+    assert json.loads(event.body)["outgoing_payment"] == "https://r.example/out/1"
 
 
 # --- budgets (design.md), without the key's look-up

@@ -57,6 +57,7 @@ def test_where_nothing_is_due_a_round_asks_the_index_only() -> None:
     world = World()
     world.create()
     world.pay(world.create())
+    world.deliver_hinted()
     world.forget()
     assert round_of(world) == Counts()
     assert set(world.aws_calls()) == {"query"}
@@ -191,6 +192,7 @@ def test_a_round_whose_time_is_over_begins_nothing_more() -> None:
     world.transport.after = lambda request, response: world.clock.pass_time(1)
     counts = round_of(world, seconds=1)
     assert (counts.looked_at, counts.left_over) == (1, 2)
+    world.deliver_hinted()
     assert round_of(world, seconds=0) == Counts(left_over=2)
 
 

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checkout import telemetry
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.session import Status
 from checkout.flows import sessions
@@ -30,35 +31,40 @@ class Left:
         return self._milliseconds
 
 
-def metrics(text: str) -> dict[str, Any]:
-    """The one line of the embedded metric format in `text`."""
-    [line] = [json.loads(each) for each in text.splitlines() if '"_aws"' in each]
-    return dict(line)
+def metrics(lines: list[dict[str, Any]]) -> dict[str, Any]:
+    """The one line of the embedded metric format."""
+    [line] = [each for each in lines if "_aws" in each]
+    return line
 
 
 # --- the schedule ---
 
 
 def test_a_round_answers_with_its_counts_and_tells_them_as_metrics(
-    capsys: pytest.CaptureFixture[str],
+    told: Callable[[], list[dict[str, Any]]],
 ) -> None:
+    telemetry.start("expirer")
     world = World()
     expired = [world.create(expires_in_seconds=1800) for _ in range(2)]
     world.clock.pass_time(1800)
     answer = scheduled(lambda: world.services)({}, Left(75))
     counts = {"LookedAt": 2, "Moved": 2, "Failed": 0, "NeedsAttention": 0, "LeftOver": 0}
-    assert answer == {**counts, "MovedBy": {"expiry_passed": 2}}
-    told = metrics(capsys.readouterr().out)
-    assert {name: told[name] for name in counts} == {name: [n] for name, n in counts.items()}
-    assert told["service"] == "expirer"
-    assert told["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "CheckoutSessions"
+    counts["EventsOwed"] = 0
+    assert answer == {**counts, "MovedBy": {"expiry_passed": 2}, "Counted": 2}
+    line = metrics(told())
+    assert {name: line[name] for name in counts} == {name: [n] for name, n in counts.items()}
+    assert line["service"] == "expirer"
+    assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "CheckoutSessions"
     assert {world.session(session.id).status for session in expired} == {Status.EXPIRED}
 
 
-def test_a_round_with_nothing_to_do_still_counts_zero(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_round_with_nothing_to_do_still_counts_zero(
+    told: Callable[[], list[dict[str, Any]]],
+) -> None:
+    telemetry.start("expirer")
     world = World()
     assert not any(scheduled(lambda: world.services)({}, Left(75)).values())
-    assert metrics(capsys.readouterr().out)["LookedAt"] == [0]
+    assert metrics(told())["LookedAt"] == [0]
 
 
 def test_a_round_leaves_the_last_look_its_time() -> None:

@@ -12,7 +12,7 @@ from tests.hosted_pages import Answer, Customer, customer
 from tests.world import CEDAR, World
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def browser() -> Iterator[Customer]:
     with customer() as found:
         yield found

@@ -18,10 +18,20 @@ from checkout.adapters.http import PublicHttp
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem
 from checkout.flows import approve, keys, prepare, sessions
+from checkout.flows.deliver import deliver
 from checkout.flows.sessions import load
-from checkout.ports import PayServices
+from checkout.ports import PayServices, SenderServices
 from checkout.version import VERSION
-from tests.kill.place import SWEEP_EVERY, Aws, Marked, SharedClock, one_round, product, vault
+from tests.kill.place import (
+    SWEEP_EVERY,
+    Aws,
+    Marked,
+    SharedClock,
+    one_round,
+    product,
+    sender,
+    vault,
+)
 
 AMOUNT: Final = 2000
 
@@ -66,6 +76,11 @@ def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None
 FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile)}
 
 
+def delivering(sender: SenderServices, marks: Marked, job: dict[str, Any]) -> None:
+    marks.armed = True
+    deliver(sender, job["event"])
+
+
 def main() -> None:
     place = json.loads(sys.argv[1])
     aws = Aws.of(place)
@@ -81,7 +96,11 @@ def main() -> None:
             services = product(aws, sealed, clock, transport, marks)
             status = 0
             try:
-                FLOWS[job["flow"]](services, marks, job)
+                if job["flow"] == "deliver":
+                    got = Path(place["got"])
+                    delivering(sender(aws, sealed, clock, services.queue, got, marks), marks, job)
+                else:
+                    FLOWS[job["flow"]](services, marks, job)
             except BaseException as error:  # noqa: BLE001 - the parent decides what it means
                 tell(f"error {error!r}")
                 status = 1

@@ -10,7 +10,7 @@ from __future__ import annotations
 import mmap
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -25,7 +25,14 @@ from checkout.adapters.vault import AesVault
 from checkout.adapters.wallets import SignedWallets
 from checkout.flows import sweep
 from checkout.open_payments.transport import Request, Response, Transport
-from checkout.ports import CompletionPolicy, PayServices
+from checkout.ports import (
+    CompletionPolicy,
+    EventQueue,
+    Hint,
+    PayServices,
+    Receipt,
+    SenderServices,
+)
 from sandbox import cloud
 
 BASE_URL: Final = "http://localhost:4000"
@@ -179,9 +186,68 @@ def product(
         events=dynamo.DynamoEvents(
             client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
         ),
+        tallies=dynamo.DynamoTallies(
+            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
+        ),
         tasks=SqsTaskQueue(lambda: sqs, aws.tasks_queue_url),
         completion_policy=CompletionPolicy.RECEIVED,
         allow_loopback=True,
+    )
+
+
+class HeldHints:
+    """`ports.EventQueue` on the shared clock: holds each hint until its time."""
+
+    def __init__(self, clock: SharedClock) -> None:
+        self._clock = clock
+        self._held: list[tuple[datetime, str]] = []
+
+    def hint(self, hints: Sequence[Hint]) -> None:
+        now = self._clock.now()
+        self._held += [(now + timedelta(seconds=hint.delay), hint.event) for hint in hints]
+
+    def take(self) -> str | None:
+        """The event hinted at for the earliest time, which comes first; None: there is none."""
+        if not self._held:
+            return None
+        at, event = min(self._held)
+        self._held.remove((at, event))
+        self._clock.sleep(max(0.0, (at - self._clock.now()).total_seconds()))
+        return event
+
+
+@dataclass(frozen=True)
+class NotingReceiver:
+    """`ports.Receivers`: the merchant's server, which notes what it got in a file and thanks."""
+
+    file: Path
+    marks: Marked
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        def got() -> Receipt:
+            with self.file.open("a") as file:
+                file.write(f"{headers['Checkout-Event-Id']}\n")
+            return Receipt(status=200)
+
+        receipt: Receipt = self.marks.call("POST webhook", got)
+        return receipt
+
+
+def sender(
+    aws: Aws, sealed: AesVault, clock: SharedClock, queue: EventQueue, got: Path, marks: Marked
+) -> SenderServices:
+    """What `wiring.sender_services` builds, but on this clock, and marked."""
+    client = MarkedClient(aws.dynamodb, marks)
+    return SenderServices(
+        clock=clock,
+        random_bytes=system_random,
+        merchants=dynamo.DynamoMerchants(client, aws.prefix),
+        events=dynamo.DynamoEvents(
+            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
+        ),
+        queue=queue,
+        vault=sealed,
+        receivers=NotingReceiver(got, marks),
     )
 
 

@@ -13,7 +13,7 @@ import sys
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -22,7 +22,9 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.adapters.dynamo.values import text
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
+from checkout.domain.webhooks import Endpoint, EventStatus, WebhookSecret, secret_place
 from checkout.flows import approve, keys, prepare, sessions, setup
+from checkout.flows.deliver import deliver
 from checkout.flows.sessions import load
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
@@ -32,7 +34,7 @@ from sandbox.wallets.server import Sleeper, WalletServers
 from sandbox.wallets.world import default_network
 from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
-from tests.kill.place import Aws, Marked, SharedClock, product, vault
+from tests.kill.place import Aws, HeldHints, Marked, SharedClock, product, sender, vault
 from tests.ports import free_base
 from tests.support import NOW
 
@@ -61,13 +63,24 @@ class Direct:
 
 class Stage:
     def __init__(
-        self, aws: Aws, clock: SharedClock, network: Network, child: subprocess.Popen[str]
+        self,
+        aws: Aws,
+        clock: SharedClock,
+        network: Network,
+        child: subprocess.Popen[str],
+        got: Path,
     ) -> None:
         self.aws = aws
         self.clock = clock
         self.network = network
         self._child = child
-        self.services = product(aws, vault(), clock, Direct(network), Marked(clock))
+        self._hints = HeldHints(clock)
+        marks = Marked(clock)
+        self.services = replace(
+            product(aws, vault(), clock, Direct(network), marks), queue=self._hints
+        )
+        self._got = got
+        self._sender = sender(aws, vault(), clock, self._hints, got, marks)
         customers, shops = (each.origin for each in network.providers.values())
         self._customers = customers
         self._shop = f"{shops}/shop"
@@ -84,7 +97,14 @@ class Stage:
         )
         done = setup.set_up(self.services, new)
         assert done.api_key is not None
-        return done.merchant, done.api_key
+        secret = self.services.vault.seal("whsec_c2VjcmV0", place=secret_place(done.merchant.id))
+        endpoint = Endpoint(
+            url="https://shop.example/hooks",
+            secrets=(WebhookSecret(sealed=secret, created_at=self.clock.now()),),
+        )
+        merchant = done.merchant.changed(endpoint=endpoint)
+        self.services.merchants.replace(merchant)
+        return merchant, done.api_key
 
     # --- the process that is killed ---
 
@@ -135,6 +155,24 @@ class Stage:
             interact_ref=callback["interact_ref"],
             presented_hash=callback["hash"],
         ).session
+
+    # --- the merchant's server ---
+
+    def send_hinted(self) -> None:
+        """The sender gets every message that is in the queue, each in its time."""
+        while (event_id := self._hints.take()) is not None:
+            deliver(self._sender, event_id)
+
+    def got(self, session: Session) -> int:
+        """How often the merchant's server got the session's event."""
+        return self._got.read_text().split().count(str(session.event)) if session.event else 0
+
+    def delivered(self, session: Session) -> bool:
+        """Whether nothing is owed to the merchant any more."""
+        if session.event is None:
+            return True
+        event = self.services.events.get(session.event)
+        return event is not None and event.status is EventStatus.DELIVERED
 
     # --- what there is to see ---
 
@@ -192,7 +230,9 @@ def staged(endpoint: str, folder: Path) -> Iterator[Stage]:
         "tasks_queue_url": stack.tasks_queue_url,
         "clock": str(folder / "clock"),
         "ca_file": str(pems.authority),
+        "got": str(folder / "got"),
     }
+    (folder / "got").touch()
     child = subprocess.Popen(
         [sys.executable, "-m", "tests.kill.child", json.dumps(place)],
         cwd=ROOT,
@@ -202,7 +242,7 @@ def staged(endpoint: str, folder: Path) -> Iterator[Stage]:
         text=True,
     )
     with servers_of(servers), child:
-        yield Stage(Aws.of(place), clock, network, child)
+        yield Stage(Aws.of(place), clock, network, child, folder / "got")
         assert child.stdin is not None
         child.stdin.close()
 

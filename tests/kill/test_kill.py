@@ -10,7 +10,7 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -220,6 +220,41 @@ def test_killed_at_creation_the_same_request_again_makes_one_session(
         check_paid_once(stage, pay(stage, session, None), held, moved)
 
 
+DELIVERY = ("lease put_item", "try POST webhook", "outcome put_item")
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(len(DELIVERY)), ids=DELIVERY)
+def test_killed_in_a_delivery_the_event_is_delivered_all_the_same(
+    stage: Stage, at: int, after: bool
+) -> None:
+    """Twice only where the merchant had got it and nobody was left to note that."""
+    for seed in range(3):
+        sale = returning(stage, "alice")
+        assert sale.callback is not None
+        session = stage.finish(sale.session, sale.callback)
+        assert session.event is not None
+        ended = stage.run("deliver", {"event": session.event}, die_at=at + 1, after=after)
+        assert (ended.status, len(ended.calls)) == (signal.SIGKILL, at + 1)
+        killed_at = stage.clock.now()
+        stage.clock.sleep(20.0 * (seed + 1))
+        await_webhook(stage, session, killed_at, VISIBLE)
+        unnoted = (DELIVERY[at], after) in (("try POST webhook", True), ("outcome put_item", False))
+        assert stage.got(session) == 1 + unnoted
+
+
+def test_the_marked_points_of_a_delivery_are_all_there_are(stage: Stage) -> None:
+    sale = returning(stage, "alice")
+    assert sale.callback is not None
+    session = stage.finish(sale.session, sale.callback)
+    assert session.event is not None
+    ended = stage.run("deliver", {"event": session.event})
+    assert ended.calls == [call.split(" ", 1)[1] for call in DELIVERY]
+    assert (ended.errors, ended.status) == ([], 0)
+    stage.send_hinted()
+    assert stage.got(session) == 1
+
+
 def recover(stage: Stage, session_id: str, held: int, *, first_look: float) -> Session:
     """The scheduled job's rounds, until the session is done or the customer can go on; in time."""
     killed_at = stage.clock.now()
@@ -234,7 +269,19 @@ def recover(stage: Stage, session_id: str, held: int, *, first_look: float) -> S
         took = stage.clock.now() - killed_at
         assert took <= bound, (took, session.status, session.phase)
         stage.clock.sleep(0 if at_rest(session) else SWEEP_EVERY.total_seconds())
+    await_webhook(stage, session, killed_at, bound)
     return session
+
+
+def await_webhook(stage: Stage, session: Session, killed_at: datetime, bound: timedelta) -> None:
+    """Until the merchant has been told, with no help but the scheduled job's; in time."""
+    stage.send_hinted()
+    while not stage.delivered(session):
+        one_round(stage.services)
+        stage.send_hinted()
+        assert stage.clock.now() - killed_at <= bound, session.event
+        stage.clock.sleep(0 if stage.delivered(session) else SWEEP_EVERY.total_seconds())
+    assert stage.got(session) >= (session.event is not None)
 
 
 def at_rest(session: Session) -> bool:
@@ -255,7 +302,12 @@ def pay(stage: Stage, session: Session, callback: dict[str, str] | None) -> Sess
 def check_paid_once(stage: Stage, session: Session, held: int, moved: int) -> None:
     """Now, and when every quote, grant and packet has had its time."""
     assert session.status is Status.COMPLETED
+    await_webhook(stage, session, stage.clock.now(), VISIBLE)
+    told = stage.got(session)
     stage.clock.sleep(3600)
+    one_round(stage.services)
+    stage.send_hinted()
+    assert stage.got(session) == told == 1
     assert stage.received() - held == AMOUNT
     assert stage.payments() - moved == 1
     assert stage.events(session) == ["checkout.session.completed"]

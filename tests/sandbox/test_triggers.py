@@ -14,7 +14,7 @@ from sandbox import triggers
 from sandbox.demo import Demo
 from sandbox.gateway import Function
 from tests.ports import free_base
-from tests.sandbox.test_world import Dev
+from tests.sandbox.dev import Dev
 
 IN_TIME = 30  # seconds
 
@@ -76,11 +76,53 @@ def test_of_a_batch_only_what_failed_stays_in_the_queue(monkeypatch: pytest.Monk
         seen.extend(record["body"] for record in event["Records"])
         return {"batchItemFailures": [{"itemIdentifier": "two"}]}
 
-    mapping = triggers.mapping(called(handler), queue, "q")
+    mapping = triggers.Mapping(called(handler), queue, "q", 1)
     assert queue.asked_again.wait(5)
     mapping.close()
     assert seen == ["one", "two", "three"]
     assert queue.deleted == ["handle-one", "handle-three"]
+
+
+def test_batches_that_hang_delay_those_after_them_only_when_all_environments_are_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(triggers, "_ASK_EVERY", 0.001)
+    monkeypatch.setattr(triggers, "_ENDS_WITHIN", 5)
+    going_on, three = threading.Event(), threading.Semaphore(0)
+    most, asked = [0], [0]
+
+    class Busy:
+        """An SQS client that never runs out of messages."""
+
+        def receive_message(self, **request: Any) -> dict[str, Any]:
+            asked[0] += 1
+            body = str(asked[0])
+            return {"Messages": [{"MessageId": body, "ReceiptHandle": body, "Body": body}]}
+
+        def delete_message(self, **request: Any) -> None:
+            pass
+
+    lock, under_way = threading.Lock(), [0]
+
+    def handler(event: Any, context: Any) -> Any:
+        with lock:
+            under_way[0] += 1
+            most[0] = max(most[0], under_way[0])
+        three.release()
+        going_on.wait(5)
+        with lock:
+            under_way[0] -= 1
+        return {"batchItemFailures": []}
+
+    mapping = triggers.Mapping(called(handler), Busy(), "q", 3)
+    for _ in range(3):
+        assert three.acquire(timeout=5)
+    assert not three.acquire(timeout=0.05)
+    assert asked[0] == 3
+    going_on.set()
+    assert three.acquire(timeout=5)
+    mapping.close()
+    assert most[0] == 3
 
 
 @pytest.fixture

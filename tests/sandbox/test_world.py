@@ -8,7 +8,6 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,72 +19,9 @@ from sandbox import cloud
 from sandbox.demo import Demo
 from sandbox.place import Place
 from tests.ports import free_base
+from tests.sandbox.dev import REPOSITORY, Dev, run
 
-REPOSITORY = Path(__file__).parent.parent.parent
-READY_WITHIN = 20  # seconds
 pytestmark = pytest.mark.cloud
-
-
-class Dev:
-    """`python -m sandbox dev` at a place of its own."""
-
-    def __init__(self, state: Path, base: int, **environment: str) -> None:
-        self.place = Place(base, state / str(base))
-        self.process = _sandbox(state, base, "dev", environment=environment)
-        self.said: list[str] = []
-        self._read_until("API key")
-
-    def _read_until(self, word: str) -> None:
-        assert self.process.stdout is not None
-        began = time.monotonic()
-        for line in self.process.stdout:
-            self.said.append(line)
-            if line.startswith(word):
-                break
-        assert time.monotonic() - began < READY_WITHIN
-
-    def end(self, number: signal.Signals = signal.SIGINT) -> float:
-        """Seconds that it took; what it said on the way is in `said`."""
-        began = time.monotonic()
-        self.process.send_signal(number)
-        out, _ = self.process.communicate(timeout=20)
-        self.said.append(out)
-        return time.monotonic() - began
-
-    @property
-    def text(self) -> str:
-        return "".join(self.said)
-
-    def get(self, path: str) -> httpx2.Response:
-        key = self.place.api_key_file.read_text()
-        headers = {"Authorization": f"Bearer {key}"}
-        return httpx2.get(f"{self.place.checkout}{path}", headers=headers, trust_env=False)
-
-
-def _sandbox(
-    state: Path, base: int, *command: str, environment: dict[str, str] | None = None
-) -> subprocess.Popen[str]:
-    environment = {
-        **os.environ,
-        **(environment or {}),
-        "SANDBOX_STATE": str(state),
-        "SANDBOX_PORT": str(base),
-        "PYTHONPATH": "layers/common:functions",
-    }
-    return subprocess.Popen(
-        [sys.executable, "-m", "sandbox", *command],
-        cwd=REPOSITORY,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
-
-
-def _run(state: Path, base: int, *command: str) -> tuple[int, str]:
-    process = _sandbox(state, base, *command)
-    out, _ = process.communicate(timeout=60)
-    return process.returncode, out
 
 
 @pytest.fixture
@@ -106,12 +42,12 @@ def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> No
     assert httpx2.get(place.shop, trust_env=False).status_code == 200
     assert cloud.runs(place.folder / "emulator")
 
-    again = _run(tmp_path, base, "dev")
+    again = run(tmp_path, base, "dev")
     assert again[0] == 1
     assert f"Port {base}" in again[1]
     assert "SANDBOX_PORT" in again[1]
 
-    code, said = _run(tmp_path, base, "demo")
+    code, said = run(tmp_path, base, "demo")
     assert code == 0, said
     bought = re.search(r"completed (cs_\w+)", said)
     assert bought is not None
@@ -135,7 +71,7 @@ def test_what_was_lost_of_the_folder_is_made_again(tmp_path: Path, base: int) ->
     for lost in ("api-key", "merchant-key.pem", "emulator/secretsmanager.json", "ca.pem"):
         (folder / lost).unlink()
     world = Dev(tmp_path, base)
-    code, said = _run(tmp_path, base, "demo")
+    code, said = run(tmp_path, base, "demo")
     world.end()
     assert code == 0, said
 
@@ -144,7 +80,7 @@ def test_damaged_wallets_say_what_to_do(tmp_path: Path, base: int) -> None:
     folder = tmp_path / str(base) / "wallets"
     folder.mkdir(parents=True)
     (folder / "wallets.json").write_text("{")
-    code, said = _run(tmp_path, base, "dev")
+    code, said = run(tmp_path, base, "dev")
     assert code == 1
     assert "wallets.json" in said
     assert "remove" in said
@@ -152,12 +88,12 @@ def test_damaged_wallets_say_what_to_do(tmp_path: Path, base: int) -> None:
 
 
 def test_an_unusable_port_says_what_to_set(tmp_path: Path) -> None:
-    code, said = _run(tmp_path, 70_000, "dev")
+    code, said = run(tmp_path, 70_000, "dev")
     assert (code, said) == (1, "SANDBOX_PORT must be a number from 1024 to 64969.\n")
 
 
 def test_the_demo_alone_buys_one_thing_and_leaves_nothing(tmp_path: Path, base: int) -> None:
-    code, said = _run(tmp_path, base, "demo")
+    code, said = run(tmp_path, base, "demo")
     assert code == 0, said
     last = said.splitlines()[-1]
     assert re.fullmatch(r"demo: completed cs_\w{22} debit \d+\.\d\d EUR received 20\.00 USD", last)
@@ -172,7 +108,7 @@ def test_a_demo_that_does_not_pay_says_why_and_fails(
     tmp_path: Path, base: int, wallet: str, reason: str
 ) -> None:
     address = f"https://localhost:{base + 101}/{wallet}"
-    code, said = _run(tmp_path, base, "demo", "--wallet", address)
+    code, said = run(tmp_path, base, "demo", "--wallet", address)
     assert code == 1
     assert "demo: failed:" in said.splitlines()[-1]
     assert reason in said.splitlines()[-1]

@@ -283,7 +283,7 @@ def tick(world: SimWorld) -> None:
     """
     while True:
         world.scheduler.sleep(MINUTE - world.scheduler.now % MINUTE)
-        if not due(world):
+        if not due(world) and not world.deliveries.due(moment(world.scheduler.now + MINUTE)):
             continue
         world.scheduler.spawn("sweeper", lambda: round_of_sweep(world))
         if world.profile == "storm" and world.rng.random() < 0.1:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
-from tests.simulation import mutants, world
+from tests.simulation import mutants, soak, world
 from tests.simulation.faults import AWS_KINDS, Http, Life
 from tests.simulation.providers import KINDS
 
@@ -25,6 +25,7 @@ BOUNDS = (
     ("one percent", "completed", 0.995),
     ("one percent", "at once", 0.97),
 )
+LOST = ("completed_has_one_event", "no_event_is_lost")
 FAULTS = [*Http, *AWS_KINDS, *Life]
 
 
@@ -85,9 +86,12 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, help="the first world; alone: show this one's trace")
     parser.add_argument("--worlds", type=int, help="how many, from --seed on")
     parser.add_argument("--mutants", action="store_true", help="who catches which seeded bug")
+    parser.add_argument("--soak", type=int, help="so many webhook events over days of retries")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args(arguments)
     logging.getLogger("checkout").setLevel(logging.ERROR)  # what fails here is meant to
+    if chosen.soak:
+        return soak.report(chosen.soak, chosen.seed or 1)
     if chosen.mutants:
         return show_mutants(chosen.processes)
     if chosen.worlds is None and chosen.seed is not None:
@@ -130,11 +134,12 @@ def simulate(first: int, worlds: int, processes: int) -> int:
         *((f"fault: {kind.value}", total.faults[kind.value]) for kind in FAULTS),
         *((f"provider: {kind.name}", total.kinds[kind.name]) for kind in KINDS),
         *_yields(total.counts),
+        *((n, total.counts[n]) for n in sorted(total.counts) if n.startswith("webhooks: ")),
         ("last customers, all of whom paid", total.counts["last customers"]),
         ("stuck", sum(check == "nothing_is_stuck" for _, check, _ in total.violations)),
         (
             "events lost",
-            sum(check == "completed_has_one_event" for _, check, _ in total.violations),
+            sum(check in LOST for _, check, _ in total.violations),
         ),
         ("violations", len(total.violations)),
         ("trace hash", total.trace_hash[:32]),

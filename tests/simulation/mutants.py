@@ -102,6 +102,7 @@ def when(condition: Condition) -> Callable[[Row], Row]:
 _APPROVE: Final = "checkout.flows.approve"
 _RECONCILE: Final = "checkout.flows.reconcile"
 _PREPARE: Final = "checkout.flows.prepare"
+_DELIVER: Final = "checkout.flows.deliver"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _NO_TIME: Final = timedelta(0)
 
@@ -372,6 +373,46 @@ MUTANTS: Final = (
                 "checkout.domain.session:Session.due_at",
                 "if self.terminal:",
                 "if self.terminal or self.payment_in_flight:",
+            ),
+        ),
+    ),
+    Mutant(
+        "an attempt to deliver has no lease",
+        (
+            Line(
+                f"{_DELIVER}:deliver",
+                "services.events.save(event)",
+                "event = __import__('dataclasses').replace(event, version=event.version - 1)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a webhook is sent before its time",
+        (
+            Line(
+                "checkout.domain.webhooks:may_attempt",
+                "event.status is EventStatus.PENDING and now >= event.next_at",
+                "event.status is EventStatus.PENDING",
+            ),
+        ),
+    ),
+    Mutant(
+        "the sweep forgets the events that are owed",
+        (
+            Line(
+                "checkout.flows.sweep:_hint",
+                "deliver.owed(services.events, services.queue, now=now, limit=HINTS)",
+                "deliver.Owed(0, now - now)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a failed webhook counts as delivered",
+        (
+            Line(
+                "checkout.domain.webhooks:ended",
+                "if delivery.succeeded:",
+                "if delivery.duration_ms is not None:",
             ),
         ),
     ),

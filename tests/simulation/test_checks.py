@@ -172,13 +172,16 @@ def completed(session: Session) -> Session:
     return replace(session, version=9, status=Status.COMPLETED, phase=None, check_at=None)
 
 
-def event_of(session: Session, body: str | None = None, event_id: str = "evt_1") -> dict[str, Any]:
+def event_of(
+    session: Session, body: str | None = None, event_id: str = "evt_1", version: int = 1
+) -> dict[str, Any]:
     event = WebhookEvent(
         id=event_id,
         merchant="mer_1",
         session=session.id,
         type="checkout.session.completed",
         body=body or event_body(session),
+        version=version,
         created_at=BEGINNING,
         next_at=BEGINNING,
     )
@@ -287,7 +290,7 @@ def test_a_second_event_and_one_that_changes_are_caught(stage: Stage) -> None:
     ]
     stage.checker.written(rows, "actor")
     assert stage.caught == []
-    changed = event_of(done, body=event_body(session))
+    changed = event_of(done, body=event_body(session), version=2)
     stage.checker.written([("sim-webhook_events", first, changed)], "actor")
     assert stage.caught == ["event_bytes_are_frozen"]
     second = event_of(done, event_id="evt_2")

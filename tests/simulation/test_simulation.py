@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation import command, mutants, world
+from tests.simulation import command, mutants, soak, world
 from tests.simulation.faults import CALM, FOCI, HTTP_KINDS, Faults, Http, Rates
 from tests.simulation.providers import KINDS
 from tests.simulation.scheduler import Died, Scheduler
+from tests.simulation.webhooks import SPACING
 
-WORLDS = 100
+WORLDS = 60
 QUICK = (  # caught within a few worlds
     "no claim before the continuation",
     "the intent is not written before the payment",
@@ -34,6 +35,17 @@ def test_no_world_violates_an_invariant_and_none_is_stuck() -> None:
     assert total.counts["calm willing"] == total.counts["calm completed"] > 0
     assert len(total.kinds) > 10
     assert sum(total.faults.values()) > WORLDS
+
+
+def test_ten_days_of_webhooks_deliver_or_give_up_every_event() -> None:
+    done = soak.soak(300, seed=1)
+    assert done.violations == []
+    assert len(done.deliveries.records) == 300
+    assert {record.status for record in done.deliveries.records} <= {"delivered", "exhausted"}
+    assert done.deliveries.counts["failures"] > 50
+    assert done.deliveries.counts["answers 410"] > 0
+    assert done.faults.counts["process died"] > 0
+    assert max(done.deliveries.worst.values()) <= SPACING * 1000
 
 
 def test_the_same_seed_is_the_same_world() -> None:

@@ -27,10 +27,12 @@ from checkout.adapters.wallets import SignedWallets
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
 from checkout.domain.session import Status
+from checkout.domain.webhooks import OPTIONAL, Endpoint, WebhookSecret, secret_place
+from checkout.flows.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import CompletionPolicy, PayServices
+from checkout.ports import CompletionPolicy, PayServices, SenderServices
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation import actors, providers
@@ -45,6 +47,7 @@ from tests.simulation.checks import Checker, Violation
 from tests.simulation.faults import CALM, ONE_PERCENT, Faults, Rates, storm
 from tests.simulation.providers import KINDS, SHOP, Kind
 from tests.simulation.scheduler import Died, Scheduler
+from tests.simulation.webhooks import FAIR, Deliveries, SimReceivers, Weather
 
 PREFIX: Final = "sim"
 BASE_URL: Final = "http://localhost:4000"
@@ -54,6 +57,7 @@ PATIENCE: Final = 29_000  # milliseconds: API Gateway answers by then, one way o
 # an hour, the longest pause between two looks, and the few minutes that the fence takes.
 GRACE: Final = timedelta(minutes=15)
 BOUND: Final = timedelta(hours=1, minutes=5)
+DELIVERED_WITHIN: Final = timedelta(minutes=10)  # of when the next attempt is due, once all is fair
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
 
@@ -98,6 +102,9 @@ class SimWorld:
         self._requests = 0
         self._pool: list[Process] = []
         self._services: dict[Process, PayServices] = {}
+        self._senders: dict[Process, SenderServices] = {}
+        self.weather = Weather(0.3, 0.05, 0.0, 0.2, 0.05) if self.profile == "storm" else FAIR
+        self.deliveries = Deliveries(self)
         private, jwk = _key_pair()
         self.network = providers.network(self.kind, self.rng, self._true_now, jwk)
         self.tables = InMemoryDynamoDb(_tables())
@@ -117,6 +124,7 @@ class SimWorld:
         self._calm_from = self.rng.randrange(120_000, (900_000, 2_700_000)[self.rng.randrange(2)])
         self.scheduler.run(until=self._calm_from)
         self.faults.off()
+        self.weather = FAIR
         self.note("from here on nothing fails")
         self.scheduler.run(until=self._calm_from + 240_000)  # what was late has arrived
         self._send_last_customers()
@@ -127,6 +135,7 @@ class SimWorld:
             self.network.advance()
             self.checker.money()
             self.checker.finished()
+            self.deliveries.finished()
         self.scheduler.close()
         self._count()
         return Outcome(
@@ -147,6 +156,9 @@ class SimWorld:
         if self._trace is not None:
             self._trace.append(line)
 
+    def fail(self, check: str, detail: str) -> None:
+        self.violate(Violation(check, detail))
+
     def violate(self, violation: Violation) -> None:
         self.note(f"VIOLATION {violation.check}: {violation.detail}")
         self.violations.append(violation)
@@ -156,6 +168,14 @@ class SimWorld:
 
     def request(self, name: str, act: Callable[[PayServices], Any]) -> Answer:
         """Have a process serve a request; the caller waits as long as a browser would."""
+        return self._request(name, lambda process: act(self._services[process]))
+
+    def send_event(self, event_id: str) -> bool:
+        """The sender gets a message of the event queue."""
+        answer = self._request("deliver", lambda p: deliver(self._senders[p], event_id))
+        return not answer.lost and answer.error is None
+
+    def _request(self, name: str, act: Callable[[Process], Any]) -> Answer:
         self._requests += 1
         process = self._free_process()
         process.busy = True
@@ -166,10 +186,10 @@ class SimWorld:
         in_time = self.scheduler.wait(serving, at_most=PATIENCE)
         return answers[0] if in_time and answers else Answer(lost=True)
 
-    def _serve(self, process: Process, act: Callable[[PayServices], Any]) -> Answer:
+    def _serve(self, process: Process, act: Callable[[Process], Any]) -> Answer:
         before = (process.sends, process.writes)
         try:
-            answer = Answer(act(self._services[process]))
+            answer = Answer(act(process))
         except CheckoutError as refused:
             answer = Answer(error=refused)
             if refused.code == "callback_invalid":
@@ -191,13 +211,25 @@ class SimWorld:
         skew = self.rng.randrange(-300, 301) if self.profile == "storm" else 0
         process = Process(self, f"p{len(self._services) + 1}", skew)
         self._pool.append(process)
-        self._services[process] = self._wired(process)
+        self._wire(process)
         return process
 
-    def _wired(self, process: Process) -> PayServices:
+    def _wire(self, process: Process) -> None:
         client: Any = SimDynamo(process)
         merchants = dynamo.DynamoMerchants(client, PREFIX)
-        return PayServices(
+        events = dynamo.DynamoEvents(
+            client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
+        )
+        self._senders[process] = SenderServices(
+            clock=process,
+            random_bytes=self.rng.randbytes,
+            merchants=merchants,
+            events=events,
+            queue=self.deliveries,
+            vault=self.vault,
+            receivers=SimReceivers(process, self.deliveries),
+        )
+        self._services[process] = PayServices(
             clock=process,
             random_bytes=self.rng.randbytes,
             sessions=dynamo.DynamoSessions(
@@ -208,9 +240,10 @@ class SimWorld:
             base_url=BASE_URL,
             vault=self.vault,
             wallets=SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True),
-            queue=NoQueue(),
+            queue=self.deliveries,
             tasks=NoQueue(),
-            events=dynamo.DynamoEvents(
+            events=events,
+            tallies=dynamo.DynamoTallies(
                 client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
             ),
             completion_policy=self.policy,
@@ -272,7 +305,13 @@ class SimWorld:
         return drawn if self.profile == "storm" else KINDS[0]
 
     def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
-        """The merchant is there before the world begins."""
+        """The merchant is there before the world begins; some want to be told of every end."""
+        secret = self.vault.seal("whsec_c2VjcmV0", place=secret_place("mer_1"))
+        endpoint = Endpoint(
+            url="https://shop.example/hooks",
+            events=OPTIONAL if self.rng.random() < 0.5 else (),
+            secrets=(WebhookSecret(sealed=secret, created_at=BEGINNING),),
+        )
         plain = base64.b64encode(private_key).decode()
         provider = self.network.providers["harbor"]
         merchant = Merchant(
@@ -286,6 +325,7 @@ class SimWorld:
             auth_server=provider.auth_server,
             resource_server=provider.resource_server,
             created_at=BEGINNING,
+            endpoint=endpoint,
         )
         key = ApiKey(
             id="key_1",
@@ -313,11 +353,14 @@ class SimWorld:
 
     def _unfinished(self) -> bool:
         """Somebody still does something, or something is still owed."""
-        return any(not each.terminal for each in self.checker.sessions.values())
+        owing = any(not each.terminal for each in self.checker.sessions.values())
+        return owing or bool(self.deliveries.unfinished)
 
     def _bound(self) -> int:
         ends = [each.expires_at + GRACE for each in self.checker.sessions.values()]
         last = max(moment(self._calm_from), *ends) + BOUND
+        owed = [event.next_at + DELIVERED_WITHIN for event in self.deliveries.unfinished]
+        last = max(last, *owed) if owed else last
         return (last - BEGINNING) // timedelta(milliseconds=1)
 
     def _count(self) -> None:
@@ -326,6 +369,10 @@ class SimWorld:
             self.counts[f"ended {session.status}"] += 1
             if session.attention is not None:
                 self.counts["flagged"] += 1
+        for name, count in self.deliveries.counts.items():
+            self.counts[f"webhooks: {name}"] += count
+        for event in self.deliveries.records:
+            self.counts[f"webhooks: {event.status}"] += 1
 
 
 def run(seed: int, *, keep_trace: bool = False) -> Outcome:
@@ -336,7 +383,7 @@ def run(seed: int, *, keep_trace: bool = False) -> Outcome:
 def _shown(change: tuple[str, Any, Any]) -> str:
     table, _, item = change
     if table.endswith("webhook_events"):
-        return " +event"
+        return f" event {item['status']['S']} attempts {item['attempts']['N']}"
     phase = f" {item['phase']['S']}" if "phase" in item else ""
     return f" -> {item['status']['S']}{phase} v{item['version']['N']}"
 

@@ -6,11 +6,13 @@ import importlib
 import string
 from collections.abc import Iterator
 from dataclasses import fields
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from checkout.domain import webhooks
 from checkout.flows import reconcile, tidy
 from checkout.settings import Settings
 from expirer.app import LAST_LOOK
@@ -19,6 +21,7 @@ from sandbox.template import resources, routes, stack_name, template
 REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
+BY_PATH = {"api": "ApiFunction", "dashboard": "DashboardFunction", "pay": "PayFunction"}
 # For a developer's machine only: the first is in the secret, the others Lambda refuses.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
 
@@ -83,14 +86,39 @@ def test_the_api_can_read_no_secret_and_no_queue() -> None:
     assert _actions("ApiFunction", "sqs:") == {"sqs:SendMessage"}
 
 
+def test_the_dashboard_lists_by_indexes_and_can_neither_scan_nor_delete() -> None:
+    queried = [
+        resource["Fn::Sub"].partition("/index/")[2]
+        for name, statement in _statements()
+        if name == "DashboardFunction" and "dynamodb:Query" in _list(statement["Action"])
+        for resource in _list(statement["Resource"])
+    ]
+    assert queried == ["by_merchant", "by_merchant", "by_search", "by_merchant"]
+    assert _actions("DashboardFunction", "dynamodb:") == {
+        "dynamodb:BatchGetItem",
+        "dynamodb:ConditionCheckItem",
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+        "dynamodb:Query",
+        "dynamodb:UpdateItem",
+    }
+    assert _actions("DashboardFunction", "sqs:") == {"sqs:SendMessage"}
+    assert _actions("DashboardFunction", "secretsmanager:") == {"secretsmanager:GetSecretValue"}
+
+
 def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete() -> None:
     queried = [
         statement["Resource"]
         for name, statement in _statements()
         if name == "ExpirerFunction" and "dynamodb:Query" in _list(statement["Action"])
     ]
-    assert queried == [{"Fn::Sub": "${CheckoutSessionsTable.Arn}/index/due"}]
+    sessions = "${CheckoutSessionsTable.Arn}/index/"
+    assert queried == [
+        [{"Fn::Sub": f"{sessions}{name}"} for name in ("due", "uncounted")],
+        {"Fn::Sub": "${WebhookEventsTable.Arn}/index/due"},
+    ]
     assert _actions("ExpirerFunction", "dynamodb:") == {
+        "dynamodb:BatchGetItem",
         "dynamodb:GetItem",
         "dynamodb:PutItem",
         "dynamodb:Query",
@@ -109,7 +137,7 @@ def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last
 
 
 def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
-    [mapping] = resources("AWS::Lambda::EventSourceMapping").values()
+    mapping = resources("AWS::Lambda::EventSourceMapping")["TasksMapping"]
     assert mapping["FunctionName"] == {"Ref": "TasksFunction"}
     assert mapping["EventSourceArn"] == {"Fn::GetAtt": "TasksQueue.Arn"}
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
@@ -117,6 +145,21 @@ def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
     assert mapping["BatchSize"] * tidy.DEADLINE.total_seconds() < timeout
     assert resources("AWS::SQS::Queue")["TasksQueue"]["VisibilityTimeout"] == 6 * timeout
     assert _actions("TasksFunction", "dynamodb:") == {"dynamodb:GetItem"}
+
+
+def test_the_event_queue_reaches_the_sender_and_leaves_it_its_time() -> None:
+    mapping = resources("AWS::Lambda::EventSourceMapping")["EventsMapping"]
+    assert mapping["FunctionName"] == {"Ref": "WebhookSenderFunction"}
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": "EventsQueue.Arn"}
+    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+    timeout = FUNCTIONS["WebhookSenderFunction"]["Timeout"]
+    assert timedelta(seconds=timeout) <= webhooks.LEASE
+    assert timedelta(seconds=timeout) > 2 * webhooks.TIMEOUT
+    assert resources("AWS::SQS::Queue")["EventsQueue"]["VisibilityTimeout"] == 6 * timeout
+    assert _actions("WebhookSenderFunction", "dynamodb:") == {
+        "dynamodb:GetItem",
+        "dynamodb:PutItem",
+    }
 
 
 def _keys(schema: list[dict[str, str]]) -> tuple[str, ...]:
@@ -136,13 +179,22 @@ def test_the_tables_have_the_keys_that_the_stores_use() -> None:
         for table in TABLES.values()
     }
     everything, keys_only = {"ProjectionType": "ALL"}, {"ProjectionType": "KEYS_ONLY"}
-    with_merchant = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["merchant"]}
+    with_merchant = {"ProjectionType": "INCLUDE", "NonKeyAttributes": ["merchant", "next_at"]}
     listed = {"by_merchant": (("merchant", "created_key"), keys_only)}
     due = ("due_shard", "due_at")
     assert found == {
         "-merchants": (("id",), {}, None),
         "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, None),
-        "-checkout_sessions": (("id",), {**listed, "due": (due, keys_only)}, "ttl"),
+        "-checkout_sessions": (
+            ("id",),
+            {
+                **listed,
+                "due": (due, keys_only),
+                "by_search": (("search_key", "created_key"), keys_only),
+                "uncounted": (("uncounted_shard", "uncounted_at"), keys_only),
+            },
+            "ttl",
+        ),
         "-idempotency_keys": (("key",), {}, "ttl"),
         "-webhook_events": (("id",), {**listed, "due": (due, with_merchant)}, "ttl"),
     }
@@ -179,7 +231,7 @@ def test_the_routes_reach_the_function_of_their_path_and_throttled_ones_exist() 
     table = {route.key: route.function for route in routes()}
     for key, function in table.items():
         path = key.partition(" ")[2]
-        assert function == ("ApiFunction" if path.startswith("/api/") else "PayFunction")
+        assert function == BY_PATH[path.split("/")[1]]
     (stage,) = resources("AWS::ApiGatewayV2::Stage").values()
     assert stage["StageName"] == "$default"
     assert set(stage["RouteSettings"]) <= set(table)

@@ -1,5 +1,6 @@
-"""The operator's command line: `python -m checkout.cli setup …` creates a merchant, against AWS or
-the local world.
+"""The operator's command line, against AWS or the local world: `python -m checkout.cli setup …`
+creates a merchant, `… webhook …` looks after its webhook endpoint, and `… re-encrypt` seals all
+merchants' secrets anew after a rotation of ENCRYPTION_KEY.
 
 It reads the same settings as the functions (settings.py), prints what the operator needs once, and
 exits 1 with a sentence on what to do when it refuses.
@@ -9,15 +10,26 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
+from typing import Final
 
 from checkout import wiring
-from checkout.domain.errors import CheckoutError
-from checkout.flows import setup
+from checkout.domain.errors import CheckoutError, ResourceMissing
+from checkout.domain.merchant import Merchant
+from checkout.domain.webhooks import COMPLETED, OPTIONAL
+from checkout.flows import endpoints, rotation, setup
+from checkout.ports import EndpointServices
 from checkout.settings import SettingsError
 
+_OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
 
-def main(arguments: list[str] | None = None) -> int:
+
+def main(
+    arguments: list[str] | None = None,
+    services: Callable[[], EndpointServices] = wiring.endpoint_services,
+) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m checkout.cli", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
@@ -39,12 +51,47 @@ def main(arguments: list[str] | None = None) -> int:
         action="store_true",
         help="store this private key for a wallet that is set up already",
     )
+    command = commands.add_parser("webhook", help="set, show or test a merchant's webhook endpoint")
+    whose = command.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--merchant", help="the merchant's id (mer_…)")
+    whose.add_argument("--wallet-address", help="or its wallet address")
+    what = command.add_mutually_exclusive_group()
+    what.add_argument("--url", help="where its events are sent from now on (https)")
+    what.add_argument(
+        "--roll-secret",
+        type=_hours,
+        metavar="HOURS",
+        help="make a new secret; the one before it is valid for so long (0 to 168)",
+    )
+    what.add_argument("--test", action="store_true", help="send a test event")
+    what.add_argument("--remove", action="store_true", help="send nothing any more")
+    command.add_argument(
+        "--events",
+        nargs="+",
+        default=[],
+        choices=sorted(_OPTIONAL),
+        help="with --url: send these as well",
+    )
+    commands.add_parser(
+        "re-encrypt",
+        help="after a rotation: seal all merchants' secrets under the new ENCRYPTION_KEY",
+    )
     chosen = parser.parse_args(arguments)
+    if chosen.command == "webhook" and chosen.events and not chosen.url:
+        command.error("--events goes with --url")
     try:
-        done = _setup(chosen)
+        if chosen.command == "setup":
+            return _set_up(chosen)
+        if chosen.command == "webhook":
+            return _webhook(services(), chosen)
+        return _re_encrypt()
     except (setup.SetupRefused, SettingsError, CheckoutError) as refused:
         print(refused, file=sys.stderr)
         return 1
+
+
+def _set_up(chosen: argparse.Namespace) -> int:
+    done = _made(chosen)
     print(f"merchant  {done.merchant.id}")
     print(f"wallet    {done.merchant.wallet_address} ({done.merchant.asset_code})")
     if done.api_key is None:
@@ -55,7 +102,24 @@ def main(arguments: list[str] | None = None) -> int:
     return 0
 
 
-def _setup(chosen: argparse.Namespace) -> setup.SetUp:
+def _re_encrypt() -> int:
+    done = rotation.re_encrypt(wiring.pay_services(), tell=_tell)
+    for merchant in done.unreadable:
+        print(f"{merchant}: neither key opens its secrets; they are unchanged.", file=sys.stderr)
+    for merchant in done.busy:
+        print(f"{merchant}: was being changed by others; run the command again.", file=sys.stderr)
+    if done.renewed:
+        print("Run it again in ten minutes: the old key can go when nothing is left to seal anew.")
+    elif done.complete:
+        print("All merchants' secrets open, and are sealed under the first key of ENCRYPTION_KEY.")
+    return 0 if done.complete else 1
+
+
+def _tell(progress: rotation.Progress) -> None:
+    print(f"{progress.looked_at} merchants looked at, {progress.renewed} sealed anew", flush=True)
+
+
+def _made(chosen: argparse.Namespace) -> setup.SetUp:
     services = wiring.pay_services()
     if chosen.new_api_key:
         return setup.add_api_key(services, chosen.wallet_address, name=chosen.name)
@@ -72,6 +136,53 @@ def _setup(chosen: argparse.Namespace) -> setup.SetUp:
         private_key_text=text,
     )
     return setup.replace_key(services, new) if chosen.replace_key else setup.set_up(services, new)
+
+
+def _webhook(services: EndpointServices, chosen: argparse.Namespace) -> int:
+    merchant, secret = _named(services, chosen), None
+    if chosen.url:
+        events = tuple(_OPTIONAL[name] for name in chosen.events)
+        done = endpoints.configure(services, merchant.id, url=chosen.url, events=events)
+        merchant, secret = done.merchant, done.secret
+    elif chosen.roll_secret is not None:
+        done = endpoints.roll_secret(services, merchant.id, overlap=chosen.roll_secret)
+        merchant, secret = done.merchant, done.secret
+    elif chosen.remove:
+        merchant = endpoints.remove(services, merchant.id)
+    elif chosen.test:
+        print(f"test      {endpoints.ping(services, merchant.id).id} is on its way")
+    _show(merchant, secret)
+    return 0
+
+
+def _hours(text: str) -> timedelta:
+    if not text.isascii() or not text.isdecimal() or len(text) > 3:
+        raise argparse.ArgumentTypeError("must be a whole number of hours, 0 to 168")
+    return timedelta(hours=int(text))
+
+
+def _named(services: EndpointServices, chosen: argparse.Namespace) -> Merchant:
+    if chosen.merchant:
+        merchant = services.merchants.get(chosen.merchant)
+    else:
+        merchant = services.merchants.find_by_wallet(chosen.wallet_address)
+    if merchant is None:
+        raise ResourceMissing("No such merchant.")
+    return merchant
+
+
+def _show(merchant: Merchant, secret: str | None) -> None:
+    print(f"merchant  {merchant.id}")
+    endpoint = merchant.endpoint
+    if endpoint is None:
+        print("webhook   none")
+        return
+    disabled = " (disabled: it answered 410)" if endpoint.disabled_at is not None else ""
+    print(f"webhook   {endpoint.url}{disabled}")
+    print(f"events    {' '.join((COMPLETED, *endpoint.events))}")
+    if secret is not None:
+        print(f"secret    {secret}")
+        print("Keep the secret now: it cannot be shown again.")
 
 
 if __name__ == "__main__":

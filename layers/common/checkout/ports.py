@@ -8,14 +8,17 @@ blindly.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Protocol
 
+from checkout.domain.audit import AuditEntry
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
+from checkout.domain.sign_in import SignIn
+from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 
@@ -127,9 +130,11 @@ class Sessions(Protocol):
         after: str | None,
         created_from: datetime | None,
         created_before: datetime | None,
+        search: str | None = None,
     ) -> SessionPage:
         """A merchant's sessions, newest first by (created_at, id). `after` is a `next_key` from
-        before.
+        before. With `search` only those with that wallet, or that value in their metadata
+        (domain/search.py), from an index that lags a little behind.
         """
         ...
 
@@ -140,6 +145,14 @@ class Sessions(Protocol):
         From an index that lags a little behind: read each session before acting on it.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class MerchantPage:
+    """`next_key` continues after the last merchant looked at, or None at the end."""
+
+    merchants: tuple[Merchant, ...]
+    next_key: str | None
 
 
 class Merchants(Protocol):
@@ -161,6 +174,13 @@ class Merchants(Protocol):
 
     def find_by_wallet(self, wallet_address: str) -> Merchant | None: ...
 
+    def page(self, *, limit: int, after: str | None = None) -> MerchantPage:
+        """All merchants, in no order that means anything; one that comes or changes meanwhile may
+        be missed. `after` is a `next_key` from before. For the operator's commands: it reads the
+        table.
+        """
+        ...
+
     def add_key(self, key: ApiKey) -> None: ...
 
     def find_key(self, key_hash: str) -> ApiKey | None: ...
@@ -170,13 +190,42 @@ class Merchants(Protocol):
         ...
 
 
+class ApiKeys(Protocol):
+    """api_keys as their merchant looks after them. `merchant` is as it was read: with another
+    version in the store nothing is written. False: something has changed meanwhile.
+    """
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        """All of them in no order, from an index that lags a little behind."""
+        ...
+
+    def add(self, key: ApiKey, merchant: Merchant) -> bool: ...
+
+    def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
+        """Write both: `ended` was lasting."""
+        ...
+
+    def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
+        """Write `revoked`, which was not, provided that `kept` is lasting."""
+        ...
+
+    def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
+        """`Merchants.replace`, and its return hosts written to these keys, or nothing. Raises
+        StaleMerchant.
+        """
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An event that is owed an attempt, as the due index has it."""
+    """An event that is owed an attempt since `since`, as the due index has it. `at` is its place
+    there, which putting off moves.
+    """
 
     id: str
     merchant: str
     at: datetime
+    since: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +274,32 @@ class Events(Protocol):
         created_from: datetime | None = None,
     ) -> EventPage:
         """A merchant's events, newest first. `after` is a `next_key` from before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """What a receiver said: a status with the first bytes of its answer, or why there is none."""
+
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+    retry_after: timedelta | None = None
+
+
+class Receivers(Protocol):
+    """Merchants' webhook endpoints."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        """Send once, within `domain.webhooks.TIMEOUT`; never raises for what the receiver does."""
+        ...
+
+
+class Hosts(Protocol):
+    """Where names lead, asked before an address is saved."""
+
+    def permitted(self, host: str) -> bool:
+        """Whether the name leads to public addresses alone; False also where it leads nowhere."""
         ...
 
 
@@ -291,6 +366,10 @@ class Vault(Protocol):
         """
         ...
 
+    def is_current(self, sealed: str) -> bool:
+        """Whether it was sealed under the key that `seal` uses now. Raises `errors.Unavailable`."""
+        ...
+
 
 class Wallets(Protocol):
     """Open Payments clients, each within one deadline for all its calls together."""
@@ -330,5 +409,111 @@ class PayServices(Services):
     vault: Vault
     wallets: Wallets
     events: Events
+    tallies: Tallies
     completion_policy: CompletionPolicy
+    allow_loopback: bool = False
+
+
+class Tallies(Protocol):
+    """What a merchant's days came to, counted after the fact."""
+
+    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
+        """Up to `limit` sessions that ended by `until` and are not counted yet, the longest ended
+        first.
+        """
+        ...
+
+    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        """Add to the days and mark the sessions as counted, or neither. False: another round has
+        counted one of them.
+        """
+        ...
+
+    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+        """What these days, at most 100, have come to so far, in their order."""
+        ...
+
+
+class SignIns(Protocol):
+    """Browsers that are signed in to the dashboard, and how often that was tried. All of it is
+    short-lived.
+    """
+
+    def add(self, sign_in: SignIn) -> None: ...
+
+    def get(self, sign_in_id: str) -> SignIn | None:
+        """A strongly consistent read."""
+        ...
+
+    def seen(self, sign_in: SignIn, now: datetime) -> None:
+        """Note that it is in use, best effort: it never fails a request."""
+        ...
+
+    def end(self, sign_in_id: str) -> None:
+        """From the next request on, it is none any more."""
+        ...
+
+    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
+        """Count one more attempt. False, and not counted: there were `limit` already. `counter`
+        names also the time that it counts, which is over at `until`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """`next_key` continues after the last entry, or None at the end."""
+
+    entries: tuple[AuditEntry, ...]
+    next_key: str | None
+
+
+class Audit(Protocol):
+    """Who did what in the dashboard."""
+
+    def add(self, entry: AuditEntry) -> None: ...
+
+    def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
+        """A merchant's entries, newest first. `after` is a `next_key` from before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardServices(Services):
+    """What the dashboard's flows use besides."""
+
+    events: Events
+    tallies: Tallies
+    sign_ins: SignIns
+    audit: Audit
+    api_keys: ApiKeys
+    endpoints: EndpointServices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SenderServices:
+    """What the flow that delivers events uses."""
+
+    clock: Clock
+    random_bytes: RandomBytes
+    merchants: Merchants
+    events: Events
+    queue: EventQueue
+    vault: Vault
+    receivers: Receivers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndpointServices:
+    """What the flows use by which a merchant looks after its webhooks. `allow_loopback` is for
+    development.
+    """
+
+    clock: Clock
+    random_bytes: RandomBytes
+    merchants: Merchants
+    events: Events
+    queue: EventQueue
+    vault: Vault
+    hosts: Hosts
     allow_loopback: bool = False

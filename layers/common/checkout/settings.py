@@ -34,7 +34,10 @@ class Settings:
     )
     base_url: str = _setting("public base address of the service")
     encryption_key: str = _setting(
-        "64 hexadecimal characters from which the data key is derived", default="", repr=False
+        "64 hexadecimal characters from which the data key is derived; while it is rotated, the "
+        "new key, a comma and the old one",
+        default="",
+        repr=False,
     )
     encryption_key_secret: str = _setting(
         "in place of ENCRYPTION_KEY: the Secrets Manager secret that holds it", default=""
@@ -77,11 +80,16 @@ def load(environment: Mapping[str, str]) -> Settings:
         extra_ca_file=environment.get("EXTRA_CA_FILE", ""),
     )
     development = settings.allow_loopback_wallets or settings.extra_ca_file
-    if development and "AWS_LAMBDA_FUNCTION_NAME" in environment:
+    if development and in_lambda(environment):
         raise SettingsError(
             "ALLOW_LOOPBACK_WALLETS and EXTRA_CA_FILE are for development: not to be set in Lambda."
         )
     return settings
+
+
+def in_lambda(environment: Mapping[str, str]) -> bool:
+    """Whether this process is one of Lambda's."""
+    return "AWS_LAMBDA_FUNCTION_NAME" in environment
 
 
 def _required(environment: Mapping[str, str], name: str) -> str:

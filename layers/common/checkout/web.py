@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-import traceback
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from checkout import telemetry
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_request_id
@@ -55,6 +55,8 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.CurrencyMismatch: (400, _REQUEST),
     errors.CurrencyNotSupported: (400, _REQUEST),
     errors.SessionUnexpectedState: (400, _REQUEST),
+    errors.WebhookUnexpectedState: (400, _REQUEST),
+    errors.KeyUnexpectedState: (400, _REQUEST),
     errors.CallbackInvalid: (400, _REQUEST),
     errors.IdempotencyKeyInvalid: (400, _IDEMPOTENCY),
     errors.IdempotencyKeyReused: (400, _IDEMPOTENCY),
@@ -149,6 +151,7 @@ def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> 
     async def foreseen(request: Request, error: Exception) -> Response:
         assert isinstance(error, CheckoutError)
         if status_of(error) >= 500:
+            telemetry.count("Unavailable")
             _log.error("unavailable", extra=_trace(request, error))
         return render(request, problem_of(error, request_id(request)))
 
@@ -206,9 +209,11 @@ class _Envelope:
             await send(message)
 
         try:
-            await self._app(scope, receive, send_with_headers)
+            with telemetry.request(identity):
+                await self._app(scope, receive, send_with_headers)
         except Exception as error:
             request = Request(scope)
+            telemetry.count("UnforeseenErrors")
             _log.error("unforeseen error", extra=_trace(request, error))
             if started:  # too late for another answer; the server cuts this one off
                 raise
@@ -244,6 +249,7 @@ def lambda_handler(app: FastAPI) -> LambdaHandler:
     # It logs each address, and a session's address is a secret; errors are logged in here.
     logging.getLogger("mangum.http").setLevel(logging.CRITICAL)
 
+    @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         asyncio.set_event_loop(_of_thread.loop)
         return mangum(event, context)
@@ -339,20 +345,13 @@ def _allowed(request: Request) -> list[str]:
 
 
 def _trace(request: Request, error: BaseException) -> dict[str, Any]:
-    """Where it happened, for the log: types and code lines of the whole chain, no messages and no
-    values.
-    """
-    chain: list[str] = []
-    cause: BaseException | None = error
-    while cause is not None and len(chain) < 100:
-        chain.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
-        frames = traceback.extract_tb(cause.__traceback__)[-20:]
-        chain += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-        cause = cause.__cause__ or cause.__context__
+    """Where it happened, for the log."""
     route = request.scope.get("route")
+    session = request.path_params.get("session_id")
     return {
         "request_id": request.scope["state"]["request_id"],
         "method": request.method,
         "route": getattr(route, "path", None),  # not the address: a session's is a secret
-        "trace": chain,
+        "session": telemetry.session_ref(session) if session else None,
+        "trace": telemetry.places(error),
     }

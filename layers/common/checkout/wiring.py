@@ -12,9 +12,21 @@ import boto3
 from botocore.config import Config
 
 from checkout import settings as settings_module
+from checkout import telemetry
 from checkout.adapters import dynamo, queue
+from checkout.adapters.addresses import ResolvedHosts
 from checkout.adapters.clock import SystemClock, system_random
-from checkout.ports import EventQueue, PayServices, Services, TaskQueue, Vault
+from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
+from checkout.ports import (
+    DashboardServices,
+    EndpointServices,
+    EventQueue,
+    PayServices,
+    SenderServices,
+    Services,
+    TaskQueue,
+    Vault,
+)
 from checkout.settings import Settings
 from checkout.version import VERSION
 
@@ -27,6 +39,14 @@ _AWS = Config(
 _BRIEF = Config(
     connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
 )
+
+
+def observe(service: str) -> None:
+    """This process is the function `service`; outside of Lambda its log is the process's own
+    matter.
+    """
+    if settings_module.in_lambda(os.environ):
+        telemetry.start(service)
 
 
 @cache
@@ -43,14 +63,35 @@ def api_services() -> Services:
     return Services(
         clock=clock,
         random_bytes=system_random,
-        sessions=dynamo.DynamoSessions(
-            client, prefix, sleep=clock.sleep, random_bytes=system_random
-        ),
+        sessions=ToldSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random),
         merchants=dynamo.DynamoMerchants(client, prefix),
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
         base_url=settings().base_url,
         queue=_events_queue(),
         tasks=_tasks_queue(),
+    )
+
+
+@cache
+def dashboard_services() -> DashboardServices:
+    """For functions/dashboard: no wallet."""
+    base = api_services()
+    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    return DashboardServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        sessions=base.sessions,
+        merchants=base.merchants,
+        database=base.database,
+        base_url=base.base_url,
+        queue=base.queue,
+        tasks=base.tasks,
+        events=_events(),
+        tallies=_tallies(),
+        sign_ins=dynamo.DynamoSignIns(client, prefix),
+        audit=dynamo.DynamoAudit(client, prefix),
+        api_keys=dynamo.DynamoApiKeys(client, prefix),
+        endpoints=endpoint_services(),
     )
 
 
@@ -82,11 +123,56 @@ def pay_services() -> PayServices:
         tasks=base.tasks,
         vault=sealed,
         wallets=SignedWallets(
-            transport, sealed, base.clock, allow_loopback=chosen.allow_loopback_wallets
+            ToldTransport(transport, base.clock.now),
+            sealed,
+            base.clock,
+            allow_loopback=chosen.allow_loopback_wallets,
         ),
         events=_events(),
+        tallies=_tallies(),
         completion_policy=chosen.completion_policy,
         allow_loopback=chosen.allow_loopback_wallets,
+    )
+
+
+@cache
+def sender_services() -> SenderServices:
+    """For functions/webhook_sender."""
+    from checkout.adapters.http import PublicHttp
+    from checkout.adapters.receivers import PublicReceivers
+
+    base = api_services()
+    chosen = settings()
+    http = PublicHttp(
+        version=VERSION,
+        ca_file=chosen.extra_ca_file or None,
+        allow_loopback=chosen.allow_loopback_wallets,
+    )
+    return SenderServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        merchants=base.merchants,
+        events=_events(),
+        queue=base.queue,
+        vault=_vault(),
+        receivers=ToldReceivers(PublicReceivers(http), base.clock.now),
+    )
+
+
+@cache
+def endpoint_services() -> EndpointServices:
+    """For whatever a merchant looks after their webhooks with."""
+    base = api_services()
+    allow_loopback = settings().allow_loopback_wallets
+    return EndpointServices(
+        clock=base.clock,
+        random_bytes=base.random_bytes,
+        merchants=base.merchants,
+        events=_events(),
+        queue=base.queue,
+        vault=_vault(),
+        hosts=ResolvedHosts(allow_loopback=allow_loopback),
+        allow_loopback=allow_loopback,
     )
 
 
@@ -99,6 +185,13 @@ def _dynamodb(config: Config) -> dynamo.Client:
 def _events() -> dynamo.DynamoEvents:
     prefix = dynamo.parse_database_url(settings().database_url).prefix
     return dynamo.DynamoEvents(
+        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _tallies() -> dynamo.DynamoTallies:
+    prefix = dynamo.parse_database_url(settings().database_url).prefix
+    return dynamo.DynamoTallies(
         _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
     )
 

@@ -8,8 +8,17 @@ and it lets multicast and blocks with an IPv4 address hidden inside pass.
 from __future__ import annotations
 
 import re
+import socket
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
-from typing import Final
+from typing import Any, Final
+
+Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
+
+WITHIN: Final = 3.0  # seconds
+_HTTPS_PORT: Final = 443
 
 # IPv4 has no prefix that says "public": it is all of unicast space less these (IANA's registry of
 # special-purpose addresses, RFC 6890).
@@ -64,6 +73,43 @@ _LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # The URL standard calls it "ends in a number": what resolvers take for IPv4 (2130706433, 0x7f.1).
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
+
+
+class ResolvedHosts:
+    """`ports.Hosts` by the system's resolver, which is given `WITHIN` seconds."""
+
+    def __init__(
+        self, *, allow_loopback: bool = False, resolve: Resolve = socket.getaddrinfo
+    ) -> None:
+        self._allow_loopback = allow_loopback
+        self._resolve = resolve
+
+    def permitted(self, host: str) -> bool:
+        if not is_host(host):  # nothing would be sent there
+            return False
+        try:
+            found = list(look_up(self._resolve, host, _HTTPS_PORT, WITHIN))
+        except Exception:  # noqa: BLE001 - whatever a resolver raises, it leads nowhere
+            return False
+        return bool(found) and all(
+            is_permitted(address, allow_loopback=self._allow_loopback) for address in found
+        )
+
+
+def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
+    """The host's addresses, each once. In a thread, as getaddrinfo knows no timeout; a daemon, so
+    that it holds up no exit. Raises what the resolver raises, and TimeoutError.
+    """
+    found: Future[Iterable[tuple[Any, ...]]] = Future()
+
+    def ask() -> None:
+        try:
+            found.set_result(resolve(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM))
+        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+            found.set_exception(error)
+
+    threading.Thread(target=ask, name="resolve", daemon=True).start()
+    return list(dict.fromkeys(entry[4][0] for entry in found.result(within)))
 
 
 def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:

@@ -132,4 +132,11 @@ def _tries(error: ClientError | BotoCoreError) -> int:
     if codes & _CONFLICTS:
         return CONFLICT_TRIES
     status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400)
-    return LOST_TRIES if codes & _OVERLOAD or status >= 500 else 1
+    overloaded = bool(codes & _OVERLOAD) or status >= 500
+    return LOST_TRIES if overloaded or _key_service_failed(error) else 1
+
+
+def _key_service_failed(error: ClientError) -> bool:
+    """A table whose key cannot be used refuses with the key service's own error in the message."""
+    message: str = error.response.get("Error", {}).get("Message", "")
+    return code(error).startswith("KMS") or "services.kms" in message or "KMS key" in message

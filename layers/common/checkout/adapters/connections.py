@@ -6,19 +6,14 @@ is over its size. What is said over a connection is httpcore's.
 
 from __future__ import annotations
 
-import socket
 import ssl
-import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, Final
 
 import httpcore
 
-from checkout.adapters.addresses import is_permitted
-
-Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
+from checkout.adapters.addresses import Resolve, is_permitted, look_up
 
 _MOST_ADDRESSES: Final = 8  # tried for one name
 
@@ -69,7 +64,7 @@ class PublicBackend(httpcore.NetworkBackend):
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.NetworkStream:
         call: Call = timeout
-        addresses = self._addresses(host, port, call)
+        addresses = look_up(self._resolve, host, port, call.seconds_left())
         if not addresses:
             raise Stopped("name has no address")
         if not all(is_permitted(one, allow_loopback=self._allow_loopback) for one in addresses):
@@ -83,19 +78,6 @@ class PublicBackend(httpcore.NetworkBackend):
             except (httpcore.ConnectError, httpcore.ConnectTimeout):
                 if not addresses:
                     raise
-
-    def _addresses(self, host: str, port: int, call: Call) -> list[str]:
-        """In a thread, as getaddrinfo knows no timeout; a daemon, so that it holds up no exit."""
-        found: Future[Iterable[tuple[Any, ...]]] = Future()
-
-        def look_up() -> None:
-            try:
-                found.set_result(self._resolve(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM))
-            except Exception as error:  # noqa: BLE001 - handed to whoever waits
-                found.set_exception(error)
-
-        threading.Thread(target=look_up, name="resolve", daemon=True).start()
-        return list(dict.fromkeys(entry[4][0] for entry in found.result(call.seconds_left())))
 
 
 class _Stream(httpcore.NetworkStream):

@@ -1,4 +1,4 @@
-"""Outbound HTTP to hosts that strangers choose: wallet providers now, webhook receivers later.
+"""Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
 
 It owns where a request may go (https, public addresses, checked on the very address that is
 connected to), how long everything together may take, how much is read back, and the one question
@@ -17,15 +17,15 @@ import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Final
 
 import certifi
 import httpcore
 
-from checkout.adapters.addresses import is_host
-from checkout.adapters.connections import Call, PublicBackend, Resolve, Stopped
+from checkout.adapters.addresses import Resolve, is_host
+from checkout.adapters.connections import Call, PublicBackend, Stopped
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 
@@ -39,6 +39,13 @@ _URL: Final = re.compile(
     r"(?::(?P<port>[0-9]{1,5}))?)(?P<target>(?:[/?][!-~]*)?)"
 )
 _HTTPS_PORT: Final = 443
+_BROKEN_OFF: Final = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+    Stopped,
+    OSError,
+)
 _TAKES_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -90,22 +97,26 @@ class PublicHttp:
         self._last_used = wall()
         self._pool = httpcore.ConnectionPool(
             ssl_context=tls,
+            max_connections=None,  # one that hangs is not to hold up another
             keepalive_expiry=keep_alive,
             network_backend=PublicBackend(resolve, allow_loopback=allow_loopback),
         )
 
-    def send(self, request: Request, *, timeout: float) -> Response:
+    def send(self, request: Request, *, timeout: float, body_max: int | None = None) -> Response:
         """Send `request` once, byte for byte, within `timeout` seconds for everything together.
 
         A 3xx is an answer like any other. Raises NotSent when no byte of the request went out (URL,
         name or address refused, no connection, no TLS) and OutcomeUnknown for all else (no answer
         in time, cut short, too big, compressed, not HTTP).
+
+        With `body_max`, the answer's status is what counts: of its body only so many bytes are
+        read, as they come, and it may break off.
         """
         target = self._target(request.url)
         call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
         try:
             with self._fresh_pool():
-                return self._exchange(request, target, call)
+                return self._exchange(request, target, call, body_max)
         except Exception as error:  # noqa: BLE001 - whatever it was, what counts is whether it was sent
             reason = f"{target.host}: {_reason(error)}"
         # Out here, so that the library's error, which may quote a header, is not the context.
@@ -146,7 +157,9 @@ class PublicHttp:
         # RFC 9112 3.2.1: an empty path is sent as "/".
         return _Target(match["authority"], host, port, path if path.startswith("/") else f"/{path}")
 
-    def _exchange(self, request: Request, target: _Target, call: Call) -> Response:
+    def _exchange(
+        self, request: Request, target: _Target, call: Call, body_max: int | None
+    ) -> Response:
         with self._pool.stream(
             request.method,
             httpcore.URL(
@@ -154,19 +167,14 @@ class PublicHttp:
             ),
             headers=self._headers(request, target),
             content=request.body,
-            extensions={
-                "timeout": {
-                    "pool": call.seconds_left(),
-                    "connect": call,
-                    "write": call,
-                    "read": call,
-                }
-            },
+            extensions={"timeout": {"connect": call, "write": call, "read": call}},
         ) as answer:
             headers: dict[str, str] = {}
             for raw_name, raw_value in answer.headers:
                 name, value = raw_name.decode("ascii").lower(), raw_value.decode("latin-1")
                 headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            if body_max is not None:
+                return Response(answer.status, headers, _beginning(answer, body_max))
             if headers.get("content-encoding", "identity").lower() != "identity":
                 raise Stopped("compressed answer")
             if int(headers.get("content-length", "0")) > self._max_answer_bytes:
@@ -193,6 +201,19 @@ class PublicHttp:
             if name.lower() == "content-length" and value != str(length):
                 raise Stopped("content-length is not the body's")
         return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+
+
+def _beginning(answer: httpcore.Response, size: int) -> bytes:
+    """The first bytes of the body, or what came of them."""
+    body = b""
+    with suppress(
+        httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped
+    ):
+        for chunk in answer.iter_stream():
+            body += chunk
+            if len(body) >= size:
+                break
+    return body[:size]
 
 
 def _reason(error: Exception) -> str:

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.ports import Clock, Merchants
+from checkout.ports import Clock, MerchantPage, Merchants
 
 REMEMBERED: Final = timedelta(seconds=60)
 MERCHANTS_MAX: Final = 1_000
@@ -48,6 +48,9 @@ class CachedMerchants:
 
     def find_by_wallet(self, wallet_address: str) -> Merchant | None:
         return self._merchants.find_by_wallet(wallet_address)
+
+    def page(self, *, limit: int, after: str | None = None) -> MerchantPage:
+        return self._merchants.page(limit=limit, after=after)
 
     def add_key(self, key: ApiKey) -> None:
         self._merchants.add_key(key)

@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from checkout import telemetry
 from checkout.ports import Hint, Leftovers
 
 _BATCH_MAX: Final = 10  # SendMessageBatch
@@ -61,10 +62,10 @@ class SqsEventQueue:
                     QueueUrl=self._queue_url, Entries=entries
                 )
             except (ClientError, BotoCoreError) as error:
-                logger.warning("events not hinted: %s", type(error).__name__)
+                _lost(len(batch), type(error).__name__)
                 continue
             if failed := answer.get("Failed"):
-                logger.warning("events not hinted: %d of %d", len(failed), len(batch))
+                _lost(len(failed), f"refused of {len(batch)}")
 
 
 def event_from(body: str) -> str:
@@ -90,7 +91,13 @@ class SqsTaskQueue:
         try:
             self._client().send_message(QueueUrl=self._queue_url, MessageBody=body)
         except (ClientError, BotoCoreError) as error:
+            telemetry.count("MessagesLost")
             logger.warning("a task was not sent: %s", type(error).__name__)
+
+
+def _lost(hints: int, why: str) -> None:
+    telemetry.count("MessagesLost", hints)
+    logger.warning("events not hinted: %d, %s", hints, why)
 
 
 def leftovers_from(body: str) -> Leftovers:

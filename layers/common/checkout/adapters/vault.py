@@ -1,9 +1,10 @@
-"""Seals secrets for storage: AES-256-GCM under one key that scrypt derives from ENCRYPTION_KEY.
+"""Seals secrets for storage: AES-256-GCM under keys that scrypt derives from ENCRYPTION_KEY.
 
-The derivation happens once per process, at the first secret, and never per request. A ciphertext
-opens only at the place (table, record, field) that it was sealed for. Refuses what was tampered
-with or moved. No plaintext and no key is in an error. Source: decisions.md "Service",
-ENCRYPTION_KEY.
+A derivation happens once per process and key, at the first secret that needs it, and never per
+request. ENCRYPTION_KEY may hold two keys while it is being rotated: the first one seals, both open
+(docs/operating.md). A ciphertext opens only at the place (table, record, field) that it was sealed
+for. Refuses what was tampered with or moved. No plaintext and no key is in an error. Source:
+decisions.md "Service", ENCRYPTION_KEY.
 """
 
 from __future__ import annotations
@@ -12,19 +13,31 @@ import base64
 import binascii
 import hashlib
 import json
+import logging
 import re
 import threading
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
 from botocore.exceptions import BotoCoreError, ClientError
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from checkout import telemetry
+from checkout.adapters.clock import SystemClock
 from checkout.domain.errors import Unavailable
-from checkout.ports import RandomBytes
+from checkout.ports import Clock, RandomBytes
+
+# A key that is put in is used by every running process after this time, or as soon as the process
+# meets a ciphertext of it.
+REFRESH: Final = timedelta(minutes=5)
+# Ciphertexts of a key that nobody has make a process ask no more often than this.
+UNKNOWN_PAUSE: Final = timedelta(seconds=10)
 
 _KEY_FORMAT: Final = re.compile(r"[0-9A-Fa-f]{64}")
+_KEY_ID_FORMAT: Final = re.compile(r"[0-9a-f]{8}")
+_KEYS_MAX: Final = 2
 # ENCRYPTION_KEY has 256 random bits of its own, so a fixed salt loses nothing; the cost is what the
 # specification asks for: about 25 ms, once.
 _SALT: Final = b"checkout-sessions/data-key/v1"
@@ -32,18 +45,23 @@ _N, _R, _P = 2**14, 8, 1
 _NONCE_SIZE: Final = 12  # bytes, NIST SP 800-38D section 8.2
 _VERSION: Final = "v1"
 _REFUSAL: Final = "the sealed value does not open at this place"
+_BAD_KEY: Final = (
+    "ENCRYPTION_KEY must be 64 hexadecimal characters, or two such keys with a comma between them, "
+    "the new one first."
+)
+
+logger = logging.getLogger(__name__)
 
 
 def derive(secret: str) -> bytes:
-    """The data key, 32 bytes, from 64 hexadecimal characters. Raises ValueError (RFC 7914)."""
-    if not _KEY_FORMAT.fullmatch(secret):
-        raise ValueError("ENCRYPTION_KEY must be 64 hexadecimal characters.")
+    """The data key, 32 bytes, from 64 hexadecimal characters (RFC 7914)."""
     return hashlib.scrypt(bytes.fromhex(secret), salt=_SALT, n=_N, r=_R, p=_P, dklen=32)
 
 
 class AesVault:
-    """`ports.Vault`. `key_source` returns ENCRYPTION_KEY; asked at the first use, and again only
-    after it failed. `derive` is a parameter so that a test can count.
+    """`ports.Vault`. `key_source` returns ENCRYPTION_KEY; it is asked at the first use, every
+    `REFRESH` while it is in use, and when a ciphertext of an unknown key turns up. A key that is
+    known stays in use where it cannot be asked. `derive` is a parameter so that a test can count.
     """
 
     def __init__(
@@ -51,32 +69,36 @@ class AesVault:
         key_source: Callable[[], str],
         random_bytes: RandomBytes,
         *,
+        clock: Clock | None = None,
         derive: Callable[[str], bytes] = derive,
     ) -> None:
         self._key_source = key_source
         self._random_bytes = random_bytes
+        self._clock = clock or SystemClock()
         self._derive = derive
         self._lock = threading.Lock()
-        self._known: tuple[str, AESGCM] | None = None
+        self._keys: tuple[str, ...] = ()
+        self._ciphers: dict[str, tuple[str, AESGCM]] = {}
+        self._asked_at: datetime | None = None
+        self._missed_at: datetime | None = None
 
     def seal(self, plain: str, *, place: tuple[str, str, str]) -> str:
-        """`v1.<key id>.<nonce and ciphertext>`; the key id is there for a rotation to come.
-
-        Raises `errors.Unavailable` when the key cannot be had.
+        """`v1.<key id>.<nonce and ciphertext>`. Raises `errors.Unavailable` when the key cannot be
+        had.
         """
-        key_id, cipher = self._key()
+        key_id, cipher = self._newest()
         nonce = self._random_bytes(_NONCE_SIZE)
         sealed = nonce + cipher.encrypt(nonce, plain.encode(), _associated(place))
         return f"{_VERSION}.{key_id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
         """As the port says; ValueError also for another ENCRYPTION_KEY's ciphertext."""
-        key_id, cipher = self._key()
         version, _, rest = sealed.partition(".")
-        sealed_under, _, encoded = rest.partition(".")
+        key_id, _, encoded = rest.partition(".")
         if version != _VERSION:
             raise ValueError(_REFUSAL)
-        if sealed_under != key_id:
+        cipher = self._cipher(key_id)
+        if cipher is None:
             raise ValueError("the value was sealed under another ENCRYPTION_KEY")
         try:
             padded = encoded + "=" * (-len(encoded) % 4)
@@ -86,13 +108,62 @@ class AesVault:
             raise ValueError(_REFUSAL) from None
         return plain.decode()
 
-    def _key(self) -> tuple[str, AESGCM]:
+    def is_current(self, sealed: str) -> bool:
+        """As the port says."""
+        return sealed.startswith(f"{_VERSION}.{self._newest()[0]}.")
+
+    def _newest(self) -> tuple[str, AESGCM]:
         with self._lock:
-            if self._known is None:
-                data_key = self._derive(self._key_source())
-                key_id = hashlib.sha256(data_key).hexdigest()[:8]
-                self._known = (key_id, AESGCM(data_key))
-            return self._known
+            self._refreshed()
+            return self._derived(self._keys[0])
+
+    def _cipher(self, key_id: str) -> AESGCM | None:
+        if not _KEY_ID_FORMAT.fullmatch(key_id):
+            return None
+        with self._lock:
+            just_read = self._refreshed()
+            found = self._find(key_id)
+            now = self._clock.now()
+            if found is None and not just_read and _passed(UNKNOWN_PAUSE, self._missed_at, now):
+                self._missed_at = now
+                self._read(now)
+                found = self._find(key_id)
+            return found
+
+    def _find(self, key_id: str) -> AESGCM | None:
+        """The newest key first, so that an old one is derived only where it is still needed."""
+        for key in self._keys:
+            known, cipher = self._derived(key)
+            if known == key_id:
+                return cipher
+        return None
+
+    def _derived(self, key: str) -> tuple[str, AESGCM]:
+        if key not in self._ciphers:
+            data_key = self._derive(key)
+            key_id = hashlib.sha256(data_key).hexdigest()[:8]
+            self._ciphers[key] = (key_id, AESGCM(data_key))
+        return self._ciphers[key]
+
+    def _refreshed(self) -> bool:
+        """True: the keys were read just now."""
+        now = self._clock.now()
+        if not self._keys:
+            self._read(now)
+            return True
+        if not _passed(REFRESH, self._asked_at, now):
+            return False
+        try:
+            self._read(now)
+        except Unavailable:
+            telemetry.count("KeyUnreadable")
+            logger.warning("ENCRYPTION_KEY could not be read again; what is known is used")
+        return True
+
+    def _read(self, now: datetime) -> None:
+        self._asked_at = now
+        self._keys = _parsed(self._key_source())
+        self._ciphers = {key: self._ciphers[key] for key in self._keys if key in self._ciphers}
 
 
 class SecretsClient(Protocol):
@@ -112,6 +183,17 @@ def key_from_secrets_manager(client: SecretsClient, secret_id: str) -> Callable[
         return secret
 
     return read
+
+
+def _parsed(text: str) -> tuple[str, ...]:
+    keys = tuple(text.lower().split(","))
+    if len(keys) > _KEYS_MAX or not all(_KEY_FORMAT.fullmatch(key) for key in keys):
+        raise Unavailable(_BAD_KEY)
+    return keys
+
+
+def _passed(pause: timedelta, since: datetime | None, now: datetime) -> bool:
+    return since is None or now - since >= pause
 
 
 def _associated(place: tuple[str, str, str]) -> bytes:

@@ -6,6 +6,7 @@ does.
     ├── UrlInvalid InvalidJson CursorInvalid
     ├── AmountTooSmall AmountTooLarge AmountNotRepresentable CurrencyMismatch CurrencyNotSupported
     ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
+    ├── WebhookUnexpectedState KeyUnexpectedState
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
     ├── ApiKeyMissing ApiKeyInvalid
     ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
@@ -94,6 +95,18 @@ class SessionBusy(CheckoutError):
     """
 
     code = "session_busy"
+
+
+class WebhookUnexpectedState(CheckoutError):
+    """The state of the webhook endpoint, or of an event, does not allow this."""
+
+    code = "webhook_unexpected_state"
+
+
+class KeyUnexpectedState(CheckoutError):
+    """The state of the API key, or of the merchant's keys together, does not allow this."""
+
+    code = "key_unexpected_state"
 
 
 class PaymentInProgress(CheckoutError):

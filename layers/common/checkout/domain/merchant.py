@@ -48,11 +48,17 @@ class Merchant:
         """The next version, with these fields; `Merchants.replace` writes it."""
         return replace(self, version=self.version + 1, **fields)
 
+    def disabled(self, at: datetime) -> Merchant:
+        """The next version, with an endpoint that gets nothing more."""
+        assert self.endpoint is not None
+        return self.changed(endpoint=replace(self.endpoint, disabled_at=at))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """`hash` is the SHA-256 of the key. The merchant's asset is copied here: creating a session
-    needs one look-up.
+    """`hash` is the SHA-256 of the key. The merchant's asset and return hosts are copied here:
+    creating a session needs one look-up. `expires_at`: a newer key has taken over, and this one
+    serves until then.
     """
 
     id: str
@@ -65,6 +71,16 @@ class ApiKey:
     created_at: datetime
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    expires_at: datetime | None = None
+    return_hosts: tuple[str, ...] = ()
+
+    def active_at(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+    @property
+    def lasting(self) -> bool:
+        """Active, with no end in sight."""
+        return self.revoked_at is None and self.expires_at is None
 
 
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:

@@ -1,5 +1,5 @@
-"""Where a customer may be sent: the rules for `success_url` and `cancel_url` (decisions.md "Session
-object and amounts").
+"""Where a customer may be sent (`success_url`, `cancel_url`: decisions.md "Session object and
+amounts"), and where webhooks may go (decisions.md "Webhooks").
 
 Refuses everything that two programs could read differently. Nothing is repaired: the address goes
 into a page exactly as it was checked.
@@ -8,6 +8,7 @@ into a page exactly as it was checked.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -26,11 +27,18 @@ _IPV6: Final = re.compile(r"\[[0-9A-Fa-f:.]{2,45}\]")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
 
 
-def redirect_url(template: str, *, session_id: str, base_is_http: bool, param: str) -> str:
+def redirect_url(
+    template: str,
+    *,
+    session_id: str,
+    base_is_http: bool,
+    param: str,
+    hosts: Collection[str] = (),
+) -> str:
     """`template` with each `{CHECKOUT_SESSION_ID}` (also percent-encoded) replaced by `session_id`.
 
-    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. Raises
-    UrlInvalid, naming `param`.
+    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. `hosts`:
+    the return hosts that the merchant has limited itself to. Raises UrlInvalid, naming `param`.
     """
     # The placeholder is a letter-and-digit word once replaced: in a host it would pass as a name.
     authority = template.partition("//")[2]
@@ -42,9 +50,39 @@ def redirect_url(template: str, *, session_id: str, base_is_http: bool, param: s
         )
     url = PLACEHOLDER.sub(session_id, template)
     problem = _problem(url, base_is_http=base_is_http)
+    if not problem and hosts and _host(url) not in hosts:
+        problem = "The URL's host is none of the return hosts that are set in the dashboard."
     if problem:
         raise UrlInvalid(problem, param=param)
     return url
+
+
+def return_host(typed: str) -> str | None:
+    """A host name as `redirect_url` compares it, or None for what is none."""
+    host = typed.strip().lower().removesuffix(".")
+    return None if _authority_problem(host, None) else host
+
+
+def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
+    """Where a merchant's events may be sent, given as it will be used; returns its host name.
+
+    https on the usual port, so that it cannot be pointed at another service; with `allow_loopback`,
+    for development, any port. Where the name leads is judged when it is resolved. Raises
+    UrlInvalid, naming `param`.
+    """
+    problem = _problem(url, base_is_http=False)
+    if not problem and "#" in url:
+        problem = "The URL must not contain a fragment (#…)."
+    if not problem and not url.startswith("https://"):
+        problem = "The URL must start with https:// in lower case."
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    host, port = _host_and_port(urlsplit(url).netloc)
+    if port not in (None, "443") and not allow_loopback:
+        raise UrlInvalid("The URL must be of port 443: leave the port out.", param=param)
+    if not url.isascii():
+        raise UrlInvalid("The URL must be written in ASCII (percent-encoded).", param=param)
+    return host.strip("[]")
 
 
 def _problem(url: str, *, base_is_http: bool) -> str | None:
@@ -67,6 +105,10 @@ def _problem(url: str, *, base_is_http: bool) -> str | None:
     if parts.scheme == "http" and host.lower() not in _LOOPBACK:
         return "A URL with http:// must be of this machine (localhost); use https://."
     return _authority_problem(host, port) or _rest_problem(url[len(parts.scheme) + 3 :])
+
+
+def _host(url: str) -> str | None:
+    return return_host(_host_and_port(urlsplit(url).netloc)[0])
 
 
 def _host_and_port(netloc: str) -> tuple[str, str | None]:

@@ -41,7 +41,9 @@ RETRY_AFTER_MAX: Final = timedelta(hours=24)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be sent again
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
+_MILLISECOND: Final = timedelta(milliseconds=1)
 _JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
+_JITTER: Final = 0.09  # what the queue is late by stays within the 10 %
 
 
 class EventStatus(StrEnum):
@@ -82,7 +84,8 @@ class WebhookEvent:
     attempt.
 
     `attempts` counts those of this round: sending it again by hand begins a new one. While it is
-    pending, no attempt is made before `next_at`. `session` is None for a test event.
+    pending, no attempt is made before `next_at`. `session` is None for a test event. `writer` marks
+    the latest lease, so that of two taken in the same moment one is not the other.
     """
 
     id: str
@@ -98,6 +101,7 @@ class WebhookEvent:
     deliveries: tuple[Delivery, ...] = ()
     ended_at: datetime | None = None
     given_up: GivenUp | None = None
+    writer: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +171,7 @@ def may_attempt(event: WebhookEvent, now: datetime) -> bool:
     return event.status is EventStatus.PENDING and now >= event.next_at
 
 
-def leased(event: WebhookEvent, now: datetime) -> WebhookEvent:
+def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
     """One more attempt begins at `now`. Should its process die, the next may begin when the lease
     is over and the usual time has passed.
     """
@@ -178,7 +182,22 @@ def leased(event: WebhookEvent, now: datetime) -> WebhookEvent:
         attempts=attempts,
         next_at=now + max(LEASE, _delay(attempts)),
         deliveries=(*event.deliveries, Delivery(at=now))[-DELIVERIES_MAX:],
+        writer=writer,
     )
+
+
+def noted_late(event: WebhookEvent, delivery: Delivery, *, now: datetime) -> WebhookEvent:
+    """What an attempt came to whose lease was over by then: its entry is filled in, and a success
+    ends the event, also one that was given up meanwhile.
+    """
+    entries = tuple(
+        delivery if each.at == delivery.at and each.duration_ms is None else each
+        for each in event.deliveries
+    )
+    noted = replace(event, version=event.version + 1, deliveries=entries)
+    if delivery.succeeded and event.status is not EventStatus.DELIVERED:
+        return replace(noted, status=EventStatus.DELIVERED, ended_at=now, given_up=None)
+    return noted
 
 
 def ended(
@@ -188,18 +207,21 @@ def ended(
     now: datetime,
     spread: float,
     retry_after: timedelta | None = None,
+    gone: bool = False,
 ) -> WebhookEvent:
     """What the leased attempt came to. `spread`, -1..1, places the next attempt within ±10 %;
-    `retry_after` is the receiver's wish.
+    `retry_after` and `gone` (no more of it) are the receiver's wishes.
     """
-    noted = replace(event, version=event.version + 1, deliveries=(*event.deliveries[:-1], delivery))
+    entries = (*event.deliveries[:-1], delivery)
+    noted = replace(event, version=event.version + 1, deliveries=entries)
     if delivery.succeeded:
         return replace(noted, status=EventStatus.DELIVERED, ended_at=now)
-    if event.attempts >= ATTEMPTS_MAX:
-        return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=GivenUp.ATTEMPTS)
+    if gone or event.attempts >= ATTEMPTS_MAX:
+        reason = GivenUp.GONE if gone else GivenUp.ATTEMPTS
+        return replace(noted, status=EventStatus.EXHAUSTED, ended_at=now, given_up=reason)
     pause = _delay(event.attempts)
     if pause >= _JITTER_FROM:
-        pause += pause * 0.1 * spread
+        pause += pause * _JITTER * spread // _MILLISECOND * _MILLISECOND  # as it is stored
     if retry_after is not None:
         pause = max(pause, min(retry_after, RETRY_AFTER_MAX))
     return replace(noted, next_at=now + pause)

@@ -19,7 +19,8 @@ _KEY: Final = re.compile(r"sk_[0-9A-Za-z]{43}")
 def authenticate(services: Services, authorization: str | None) -> ApiKey:
     """The key named by an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    Raises ApiKeyMissing (no bearer credentials), ApiKeyInvalid (unknown or revoked, one answer).
+    Raises ApiKeyMissing (no bearer credentials), ApiKeyInvalid (unknown, revoked or expired: one
+    answer).
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()
@@ -28,7 +29,7 @@ def authenticate(services: Services, authorization: str | None) -> ApiKey:
     # What cannot be a key is not looked up; the hash is the look-up, so no comparison leaks time.
     known = _KEY.fullmatch(presented)
     key = services.merchants.find_key(api_key_hash(presented)) if known else None
-    if key is None or key.revoked_at is not None:
+    if key is None or not key.active_at(services.clock.now()):
         raise ApiKeyInvalid("This API key is not valid.")
     services.merchants.touch_key(key, services.clock.now())
     return key

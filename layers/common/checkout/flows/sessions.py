@@ -7,8 +7,6 @@ anew. No wallet is called here: what an end leaves behind there is handed to the
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import json
 import re
@@ -18,7 +16,6 @@ from typing import Any, Final
 
 from checkout.domain.errors import (
     CheckoutError,
-    CursorInvalid,
     IdempotencyKeyInvalid,
     IdempotencyKeyReused,
     PaymentInProgress,
@@ -33,6 +30,7 @@ from checkout.domain.public import public_session
 from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition, advance
 from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.flows.cursors import cursor, position_of
 from checkout.ports import Hint, Leftovers, Reservation, Services, StaleSession
 
 IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
@@ -43,7 +41,7 @@ GIVE_WAY: Final = 5  # how often a loser of a write decides anew
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
-_POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
+POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
 _VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
 
 
@@ -60,8 +58,9 @@ class Created:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """What to list. `limit` is 1..100; the times bound `created_at` (from inclusive, before
-    exclusive).
+    """What to list. The times bound `created_at` (from inclusive, before exclusive), the amounts
+    `amount_total` in minor units (both inclusive); `search` is a wallet, or a value of the
+    metadata. `rounds` bounds the index pages that are looked at for one answer.
     """
 
     limit: int = 10
@@ -69,14 +68,34 @@ class ListQuery:
     status: Status | None = None
     created_from: datetime | None = None
     created_before: datetime | None = None
+    amount_from: int | None = None
+    amount_to: int | None = None
+    search: str | None = None
+    rounds: int = FILTER_ROUNDS
+
+    @property
+    def filters(self) -> bool:
+        """What no index knows is found by looking."""
+        return (self.status, self.amount_from, self.amount_to) != (None, None, None)
+
+    def matches(self, session: Session, now: datetime) -> bool:
+        amount = session.amount_total
+        return (
+            self.status in (None, session.status_at(now))
+            and (self.amount_from is None or self.amount_from <= amount)
+            and (self.amount_to is None or amount <= self.amount_to)
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """With a `status` filter there may be more to come even when few or no sessions are here."""
+    """With a filter there may be more to come even when few or no sessions are here: all down to
+    `looked_to` were looked at.
+    """
 
     sessions: tuple[Session, ...]
     next_cursor: str | None
+    looked_to: datetime | None = None
 
 
 def create(
@@ -206,29 +225,38 @@ def tidy(services: Services, change: Change) -> None:
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
     """A page of the merchant's sessions, newest first by (created_at, id).
 
-    A `status` filter reads at most FILTER_ROUNDS index pages and then hands back a cursor, so that
-    a rare status cannot make one request read without end. Raises CursorInvalid.
+    At most `rounds` index pages are read, then a cursor is handed back, so that a filter for what
+    is rare cannot make one request read without end. Raises CursorInvalid.
     """
-    after = _position_of(key.merchant, query.cursor) if query.cursor is not None else None
+    after = position_of(key.merchant, query.cursor, POSITION) if query.cursor is not None else None
     now = services.clock.now()
     found: list[Session] = []
-    for _ in range(FILTER_ROUNDS):
+    looked_to: datetime | None = None
+    for _ in range(query.rounds):
         page = services.sessions.page(
             key.merchant,
-            limit=query.limit if query.status is None else PAGE_MAX,
+            limit=PAGE_MAX if query.filters else min(PAGE_MAX, query.limit - len(found)),
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
+            search=query.search,
         )
         after = page.next_key
         for session in page.sessions:
-            if query.status in (None, session.status_at(now)):
+            if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: stop behind the last asked
-                    return Listed(tuple(found), _cursor(key.merchant, _position(found[-1])))
+                    return Listed(tuple(found), cursor_behind(key, found[-1]), found[-1].created_at)
                 found.append(session)
-        if after is None or query.status is None:
+            looked_to = session.created_at
+        if after is None or (len(found) == query.limit and not query.filters):
             break
-    return Listed(tuple(found), None if after is None else _cursor(key.merchant, after))
+    more = None if after is None else cursor(key.merchant, after)
+    return Listed(tuple(found), more, looked_to)
+
+
+def cursor_behind(key: ApiKey, session: Session) -> str:
+    """Where a list goes on behind `session`."""
+    return cursor(key.merchant, _position(session))
 
 
 def json_text(value: Any) -> str:
@@ -324,24 +352,3 @@ def _position(session: Session) -> str:
     """
     milliseconds = (session.created_at - _EPOCH) // timedelta(milliseconds=1)
     return f"{milliseconds:013d}#{session.id}"
-
-
-def _cursor(merchant: str, position: str) -> str:
-    text = f"{position}#{_checksum(merchant, position)}"
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _position_of(merchant: str, cursor: str) -> str:
-    """The position in a cursor of ours for this merchant. Raises CursorInvalid."""
-    try:
-        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        position, _, checksum = text.decode("ascii").rpartition("#")
-    except (binascii.Error, ValueError):
-        position = checksum = ""
-    if not _POSITION.fullmatch(position) or checksum != _checksum(merchant, position):
-        raise CursorInvalid("This cursor is not one of this list.", param="cursor")
-    return position
-
-
-def _checksum(merchant: str, position: str) -> str:
-    return hashlib.sha256(f"cursor\n{merchant}\n{position}".encode()).hexdigest()[:16]

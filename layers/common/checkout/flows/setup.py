@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_merchant_id
-from checkout.domain.merchant import ApiKey, Merchant, private_key_place
+from checkout.domain.ids import new_merchant_id
+from checkout.domain.merchant import Merchant, private_key_place
+from checkout.flows.api_keys import new_key
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.models import WalletAddress
@@ -78,19 +79,19 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
         resource_server=wallet.resource_server,
         created_at=services.clock.now(),
     )
-    plain, key = new_key(services, merchant, name="First key")
-    existing = services.merchants.add(merchant, key)
+    made = new_key(services, merchant, name="First key")
+    existing = services.merchants.add(merchant, made.key)
     if existing is not None:
         raise AlreadyMerchant(existing)
-    return SetUp(merchant, plain)
+    return SetUp(merchant, made.plain)
 
 
 def add_api_key(services: PayServices, wallet_address: str, *, name: str) -> SetUp:
     """Another API key for the merchant of this wallet. Raises SetupRefused."""
     merchant = _existing(services, wallet_address)
-    plain, key = new_key(services, merchant, name=name)
-    services.merchants.add_key(key)
-    return SetUp(merchant, plain)
+    made = new_key(services, merchant, name=name)
+    services.merchants.add_key(made.key)
+    return SetUp(merchant, made.plain)
 
 
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
@@ -112,22 +113,6 @@ def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
     except StaleMerchant:
         raise SetupRefused("The merchant was changed meanwhile; run the command again.") from None
     return SetUp(changed, None)
-
-
-def new_key(services: PayServices, merchant: Merchant, *, name: str) -> tuple[str, ApiKey]:
-    """A fresh API key: the plain value, shown once, and the record that holds its hash."""
-    plain = new_api_key(services.random_bytes)
-    record = ApiKey(
-        id=new_key_id(services.random_bytes),
-        hash=api_key_hash(plain),
-        merchant=merchant.id,
-        name=name,
-        last_four=plain[-4:],
-        asset_code=merchant.asset_code,
-        asset_scale=merchant.asset_scale,
-        created_at=services.clock.now(),
-    )
-    return plain, record
 
 
 def _seal(services: PayServices, merchant_id: str, private_key: bytes) -> str:

@@ -1,5 +1,5 @@
-"""The scheduled job's round: each session that the due index names is looked at once, by
-conditional writes only.
+"""The scheduled job's round: the queue is told of events that are owed, and each session that the
+due index names is looked at once, by conditional writes only.
 
 Safe to overlap with itself, with every handler and with the customer's open page: whoever loses a
 write leaves the session to the winner. One record that cannot be dealt with stops no other, nor
@@ -17,11 +17,12 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from checkout.domain.session import Session
-from checkout.flows import reconcile
+from checkout.flows import deliver, reconcile
 from checkout.flows.sessions import settle
 from checkout.ports import PayServices, StaleSession
 
 LIMIT: Final = 200
+HINTS: Final = 500  # webhook events that one round hints at; each costs a write
 SLOW: Final = timedelta(seconds=5)  # whose look took so long has a provider that hangs
 
 logger = logging.getLogger(__name__)
@@ -31,7 +32,8 @@ logger = logging.getLogger(__name__)
 class Counts:
     """What one round did. `moved` counts the last event of each session that changed; `failed` are
     those whose look raised, and which are due again; `left_over` those known to be due that there
-    was no time or room for.
+    was no time or room for. `hinted` counts the webhook events that were owed an attempt,
+    the oldest of them for `longest_owed`.
     """
 
     looked_at: int = 0
@@ -39,6 +41,8 @@ class Counts:
     failed: int = 0
     needs_attention: int = 0
     left_over: int = 0
+    hinted: int = 0
+    longest_owed: timedelta = timedelta(0)
 
 
 def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts:
@@ -48,11 +52,12 @@ def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts
     `limit`, and neither do the other sessions of a provider that has just hung: they have the time
     that is left in the end. Raises Unavailable where the index cannot be read.
     """
+    now = services.clock.now()
     counts = Counts()
+    _hint(services, now, counts)
     hanging: set[str] = set()
     put_off: list[str] = []
     seen: set[str] = set()
-    now = services.clock.now()
     full = True
     while full and counts.looked_at < limit:
         asked = limit + len(seen) - counts.looked_at + 1
@@ -71,6 +76,16 @@ def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts
         _look_at(services, put_off.pop(0), counts, set())
     counts.left_over = len(put_off)
     return counts
+
+
+def _hint(services: PayServices, now: datetime, counts: Counts) -> None:
+    """Events first: that takes a moment, and merchants wait for them."""
+    try:
+        owed = deliver.owed(services.events, services.queue, now=now, limit=HINTS)
+        counts.hinted, counts.longest_owed = owed.hinted, owed.longest
+    except Exception as error:  # noqa: BLE001 - the sessions are looked at all the same
+        logger.warning("owed events could not be hinted at: %s", _place(error))
+        counts.failed += 1
 
 
 def _look_at(services: PayServices, session_id: str, counts: Counts, hanging: set[str]) -> bool:

@@ -2,6 +2,8 @@
 (with API keys), events. `wiring.py` makes the client.
 """
 
+from checkout.adapters.dynamo.api_keys import DynamoApiKeys
+from checkout.adapters.dynamo.audit import DynamoAudit
 from checkout.adapters.dynamo.client import (
     Client,
     DatabaseUrl,
@@ -11,13 +13,19 @@ from checkout.adapters.dynamo.client import (
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.merchants import DynamoMerchants
 from checkout.adapters.dynamo.sessions import DynamoSessions
+from checkout.adapters.dynamo.sign_ins import DynamoSignIns
+from checkout.adapters.dynamo.tallies import DynamoTallies
 
 __all__ = [
     "Client",
     "DatabaseUrl",
+    "DynamoApiKeys",
+    "DynamoAudit",
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoMerchants",
     "DynamoSessions",
+    "DynamoSignIns",
+    "DynamoTallies",
     "parse_database_url",
 ]

@@ -17,6 +17,7 @@ from checkout.domain.errors import CheckoutError
 
 T = TypeVar("T")
 
+PAGE_MAX: Final = 100  # what one BatchGetItem takes
 _DATABASE_URL: Final = re.compile(
     r"dynamodb(?:://|\+http://(?P<place>[A-Za-z0-9.-]+(?::[0-9]{1,5})?))/(?P<prefix>[A-Za-z0-9_.-]+)"
 )
@@ -32,6 +33,8 @@ class Client(Protocol):
     def update_item(self, **request: Any) -> Answer: ...
 
     def query(self, **request: Any) -> Answer: ...
+
+    def scan(self, **request: Any) -> Answer: ...
 
     def batch_get_item(self, **request: Any) -> Answer: ...
 
@@ -80,19 +83,27 @@ def get(client: Client, table: str, **key: Value) -> Item | None:
 
 
 def due(
-    client: Client, table: str, until: datetime, limit: int, *, read: Callable[[Item], T]
+    client: Client,
+    table: str,
+    until: datetime,
+    limit: int,
+    *,
+    read: Callable[[Item], T],
+    index: str = "due",
 ) -> list[T]:
-    """What the table's `due` index holds up to `until`, the longest due first, at most `limit`. One
-    query a shard, each of `limit` rows, since all may be in one.
+    """What the table's `due` index, or another of its kind, holds up to `until`, the longest due
+    first, at most `limit`. One query a shard, each of `limit` rows, since all may be in one.
     """
     rows: list[Item] = []
     for shard in range(DUE_SHARDS):
-        rows += _due_in(client, table, str(shard), until, limit)
-    rows.sort(key=lambda row: (int(row["due_at"]["N"]), row["id"]["S"]))
+        rows += _due_in(client, table, index, str(shard), until, limit)
+    rows.sort(key=lambda row: (int(row[f"{index}_at"]["N"]), row["id"]["S"]))
     return [read(row) for row in rows[:limit]]
 
 
-def _due_in(client: Client, table: str, shard: str, until: datetime, limit: int) -> list[Item]:
+def _due_in(
+    client: Client, table: str, index: str, shard: str, until: datetime, limit: int
+) -> list[Item]:
     """A shard's longest due; a page of a query may end early."""
     rows: list[Item] = []
     start: dict[str, Any] = {}
@@ -100,9 +111,9 @@ def _due_in(client: Client, table: str, shard: str, until: datetime, limit: int)
         found = ask(
             client.query,
             TableName=table,
-            IndexName="due",
-            KeyConditionExpression="#due_shard = :shard AND #due_at <= :now",
-            ExpressionAttributeNames={"#due_shard": "due_shard", "#due_at": "due_at"},
+            IndexName=index,
+            KeyConditionExpression="#shard = :shard AND #at <= :now",
+            ExpressionAttributeNames={"#shard": f"{index}_shard", "#at": f"{index}_at"},
             ExpressionAttributeValues={":shard": text(shard), ":now": instant(until)},
             Limit=limit - len(rows),
             **start,

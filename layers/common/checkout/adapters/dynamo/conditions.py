@@ -114,5 +114,7 @@ def transaction(*items: dict[str, Any]) -> dict[str, Any]:
     """The token is the request's own digest, the writer in it: a repetition after a lost answer
     changes nothing.
     """
-    digest = hashlib.sha256(json.dumps(items, sort_keys=True).encode()).hexdigest()
+    digest = hashlib.sha256(
+        json.dumps(items, sort_keys=True, default=bytes.hex).encode()
+    ).hexdigest()
     return {"TransactItems": list(items), "ClientRequestToken": digest[:36]}  # at most 36

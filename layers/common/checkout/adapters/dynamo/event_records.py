@@ -48,6 +48,7 @@ def event_item(event: WebhookEvent) -> Item:
         deliveries=text(compact([_delivery(delivery) for delivery in event.deliveries])),
         ended_at=optional(instant, event.ended_at),
         given_up=optional(text, event.given_up),
+        writer=text(event.writer),
         ttl=optional(number, gone_at),
     )
 
@@ -69,6 +70,7 @@ def event_from(item: Mapping[str, Value]) -> WebhookEvent:
         ),
         ended_at=read(item, "ended_at", instant_from),
         given_up=read(item, "given_up", lambda value: GivenUp(text_from(value))),
+        writer=text_from(item["writer"]),
     )
 
 

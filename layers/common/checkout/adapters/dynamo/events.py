@@ -8,8 +8,8 @@ from datetime import datetime
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import Client, due, get
-from checkout.adapters.dynamo.conditions import TAKEN, condition_failed, failed_item, put_new
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
+from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new
 from checkout.adapters.dynamo.event_records import event_from, event_item
 from checkout.adapters.dynamo.records import position
 from checkout.adapters.dynamo.values import Item, instant, instant_from, number, text, text_from
@@ -79,11 +79,12 @@ class DynamoEvents:
                 ConditionExpression=as_seen,
                 ExpressionAttributeNames={"#due_at": "due_at"},
                 ExpressionAttributeValues={":seen": instant(event.at), ":until": instant(until)},
+                ReturnValuesOnConditionCheckFailure="ALL_OLD",
             )
         except ClientError as error:
-            if not condition_failed(error):
-                raise
-            return False
+            found = failed_item(error) or {}
+            # As we want it: our own write, whose answer was lost, or one that did the same.
+            return found.get("due_at") == instant(until)
         return True
 
     def page(
@@ -95,6 +96,8 @@ class DynamoEvents:
         created_from: datetime | None = None,
     ) -> EventPage:
         """As the port says; `limit` is 1..100. One index query and one batch read."""
+        if not 1 <= limit <= PAGE_MAX:
+            raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else "0"
         if after is not None and after < lowest:
             return EventPage((), None)
@@ -123,4 +126,9 @@ class DynamoEvents:
 
 
 def _due_event(row: Item) -> DueEvent:
-    return DueEvent(text_from(row["id"]), text_from(row["merchant"]), instant_from(row["due_at"]))
+    return DueEvent(
+        id=text_from(row["id"]),
+        merchant=text_from(row["merchant"]),
+        at=instant_from(row["due_at"]),
+        since=instant_from(row["next_at"]),
+    )

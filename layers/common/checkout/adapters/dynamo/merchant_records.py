@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from checkout.adapters.dynamo.values import (
     Item,
@@ -38,7 +38,7 @@ def merchant_item(merchant: Merchant) -> Item:
         logo=optional(_logo, merchant.logo),
         accent_color=optional(text, merchant.accent_color),
         locale=optional(text, merchant.locale),
-        return_hosts={"L": [text(host) for host in merchant.return_hosts]},
+        return_hosts=hosts(merchant.return_hosts),
     )
 
 
@@ -59,7 +59,7 @@ def merchant_from(item: Mapping[str, Value]) -> Merchant:
         logo=read(item, "logo", _logo_from),
         accent_color=read(item, "accent_color", text_from),
         locale=read(item, "locale", text_from),
-        return_hosts=tuple(text_from(host) for host in item["return_hosts"]["L"]),
+        return_hosts=_hosts_from(item["return_hosts"]),
     )
 
 
@@ -75,6 +75,8 @@ def key_item(key: ApiKey) -> Item:
         created_at=instant(key.created_at),
         last_used_at=optional(instant, key.last_used_at),
         revoked_at=optional(instant, key.revoked_at),
+        expires_at=optional(instant, key.expires_at),
+        return_hosts=hosts(key.return_hosts),
     )
 
 
@@ -90,7 +92,17 @@ def key_from(item: Mapping[str, Value]) -> ApiKey:
         created_at=instant_from(item["created_at"]),
         last_used_at=read(item, "last_used_at", instant_from),
         revoked_at=read(item, "revoked_at", instant_from),
+        expires_at=read(item, "expires_at", instant_from),
+        return_hosts=read(item, "return_hosts", _hosts_from) or (),
     )
+
+
+def hosts(names: Sequence[str]) -> Value:
+    return {"L": [text(name) for name in names]}
+
+
+def _hosts_from(value: Value) -> tuple[str, ...]:
+    return tuple(text_from(name) for name in value["L"])
 
 
 def _endpoint(endpoint: Endpoint) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
@@ -19,9 +19,10 @@ from checkout.adapters.dynamo.merchant_records import (
 from checkout.adapters.dynamo.values import Item, Value, instant, number, text
 from checkout.domain.errors import CheckoutError, Unavailable
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.ports import StaleMerchant
+from checkout.ports import MerchantPage, StaleMerchant
 
 _TOUCH_EVERY: Final = timedelta(minutes=1)
+_GUARD: Final = "wallet:"
 
 
 class DynamoMerchants:
@@ -76,6 +77,19 @@ class DynamoMerchants:
         guard = get(self._client, self._merchants, id=_guard_id(wallet_address))
         return self._of_guard(guard) if guard else None
 
+    def page(self, *, limit: int, after: str | None = None) -> MerchantPage:
+        start: dict[str, Any] = {"ExclusiveStartKey": {"id": text(after)}} if after else {}
+        found = ask(
+            self._client.scan,
+            TableName=self._merchants,
+            ConsistentRead=True,
+            Limit=limit,
+            **start,
+        )
+        rows = [row for row in found["Items"] if not row["id"]["S"].startswith(_GUARD)]
+        last = found.get("LastEvaluatedKey")
+        return MerchantPage(tuple(map(merchant_from, rows)), last["id"]["S"] if last else None)
+
     def add_key(self, key: ApiKey) -> None:
         # The same hash is the same key: writing it again after a lost answer is no harm.
         ask(self._client.put_item, TableName=self._keys, Item=key_item(key))
@@ -113,4 +127,4 @@ class DynamoMerchants:
 
 
 def _guard_id(wallet_address: str) -> Value:
-    return text(f"wallet:{wallet_address}")
+    return text(f"{_GUARD}{wallet_address}")

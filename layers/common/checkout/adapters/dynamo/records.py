@@ -30,6 +30,7 @@ from checkout.adapters.dynamo.values import (
     text_from,
 )
 from checkout.domain.money import Amount
+from checkout.domain.search import search_key
 from checkout.domain.session import (
     Attempt,
     Attention,
@@ -66,6 +67,8 @@ def due_shard(record_id: str) -> str:
 def session_item(session: Session) -> Item:
     """The whole item, index attributes included."""
     due = session.due_at()
+    ended = session.updated_at if session.terminal else None
+    customer = session.customer
     return present(
         id=text(session.id),
         merchant=text(session.merchant),
@@ -78,6 +81,10 @@ def session_item(session: Session) -> Item:
         expires_at=instant(session.expires_at),
         due_shard=text(due_shard(session.id)) if due else None,
         due_at=optional(instant, due),
+        # From its end until tallies.py has counted it, which removes them.
+        uncounted_shard=text(due_shard(session.id)) if ended else None,
+        uncounted_at=optional(instant, ended),
+        search_key=text(search_key(session.merchant, customer.id)) if customer else None,
         amount_total=number(session.amount_total),
         currency=text(session.currency),
         receive=_amount(session.receive),
@@ -108,6 +115,17 @@ def session_item(session: Session) -> Item:
         submissions={"L": [instant(at) for at in session.submissions]},
         history=text(compact([[milliseconds(e.at), e.event, e.note] for e in session.history])),
     )
+
+
+def search_item(session: Session, key: str) -> Item:
+    """A row by which the `by_search` index finds a session besides its own: it names it in the
+    place that it has in every list.
+    """
+    return {
+        "id": text(f"search#{key}#{session.id}"),
+        "search_key": text(key),
+        "created_key": text(position(session.created_at, session.id)),
+    }
 
 
 def session_from(item: Mapping[str, Value]) -> Session:

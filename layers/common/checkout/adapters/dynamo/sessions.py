@@ -14,7 +14,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
@@ -28,17 +28,18 @@ from checkout.adapters.dynamo.records import (
     position,
     reservation_from,
     reservation_item,
+    search_item,
     session_from,
     session_item,
 )
 from checkout.adapters.dynamo.values import instant, text, text_from
 from checkout.domain.errors import Unavailable
+from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports import RandomBytes, Reservation, SessionPage, StaleSession
 
-PAGE_MAX: Final = 100  # what one BatchGetItem takes
 _FIRST_POSITION: Final = "0"
 _LAST_POSITION: Final = ":"  # sorts behind every digit
 
@@ -62,9 +63,16 @@ class DynamoSessions:
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         put_session = put_new(self._sessions, session_item(session), "id")
+        found_by = [
+            {"Put": {"TableName": self._sessions, "Item": search_item(session, key)}}
+            for key in metadata_keys(session.merchant, session.metadata)
+        ]
         if reservation is None:
             try:
-                self._persistent.ask(self._client.put_item, **put_session)
+                if found_by:
+                    self._transact({"Put": put_session}, *found_by)
+                else:
+                    self._persistent.ask(self._client.put_item, **put_session)
             except ClientError as error:
                 found = failed_item(error)
                 if found is None or session_from(found).writer != session.writer:
@@ -80,7 +88,7 @@ class DynamoSessions:
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
         try:
-            self._transact({"Put": put_reservation}, {"Put": put_session})
+            self._transact({"Put": put_reservation}, {"Put": put_session}, *found_by)
         except ClientError as error:
             held = failed_item(error, index=0)
             if held is None:
@@ -118,6 +126,7 @@ class DynamoSessions:
         after: str | None,
         created_from: datetime | None,
         created_before: datetime | None,
+        search: str | None = None,
     ) -> SessionPage:
         """As the port says; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
@@ -126,28 +135,34 @@ class DynamoSessions:
         highest = min(position(created_before) if created_before else _LAST_POSITION, after or ":")
         if lowest > highest:
             return SessionPage((), None)
+        index, owner, value = "by_merchant", "merchant", merchant
+        # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
+        rows_max = limit + (1 if after is None else 2)
+        if search is not None:
+            index, owner, value = "by_search", "search_key", search_key(merchant, search)
+            rows_max *= 2  # a session may be found by its wallet and by its metadata
         found = ask(
             self._client.query,
             TableName=self._sessions,
-            IndexName="by_merchant",
-            KeyConditionExpression="#merchant = :merchant AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#merchant": "merchant", "#created_key": "created_key"},
+            IndexName=index,
+            KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
+            ExpressionAttributeNames={"#owner": owner, "#created_key": "created_key"},
             ExpressionAttributeValues={
-                ":merchant": text(merchant),
+                ":owner": text(value),
                 ":low": text(lowest),
                 ":high": text(highest),
             },
             ScanIndexForward=False,
-            # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
-            Limit=limit + (1 if after is None else 2),
+            Limit=rows_max,
         )
-        rows = [row for row in found["Items"] if row["created_key"]["S"] != after]
-        more = len(rows) > limit
-        rows = rows[:limit]
-        sessions = self._batch_get([row["id"]["S"] for row in rows])
+        places = dict.fromkeys(row["created_key"]["S"] for row in found["Items"])
+        places.pop(after or "", None)
+        shown = list(places)[:limit]
+        ids = [place.partition("#")[2] for place in shown]
+        sessions = self._batch_get(ids)
         return SessionPage(
-            tuple(sessions[row["id"]["S"]] for row in rows if row["id"]["S"] in sessions),
-            rows[-1]["created_key"]["S"] if more else None,
+            tuple(sessions[each] for each in ids if each in sessions),
+            shown[-1] if len(places) > limit else None,
         )
 
     def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""What the product takes, measured: one command each, which prints a table."""

@@ -1,0 +1,1 @@
+"""The merchant's pages: transactions found, understood and exported. Speaks to no wallet."""

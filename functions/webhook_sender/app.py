@@ -1,0 +1,58 @@
+"""The Lambda function of the event queue: an attempt for each of its messages, all of a batch at
+once, so that a receiver that hangs delays none beside it.
+
+A message whose attempt could not be made (the store or the key does not answer) comes again; one
+whose attempt failed does not, for the event's record says when the next one is due.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, Final
+
+from aws_lambda_powertools.utilities.batch import (
+    AsyncBatchProcessor,
+    EventType,
+    async_process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from checkout import telemetry, wiring
+from checkout.adapters.queue import event_from
+from checkout.flows.deliver import Outcome, deliver
+from checkout.ports import SenderServices
+
+_TOLD: Final = {
+    Outcome.DELIVERED: "WebhooksDelivered",
+    Outcome.FAILED: "WebhooksFailed",
+    Outcome.GIVEN_UP: "WebhooksGivenUp",
+}
+
+
+def queued(services: Callable[[], SenderServices]) -> Callable[[dict[str, Any], Any], Any]:
+    """The function that Lambda calls; it returns the messages that failed (SQS partial batch
+    response).
+    """
+
+    @telemetry.observed
+    def handler(event: dict[str, Any], context: Any) -> Any:
+        ready = services()
+        counts: Counter[Outcome] = Counter()
+
+        async def attempted(record: SQSRecord) -> None:
+            outcome = await asyncio.to_thread(deliver, ready, event_from(record.body))
+            counts[outcome] += 1
+
+        processor = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        answer = async_process_partial_response(event, attempted, processor)
+        for outcome, name in _TOLD.items():
+            telemetry.count(name, counts[outcome])
+        return answer
+
+    return handler
+
+
+wiring.observe("webhook_sender")
+handler: Final = queued(wiring.sender_services)

@@ -1,0 +1,143 @@
+"""`ports.ApiKeys` on DynamoDB: what their merchant does with keys, each change in one transaction.
+
+The last lasting key cannot go, even if two browsers revoke one of the last two each: every
+revocation checks a key that stays in the transaction that takes the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import ask
+from checkout.adapters.dynamo.client import Client
+from checkout.adapters.dynamo.conditions import failed_item, put_new, transaction
+from checkout.adapters.dynamo.merchant_records import (
+    hosts,
+    key_from,
+    key_item,
+    merchant_from,
+    merchant_item,
+)
+from checkout.adapters.dynamo.values import Item, Value, instant, number, text
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.ports import StaleMerchant
+
+_NOT_REVOKED = "attribute_exists(#hash) AND attribute_not_exists(#revoked_at)"
+_LASTING = f"{_NOT_REVOKED} AND attribute_not_exists(#expires_at)"
+_NAMES = {"#hash": "hash", "#revoked_at": "revoked_at"}
+_LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
+
+
+class DynamoApiKeys:
+    """Lies in the tables of `DynamoMerchants`."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._merchants = f"{prefix}-merchants"
+        self._keys = f"{prefix}-api_keys"
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        """One query for up to 1 MB, some three thousand keys."""
+        rows: list[Item] = []
+        start: dict[str, Any] = {}
+        while True:
+            found = ask(
+                self._client.query,
+                TableName=self._keys,
+                IndexName="by_merchant",
+                KeyConditionExpression="#merchant = :merchant",
+                ExpressionAttributeNames={"#merchant": "merchant"},
+                ExpressionAttributeValues={":merchant": text(merchant_id)},
+                **start,
+            )
+            rows += found["Items"]
+            if "LastEvaluatedKey" not in found:
+                return tuple(key_from(row) for row in rows)
+            start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+
+    def add(self, key: ApiKey, merchant: Merchant) -> bool:
+        return self._written(self._as_read(merchant), self._new(key))
+
+    def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
+        return self._written(self._as_read(merchant), self._new(new), self._end(ended, _LASTING))
+
+    def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
+        still_lasting = {
+            "TableName": self._keys,
+            "Key": {"hash": text(kept.hash)},
+            "ConditionExpression": _LASTING,
+            "ExpressionAttributeNames": _LASTING_NAMES,
+        }
+        return self._written(self._end(revoked, _NOT_REVOKED), {"ConditionCheck": still_lasting})
+
+    def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
+        put = {
+            "TableName": self._merchants,
+            "Item": merchant_item(merchant),
+            **_version(merchant.version - 1),
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        updates = [self._with_hosts(key, hosts(merchant.return_hosts)) for key in keys]
+        try:
+            ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
+        except ClientError as error:
+            found = failed_item(error)
+            if found is None:
+                raise
+            if found != put["Item"]:  # else it is our own write, whose answer was lost
+                raise StaleMerchant(merchant_from(found)) from None
+
+    def _written(self, *items: dict[str, Any]) -> bool:
+        """False where a condition failed."""
+        try:
+            ask(self._client.transact_write_items, **transaction(*items))
+        except ClientError as error:
+            failed_item(error)  # raises what no condition was
+            return False
+        return True
+
+    def _as_read(self, merchant: Merchant) -> dict[str, Any]:
+        key = {"TableName": self._merchants, "Key": {"id": text(merchant.id)}}
+        return {"ConditionCheck": key | _version(merchant.version)}
+
+    def _new(self, key: ApiKey) -> dict[str, Any]:
+        return {"Put": put_new(self._keys, key_item(key), "hash")}
+
+    def _end(self, key: ApiKey, condition: str) -> dict[str, Any]:
+        """`key` gets the end that it has here, if the stored one meets `condition`."""
+        name = "revoked_at" if key.revoked_at is not None else "expires_at"
+        at = key.revoked_at or key.expires_at
+        assert at is not None
+        return {
+            "Update": {
+                "TableName": self._keys,
+                "Key": {"hash": text(key.hash)},
+                "UpdateExpression": f"SET #{name} = :at",
+                "ConditionExpression": condition,
+                "ExpressionAttributeNames": _LASTING_NAMES if condition == _LASTING else _NAMES,
+                "ExpressionAttributeValues": {":at": instant(at)},
+            }
+        }
+
+    def _with_hosts(self, key: ApiKey, value: Value) -> dict[str, Any]:
+        return {
+            "Update": {
+                "TableName": self._keys,
+                "Key": {"hash": text(key.hash)},
+                "UpdateExpression": "SET #return_hosts = :hosts",
+                "ConditionExpression": "attribute_exists(#hash)",
+                "ExpressionAttributeNames": {"#hash": "hash", "#return_hosts": "return_hosts"},
+                "ExpressionAttributeValues": {":hosts": value},
+            }
+        }
+
+
+def _version(version: int) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":read": number(version)},
+    }

@@ -1,0 +1,120 @@
+"""`ports.SignIns` on DynamoDB: rows of their own kind among the idempotency keys, the one table of
+what is found by a hash and forgotten after a while (docs/decisions/0004).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import AWS_ERRORS, ask
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.conditions import condition_failed
+from checkout.adapters.dynamo.records import BROOM_DELAY
+from checkout.adapters.dynamo.values import (
+    Value,
+    instant,
+    instant_from,
+    milliseconds,
+    number,
+    text,
+    text_from,
+)
+from checkout.domain.errors import CheckoutError
+from checkout.domain.sign_in import SignIn
+
+
+class DynamoSignIns:
+    """Keys begin with what they are, which the hash of an idempotency key never does."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._table = f"{prefix}-idempotency_keys"
+
+    def add(self, sign_in: SignIn) -> None:
+        # The same id is the same sign-in: writing it again after a lost answer is no harm.
+        item = {
+            "key": _key(sign_in.id),
+            "key_hash": text(sign_in.key_hash),
+            "created_at": instant(sign_in.created_at),
+            "seen_at": instant(sign_in.seen_at),
+            "ttl": _ttl(sign_in.ends_at),
+        }
+        ask(self._client.put_item, TableName=self._table, Item=item)
+
+    def get(self, sign_in_id: str) -> SignIn | None:
+        item = get(self._client, self._table, key=_key(sign_in_id))
+        if item is None or "ended" in item:
+            return None
+        return SignIn(
+            id=sign_in_id,
+            key_hash=text_from(item["key_hash"]),
+            created_at=instant_from(item["created_at"]),
+            seen_at=instant_from(item["seen_at"]),
+        )
+
+    def seen(self, sign_in: SignIn, now: datetime) -> None:
+        still_there = "attribute_exists(#key) AND attribute_not_exists(#ended)"
+        try:
+            ask(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"key": _key(sign_in.id)},
+                UpdateExpression="SET #seen_at = :now, #ttl = :ttl",
+                ConditionExpression=still_there,
+                ExpressionAttributeNames={
+                    "#key": "key",
+                    "#ended": "ended",
+                    "#seen_at": "seen_at",
+                    "#ttl": "ttl",
+                },
+                ExpressionAttributeValues={
+                    ":now": instant(now),
+                    ":ttl": _ttl(sign_in.seen(now).ends_at),
+                },
+            )
+        except (CheckoutError, *AWS_ERRORS):
+            return  # what is lost is a minute of the idle time
+
+    def end(self, sign_in_id: str) -> None:
+        ask(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"key": _key(sign_in_id)},
+            UpdateExpression="SET #ended = :yes",
+            ExpressionAttributeNames={"#ended": "ended"},
+            ExpressionAttributeValues={":yes": {"BOOL": True}},
+        )
+
+    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
+        room = "attribute_not_exists(#count) OR #count < :limit"
+        digest = hashlib.sha256(counter.encode()).hexdigest()  # it may name a client's address
+        try:
+            ask(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"key": text(f"attempts#{digest}")},
+                UpdateExpression="SET #ttl = :ttl ADD #count :one",
+                ConditionExpression=room,
+                ExpressionAttributeNames={"#count": "count", "#ttl": "ttl"},
+                ExpressionAttributeValues={
+                    ":one": number(1),
+                    ":limit": number(limit),
+                    ":ttl": _ttl(until),
+                },
+            )
+        except ClientError as error:
+            if not condition_failed(error):
+                raise
+            return False
+        return True
+
+
+def _key(sign_in_id: str) -> Value:
+    return text(f"sign-in#{sign_in_id}")
+
+
+def _ttl(at: datetime) -> Value:
+    return number(milliseconds(at) // 1000 + BROOM_DELAY)

@@ -1,0 +1,44 @@
+"""Who did what in the dashboard, and when: entries that are written once and never changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+
+class Action(StrEnum):
+    """What can be done in the dashboard. Reading is not noted, taking a copy is."""
+
+    SIGNED_IN = "signed_in"
+    SIGNED_OUT = "signed_out"
+    SESSION_EXPIRED = "session_expired"
+    SESSION_CANCELED = "session_canceled"
+    EXPORTED = "exported"
+    KEY_CREATED = "key_created"
+    KEY_ROLLED = "key_rolled"
+    KEY_REVOKED = "key_revoked"
+    WEBHOOK_SET = "webhook_set"
+    WEBHOOK_REMOVED = "webhook_removed"
+    WEBHOOK_ENABLED = "webhook_enabled"
+    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"  # noqa: S105 - an action's name
+    TEST_EVENT_SENT = "test_event_sent"
+    EVENT_RESENT = "event_resent"
+    EVENTS_RESENT = "events_resent"
+    SETTINGS_CHANGED = "settings_changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditEntry:
+    """The key's name and last four are copied: they are what it was called then. `target` is the id
+    of what it was done to, or a word on it; never a secret.
+    """
+
+    id: str
+    merchant: str
+    at: datetime
+    action: Action
+    key_id: str
+    key_name: str
+    key_last_four: str
+    target: str | None = None

@@ -1,0 +1,37 @@
+"""How what is searched for is found: text of a merchant's as one key, the same however it is typed.
+
+Case, blanks around it, and the ways to write a wallet address (`$host/path`, `https://host/path`,
+`host/path`) make no difference. Only the whole text is found, never a part of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
+
+
+def search_key(merchant: str, text: str) -> str:
+    """What the index holds in place of the text: a wallet address is nobody else's to read."""
+    return hashlib.sha256(f"search\n{merchant}\n{_same(text)}".encode()).hexdigest()[:32]
+
+
+def metadata_keys(merchant: str, metadata: Mapping[str, Any]) -> list[str]:
+    """The keys under which a session is found by its metadata: those of its first values that are
+    text or numbers, each once.
+    """
+    values = [value for value in metadata.values() if findable(value)][:METADATA_FOUND_MAX]
+    return list(dict.fromkeys(search_key(merchant, str(value)) for value in values))
+
+
+def findable(value: Any) -> bool:
+    if isinstance(value, str):
+        return bool(_same(value))
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _same(text: str) -> str:
+    plain = text.strip().casefold()
+    return plain.removeprefix("$").removeprefix("https://").rstrip("/")

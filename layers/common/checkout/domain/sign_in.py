@@ -1,0 +1,33 @@
+"""A browser that is signed in to the dashboard: how long that lasts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+IDLE: Final = timedelta(minutes=30)
+LONGEST: Final = timedelta(hours=12)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SignIn:
+    """`id` is the SHA-256 of what the browser's cookie holds, `key_hash` that of the API key it
+    signed in with.
+    """
+
+    id: str
+    key_hash: str
+    created_at: datetime
+    seen_at: datetime
+
+    def live_at(self, now: datetime) -> bool:
+        return now < self.ends_at
+
+    @property
+    def ends_at(self) -> datetime:
+        """When it ends if it is not used any more."""
+        return min(self.seen_at + IDLE, self.created_at + LONGEST)
+
+    def seen(self, now: datetime) -> SignIn:
+        return replace(self, seen_at=now)

@@ -1,0 +1,232 @@
+"""Why a webhook's signature is not accepted: pure comparison of what a merchant has with what we
+sign.
+
+Understands both schemes of `webhook_signature.py`. Refuses to show: of a signature that we compute
+nothing is given away but that, and where, a given one differs from it in a few characters.
+"""
+
+from __future__ import annotations
+
+import hmac
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkout.domain.webhook_signature import hex_signature, standard_signature
+
+TOLERANCE: Final = timedelta(minutes=5)  # what verifying libraries allow
+NEAR: Final = 600  # seconds around a timestamp that are tried
+_HOURS: Final = 14  # time zones are at most so far from UTC
+_FEW: Final = 4  # characters that make a signature a damaged one
+_ID: Final = re.compile(r'"id"\s*:\s*"((?:cs|evt)_[0-9A-Za-z]{22})"')
+_TIME: Final = re.compile(r"[0-9]{1,13}")
+_LINE: Final = re.compile(r"^\s*([A-Za-z-]+)\s*:\s*(.*?)\s*$", re.MULTILINE)
+_COMBINED: Final = re.compile(r"\s*t=([^,\s]*)((?:\s*,\s*v[0-9]+=[^,\s]*)*)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """The headers that a merchant has pasted. `event_id` is None in the scheme of
+    Checkout-Signature, unless Checkout-Event-Id was pasted with it.
+    """
+
+    standard: bool
+    time: str
+    signatures: tuple[str, ...]
+    event_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """`name` is what it is called on the page; `plain` stays here."""
+
+    name: str
+    plain: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """`code` says which sentence is shown (dashboard/checker.py), the rest what stands in it."""
+
+    code: str
+    good: bool = False
+    secret: str | None = None
+    seconds: int | None = None
+    position: int | None = None
+    ours: str | None = None
+    yours: str | None = None
+    change: str | None = None
+
+
+def presented(pasted: str) -> Presented | None:
+    """What was pasted: header lines, or the value of Checkout-Signature alone. None: neither."""
+    lines = {name.lower(): value for name, value in _LINE.findall(pasted)}
+    value = lines.get("checkout-signature", pasted if not lines else "")
+    event_id = lines.get("webhook-id") or lines.get("checkout-event-id")
+    found = _COMBINED.fullmatch(value)
+    if found is not None:
+        pairs = [part.strip().partition("=") for part in found[2].split(",") if part.strip()]
+        signatures = tuple(signature for name, _, signature in pairs if name == "v1")
+        return Presented(False, found[1], signatures, event_id)
+    if "webhook-signature" in lines:
+        pairs = [part.partition(",") for part in lines["webhook-signature"].split()]
+        signatures = tuple(signature for name, _, signature in pairs if name == "v1")
+        time = lines.get("webhook-timestamp", "")
+        return Presented(True, time, signatures, lines.get("webhook-id"))
+    return None
+
+
+def id_in(body: str) -> str | None:
+    """The id that a body names, also one that is no JSON any more: a session's, or a test event's
+    own.
+    """
+    found = _ID.search(body)
+    return found[1] if found else None
+
+
+def check(
+    given: Presented, body: str, *, secrets: Sequence[Secret], sent: str | None, now: datetime
+) -> tuple[Finding, ...]:
+    """What is wrong, most important first; one good finding where nothing is. `sent` is the body
+    that we have stored of this event, where it is known.
+    """
+    if not given.signatures:
+        return (Finding(code="no_signature"),)
+    if not _TIME.fullmatch(given.time):
+        return (Finding(code="no_time"),)
+    if given.standard and not given.event_id:
+        return (Finding(code="no_event_id"),)
+    bodies = {"": body} | ({"sent": sent} if sent is not None else {})
+    bodies |= {name: text for name, text in _variants(body) if text not in bodies.values()}
+    for name, text in bodies.items():
+        if secret := _signer(given, int(given.time), text, secrets):
+            return (*_differences(name, body, sent, secret), *_age(given, now, secret))
+    signed = sent if sent is not None else body
+    for time in _other_times(int(given.time)):
+        if secret := _signer(given, time, signed, secrets):
+            off = Finding(code="time_changed", secret=secret, seconds=int(given.time) - time)
+            return (off, *(_differences("sent", body, sent, secret) if signed != body else ()))
+    return _unsigned(given, body, secrets=secrets, sent=sent)
+
+
+def _unsigned(
+    given: Presented, body: str, *, secrets: Sequence[Secret], sent: str | None
+) -> tuple[Finding, ...]:
+    """No secret has made this signature over anything like this body, at any time near."""
+    for text in (body, *([sent] if sent is not None else [])):
+        for secret in secrets:
+            expected = _sign(given, int(given.time), text, secret)
+            for signature in given.signatures:
+                if place := _damaged(expected, signature):
+                    return (Finding(code="signature_changed", secret=secret.name, position=place),)
+    if sent is None:
+        return (Finding(code="unknown"),)
+    different = _difference(body, sent)
+    return (Finding(code="secret"), *([different] if different else []))
+
+
+def _differences(name: str, body: str, sent: str | None, secret: str) -> tuple[Finding, ...]:
+    """`name` is of the body that was signed: the given one, the one we sent, or a variant."""
+    if name == "":
+        return (Finding(code="right", good=True, secret=secret),)
+    exactly = _difference(body, sent) if sent is not None else None
+    if name == "sent":
+        change = next((kind for kind, text in _variants(body) if text == sent), None)
+        assert exactly is not None
+        return (
+            Finding(
+                code="body",
+                secret=secret,
+                change=change,
+                position=exactly.position,
+                ours=exactly.ours,
+                yours=exactly.yours,
+            ),
+        )
+    return (Finding(code="body", secret=secret, change=name),)
+
+
+def _age(given: Presented, now: datetime, secret: str) -> tuple[Finding, ...]:
+    age = int(now.timestamp()) - int(given.time)
+    if abs(age) <= TOLERANCE.total_seconds():
+        return ()
+    return (Finding(code="old" if age > 0 else "future", secret=secret, seconds=abs(age)),)
+
+
+def _difference(body: str, sent: str) -> Finding | None:
+    """Where the bytes of `body` leave those of `sent`; positions count from 1."""
+    theirs, ours = body.encode("utf-8", "surrogatepass"), sent.encode()
+    if theirs == ours:
+        return None
+    shorter = min(len(theirs), len(ours))
+    place = next((i for i in range(shorter) if theirs[i] != ours[i]), shorter)
+    return Finding(
+        code="body_differs",
+        position=place + 1,
+        ours=_byte(ours, place),
+        yours=_byte(theirs, place),
+    )
+
+
+def _byte(data: bytes, place: int) -> str:
+    if place >= len(data):
+        return "the end"
+    value = data[place]
+    return f"“{chr(value)}” (byte {value})" if 0x20 < value < 0x7F else f"byte {value}"
+
+
+def _variants(body: str) -> Iterator[tuple[str, str]]:
+    """What programs make of a body, undone."""
+    yield "bom", body.removeprefix("\ufeff")
+    yield "line_ends", body.replace("\r\n", "\n")
+    yield "spaces", body.strip().lstrip("\ufeff").strip()
+    try:
+        parsed = json.loads(body.lstrip("\ufeff"))
+        compact = json.dumps(parsed, separators=(",", ":"), ensure_ascii=False)
+        compact.encode()
+        yield "written_anew", compact
+    except (ValueError, RecursionError):
+        return
+
+
+def _other_times(time: int) -> Iterator[int]:
+    """Near ones, other time zones, and seconds that were given in milliseconds."""
+    for distance in range(1, NEAR + 1):
+        yield from (time - distance, time + distance)
+    quarter = 900
+    for zone in range(1, _HOURS * 4 + 1):
+        yield from (time - zone * quarter, time + zone * quarter)
+    if time >= 10**11:
+        yield time // 1000
+
+
+def _signer(given: Presented, time: int, body: str, secrets: Iterable[Secret]) -> str | None:
+    """The name of the secret that made one of the signatures. In constant time for each."""
+    for secret in secrets:
+        expected = _sign(given, time, body, secret)
+        if any(hmac.compare_digest(expected, _bytes(each)) for each in given.signatures):
+            return secret.name
+    return None
+
+
+def _sign(given: Presented, time: int, body: str, secret: Secret) -> bytes:
+    if given.standard:
+        assert given.event_id is not None
+        return standard_signature(given.event_id, str(time), body, secret.plain).encode()
+    return hex_signature(str(time), body, secret.plain).encode()
+
+
+def _bytes(signature: str) -> bytes:
+    return signature.encode("utf-8", "surrogatepass")
+
+
+def _damaged(expected: bytes, signature: str) -> int | None:
+    """The first place, from 1, of the few in which the two differ."""
+    given = _bytes(signature)
+    if len(given) != len(expected):
+        return None
+    places = [i for i in range(len(expected)) if given[i] != expected[i]]
+    return places[0] + 1 if 0 < len(places) <= _FEW else None

@@ -1,0 +1,57 @@
+"""What a merchant's ended sessions of a day come to: how many there were, how far they got, and the
+money of the paid ones.
+
+A session counts once, on the UTC day of its end, as it is then; nothing changes it afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date
+
+from checkout.domain.session import Session, Status
+from checkout.domain.transitions import Event
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DayTally:
+    """`paid` of `approved` of `wallet` of `ended`; `amount` is that of the paid, in minor units."""
+
+    merchant: str
+    currency: str
+    day: date
+    ended: int = 0
+    wallet: int = 0
+    approved: int = 0
+    paid: int = 0
+    amount: int = 0
+
+    def plus(self, session: Session) -> DayTally:
+        paid = session.status is Status.COMPLETED
+        return DayTally(
+            merchant=self.merchant,
+            currency=self.currency,
+            day=self.day,
+            ended=self.ended + 1,
+            wallet=self.wallet + (session.customer is not None),
+            approved=self.approved + (paid or _approved(session)),
+            paid=self.paid + paid,
+            amount=self.amount + (session.amount_total if paid else 0),
+        )
+
+
+def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
+    """The tallies of these ended sessions, one a merchant, currency and day."""
+    found: dict[tuple[str, str, date], DayTally] = {}
+    for session in sessions:
+        day = session.updated_at.astimezone(UTC).date()
+        key = (session.merchant, session.currency, day)
+        empty = DayTally(merchant=session.merchant, currency=session.currency, day=day)
+        found[key] = found.get(key, empty).plus(session)
+    return tuple(found.values())
+
+
+def _approved(session: Session) -> bool:
+    """The customer came back from their wallet with an approval that proved itself."""
+    return any(entry.event == Event.APPROVAL_CLAIMED for entry in session.history)

@@ -1,0 +1,47 @@
+"""The audit log: what was done is noted after it was done, and can be read a page at a time."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from checkout.domain.audit import Action, AuditEntry
+from checkout.domain.ids import new_nonce
+from checkout.domain.merchant import ApiKey
+from checkout.flows import cursors
+from checkout.ports import DashboardServices
+
+PAGE: Final = 50
+_POSITION: Final = re.compile(r"[0-9]{13}#[0-9A-Za-z]{22}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    entries: tuple[AuditEntry, ...]
+    next_cursor: str | None
+
+
+def note(
+    services: DashboardServices, key: ApiKey, action: Action, target: str | None = None
+) -> None:
+    services.audit.add(
+        AuditEntry(
+            id=new_nonce(services.random_bytes),
+            merchant=key.merchant,
+            at=services.clock.now(),
+            action=action,
+            key_id=key.id,
+            key_name=key.name,
+            key_last_four=key.last_four,
+            target=target,
+        )
+    )
+
+
+def list_page(services: DashboardServices, key: ApiKey, cursor: str | None) -> Listed:
+    """A page of the merchant's entries, newest first. Raises CursorInvalid."""
+    after = cursors.position_of(key.merchant, cursor, _POSITION) if cursor else None
+    page = services.audit.page(key.merchant, limit=PAGE, after=after)
+    more = cursors.cursor(key.merchant, page.next_key) if page.next_key else None
+    return Listed(page.entries, more)

@@ -1,0 +1,198 @@
+"""What the operator sees: one JSON line an event, and metrics in CloudWatch's embedded format, both
+by Powertools.
+
+Everybody else logs with Python's `logging` and counts with `count`; until `start` was called (in
+Lambda, by `wiring.observe`) lines are the process's own matter and counts go nowhere. Refuses to
+show secrets: fields of a secret's name and texts of a secret's form are blotted out in every line,
+an exception is told by its place and not its text, and a session, whose id is all that it takes to
+pay it, by `session_ref`. Debug lines are those of a sample of the requests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import re
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+if TYPE_CHECKING:  # loaded by `start` only
+    from aws_lambda_powertools import Metrics
+
+E = TypeVar("E")
+C = TypeVar("C")
+T = TypeVar("T")
+
+NAMESPACE: Final = "CheckoutSessions"
+SAMPLE: Final = 100  # of so many requests one logs its debug lines
+BLOT: Final = "***"
+
+_LOGGERS: Final = ("checkout", "api", "pay", "dashboard", "expirer", "webhook_sender")
+_SECRET_NAMES: Final = frozenset(
+    {
+        "api_key", "authorization", "body", "cookie", "encryption_key", "form_token", "grant",
+        "hash", "interact_ref", "interact_url", "key", "nonce", "password", "private_key", "query",
+        "secret", "signature", "token", "url",
+    }
+)  # fmt: skip
+_SECRETS: Final = re.compile(
+    r"sk_[0-9A-Za-z]{8,}"  # an API key
+    r"|cs_[0-9A-Za-z]{8,}"  # a session, and so its address
+    r"|whsec_[0-9A-Za-z+/=_-]+"  # a webhook's secret
+    r"|\bv1\.[0-9a-f]{8}\.[0-9A-Za-z_-]+"  # what the vault sealed
+    r"|\b(?:GNAP|Bearer) +\S+"
+    r"|-----BEGIN [A-Z ]+-----[^-]*-----END [A-Z ]+-----"
+    r"|\b[0-9A-Fa-f]{64}\b"  # ENCRYPTION_KEY
+)
+
+_request: ContextVar[str | None] = ContextVar("request_id", default=None)
+_metrics: Metrics | None = None
+
+
+def start(service: str) -> None:
+    """This process is the function `service`: its lines go to standard output as JSON, and what is
+    counted is told. A second call changes nothing.
+    """
+    global _metrics
+    if _metrics is not None:
+        return
+    from aws_lambda_powertools import Metrics
+
+    _metrics = Metrics(namespace=NAMESPACE, service=service)
+    handler = _StandardOutput()
+    handler.setFormatter(_formatter(service))
+    handler.addFilter(_of_request)
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.addHandler(handler)
+        logger.setLevel(logging.DEBUG)
+        logger.propagate = False  # Lambda's own handler would tell it a second time
+
+
+def stop() -> None:
+    """Undo `start`, for tests."""
+    global _metrics
+    if _metrics is not None:
+        _metrics.clear_metrics()
+    _metrics = None
+    for name in _LOGGERS:
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.setLevel(logging.NOTSET)
+        logger.propagate = True
+
+
+def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
+    """Add to the metric `name` of this function, and with a `reason` also to that of the reason,
+    which must be one of few.
+    """
+    if _metrics is None:
+        return
+    _metrics.add_metric(name, unit, value)
+    if reason is not None:
+        from aws_lambda_powertools.metrics import MetricUnit, single_metric
+
+        own = {"service": _metrics.service or "", "reason": reason}
+        with single_metric(
+            name, MetricUnit(unit), value, namespace=NAMESPACE, default_dimensions=own
+        ):
+            pass
+
+
+def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
+    """A Lambda handler whose lines name its invocation, and that tells in the end what was counted,
+    however it ends.
+    """
+
+    @wraps(handler)
+    def told(event: E, context: C) -> T:
+        try:
+            with request(getattr(context, "aws_request_id", None)):
+                return handler(event, context)
+        finally:
+            if _metrics is not None and _metrics.metric_set:
+                _metrics.flush_metrics()
+
+    return told
+
+
+@contextmanager
+def request(identity: str | None) -> Iterator[None]:
+    """Every line within belongs to this request, or invocation."""
+    before = _request.set(identity)
+    try:
+        yield
+    finally:
+        _request.reset(before)
+
+
+def session_ref(session_id: str) -> str:
+    """The session in log lines. From an id follows its reference, and not the reverse:
+    `printf %s cs_… | sha256sum | cut -c1-12`.
+    """
+    return hashlib.sha256(session_id.encode()).hexdigest()[:12]
+
+
+def places(error: BaseException) -> list[str]:
+    """Where it happened: types and code lines of the whole chain, no messages and no values."""
+    chain: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(chain) < 100:
+        chain.append(f"{type(cause).__module__}.{type(cause).__qualname__}")
+        frames = traceback.extract_tb(cause.__traceback__)[-20:]
+        chain += [f"  {frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
+        cause = cause.__cause__ or cause.__context__
+    return chain
+
+
+def redacted(value: Any, name: str = "") -> Any:
+    """`value` without secrets. Fields are judged by their names, all text by its form."""
+    if name.lower() in _SECRET_NAMES:
+        return BLOT
+    if isinstance(value, dict):
+        return {redacted(key): redacted(inner, str(key)) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted(inner) for inner in value]
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    return _SECRETS.sub(BLOT, str(value))
+
+
+def sampled(request_id: str) -> bool:
+    """Whether this request's debug lines are told; its id decides."""
+    digest = hashlib.sha256(request_id.encode()).digest()
+    return int.from_bytes(digest[:4], "big") % SAMPLE == 0
+
+
+class _StandardOutput(logging.Handler):
+    """As it is now: Lambda puts another in its place, and so do tests."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        sys.stdout.write(self.format(record) + "\n")
+
+
+def _of_request(record: logging.LogRecord) -> bool:
+    identity = _request.get()
+    if record.levelno < logging.INFO and (identity is None or not sampled(identity)):
+        return False
+    if identity is not None and not hasattr(record, "request_id"):
+        record.request_id = identity
+    return True
+
+
+def _formatter(service: str) -> logging.Formatter:
+    from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
+
+    class Redacting(LambdaPowertoolsFormatter):
+        def serialize(self, log: Any) -> str:
+            return super().serialize(redacted(log))
+
+        def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+            return "\n".join(places(ei[1]))
+
+    return Redacting(service=service, utc=True, use_rfc3339=True, serialize_stacktrace=False)

@@ -1,0 +1,352 @@
+"""What the store of webhook events promises, on every DynamoDB."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo import event_records, records, values
+from checkout.domain.errors import Unavailable
+from checkout.domain.webhooks import (
+    Delivery,
+    GivenUp,
+    WebhookEvent,
+    ended,
+    given_up,
+    leased,
+    sent_again,
+)
+from checkout.ports import DueEvent, StaleEvent
+from tests.adapters.samples import MS, an_event, cancel, full_event, session_id
+from tests.adapters.stores import Store
+from tests.adapters.test_dynamo_races import at_once
+from tests.support import NOW, a_session
+
+MINUTE = timedelta(minutes=1)
+
+
+def event_id(number: int) -> str:
+    return f"evt_{number:022d}"
+
+
+def added(store: Store, event: WebhookEvent) -> WebhookEvent:
+    store.events.add(event)
+    return event
+
+
+def lease(event: WebhookEvent, writer: str = "first") -> WebhookEvent:
+    return leased(event, NOW, writer=writer)
+
+
+def attribute(store: Store, event: WebhookEvent, name: str) -> Any:
+    answer = store.client.get_item(
+        TableName=f"{store.prefix}-webhook_events", Key={"id": values.text(event.id)}
+    )
+    return answer["Item"].get(name)
+
+
+# --- add and get ---
+
+
+@pytest.mark.parametrize("event", [an_event(), full_event()], ids=["bare", "full"])
+def test_an_added_event_is_read_back_whole(store: Store, event: WebhookEvent) -> None:
+    added(store, event)
+    assert store.events.get(event.id) == event
+
+
+def test_an_unknown_event_is_none(store: Store) -> None:
+    assert store.events.get("evt_unknown") is None
+
+
+def test_the_event_of_a_session_is_read_back_as_it_was_written_with_it(store: Store) -> None:
+    before = a_session()
+    store.sessions.create(before, None)
+    event = an_event(session=before.id)
+    store.sessions.save(cancel(before), event)
+    assert store.events.get(event.id) == event
+
+
+def test_a_taken_id_is_refused_and_its_event_left_alone(store: Store) -> None:
+    first = added(store, an_event())
+    with pytest.raises(Unavailable):
+        store.events.add(replace(first, body="{}"))
+    assert store.events.get(first.id) == first
+
+
+def test_an_addition_whose_answer_was_lost_counts_as_written(store: Store) -> None:
+    store.client.lose = 1
+    event = added(store, an_event())
+    assert store.events.get(event.id) == event
+
+
+# --- save ---
+
+
+def test_every_step_of_a_life_is_written_and_read_back(store: Store) -> None:
+    event = added(store, an_event())
+    for step in (
+        lease,
+        lambda e: ended(e, Delivery(NOW, 5, 500, None, "no"), now=NOW, spread=0.123),
+        lambda e: given_up(e, GivenUp.DISABLED, now=NOW),
+        lambda e: sent_again(e, NOW + MINUTE),
+        lease,
+        lambda e: ended(e, Delivery(NOW, 5, 200, None, "yes"), now=NOW, spread=0),
+    ):
+        event = step(event)
+        store.events.save(event)
+        assert store.events.get(event.id) == event
+    assert attribute(store, event, "due_at") is None
+    assert attribute(store, event, "ttl") is not None
+
+
+def test_sending_it_again_takes_the_broom_away(store: Store) -> None:
+    event = added(store, full_event())
+    store.events.save(sent_again(event, NOW))
+    assert attribute(store, event, "ttl") is None
+    assert attribute(store, event, "given_up") is None
+    assert attribute(store, event, "due_at") == values.instant(NOW)
+
+
+def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(store: Store) -> None:
+    before = added(store, an_event())
+    winner = given_up(before, GivenUp.NO_ENDPOINT, now=NOW)
+    store.events.save(winner)
+    with pytest.raises(StaleEvent) as lost:
+        store.events.save(lease(before))
+    assert lost.value.current == winner == store.events.get(before.id)
+
+
+def test_of_two_leases_of_one_moment_the_second_is_refused(store: Store) -> None:
+    before = added(store, an_event())
+    store.events.save(lease(before, "first"))
+    with pytest.raises(StaleEvent) as lost:
+        store.events.save(lease(before, "second"))
+    assert lost.value.current.writer == "first"
+
+
+def test_of_many_leases_at_once_one_is_taken(shared: Store) -> None:
+    before = added(shared, an_event())
+
+    def take(writer: str) -> bool:
+        try:
+            shared.events.save(lease(before, writer))
+        except StaleEvent:
+            return False
+        return True
+
+    taken = at_once([partial(take, f"sender-{number}") for number in range(20)])
+    assert sum(taken) == 1
+    stored = shared.events.get(before.id)
+    assert stored is not None
+    assert stored.writer == f"sender-{taken.index(True)}"
+
+
+def test_an_event_that_does_not_exist_is_not_made_by_a_save(store: Store) -> None:
+    with pytest.raises(LookupError):
+        store.events.save(lease(an_event()))
+    assert store.events.get("evt_1") is None
+
+
+@pytest.mark.parametrize(
+    "spread", [0.0, 0.123456789, -0.987654321], ids=["even", "later", "sooner"]
+)
+def test_a_write_whose_answer_was_lost_counts_as_written(store: Store, spread: float) -> None:
+    event = added(store, an_event(attempts=2))
+    for step in (
+        lease(event),
+        ended(lease(event), Delivery(NOW, 5, 500, None, "no"), now=NOW, spread=spread),
+    ):
+        store.client.lose = 1
+        store.events.save(step)
+        assert store.events.get(event.id) == step
+
+
+def test_who_lost_its_answer_and_then_the_event_learns_the_winner(store: Store) -> None:
+    before = added(store, an_event())
+    mine = lease(before)
+    winner = given_up(mine, GivenUp.NO_ENDPOINT, now=NOW)
+    other = store.with_client(store.client.client)
+    store.client.meanwhile = lambda: other.events.save(winner)
+    store.client.lose = 1
+    with pytest.raises(StaleEvent) as lost:
+        store.events.save(mine)
+    assert lost.value.current == winner
+
+
+# --- due ---
+
+
+def test_due_events_come_with_their_merchant_the_longest_due_first(store: Store) -> None:
+    ages = [7, 3, 11, 0, 5, 9, 1, 12, 4, 8, 2, 10, 6]
+    for number, age in enumerate(ages):
+        added(store, an_event(id=event_id(number), merchant=f"mer_{age}", next_at=NOW - age * MS))
+    ordered = tuple(
+        DueEvent(event_id(ages.index(age)), f"mer_{age}", at=NOW - age * MS, since=NOW - age * MS)
+        for age in range(12, -1, -1)
+    )
+    assert len({records.due_shard(event_id(number)) for number in range(len(ages))}) > 4
+    assert store.events.due(NOW, limit=100) == ordered
+    assert store.events.due(NOW, limit=4) == ordered[:4]
+    assert store.events.due(NOW - 10 * MS, limit=100) == ordered[:3]
+
+
+def test_only_what_is_owed_an_attempt_by_then_is_due(store: Store) -> None:
+    added(store, an_event(id="evt_later", next_at=NOW + MS))
+    added(store, full_event(id="evt_over", next_at=NOW))
+    added(store, an_event(id="evt_owed", next_at=NOW))
+    assert [event.id for event in store.events.due(NOW, limit=9)] == ["evt_owed"]
+    assert [event.id for event in store.events.due(NOW + MS, limit=9)] == ["evt_owed", "evt_later"]
+
+
+def test_asking_what_is_due_takes_one_query_a_shard(store: Store) -> None:
+    store.client.calls.clear()
+    store.events.due(NOW, limit=10)
+    assert store.client.calls == {"query": records.DUE_SHARDS}
+
+
+# --- put_off ---
+
+
+def due_now(store: Store) -> list[str]:
+    return [event.id for event in store.events.due(NOW, limit=9)]
+
+
+def test_what_is_put_off_is_due_again_later_and_otherwise_as_it_was(store: Store) -> None:
+    event = added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    assert store.events.put_off(due, NOW + MINUTE)
+    assert store.events.get(event.id) == event
+    assert due_now(store) == []
+    assert store.events.due(NOW + MINUTE, limit=9) == (replace(due, at=NOW + MINUTE),)
+
+
+def test_of_two_rounds_one_puts_off(store: Store) -> None:
+    added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    assert store.events.put_off(due, NOW + MINUTE)
+    assert not store.events.put_off(due, NOW + 2 * MINUTE)
+    assert store.events.due(NOW + MINUTE, limit=9)[0].at == NOW + MINUTE
+
+
+def test_what_is_leased_meanwhile_is_not_put_off(store: Store) -> None:
+    event = added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    store.events.save(lease(event))
+    assert not store.events.put_off(due, NOW + MINUTE)
+    stored = store.events.get(event.id)
+    assert stored is not None
+    assert attribute(store, event, "due_at") == values.instant(stored.next_at)
+
+
+def test_what_has_ended_meanwhile_does_not_come_back_into_the_index(store: Store) -> None:
+    event = added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    store.events.save(given_up(event, GivenUp.NO_ENDPOINT, now=NOW))
+    assert not store.events.put_off(due, NOW + MINUTE)
+    assert attribute(store, event, "due_at") is None
+
+
+def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> None:
+    assert not store.events.put_off(DueEvent("evt_gone", "mer_1", at=NOW, since=NOW), NOW + MINUTE)
+    assert store.events.get("evt_gone") is None
+
+
+def test_being_put_off_takes_no_lease_from_anybody(store: Store) -> None:
+    event = added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    store.events.put_off(due, NOW + MINUTE)
+    store.events.save(lease(event))
+    assert store.events.get(event.id) == lease(event)
+
+
+def test_a_put_off_whose_answer_was_lost_counts_as_done(store: Store) -> None:
+    added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    store.client.lose = 1
+    assert store.events.put_off(due, NOW + MINUTE)
+
+
+def test_who_lost_its_answer_and_then_the_event_has_not_put_it_off(store: Store) -> None:
+    event = added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    other = store.with_client(store.client.client)
+    store.client.meanwhile = lambda: other.events.save(lease(event))
+    store.client.lose = 1
+    assert not store.events.put_off(due, NOW + MINUTE)
+
+
+# --- pages ---
+
+
+def page_ids(store: Store, **wanted: Any) -> tuple[list[str], str | None]:
+    page = store.events.page("mer_1", **{"limit": 100, **wanted})
+    return [event.id for event in page.events], page.next_key
+
+
+def test_pages_are_newest_first_of_one_merchant_and_skip_none_of_one_millisecond(
+    store: Store,
+) -> None:
+    for number in range(7):
+        added(store, an_event(id=event_id(number), created_at=NOW + (number // 3) * MS))
+    added(store, an_event(id="evt_theirs", merchant="mer_2", created_at=NOW + MINUTE))
+    seen: list[str] = []
+    after = None
+    for _ in range(4):
+        ids, after = page_ids(store, limit=2, after=after)
+        seen += ids
+    assert seen == [event_id(number) for number in range(6, -1, -1)]
+    assert after is None
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 3])
+def test_the_last_page_says_that_it_is_the_last(store: Store, count: int) -> None:
+    for number in range(count):
+        added(store, an_event(id=event_id(number)))
+    ids, after = page_ids(store, limit=2)
+    assert len(ids) == min(count, 2)
+    assert (after is None) == (count <= 2)
+
+
+def test_a_page_can_begin_at_a_time_and_includes_it(store: Store) -> None:
+    for number in range(4):
+        added(store, an_event(id=event_id(number), created_at=NOW + number * MS))
+    newest = [event_id(3), event_id(2)]
+    assert page_ids(store, created_from=NOW + 2 * MS) == (newest, None)
+    first, after = page_ids(store, created_from=NOW + 2 * MS, limit=1)
+    assert (first, after is None) == (newest[:1], False)
+    assert page_ids(store, created_from=NOW + 2 * MS, after=after) == (newest[1:], None)
+    assert page_ids(store, created_from=NOW + MINUTE, after=after) == ([], None)
+
+
+def test_a_page_shows_the_events_as_they_are_now_in_two_calls(store: Store) -> None:
+    event = added(store, an_event())
+    after = given_up(event, GivenUp.NO_ENDPOINT, now=NOW)
+    store.events.save(after)
+    store.client.calls.clear()
+    assert store.events.page("mer_1", limit=100).events == (after,)
+    assert store.client.calls == {"query": 1, "batch_get_item": 1}
+
+
+@pytest.mark.parametrize("limit", [0, 101, -5])
+def test_a_limit_that_is_none_is_a_mistake(store: Store, limit: int) -> None:
+    with pytest.raises(ValueError, match="limit"):
+        page_ids(store, limit=limit)
+
+
+# --- what the sessions' transaction writes is what this store reads ---
+
+
+def test_both_writers_of_events_write_the_same_item(store: Store) -> None:
+    before = a_session(id=session_id(9))
+    store.sessions.create(before, None)
+    by_session = an_event(id="evt_a", session=before.id)
+    store.sessions.save(cancel(before), by_session)
+    alone = added(store, replace(by_session, id="evt_b"))
+    for event in (by_session, alone):
+        item = event_records.event_item(event)
+        assert {name: attribute(store, event, name) for name in item} == item
+    assert due_now(store) == ["evt_a", "evt_b"]

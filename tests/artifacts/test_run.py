@@ -1,0 +1,209 @@
+"""The built functions under Lambda's own runtime client: events in, answers out."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo import DynamoMerchants
+from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
+from checkout.domain.merchant import ApiKey, Merchant
+from sandbox import cloud
+from sandbox.gateway import answer_of, event_of
+from sandbox.server import Answer, Incoming
+from sandbox.template import resources
+from tests.artifacts.runtime import Invocation, environment
+from tests.merchant_api import SESSIONS, a_body
+from tests.support import NOW, seeded
+
+pytestmark = pytest.mark.artifacts
+
+FUNCTIONS = resources("AWS::Serverless::Function")
+SCHEDULED: dict[str, Any] = {}
+PATHS = {
+    "ApiFunction": "/api/health",
+    "DashboardFunction": "/dashboard",
+    "PayFunction": "/pay/cs_unknown",
+}
+
+
+def queued(body: Mapping[str, Any]) -> dict[str, Any]:
+    """One message as Lambda's mapping of an SQS queue hands it over."""
+    record = {
+        "messageId": str(uuid.uuid4()),
+        "receiptHandle": "handle",
+        "body": json.dumps(body),
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "messageAttributes": {},
+        "md5OfBody": "",
+        "eventSource": "aws:sqs",
+        "eventSourceARN": "arn:aws:sqs:us-east-1:000000000000:queue",
+        "awsRegion": "us-east-1",
+    }
+    return {"Records": [record]}
+
+
+@dataclass
+class Deployed:
+    """The built functions with tables, queues and a secret, and one merchant's API key."""
+
+    build: Path
+    variables: dict[str, str]
+    api_key: str
+    scratch: Path
+    logs: list[Path] = field(default_factory=list)
+
+    def invoke(self, function: str, *events: Any) -> list[Invocation]:
+        """All events in one environment, one after the other."""
+        with environment(self.build, function, self.variables, self.scratch) as runtime:
+            return [runtime.invoke(event) for event in events]
+
+    def log(self, function: str) -> str:
+        return (self.scratch / f"{function}.log").read_text("utf-8")
+
+    def request(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        headers = [
+            ("Host", "pay.example"),
+            ("Authorization", f"Bearer {self.api_key}"),
+            ("Content-Type", "application/json"),
+        ]
+        raw = b"" if body is None else json.dumps(body).encode()
+        return event_of(Incoming(method, path, headers, raw), "$default", {})
+
+
+def answered(invocation: Invocation) -> Answer:
+    assert invocation.error is None, invocation.error
+    return answer_of(invocation.answer)
+
+
+@pytest.fixture(scope="module")
+def deployed(runnable: Path, emulator: str, tmp_path_factory: pytest.TempPathFactory) -> Deployed:
+    prefix = f"built-{uuid.uuid4().hex[:8]}"
+    stack = cloud.create_stack(emulator, prefix)
+    secret = new_api_key(seeded(7))
+    key = ApiKey(
+        id=new_key_id(seeded(8)),
+        hash=api_key_hash(secret),
+        merchant="mer_built",
+        name="first",
+        last_four=secret[-4:],
+        asset_code="USD",
+        asset_scale=2,
+        created_at=NOW,
+    )
+    merchant = Merchant(
+        id="mer_built",
+        name="Built Shop",
+        wallet_address="https://wallet.example/shop",
+        key_id=str(uuid.uuid4()),
+        private_key="sealed",
+        asset_code="USD",
+        asset_scale=2,
+        auth_server="https://auth.example",
+        resource_server="https://wallet.example",
+        created_at=NOW,
+    )
+    assert DynamoMerchants(cloud.client("dynamodb", emulator), prefix).add(merchant, key) is None
+    variables = {
+        "DATABASE_URL": f"dynamodb:///{prefix}",
+        "BASE_URL": "https://pay.example",
+        "ENCRYPTION_KEY_SECRET": stack.encryption_key_secret,
+        "COMPLETION_POLICY": "received",
+        "EVENTS_QUEUE_URL": stack.events_queue_url,
+        "TASKS_QUEUE_URL": stack.tasks_queue_url,
+        "AWS_ENDPOINT_URL": emulator,
+        "AWS_REGION": cloud.REGION,
+        "AWS_DEFAULT_REGION": cloud.REGION,
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+    }
+    return Deployed(runnable, variables, secret, tmp_path_factory.mktemp("lambda"))
+
+
+def test_the_api_creates_a_session_that_the_page_then_shows(deployed: Deployed) -> None:
+    health, created, refused = (
+        answered(each)
+        for each in deployed.invoke(
+            "ApiFunction",
+            deployed.request("GET", "/api/health"),
+            deployed.request("POST", SESSIONS, a_body()),
+            deployed.request("POST", SESSIONS, a_body(mode="subscription")),
+        )
+    )
+    assert (health.status, json.loads(health.body)["status"]) == (200, "healthy")
+    assert created.status == 201, created.body
+    assert refused.status == 400
+    session = json.loads(created.body)
+    [shown] = deployed.invoke("PayFunction", deployed.request("GET", f"/pay/{session['id']}"))
+    page = answered(shown)
+    assert page.status == 200, page.body
+    assert dict(page.headers)["content-type"].startswith("text/html")
+    assert b"Built Shop" in page.body
+
+
+def test_the_page_of_an_unknown_session_is_a_page_too(deployed: Deployed) -> None:
+    [answer] = deployed.invoke("PayFunction", deployed.request("GET", "/pay/cs_unknown"))
+    assert answered(answer).status == 404
+
+
+def test_the_schedule_gets_the_counts_of_two_rounds(deployed: Deployed) -> None:
+    for each in deployed.invoke("ExpirerFunction", SCHEDULED, SCHEDULED):
+        assert each.error is None
+        assert each.answer["Failed"] == 0
+    assert '"OldestOwedEvent"' in deployed.log("ExpirerFunction")  # metrics, for an alarm
+
+
+@pytest.mark.parametrize(
+    ("function", "body"),
+    [("WebhookSenderFunction", {"event": "evt_unknown"})],
+)
+def test_a_message_about_nothing_is_done_with(
+    deployed: Deployed, function: str, body: Mapping[str, Any]
+) -> None:
+    [done] = deployed.invoke(function, queued(body))
+    assert done == Invocation({"batchItemFailures": []})
+
+
+@pytest.mark.parametrize("function", ["TasksFunction", "WebhookSenderFunction"])
+def test_a_message_that_cannot_be_read_comes_again_alone(deployed: Deployed, function: str) -> None:
+    event = queued({"nothing": "known"})
+    [done] = deployed.invoke(function, event)
+    [record] = event["Records"]
+    assert done.error is None
+    assert done.answer == {"batchItemFailures": [{"itemIdentifier": record["messageId"]}]}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_starts_and_is_quick_once_it_is_warm(deployed: Deployed, name: str) -> None:
+    paths = {
+        "ApiFunction": "/api/health",
+        "PayFunction": "/pay/cs_0",
+        "DashboardFunction": "/dashboard",
+    }
+    event = deployed.request("GET", paths[name]) if name in paths else queued({})
+    with environment(deployed.build, name, deployed.variables, deployed.scratch) as runtime:
+        began = time.monotonic()
+        first = runtime.invoke(event)
+        cold = time.monotonic() - began
+        for _ in range(3):
+            again = time.monotonic()
+            runtime.invoke(event)
+            warm = time.monotonic() - again
+    assert first.error is None, first.error
+    print(f"{name}: first answer {cold * 1000:.0f} ms after the start, then {warm * 1000:.0f} ms")
+    assert warm < cold
+
+
+def test_an_event_of_no_known_kind_is_reported_and_ends_nothing(deployed: Deployed) -> None:
+    broken, fine = deployed.invoke(
+        "ApiFunction", {"no": "request"}, deployed.request("GET", "/api/health")
+    )
+    assert broken.error["errorType"]
+    assert answered(fine).status == 200

@@ -1,0 +1,199 @@
+"""The AWS calls that the functions make while the tests run, against the policies that
+template.yaml gives them: none missing, none granted in vain.
+
+Recorded by what stands for AWS in the tests (the in-memory DynamoDB, the noted queues, the vault's
+key) and, where a test uses a real client, by botocore. A call belongs to the function whose code is
+on its stack; one that a test makes without a function counts for none. `make unit` begins with
+`python -m tests.aws_calls --forget` and ends with `python -m tests.aws_calls`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import uuid
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from types import CodeType
+from typing import Any, Final, NamedTuple
+
+from sandbox.template import resources
+
+ROOT: Final = Path(__file__).parent.parent
+RECORDS: Final = ROOT / ".aws-calls"
+# Lambda itself makes these for a function that a queue is mapped to.
+_OF_THE_MAPPING: Final = {
+    "sqs:DeleteMessage",
+    "sqs:GetQueueAttributes",
+    "sqs:ReceiveMessage",
+}
+# DynamoDB and SQS make these for their callers, who are allowed nothing else of the key.
+_THROUGH_SERVICES: Final = "kms:"
+_TRANSACTED: Final = {
+    "ConditionCheck": "dynamodb:ConditionCheckItem",
+    "Delete": "dynamodb:DeleteItem",
+    "Get": "dynamodb:GetItem",
+    "Put": "dynamodb:PutItem",
+    "Update": "dynamodb:UpdateItem",
+}
+# The sender makes its attempts in threads of their own, below this.
+_SETUP: Final = "checkout/flows/setup.py"
+_DELIVER: Final = "checkout/flows/deliver.py"
+
+
+class Use(NamedTuple):
+    """One action of a function on one resource, by its logical id (`Table/index/name`)."""
+
+    function: str
+    action: str
+    resource: str
+
+
+_noted: set[Use] = set()
+
+
+def note(service: str, operation: str, request: Mapping[str, Any]) -> None:
+    """A call of boto3's `operation`, in snake case, is about to be made."""
+    function = _calling()
+    if function is not None:
+        _noted.update(
+            Use(function, action, resource)
+            for action, resource in _uses(service, operation, request)
+        )
+
+
+def keep() -> None:
+    """Write down what this process has noted."""
+    if _noted:
+        RECORDS.mkdir(exist_ok=True)
+        record = RECORDS / f"{uuid.uuid4()}.json"
+        record.write_text(json.dumps(sorted(_noted)), "utf-8")
+
+
+def recorded() -> set[Use]:
+    """What all processes have noted since `--forget`."""
+    return {
+        Use(*use) for record in RECORDS.glob("*.json") for use in json.loads(record.read_bytes())
+    }
+
+
+def granted() -> set[Use]:
+    """What the policies allow, but for what AWS does with it in the functions' name."""
+    return {
+        Use(name, action, _resource(resource))
+        for name, function in resources("AWS::Serverless::Function").items()
+        for policy in function["Policies"]
+        for statement in policy["Statement"]
+        for action in _list(statement["Action"])
+        for resource in _list(statement["Resource"])
+        if action not in _OF_THE_MAPPING and not action.startswith(_THROUGH_SERVICES)
+    }
+
+
+def _uses(service: str, operation: str, request: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    if service != "dynamodb":
+        yield _other(service, operation, request)
+    elif operation.startswith("transact_"):
+        for item in request["TransactItems"]:
+            [(kind, asked)] = item.items()
+            yield _TRANSACTED[kind], _table(asked["TableName"])
+    elif operation.startswith("batch_"):
+        for table in request["RequestItems"]:
+            yield f"dynamodb:{_camel(operation)}", _table(table)
+    else:
+        index = f"/index/{request['IndexName']}" if "IndexName" in request else ""
+        yield f"dynamodb:{_camel(operation)}", _table(request["TableName"]) + index
+
+
+def _other(service: str, operation: str, request: Mapping[str, Any]) -> tuple[str, str]:
+    if service == "sqs":
+        action = _camel(operation).removesuffix("Batch")  # IAM knows no batches
+        return f"sqs:{action}", str(request["QueueUrl"])
+    assert service == "secretsmanager"
+    return f"{service}:{_camel(operation)}", "EncryptionKey"
+
+
+def _camel(operation: str) -> str:
+    return "".join(word.capitalize() for word in operation.split("_"))
+
+
+@cache
+def _table(name: str) -> str:
+    """The template's table whose name ends as `name` does."""
+    for logical, table in resources("AWS::DynamoDB::Table").items():
+        if name.endswith(table["TableName"]["Fn::Sub"].removeprefix("${AWS::StackName}")):
+            return logical
+    raise LookupError(name)
+
+
+def _resource(value: Any) -> str:
+    """The logical id in `!GetAtt X.Arn` and `!Sub ${X.Arn}/index/y`."""
+    if "Fn::GetAtt" in value:
+        return str(value["Fn::GetAtt"]).partition(".")[0]
+    if "Fn::Sub" in value:
+        logical, _, rest = str(value["Fn::Sub"]).removeprefix("${").partition(".Arn}")
+        return logical + rest
+    return str(value["Ref"])
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _calling() -> str | None:
+    """The function whose code is the outermost on the stack, if any is; none while a test sets its
+    world up.
+    """
+    frame, found = sys._getframe(2), None
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(_SETUP):
+            return None
+        found = _owner(frame.f_code) or found
+        frame = frame.f_back  # type: ignore[assignment]
+    return found
+
+
+@cache
+def _owner(code: CodeType) -> str | None:
+    path = Path(code.co_filename)
+    if path.is_relative_to(ROOT / "functions"):
+        module = ".".join(path.relative_to(ROOT / "functions").with_suffix("").parts)
+        return _handlers().get(module) or _packages().get(module.partition(".")[0])
+    if code.co_filename.endswith(_DELIVER) and code.co_name == "deliver":
+        return "WebhookSenderFunction"
+    return None
+
+
+@cache
+def _handlers() -> dict[str, str]:
+    functions = resources("AWS::Serverless::Function").items()
+    return {each["Handler"].rpartition(".")[0]: name for name, each in functions}
+
+
+@cache
+def _packages() -> dict[str, str]:
+    """Packages with one handler: all their code is that function's."""
+    owners: dict[str, list[str]] = {}
+    for module, name in _handlers().items():
+        owners.setdefault(module.partition(".")[0], []).append(name)
+    return {package: names[0] for package, names in owners.items() if len(names) == 1}
+
+
+def main() -> int:
+    """Exit code 1 where policies and calls differ, with a line for each difference."""
+    if sys.argv[1:] == ["--forget"]:
+        shutil.rmtree(RECORDS, ignore_errors=True)
+        return 0
+    used, allowed = recorded(), granted()
+    for use in sorted(used - allowed):
+        print(f"not granted: {' '.join(use)}")
+    for use in sorted(allowed - used):
+        print(f"granted, but no test has seen it called: {' '.join(use)}")
+    print(f"{len(used & allowed)} of {len(used | allowed)} calls and grants agree")
+    return int(used != allowed)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,90 @@
+"""The counts behind the operator's page; what it prints is what a purchase costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks import cost
+from benchmarks.meter import Metered, Usage
+from sandbox.cloud import table_definitions
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.world import PREFIX
+
+OPERATING = Path(__file__).parent.parent.parent / "docs" / "operating.md"
+TABLE = f"{PREFIX}-checkout_sessions"
+
+
+def item(size: int = 10, **keys: Any) -> dict[str, Any]:
+    return {"id": {"S": "cs_1"}, "text": {"S": "x" * size}, **keys}
+
+
+@pytest.fixture
+def meter() -> Metered:
+    tables = table_definitions(PREFIX)
+    return Metered(InMemoryDynamoDb(tables), tables)
+
+
+@pytest.mark.parametrize(("size", "units"), [(10, 1), (900, 1), (1100, 2), (5000, 5)])
+def test_a_write_is_a_unit_a_kilobyte_begun_and_twice_that_in_a_transaction(
+    meter: Metered, size: int, units: int
+) -> None:
+    meter.put_item(TableName=TABLE, Item=item(size))
+    assert meter.usage == Usage(calls=1, writes=units)
+    changed = {"Put": {"TableName": TABLE, "Item": item(size, more={"S": "y"})}}
+    meter.transact_write_items(TransactItems=[changed])
+    assert meter.usage == Usage(calls=2, writes=3 * units)
+
+
+def test_an_index_entry_that_comes_moves_or_goes_costs_one_two_and_one(meter: Metered) -> None:
+    places = [("1", "5"), ("1", "5"), ("2", "5"), None]
+    costs = []
+    for number, place in enumerate(places):
+        keys = {"due_shard": {"S": place[0]}, "due_at": {"N": place[1]}} if place else {}
+        before = meter.usage.index_writes
+        meter.put_item(TableName=TABLE, Item=item(10 + number, **keys))
+        costs.append(meter.usage.index_writes - before)
+    assert costs == [1, 0, 2, 1]
+
+
+def test_reads_are_by_four_kilobytes_and_half_of_that_from_an_index(meter: Metered) -> None:
+    meter.put_item(TableName=TABLE, Item=item(5000))
+    for key in ("cs_1", "cs_2"):
+        meter.get_item(TableName=TABLE, Key={"id": {"S": key}}, ConsistentRead=True)
+    assert meter.usage.reads == 2 + 1  # what is not there costs as well
+    meter.query(
+        TableName=TABLE,
+        IndexName="due",
+        KeyConditionExpression="#due_shard = :shard",
+        ExpressionAttributeNames={"#due_shard": "due_shard"},
+        ExpressionAttributeValues={":shard": {"S": "1"}},
+    )
+    assert meter.usage.reads == 3.5
+
+
+def test_the_counted_calls_are_within_the_budgets_of_the_design(
+    told: Callable[[], list[dict[str, Any]]],
+) -> None:
+    steps = cost.measured()
+    calls = {name: used.calls + used.messages for name, used in steps.items()}
+    assert calls["the merchant creates it"] == 2
+    assert calls["a wallet is given"] <= 5
+    assert calls["approved: paid"] + calls["the confirmation"] <= 7
+    assert steps["a wallet is given"].wallet_calls == 4
+    assert steps["approved: paid"].wallet_calls == 3
+
+
+def test_the_operators_page_says_what_the_benchmark_prints(
+    told: Callable[[], list[dict[str, Any]]],
+) -> None:
+    """To a cent and a dollar."""
+    text = OPERATING.read_text("utf-8")
+    [cents] = re.findall(r"cost about (\d+) US cents", text)
+    [dollars] = re.findall(r"costs about (\d+) US dollars a month", text)
+    total = sum(cost.measured().values(), Usage())
+    assert cost.a_thousand(total) * 100 == pytest.approx(float(cents), abs=1)
+    assert sum(cost.FIXED.values()) + cost.sweep_a_month() == pytest.approx(float(dollars), abs=1)

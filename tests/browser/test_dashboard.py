@@ -1,0 +1,350 @@
+"""A merchant finds a payment in a real browser: among 10 000 sessions, with and without script, by
+keyboard, and judged by axe-core.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import boto3
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from checkout.adapters.dynamo.records import position, session_from, session_item
+from checkout.adapters.dynamo.values import instant, text
+from sandbox import cloud
+from sandbox.place import Place
+from tests.ports import free_base
+
+HERE = Path(__file__).parent
+REPOSITORY = HERE.parent.parent
+READY_WITHIN = 60  # seconds, of which a slow machine may use some
+SESSIONS = 10_000
+BULK = 2_500  # of them, by a wallet of their own
+BULK_WALLET = "https://wallet.example/bulk"
+SIZES = {"phone": 375, "desk": 1280}
+SCREENSHOTS = os.environ.get("SCREENSHOTS")  # a folder, to look at the pages
+
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """The local world with one purchase of Alice's in it, between 10 000 other sessions."""
+    base = free_base()
+    state = tmp_path_factory.mktemp("state")
+    environment = {**os.environ, "SANDBOX_PORT": str(base), "SANDBOX_STATE": str(state)}
+    paths = [REPOSITORY / "layers/common", REPOSITORY / "functions", REPOSITORY]
+    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
+    sandbox = [sys.executable, "-m", "sandbox"]
+    world = subprocess.Popen([*sandbox, "dev"], env=environment, stdout=subprocess.PIPE, text=True)
+    place = Place(base, state / str(base))
+    try:
+        _wait_for(place.shop, world)
+        subprocess.run([*sandbox, "demo"], env=environment, check=True, capture_output=True)
+        _fill(place)
+        yield place
+    finally:
+        world.terminate()
+        world.communicate(timeout=60)
+
+
+def _wait_for(address: str, world: subprocess.Popen[str]) -> None:
+    for _ in range(READY_WITHIN * 10):
+        try:
+            if httpx2.get(address, trust_env=False).status_code == 200:
+                return
+        except httpx2.TransportError:
+            pass
+        try:
+            world.wait(0.1)
+        except subprocess.TimeoutExpired:
+            continue
+        break
+    raise AssertionError("the local world did not start")
+
+
+def _fill(place: Place) -> None:
+    """Canceled sessions a second apart, half of them older than Alice's."""
+    client: Any = boto3.client(
+        "dynamodb",
+        endpoint_url=f"http://127.0.0.1:{place.emulator_port}",
+        region_name=cloud.REGION,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",
+    )
+    (alices,) = _api(place, limit=1)["data"]
+    key = {"id": {"S": alices["id"]}}
+    stored = client.get_item(TableName="checkout-checkout_sessions", Key=key)["Item"]
+    alice = session_from(stored)
+    at = alice.created_at
+    ours = ("uncounted_shard", "uncounted_at", "search_key", "customer", "completed_at", "quote")
+    template = {name: value for name, value in stored.items() if name not in ours}
+    puts = []
+    for number in range(SESSIONS):
+        created = at + timedelta(seconds=number - SESSIONS // 2, milliseconds=1)
+        session_id = f"cs_{number:022d}"
+        item = {
+            **template,
+            "id": text(session_id),
+            "status": text("canceled"),
+            "created_at": instant(created),
+            "created_key": text(position(created, session_id)),
+        }
+        if number % (SESSIONS // BULK) == 0:
+            assert alice.customer is not None
+            bulk = session_item(replace(alice, customer=replace(alice.customer, id=BULK_WALLET)))
+            item |= {name: bulk[name] for name in ("customer", "search_key")}
+        puts.append({"PutRequest": {"Item": item}})
+    for first in range(0, SESSIONS, 25):
+        client.batch_write_item(
+            RequestItems={"checkout-checkout_sessions": puts[first : first + 25]}
+        )
+
+
+def _api(place: Place, path: str = "", **query: Any) -> Any:
+    key = place.api_key_file.read_text("utf-8").strip()
+    return httpx2.get(
+        f"http://127.0.0.1:{place.base}/api/checkout/sessions{path}",
+        params=query,
+        headers={"Authorization": f"Bearer {key}"},
+        trust_env=False,
+    ).json()
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+    if chromium is None:
+        assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
+        pytest.skip("Chromium is not installed")
+    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
+    alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
+    with sync_playwright() as playwright:
+        launched = playwright.chromium.launch(executable_path=chromium, args=[*quiet, *alone])
+        yield launched
+        launched.close()
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """axe-core's source, as the lock pins it."""
+    npm = shutil.which("npm")
+    if npm is None:
+        assert "CI" not in os.environ, "CI must have Node: these tests are not to be skipped"
+        pytest.skip("Node is not installed")
+    folder = HERE / "dashboard-axe"
+    lock, installed = folder / "package-lock.json", folder / "node_modules/.package-lock.json"
+    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
+        subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, timeout=300)
+    return (folder / "node_modules/axe-core/axe.min.js").read_text("utf-8")
+
+
+@pytest.fixture(params=["with script", "without script"])
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(java_script_enabled=request.param == "with script")
+    yield context.new_page()
+    context.close()
+
+
+def home(place: Place) -> str:
+    return f"{place.checkout}/dashboard"
+
+
+def sign_in(page: Page, place: Place) -> None:
+    page.goto(home(place))
+    page.get_by_label("API key").fill(place.api_key_file.read_text("utf-8").strip())
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
+
+
+def search(page: Page, typed: str) -> None:
+    page.get_by_label("Search").fill(typed)
+    page.get_by_role("button", name="Show").click()
+
+
+def exported(content: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content, newline="")))
+
+
+def same(rows: list[dict[str, str]], sessions: list[dict[str, Any]]) -> None:
+    assert len(rows) == len(sessions)
+    for row, session in zip(rows, sessions, strict=True):
+        for name, value in row.items():
+            if name in session and name != "metadata":
+                assert value == ("" if session[name] is None else str(session[name])), name
+        assert json.loads(row["metadata"]) == session["metadata"]
+
+
+def test_a_payment_is_found_by_its_wallet_among_ten_thousand_read_and_exported(
+    page: Page, place: Place
+) -> None:
+    sign_in(page, place)
+    search(page, place.customer_wallet)
+    links = page.locator("tbody a")
+    expect(links).to_have_count(1)
+    links.click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Paid")
+    steps = page.locator("section:has(#timeline) li strong").all_inner_texts()
+    assert steps == [
+        "Created by your server",
+        "The customer gave a wallet address",
+        "An incoming payment was made in your wallet",
+        "The customer's wallet named its price",
+        "Ready: the customer was shown the price and the way to approve",
+        "The customer came back from their wallet with an approval",
+        "The payment was instructed",
+        "The customer's wallet accepted the payment",
+        "Paid",
+    ]
+    session_id = page.url.rsplit("/", 1)[1]
+    page.go_back()
+    page.get_by_role("link", name="Export these").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Transactions (CSV)").click()
+    rows = exported(Path(download.value.path()).read_bytes().decode())
+    assert [row["id"] for row in rows] == [session_id]
+    same(rows, [_api(place, f"/{session_id}")])
+
+
+def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place) -> None:
+    page = browser.new_context().new_page()
+    sign_in(page, place)
+    search(page, BULK_WALLET)
+    page.get_by_role("link", name="Export these").click()
+    said: list[str] = []
+    page.expose_function("heard", lambda words: said.append(words))
+    page.evaluate(
+        """() => new MutationObserver(() => heard(
+            document.querySelector('[role=status]').textContent
+        )).observe(document.querySelector('[role=status]'), {childList: true})"""
+    )
+    with page.expect_download(timeout=120_000) as download:
+        page.get_by_role("button", name="Download all transactions").click()
+    rows = exported(Path(download.value.path()).read_bytes().decode())
+    assert len(rows) == len({row["id"] for row in rows}) == BULK
+    assert [text for text in said if "so far" in text] == [
+        f"{count} transactions so far…" for count in (1000, 2000, BULK)
+    ]
+    expect(page.get_by_role("status")).to_have_text(f"{BULK} transactions were downloaded.")
+    recent = [each for each in _api(place, limit=100)["data"] if each["customer_wallet"]]
+    of_bulk = [each for each in recent if each["customer_wallet"] == BULK_WALLET]
+    assert len(of_bulk) == 25
+    same(rows[:25], of_bulk)
+
+
+def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place: Place) -> None:
+    page = browser.new_context().new_page()
+    page.goto(home(place))
+    focus(page, "#api_key")
+    page.keyboard.type(place.api_key_file.read_text("utf-8").strip())
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    focus(page, "#q")
+    page.keyboard.type(place.customer_wallet)
+    page.keyboard.press("Enter")
+    expect(page.locator("tbody a")).to_have_count(1)
+    focus(page, "tbody a")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/transactions/cs_"))
+
+
+def focus(page: Page, selector: str) -> None:
+    for _ in range(40):
+        if page.evaluate("s => document.activeElement.matches(s)", selector):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"{selector} is not reached by Tab")
+
+
+def test_a_session_is_canceled_by_hand_and_signing_out_ends_it(page: Page, place: Place) -> None:
+    key = place.api_key_file.read_text("utf-8").strip()
+    body = {
+        "mode": "payment",
+        "line_items": [
+            {
+                "price_data": {
+                    "currency": "usd",
+                    "unit_amount": 100,
+                    "product_data": {"name": "<script>document.title='evil'</script>"},
+                }
+            }
+        ],
+        "success_url": "https://shop.example/thanks",
+        "cancel_url": "https://shop.example/basket",
+    }
+    made = httpx2.post(
+        f"http://127.0.0.1:{place.base}/api/checkout/sessions",
+        json=body,
+        headers={"Authorization": f"Bearer {key}"},
+        trust_env=False,
+    ).json()
+    sign_in(page, place)
+    search(page, made["id"])
+    page.locator("tbody a").click()
+    expect(page.get_by_role("main")).to_contain_text("<script>document.title='evil'</script>")
+    page.get_by_text("End this session").click()
+    page.get_by_role("button", name="Cancel the session").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Canceled")
+    page.get_by_role("link", name="Audit log").click()
+    expect(page.get_by_role("row").nth(1)).to_contain_text("Canceled a session")
+    page.get_by_role("button", name="Sign out").click()
+    page.goto(home(place))
+    expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
+    browser: Browser, place: Place, axe: str, size: str, scheme: Any
+) -> None:
+    viewport: Any = {"width": SIZES[size], "height": 800}
+    page = browser.new_context(viewport=viewport, color_scheme=scheme).new_page()
+    faults: list[str] = []
+    page.on("console", lambda said: faults.append(said.text) if said.type == "error" else None)
+    page.on("pageerror", lambda error: faults.append(str(error)))
+
+    def judge(name: str) -> None:
+        for summary in page.locator("summary").all():
+            summary.click()
+        page.evaluate(axe)
+        for violation in page.evaluate("axe.run()")["violations"]:
+            targets = [node["target"] for node in violation["nodes"]]
+            faults.append(f"{name}: {violation['id']} {targets}")
+        if page.evaluate("document.documentElement.scrollWidth") > SIZES[size]:
+            faults.append(f"{name} is too wide")
+        if SCREENSHOTS:
+            page.screenshot(path=f"{SCREENSHOTS}/{name}-{size}-{scheme}.png", full_page=True)
+
+    page.goto(home(place))
+    judge("sign-in")
+    sign_in(page, place)
+    judge("transactions")
+    search(page, place.customer_wallet)
+    judge("found")
+    page.locator("tbody a").first.click()
+    judge("session")
+    for path in ("/audit", "/export", "/?min=x"):
+        page.goto(home(place) + path.replace("/?", "?"))
+        judge(path.strip("/?").replace("=", "-"))
+    for path in ("/nothing", "/transactions/cs_0"):
+        page.goto(home(place) + path)
+        judge("missing")
+    quiet = [fault for fault in faults if "status of 40" not in fault]  # the last three pages'
+    assert not quiet, "\n".join(quiet)

@@ -1,0 +1,147 @@
+"""A merchant's browser in front of the dashboard, over the tables of `MerchantApi`: two merchants,
+so that what is whose can be tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Self
+
+from starlette.testclient import TestClient
+
+from checkout.adapters import dynamo
+from checkout.ports import DashboardServices, EndpointServices
+from dashboard import dependencies
+from dashboard.app import app
+from tests.hosted_pages import Page
+from tests.merchant_api import PREFIX, MerchantApi
+from tests.world import AnyHost, NotedHints, NotedVault, derived
+
+BASE = "https://pay.example"
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: Any
+    body: str
+
+    @property
+    def page(self) -> Page:
+        assert self.headers["content-type"] == "text/html; charset=utf-8"
+        return Page(self.body)
+
+    @property
+    def location(self) -> str:
+        assert self.status == 303, (self.status, self.body)
+        found: str = self.headers["location"]
+        return found
+
+
+class Browser:
+    """Asks as a browser does; redirects are not followed, so that each can be seen. Its forms are
+    those of the page that it got last.
+    """
+
+    def __init__(self, dashboard: Dashboard) -> None:
+        self.client = TestClient(app, base_url=dashboard.base, follow_redirects=False)
+        self._dashboard = dashboard
+        self.form_token = ""
+
+    def get(self, path: str = "", **options: Any) -> Answer:
+        return self._ask("GET", path, **options)
+
+    def post(self, path: str, fields: dict[str, str] | None = None, **options: Any) -> Answer:
+        """A form of the page that is open, with its token and from our own origin."""
+        data = {"form_token": self.form_token, **(fields or {})}
+        headers = {"origin": self._dashboard.base, **options.pop("headers", {})}
+        return self._ask("POST", path, data=data, headers=headers, **options)
+
+    def sign_in(self, api_key: str) -> Self:
+        self.get("/sign-in")
+        assert self.post("/sign-in", {"api_key": api_key}).location == "/dashboard"
+        self.get()
+        return self
+
+    def _ask(self, method: str, path: str, **options: Any) -> Answer:
+        answer = self.client.request(method, f"/dashboard{path}", **options)
+        found = Answer(answer.status_code, answer.headers, answer.text)
+        if answer.headers.get("content-type", "").startswith("text/html"):
+            tokens = found.page.all("input", name="form_token")
+            self.form_token = tokens[0].attributes["value"] if tokens else self.form_token
+        return found
+
+
+class Dashboard(MerchantApi):
+    """`api` for calls of the merchant API beside, `browser()` for a browser of its own."""
+
+    def __init__(self, base: str = BASE) -> None:
+        super().__init__(base_url=base)
+        self.base = base
+        base_services = self.services
+        self.hints, self.hosts = NotedHints(), AnyHost()
+        vault = NotedVault(
+            lambda: "11" * 32, base_services.random_bytes, clock=self.clock, derive=derived
+        )
+        events = dynamo.DynamoEvents(
+            self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=base_services.random_bytes
+        )
+        self.services: DashboardServices = DashboardServices(
+            clock=base_services.clock,
+            random_bytes=base_services.random_bytes,
+            sessions=base_services.sessions,
+            merchants=base_services.merchants,
+            database=base_services.database,
+            base_url=base,
+            queue=base_services.queue,
+            tasks=base_services.tasks,
+            events=events,
+            tallies=dynamo.DynamoTallies(
+                self.dynamo,
+                PREFIX,
+                sleep=self.clock.sleep,
+                random_bytes=base_services.random_bytes,
+            ),
+            sign_ins=dynamo.DynamoSignIns(self.dynamo, PREFIX),
+            audit=dynamo.DynamoAudit(self.dynamo, PREFIX),
+            api_keys=dynamo.DynamoApiKeys(self.dynamo, PREFIX),
+            endpoints=EndpointServices(
+                clock=base_services.clock,
+                random_bytes=base_services.random_bytes,
+                merchants=base_services.merchants,
+                events=events,
+                queue=self.hints,
+                vault=vault,
+                hosts=self.hosts,
+            ),
+        )
+
+    def browser(self) -> Browser:
+        return Browser(self)
+
+    def signed_in(self, api_key: str | None = None) -> Browser:
+        """A browser of the first merchant, unless another key is given."""
+        return self.browser().sign_in(api_key or self.secret)
+
+    def calls(self) -> list[str]:
+        """The AWS operations since the last time, in order of first use."""
+        found = list(self.dynamo.calls.elements())
+        self.dynamo.calls.clear()
+        return found
+
+
+@contextmanager
+def dashboard(base: str = BASE) -> Iterator[Dashboard]:
+    found = Dashboard(base)
+    outer = dict(app.dependency_overrides)
+
+    async def services() -> DashboardServices:
+        return found.services
+
+    app.dependency_overrides[dependencies.services] = services
+    try:
+        yield found
+    finally:
+        app.dependency_overrides = outer

@@ -1,0 +1,289 @@
+"""The product as it is deployed: events into the real handlers, over AWS clients that can be made
+to fail, and the sandbox's wallets.
+
+What stands between is what `wiring.py` puts there: the stores tell, the queue is SQS's, the key
+comes out of Secrets Manager.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+from botocore.exceptions import ClientError
+
+import api.app
+import api.dependencies
+import pay.app
+import pay.dependencies
+from checkout.adapters import dynamo
+from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
+from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
+from checkout.adapters.vault import AesVault, key_from_secrets_manager
+from checkout.adapters.wallets import SignedWallets
+from checkout.domain.session import Session
+from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.ports import PayServices, Receipt, SenderServices
+from expirer.app import scheduled
+from expirer.tasks import queued
+from sandbox.cloud import table_definitions
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.merchant_api import a_body, gateway_event
+from tests.support import seeded
+from tests.world import CEDAR, PREFIX, World, derived
+from webhook_sender.app import queued as sends
+
+Fault = Callable[[str, dict[str, Any]], None]
+
+
+def refusal(code: str, operation: str, status: int = 400, message: str = "") -> ClientError:
+    """What AWS answers, as boto3 raises it."""
+    answer: Any = {
+        "Error": {"Code": code, "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": status},
+    }
+    return ClientError(answer, operation)
+
+
+@dataclass
+class Faulty:
+    """An AWS client in front of another. `fault` sees each call first, and may raise."""
+
+    client: Any
+    fault: Fault | None = None
+    asked: list[str] = field(default_factory=list)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self.client, name)
+        if name in ("calls", "rows"):
+            return found
+
+        def call(**request: Any) -> Any:
+            self.asked.append(name)
+            if self.fault is not None:
+                self.fault(name, request)
+            return found(**request)
+
+        return call
+
+
+class Sqs:
+    """Keeps what is sent."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def send_message(self, **request: Any) -> dict[str, Any]:
+        self.messages.append(request)
+        return {}
+
+    def send_message_batch(self, **request: Any) -> dict[str, Any]:
+        self.messages += request["Entries"]
+        return {}
+
+    @property
+    def bodies(self) -> list[dict[str, Any]]:
+        return [json.loads(message["MessageBody"]) for message in self.messages]
+
+
+@dataclass
+class Secrets:
+    """Secrets Manager with one secret."""
+
+    text: str
+
+    def get_secret_value(self, **request: Any) -> dict[str, Any]:
+        return {"SecretString": self.text}
+
+
+class Shop:
+    """A merchant's endpoint that takes everything."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        self.told.append(headers["webhook-id"])
+        return Receipt(status=200)
+
+
+class Context:
+    """What of Lambda's context is used."""
+
+    aws_request_id = "8a5f1c6e-0000-4000-8000-000000000001"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 75_000
+
+
+@dataclass(frozen=True)
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+    @property
+    def code(self) -> str:
+        found: str = self.json["error"]["code"]
+        return found
+
+
+class Deployment:
+    """One merchant, one customer. `restart` is what a new Lambda environment knows: nothing."""
+
+    def __init__(self, client: Any = None) -> None:
+        self.dynamo = Faulty(client or InMemoryDynamoDb(table_definitions(PREFIX)))
+        self.world = World(client=self.dynamo)
+        self.sqs, self.secrets = Sqs(), Secrets(self.world.encryption_key)
+        self.queue, self.keys = Faulty(self.sqs), Faulty(self.secrets)
+        self.services: PayServices
+        self.restart()
+
+    def restart(self) -> None:
+        world = self.world
+        vault = AesVault(
+            key_from_secrets_manager(self.keys, "secret"),
+            world.services.random_bytes,
+            clock=world.clock,
+            derive=derived,
+        )
+        transport = ToldTransport(world.transport, world.clock.now)
+        self.services = replace(
+            world.services,
+            sessions=ToldSessions(
+                self.dynamo,
+                PREFIX,
+                sleep=world.clock.sleep,
+                random_bytes=world.services.random_bytes,
+            ),
+            queue=SqsEventQueue(lambda: self.queue, "events"),
+            tasks=SqsTaskQueue(lambda: self.queue, "tasks"),
+            vault=vault,
+            wallets=SignedWallets(transport, vault, world.clock, allow_loopback=True),
+        )
+
+    def stored(self, session: Session) -> Session:
+        """As it lies in the table; no call that could fail, or counts."""
+        inner = dynamo.DynamoSessions(
+            self.dynamo.client, PREFIX, sleep=self.world.clock.sleep, random_bytes=seeded()
+        )
+        found = inner.get(session.id)
+        assert found is not None
+        return found
+
+    # --- the merchant ---
+
+    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self.world.api_key}",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        }
+        raw = None if body is None else json.dumps(body).encode()
+        event = gateway_event(method, f"/api/checkout{path}", "", headers, raw)
+        with self._given(api.app.app, api.dependencies.services):
+            return _answer(api.app.handler(event, Context()))
+
+    def create(self, **headers: str) -> Answer:
+        return self.call("POST", "/sessions", a_body(), **headers)
+
+    def created(self) -> Session:
+        return self.world.session(self.create().json["id"])
+
+    # --- the customer ---
+
+    def visit(
+        self, method: str, session: Session, path: str = "", query: str = "", body: Any = None
+    ) -> Answer:
+        raw = None if body is None else json.dumps(body).encode()
+        headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        event = gateway_event(method, f"/pay/{session.id}{path}", query, headers, raw)
+        with self._given(pay.app.app, pay.dependencies.services):
+            return _answer(pay.app.handler(event, Context()))
+
+    def submit(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Answer:
+        return self.visit("POST", session, "/wallet", body={"wallet_address": wallet})
+
+    def come_back(self, session: Session, callback: tuple[str, str]) -> Answer:
+        query = urlencode({"interact_ref": callback[0], "hash": callback[1]})
+        return self.visit("GET", session, "/grant/callback", query)
+
+    def approve(self, interact_url: str) -> tuple[str, str]:
+        query = parse_qs(urlsplit(self.world.network.approve(interact_url)).query)
+        return query["interact_ref"][0], query["hash"][0]
+
+    # --- the other functions ---
+
+    def sweep(self) -> dict[str, Any]:
+        return scheduled(lambda: self.services)({}, Context())
+
+    def tasks(self) -> Any:
+        """The task queue's messages, delivered once."""
+        records = [
+            {"messageId": str(number), "body": json.dumps(body), "eventSource": "aws:sqs"}
+            for number, body in enumerate(self.sqs.bodies)
+            if "tidy" in body
+        ]
+        return queued(lambda: self.services)({"Records": records}, Context())
+
+    def wants_webhooks(self) -> None:
+        """The merchant sets an endpoint."""
+        merchants = self.world.services.merchants
+        merchant = merchants.find_by_wallet(self.world.shop)
+        assert merchant is not None
+        sealed = self.services.vault.seal("whsec_AAAA", place=secret_place(merchant.id))
+        secret = WebhookSecret(sealed=sealed, created_at=self.world.clock.now())
+        endpoint = Endpoint(url="https://shop.example/hook", secrets=(secret,))
+        merchants.replace(merchant.changed(endpoint=endpoint))
+
+    def send_webhooks(self) -> list[str]:
+        """The event queue's messages are delivered once, and those that failed stay; the ids of the
+        events that the merchant was told of by it.
+        """
+        shop = Shop()
+        services = SenderServices(
+            clock=self.world.clock,
+            random_bytes=self.world.services.random_bytes,
+            merchants=self.world.services.merchants,
+            events=self.world.services.events,
+            queue=self.services.queue,
+            vault=self.services.vault,
+            receivers=ToldReceivers(shop, self.world.clock.now),
+        )
+        taken = [message for message in self.sqs.messages if "event" in message["MessageBody"]]
+        self.sqs.messages = []
+        if not taken:  # Lambda is not called
+            return []
+        records = [
+            {"messageId": str(number), "body": each["MessageBody"], "eventSource": "aws:sqs"}
+            for number, each in enumerate(taken)
+        ]
+        answer = sends(lambda: services)({"Records": records}, Context())
+        failed = [int(item["itemIdentifier"]) for item in answer["batchItemFailures"]]
+        self.sqs.messages += [taken[number] for number in failed]
+        return shop.told
+
+    @contextmanager
+    def _given(self, app: Any, dependency: Any) -> Iterator[None]:
+        async def services() -> PayServices:
+            return self.services
+
+        outer = dict(app.dependency_overrides)
+        app.dependency_overrides[dependency] = services
+        try:
+            yield
+        finally:
+            app.dependency_overrides = outer
+
+
+def _answer(answer: dict[str, Any]) -> Answer:
+    return Answer(answer["statusCode"], answer["headers"], answer["body"])

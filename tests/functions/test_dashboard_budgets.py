@@ -1,0 +1,114 @@
+"""AWS calls per page of the dashboard: counted, and the same for 100 sessions and for 100 000."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo.records import position, search_item, session_item
+from checkout.adapters.dynamo.values import instant, text
+from checkout.domain.search import search_key
+from checkout.domain.session import Session
+from tests.dashboard_pages import Browser, Dashboard, dashboard
+from tests.functions.test_dashboard_transactions import paid
+from tests.hosted_pages import AWAITING, Page
+from tests.merchant_api import PREFIX
+from tests.support import NOW
+
+ROOT = Path(__file__).parents[2]
+# Of each page, at most: two to know who asks, the rest for the page itself.
+CALLS = {
+    "": ["get_item", "get_item", "query", "batch_get_item", "batch_get_item"],
+    "?q=https://wallet.example/alice": [
+        "get_item",
+        "get_item",
+        "query",
+        "batch_get_item",
+        "batch_get_item",
+    ],
+    "?q=A-1": ["get_item", "get_item", "query", "batch_get_item", "batch_get_item"],
+    # What no index knows: five rounds of a query and a read, however much there is.
+    "?status=canceled": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 6,
+    "?min=9000&max=9001": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 6,
+    "/transactions/{paid}": ["get_item"] * 3,
+    "/audit": ["get_item", "get_item", "query"],
+    "/export": ["get_item"] * 2 + ["query"] * 10 + ["batch_get_item"] * 10,
+    "/sign-in": [],
+}
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+def fill(shop: Dashboard, sample: Session, count: int) -> None:
+    """`count` sessions a second apart, laid into the table as they would lie there."""
+    table = shop.dynamo._tables[f"{PREFIX}-checkout_sessions"]
+    template = session_item(sample)
+    for number in range(count):
+        at = NOW - timedelta(seconds=count - number)
+        session_id = f"cs_{number:022d}"
+        item: dict[str, Any] = {
+            **template,
+            "id": text(session_id),
+            "created_at": instant(at),
+            "created_key": text(position(at, session_id)),
+        }
+        table.store(table.key(item), item)
+
+
+def calls(shop: Dashboard, browser: Browser, path: str) -> list[str]:
+    shop.calls()
+    assert browser.get(path).status == 200
+    return sorted(shop.calls())
+
+
+@pytest.mark.parametrize("count", [100, 1_100, 100_000])
+def test_a_page_costs_the_same_calls_however_many_sessions_there_are(
+    shop: Dashboard, count: int
+) -> None:
+    sample = paid(shop, customer=AWAITING["customer"], metadata_json='{"order":"A-1"}')
+    fill(shop, sample, count)
+    found_by_metadata = search_item(sample, search_key("mer_1", "A-1"))
+    table = shop.dynamo._tables[f"{PREFIX}-checkout_sessions"]
+    table.store(table.key(found_by_metadata), found_by_metadata)
+    browser = shop.signed_in()
+    for path, expected in CALLS.items():
+        made = calls(shop, browser, path.format(paid=sample.id))
+        if count >= 1_000:
+            assert made == sorted(expected), path
+        else:
+            assert len(made) <= len(expected), path
+
+
+def test_the_wallet_of_one_payment_among_very_many_is_found_at_once(shop: Dashboard) -> None:
+    fill(shop, shop.store(), 100_000)
+    sought = paid(shop, created_at=NOW - timedelta(seconds=70_000))
+    page: Page = shop.signed_in().get("?q=wallet.example/alice").page
+    assert [link for link in page.links if "/transactions/" in link] == [
+        f"/dashboard/transactions/{sought.id}"
+    ]
+
+
+def test_the_dashboard_loads_no_http_client_and_no_protocol() -> None:
+    program = (
+        "import sys, json, dashboard.app; "
+        "print(json.dumps([name for name in ('httpx', 'httpcore', 'checkout.open_payments.client', "
+        "'checkout.adapters.http', 'jinja2') if name in sys.modules]))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        env={"PYTHONPATH": f"{ROOT / 'layers/common'}:{ROOT / 'functions'}"},
+        capture_output=True,
+        check=True,
+    )
+    assert json.loads(done.stdout) == ["jinja2"]

@@ -1,0 +1,175 @@
+"""The export: exactly what was searched for, as the API has it, in parts that Lambda can answer."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.session import LineItem, Status
+from checkout.flows.export import PART_MAX
+from tests.dashboard_pages import Answer, Browser, Dashboard, dashboard
+from tests.functions.test_dashboard_transactions import paid
+from tests.merchant_api import SESSIONS
+from tests.support import NOW
+
+LAMBDA_MAX = 6 * 1024 * 1024
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(shop: Dashboard) -> Browser:
+    return shop.signed_in()
+
+
+def parts(browser: Browser, path: str) -> list[Answer]:
+    """All parts, as the page's script asks for them."""
+    found = [browser.get(path)]
+    while cursor := found[-1].headers.get("export-next"):
+        join = "&" if "?" in path else "?"
+        found.append(browser.get(f"{path}{join}cursor={cursor}&append=1"))
+    for answer in found:
+        assert answer.status == 200
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        assert len(json.dumps(answer.body)) < LAMBDA_MAX
+    return found
+
+
+def rows(browser: Browser, path: str) -> list[dict[str, str]]:
+    text = "".join(part.body for part in parts(browser, path))
+    return list(csv.DictReader(io.StringIO(text, newline=""), strict=True))
+
+
+def of_api(shop: Dashboard, **query: Any) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        page = shop.get(SESSIONS, {"limit": 100, **query, **cursor}).json
+        found += page["data"]
+        if not page["has_more"]:
+            return found
+        cursor = {"cursor": page["next_cursor"]}
+
+
+@pytest.mark.parametrize("status", ["", "completed", "open"])
+def test_the_filtered_set_is_the_apis_row_by_row(
+    shop: Dashboard, browser: Browser, status: str
+) -> None:
+    for number in range(230):
+        at = NOW + timedelta(milliseconds=number)
+        metadata = json.dumps({"order": f"A-{number}", "gift": True})
+        if number % 3:
+            shop.store(created_at=at, metadata_json=metadata, amount_total=number + 1)
+        else:
+            paid(shop, created_at=at, amount_total=number + 1)
+    query = {"status": status} if status else {}
+    expected = of_api(shop, **query)
+    exported = rows(browser, f"/export/transactions.csv?status={status}")
+    assert len(exported) == len(expected) > 70
+    for row, session in zip(exported, expected, strict=True):
+        names = ("id", "status", "created_at", "expires_at", "currency")
+        assert [row[name] for name in names] == [session[name] for name in names]
+        for name in ("completed_at", "customer_wallet", "incoming_payment", "outgoing_payment"):
+            assert (row[name] or None) == session[name]
+        total = session["amount_total"]
+        assert row["amount_total"] == str(total)
+        assert row["amount_total_decimal"] == f"{total // 100}.{total % 100:02d}"
+        assert json.loads(row["metadata"]) == session["metadata"]
+        assert row["received_decimal"] == ("20.00" if session["completed_at"] else "")
+
+
+def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(
+    shop: Dashboard, browser: Browser
+) -> None:
+    made = [shop.store().id for _ in range(PART_MAX + 30)]
+    answers = parts(browser, "/export/transactions.csv")
+    assert [answer.headers["export-count"] for answer in answers] == [str(PART_MAX), "30"]
+    exported = rows(browser, "/export/transactions.csv")
+    assert sorted(row["id"] for row in exported) == sorted(made)
+
+
+def test_a_part_ends_early_where_an_answer_would_be_too_large(
+    shop: Dashboard, browser: Browser
+) -> None:
+    large = tuple(LineItem("usd", "☕" * 200, "\x01" * 200, 1, 1) for _ in range(100))
+    for _ in range(25):
+        shop.store(line_items=large)
+    answers = parts(browser, "/export/items.csv")
+    assert len(answers) > 1
+    assert len(rows(browser, "/export/items.csv")) == 2500
+
+
+def test_each_line_item_has_a_row(shop: Dashboard, browser: Browser) -> None:
+    items = (
+        LineItem("usd", 'Tea, "green"\n1 kg', None, 1250, 3),
+        LineItem("usd", "Cup", "x", 5, 1),
+    )
+    session = shop.store(line_items=items, status=Status.CANCELED)
+    first, second = rows(browser, f"/export/items.csv?q={session.id}")
+    assert first == {
+        "session": session.id,
+        "session_status": "canceled",
+        "session_created_at": "2026-03-01T12:00:00.000Z",
+        "line": "1",
+        "name": 'Tea, "green"\n1 kg',
+        "description": "",
+        "currency": "usd",
+        "unit_amount": "1250",
+        "unit_amount_decimal": "12.50",
+        "quantity": "3",
+        "total": "3750",
+        "total_decimal": "37.50",
+    }
+    assert (second["line"], second["name"], second["total_decimal"]) == ("2", "Cup", "0.05")
+
+
+@pytest.mark.parametrize("evil", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+def test_a_formula_comes_out_as_text(shop: Dashboard, browser: Browser, evil: str) -> None:
+    shop.store(line_items=(LineItem("usd", evil, evil, 1, 1),))
+    (row,) = rows(browser, "/export/items.csv")
+    assert row["name"] == row["description"] == f"'{evil}"
+
+
+def test_the_page_leads_through_the_parts_without_script(shop: Dashboard, browser: Browser) -> None:
+    for number in range(PART_MAX + 30):
+        shop.store(created_at=NOW + timedelta(milliseconds=number))
+    page = browser.get("/export?status=open").page
+    assert f"{PART_MAX} transactions of what you searched for" in page.main
+    assert "there is more" in page.main
+    (following,) = [link for link in page.links if "export?" in link and "cursor" in link]
+    last = browser.get(following.removeprefix("/dashboard")).page
+    assert "30 transactions" in last.main
+    (file,) = [link for link in last.links if "transactions.csv" in link]
+    answer = browser.get(file.removeprefix("/dashboard"))
+    assert len(list(csv.DictReader(io.StringIO(answer.body, newline="")))) == 30
+
+
+def test_an_export_is_noted_in_the_audit_log_once(shop: Dashboard, browser: Browser) -> None:
+    for _ in range(PART_MAX + 1):
+        shop.store()
+    parts(browser, "/export/transactions.csv")
+    assert browser.get("/audit").page.main.count("Exported transactions transactions.csv") == 1
+
+
+def test_another_merchants_sessions_are_in_no_export(shop: Dashboard, browser: Browser) -> None:
+    theirs = paid(shop, merchant=shop.other_key.merchant, metadata_json='{"order":"A-1"}')
+    for query in ("", f"?q={theirs.id}", "?q=A-1", "?status=completed"):
+        for file in ("transactions", "items"):
+            assert rows(browser, f"/export/{file}.csv{query}") == []
+
+
+def test_what_cannot_be_exported_is_an_error(browser: Browser) -> None:
+    for path in ("/export?min=x", "/export/items.csv?from=x", "/export/items.csv?cursor=x"):
+        assert browser.get(path).status == 400
+    assert browser.get("/export/secrets.csv").status in (400, 404)
+    assert browser.get("/export/..%2fx.csv").status in (400, 404)

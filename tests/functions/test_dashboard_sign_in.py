@@ -1,0 +1,206 @@
+"""Signing in to the dashboard: who gets in, for how long, and which forms are believed."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from checkout.flows.sign_in import ATTEMPTS_MAX
+from tests.dashboard_pages import BASE, Dashboard, dashboard
+
+COOKIE = "__Host-dashboard"
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+def test_a_page_without_a_sign_in_leads_to_it_and_back(shop: Dashboard) -> None:
+    browser = shop.browser()
+    way = browser.get("/audit?cursor=abc").location
+    assert way == "/dashboard/sign-in?next=/audit%3Fcursor%3Dabc"
+    form = browser.get(way.removeprefix("/dashboard")).page
+    assert form.one("input", name="next").attributes["value"] == "/audit?cursor=abc"
+    fields = {"api_key": shop.secret, "next": "/audit?cursor=abc"}
+    assert browser.post("/sign-in", fields).location == "/dashboard/audit?cursor=abc"
+
+
+@pytest.mark.parametrize("way", ["//evil.example", "https://evil.example", "/\\evil.example", "x"])
+def test_a_sign_in_leads_to_no_other_place(shop: Dashboard, way: str) -> None:
+    browser = shop.browser()
+    browser.get("/sign-in")
+    answer = browser.post("/sign-in", {"api_key": shop.secret, "next": way})
+    assert answer.location == "/dashboard"
+
+
+def test_an_unknown_key_is_refused_on_the_form_and_never_repeated(shop: Dashboard) -> None:
+    browser = shop.browser()
+    browser.get("/sign-in")
+    answer = browser.post("/sign-in", {"api_key": "sk_" + "x" * 43, "next": "/audit"})
+    assert answer.status == 401
+    assert "not valid" in answer.page.main
+    assert answer.page.one("input", name="next").attributes["value"] == "/audit"
+    assert "sk_xxx" not in answer.body
+    assert browser.get().location.startswith("/dashboard/sign-in")
+
+
+def test_the_cookie_is_bound_to_this_host_and_out_of_reach_of_scripts(shop: Dashboard) -> None:
+    browser = shop.browser()
+    before = browser.get("/sign-in").headers["set-cookie"]
+    after = browser.post("/sign-in", {"api_key": shop.secret}).headers["set-cookie"]
+    for cookie in (before, after):
+        parts = cookie.lower().split("; ")
+        assert parts[0].startswith(f"{COOKIE.lower()}=")
+        assert {"path=/", "secure", "httponly", "samesite=lax"} <= set(parts)
+        assert not [part for part in parts if part.startswith("domain")]
+    assert before.split(";")[0] != after.split(";")[0], "a cookie from before would be fixed"
+
+
+def test_without_tls_on_this_machine_the_cookie_has_a_plain_name() -> None:
+    with dashboard("http://localhost:4000") as local:
+        browser = local.signed_in()
+        assert set(browser.client.cookies) == {"dashboard"}
+        assert browser.get().status == 200
+
+
+def test_neither_the_cookie_nor_the_key_is_stored(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    token = browser.client.cookies[COOKIE]
+    stored = str([shop.rows(table) for table in ("idempotency_keys", "api_keys", "merchants")])
+    assert token not in stored
+    assert shop.secret not in stored
+    assert hashlib.sha256(token.encode()).hexdigest() in stored
+
+
+@pytest.mark.parametrize("cookie", ["", "junk", "0" * 64, "é" * 64, "0" * 10_000])
+def test_a_cookie_that_nobody_signed_in_with_is_nobody(shop: Dashboard, cookie: str) -> None:
+    browser = shop.browser()
+    headers = {"cookie": f"{COOKIE}={cookie}".encode()}
+    assert browser.get(headers=headers).location == "/dashboard/sign-in?next="
+    assert len(shop.calls()) == (cookie == "0" * 64), "what cannot be a cookie of ours is not read"
+
+
+def test_half_an_hour_without_use_ends_it_and_use_prolongs_it(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    for _ in range(3):
+        shop.clock.pass_time(29 * 60)
+        assert browser.get().status == 200
+    shop.clock.pass_time(30 * 60)
+    assert browser.get().status == 303
+
+
+def test_after_twelve_hours_it_ends_whatever_its_use(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    for _ in range(12 * 3 - 1):
+        shop.clock.pass_time(20 * 60)
+        assert browser.get().status == 200
+    shop.clock.pass_time(20 * 60)
+    assert browser.get().status == 303
+
+
+def test_its_use_is_written_down_at_most_once_a_minute(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    shop.calls()
+    assert [browser.get("/sign-in").status, browser.get().status] == [200, 200]
+    assert "update_item" not in shop.calls()
+    shop.clock.pass_time(60)
+    browser.get()
+    browser.get()
+    assert shop.calls().count("update_item") == 1
+
+
+def test_signing_out_ends_it_on_the_server(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    kept = browser.client.cookies[COOKIE]
+    assert browser.post("/sign-out").location == "/dashboard/sign-in"
+    assert COOKIE not in browser.client.cookies
+    thief = shop.browser()
+    thief.client.cookies.set(COOKIE, kept)
+    assert thief.get().status == 303
+
+
+def test_revoking_a_key_ends_its_sign_ins_at_once_and_no_others(shop: Dashboard) -> None:
+    browser, other = shop.signed_in(), shop.signed_in(shop.other_secret)
+    shop.services.merchants.add_key(replace(shop.key, revoked_at=shop.clock.now()))
+    assert browser.get().status == 303
+    assert browser.post("/sign-out").status == 303
+    assert other.get().status == 200
+
+
+def test_attempts_are_limited_for_each_address_and_counted_before_the_key_is_read(
+    shop: Dashboard,
+) -> None:
+    browser = shop.browser()
+    browser.get("/sign-in")
+    for _ in range(ATTEMPTS_MAX):
+        assert browser.post("/sign-in", {"api_key": "sk_" + "x" * 43}).status == 401
+    shop.calls()
+    answer = browser.post("/sign-in", {"api_key": shop.secret})
+    assert answer.status == 429
+    assert 0 < int(answer.headers["retry-after"]) <= 15 * 60
+    assert "too many attempts" in answer.page.main
+    assert shop.calls() == ["update_item"]
+    shop.clock.pass_time(15 * 60)
+    assert browser.post("/sign-in", {"api_key": shop.secret}).status == 303
+
+
+def test_attempts_from_everywhere_are_limited_too(
+    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("checkout.flows.sign_in.ATTEMPTS_OVERALL_MAX", 1)
+    shop.signed_in()
+    browser = shop.browser()
+    browser.get("/sign-in")
+    assert browser.post("/sign-in", {"api_key": shop.secret}).status == 429
+
+
+@pytest.mark.parametrize("origin", [None, "null", "https://evil.example", "http://pay.example"])
+def test_a_form_from_another_origin_is_refused(shop: Dashboard, origin: str | None) -> None:
+    browser = shop.signed_in()
+    headers = {"content-type": "application/x-www-form-urlencoded"}
+    headers |= {"origin": origin} if origin else {}
+    body = f"form_token={browser.form_token}"
+    answer = browser._ask("POST", "/sign-out", content=body, headers=headers)
+    assert answer.status == 400
+    assert browser.get().status == 200
+
+
+def test_a_form_with_the_token_of_another_browser_is_refused(shop: Dashboard) -> None:
+    browser, other = shop.signed_in(), shop.signed_in()
+    for token in ("", "x", other.form_token):
+        browser.form_token = token
+        assert browser.post("/sign-out").status == 400
+    browser.get()
+    assert browser.post("/sign-out").status == 303
+
+
+def test_a_form_that_is_none_or_says_a_thing_twice_is_refused(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    headers = {"origin": BASE, "content-type": "application/json"}
+    assert browser._ask("POST", "/sign-out", content="{}", headers=headers).status == 415
+    headers["content-type"] = "application/x-www-form-urlencoded"
+    twice = f"form_token={browser.form_token}&a=1&a=2"
+    assert browser._ask("POST", "/sign-out", content=twice, headers=headers).status == 400
+
+
+def test_every_answer_has_the_policy_and_is_kept_nowhere(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    for answer in (browser.get(), browser.get("/nothing"), shop.browser().get()):
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert answer.headers["strict-transport-security"]
+
+
+def test_a_page_without_address_is_a_page(shop: Dashboard) -> None:
+    answer = shop.signed_in().get("/nothing")
+    assert answer.status == 404
+    assert "There is nothing here" in answer.page.main

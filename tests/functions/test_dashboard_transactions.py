@@ -1,0 +1,442 @@
+"""The list of transactions and one session's page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.merchant import ApiKey
+from checkout.domain.money import Amount
+from checkout.domain.session import (
+    Attention,
+    HistoryEntry,
+    IncomingPaymentRef,
+    LineItem,
+    Phase,
+    Problem,
+    Session,
+    Status,
+)
+from checkout.domain.transitions import Event
+from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, WebhookEvent
+from checkout.flows import sessions, tally
+from dashboard import texts
+from tests.dashboard_pages import Browser, Dashboard, dashboard
+from tests.hosted_pages import AWAITING, Page
+from tests.support import NOW
+
+WALLET = "https://wallet.example/alice"
+SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+@pytest.fixture
+def browser(shop: Dashboard) -> Browser:
+    return shop.signed_in()
+
+
+def listed(page: Page) -> list[str]:
+    return [link.rsplit("/", 1)[1] for link in page.links if "/transactions/" in link]
+
+
+def story(*events: Event) -> tuple[HistoryEntry, ...]:
+    """As it is stored: the creation, then a step a second."""
+    told = [event.value for event in events]
+    return tuple(
+        HistoryEntry(NOW + timedelta(seconds=number), event)
+        for number, event in enumerate(["created", *told])
+    )
+
+
+def paid(shop: Dashboard, **changes: Any) -> Session:
+    fields: dict[str, Any] = {
+        "status": Status.COMPLETED,
+        "customer": AWAITING["customer"],
+        "quote": AWAITING["quote"],
+        "received": 2000,
+        "completed_at": NOW,
+        "incoming_payment": IncomingPaymentRef("https://wallet.example/in/1", NOW),
+        "outgoing_payment": "https://wallet.example/out/1",
+        "history": story(
+            Event.WALLET_SUBMITTED,
+            Event.REFERENCE_STORED,
+            Event.REFERENCE_STORED,
+            Event.PREPARED,
+            Event.APPROVAL_CLAIMED,
+            Event.PAYMENT_INTENDED,
+            Event.PAYMENT_CREATED,
+            Event.RECONCILED,
+        ),
+    }
+    return shop.store(**{**fields, **changes})
+
+
+def test_transactions_are_listed_newest_first_a_page_at_a_time(
+    shop: Dashboard, browser: Browser
+) -> None:
+    made = [shop.store(created_at=NOW + timedelta(seconds=number)) for number in range(30)]
+    first = browser.get().page
+    assert listed(first) == [session.id for session in made[:4:-1]]
+    (older,) = [link for link in first.links if "cursor=" in link]
+    second = browser.get(older.removeprefix("/dashboard")).page
+    assert listed(second) == [session.id for session in made[4::-1]]
+    assert not [link for link in second.links if "cursor=" in link]
+
+
+def test_a_merchant_without_transactions_is_told_so(browser: Browser) -> None:
+    assert "There are no transactions yet." in browser.get().page.main
+    assert "Nothing found." in browser.get("?q=nothing").page.main
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ("status=completed", ["paid"]),
+        ("status=expired", ["old"]),
+        ("status=open", ["open"]),
+        ("min=20", ["paid", "old"]),
+        ("min=20.01", ["paid"]),
+        ("max=20,00", ["open", "old"]),
+        ("min=15&max=20", ["old"]),
+        ("from=2026-03-01", ["paid", "open"]),
+        ("to=2026-02-28", ["old"]),
+        ("from=2026-02-01&to=2026-02-28&status=expired", ["old"]),
+        ("q=A-1", ["open"]),
+        ("q=a-1&status=completed", []),
+        (f"q={WALLET}", ["paid"]),
+        ("q=%24wallet.example/alice", ["paid"]),
+    ],
+)
+def test_search_and_filters_show_what_fits(
+    shop: Dashboard, browser: Browser, query: str, expected: list[str]
+) -> None:
+    before = NOW - timedelta(days=9)
+    made = {
+        "old": shop.store(created_at=before, expires_at=before + timedelta(days=1)),
+        "open": shop.store(created_at=NOW, amount_total=1000, metadata_json='{"order":"A-1"}'),
+        "paid": paid(shop, created_at=NOW + timedelta(seconds=1), amount_total=2001),
+    }
+    found = browser.get(f"?{query}").page
+    assert listed(found) == [made[name].id for name in expected]
+
+
+def test_an_id_finds_its_session(shop: Dashboard, browser: Browser) -> None:
+    session, _ = shop.store(), shop.store()
+    assert listed(browser.get(f"?q={session.id}").page) == [session.id]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "status=none",
+        "from=2026-02-30",
+        "from=today",
+        "to=20260301",
+        "from=2026-03-02&to=2026-03-01",
+        "min=ten",
+        "min=-1",
+        "max=1.005",
+        "max=1e9",
+        "from=9999-12-31",
+        "to=0001-01-01",
+    ],
+)
+def test_what_cannot_be_understood_is_said_and_nothing_is_listed(
+    shop: Dashboard, browser: Browser, query: str
+) -> None:
+    session = shop.store()
+    answer = browser.get(f"?{query}")
+    assert answer.status == 400
+    assert answer.page.one("div", role="alert")
+    assert session.id not in answer.body
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "q=%00%ff%ed%a0%80",
+        "q=" + "x" * 5_000,
+        "q=cs_" + "0" * 22,
+        "min=99999999999999999999",
+        "max=999999999999999",
+        "from=2000-01-01&to=2199-12-31",
+        "status=&q=&from=&to=&min=&max=",
+        "unknown=1",
+    ],
+)
+def test_no_search_alone_gives_a_fault(browser: Browser, query: str) -> None:
+    assert browser.get(f"?{query}").status < 500
+
+
+def test_a_cursor_that_is_none_is_an_error_page(browser: Browser) -> None:
+    for path in ("?cursor=junk", "/audit?cursor=junk"):
+        answer = browser.get(path)
+        assert answer.status == 400
+        assert "cursor" in answer.page.main
+
+
+def test_a_filter_for_what_is_rare_goes_on_further_back(shop: Dashboard, browser: Browser) -> None:
+    rare = shop.store(created_at=NOW - timedelta(days=1), amount_total=77)
+    for number in range(600):
+        shop.store(created_at=NOW + timedelta(seconds=number))
+    first = browser.get("?max=1").page
+    assert listed(first) == []
+    assert "Nothing found so far." in first.main
+    (further,) = [link for link in first.links if "cursor=" in link]
+    assert listed(browser.get(further.removeprefix("/dashboard")).page) == [rare.id]
+
+
+def test_the_figures_are_the_counters_of_the_days(shop: Dashboard, browser: Browser) -> None:
+    for _ in range(2):
+        paid(shop, amount_total=123456)
+    shop.store(status=Status.CANCELED, updated_at=NOW - timedelta(days=3))
+    shop.store(status=Status.EXPIRED, updated_at=NOW - timedelta(days=40))
+    clock = shop.clock
+    tally.run(shop.services.tallies, clock, until=clock.now() + timedelta(seconds=9))
+    page = browser.get().page
+    assert "2,469.12 USD in 2 payments" in page.main
+    assert "Sessions that ended 3 100 %" in page.main
+    assert "Paid 2 66 %" in page.main
+    assert len(page.all("rect")) == 30 + 1 + 4 * 2  # days, the one bar, the steps of the funnel
+    assert "2026-03-01 2 2 2 2 2,469.12 USD" in page.main
+    assert "2026-02-26 1 0 0 0 0.00 USD" in page.main
+    wider = browser.get("?from=2026-01-01").page
+    assert "Sessions that ended 4 100 %" in wider.main
+    empty = browser.get("?from=2025-01-01&to=2025-01-02").page
+    assert "0.00 USD in 0 payments" in empty.main
+
+
+def test_a_very_long_period_shows_the_figures_of_its_last_days(browser: Browser) -> None:
+    assert "Paid, 2025-11-30 to 2026-03-01" in browser.get("?from=2001-01-01").page.main
+
+
+def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Browser) -> None:
+    event = WebhookEvent(
+        id="evt_0123456789abcdefABCDEF",
+        merchant="mer_1",
+        session=None,
+        type=COMPLETED,
+        body="{}",
+        created_at=NOW,
+        next_at=NOW,
+        status=EventStatus.DELIVERED,
+        ended_at=NOW,
+        deliveries=(
+            Delivery(NOW, 120, 500, None, "<b>oops</b>"),
+            Delivery(NOW, None),
+            Delivery(NOW, 10_000, None, "timed out"),
+            Delivery(NOW, 80, 200, None, "ok"),
+        ),
+    )
+    shop.services.events.add(event)
+    items = (LineItem("usd", "Tea", "Green", 1000, 2),)
+    metadata = json.dumps({"order": "A-1", "gift": True, "note": None, "n": 7})
+    session = paid(shop, event=event.id, line_items=items, metadata_json=metadata)
+    page = browser.get(f"/transactions/{session.id}").page
+    for said in (
+        "20.00 USD Paid",
+        "Nothing: the money is in your wallet.",
+        "Customer pays 18.53 EUR",
+        "Received 20.00 USD",
+        WALLET,
+        texts.INCOMING + " https://wallet.example/in/1",
+        texts.QUOTED + " https://wallet.example/q/1",
+        texts.STEP[Event.PAYMENT_CREATED] + " https://wallet.example/out/1",
+        "1.0 s later",
+        "Delivered",
+        "Answered 500 <b>oops</b>",
+        "how it ended is not known",
+        "No answer: timed out",
+        "took 80 ms",
+        "Tea Green 2 10.00 USD 20.00 USD",
+        "order A-1 gift true note null n 7",
+        f"https://pay.example/pay/{session.id}",
+    ):
+        assert said in page.main, said
+    assert not page.all("b")
+
+
+WAITS: dict[str, tuple[Status, dict[str, Any]]] = {
+    "open": (Status.OPEN, {}),
+    "preparing": (Status.PREPARING, {"lease_until": NOW + timedelta(minutes=1)}),
+    "awaiting_approval": (Status.AWAITING_APPROVAL, AWAITING),
+    "continuing": (
+        Status.AWAITING_APPROVAL,
+        {**AWAITING, "phase": Phase.CONTINUING, "lease_until": NOW + timedelta(minutes=1)},
+    ),
+    "paying": (Status.AWAITING_APPROVAL, {**AWAITING, "phase": Phase.PAYING, "check_at": NOW}),
+    "closing": (Status.PROCESSING, {**AWAITING, "closing_at": NOW, "check_at": NOW}),
+    "processing": (Status.PROCESSING, {**AWAITING, "check_at": NOW, "checks": 3}),
+    "completed": (Status.COMPLETED, {"received": 2000}),
+    "instructed": (Status.COMPLETED, {}),
+    "expired": (Status.EXPIRED, {}),
+    "canceled": (Status.CANCELED, {}),
+}
+
+
+@pytest.mark.parametrize("stage", WAITS)
+def test_every_state_says_what_it_is_waiting_for_and_shows_no_secret(
+    shop: Dashboard, browser: Browser, stage: str
+) -> None:
+    status, fields = WAITS[stage]
+    session = shop.store(status=status, **fields)
+    answer = browser.get(f"/transactions/{session.id}")
+    assert texts.WAITING[stage] in answer.page.main
+    assert not [secret for secret in SECRETS if secret in answer.body]
+    ends = [form for form in answer.page.all("form") if session.id in form.attributes["action"]]
+    assert len(ends) == (2 if stage in ("open", "awaiting_approval") else 0)
+
+
+def test_there_are_words_for_every_status_event_problem_and_attention() -> None:
+    assert set(texts.STATUS) == set(Status)
+    assert set(texts.STEP) == set(Event)
+    assert set(texts.PROBLEM) == set(Problem)
+    assert set(texts.ATTENTION) == set(Attention)
+    assert set(texts.WAITING) == set(WAITS)
+
+
+@pytest.mark.parametrize("attention", Attention)
+def test_what_needs_attention_is_explained_with_what_to_do(
+    shop: Dashboard, browser: Browser, attention: Attention
+) -> None:
+    session = shop.store(
+        status=Status.PROCESSING, **{**AWAITING, "attention": attention, "received": 700}
+    )
+    page = browser.get(f"/transactions/{session.id}").page
+    what, todo = texts.ATTENTION[attention]
+    alert = "".join(page.one("div", role="alert").text)
+    assert what in alert
+    assert todo in alert
+    assert "Received 7.00 USD" in page.main
+    assert "Needs attention" in browser.get().page.main
+
+
+def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser) -> None:
+    notes = story(Event.WALLET_SUBMITTED, Event.PREPARATION_FAILED, Event.WALLET_SUBMITTED)
+    failed = replace(notes[2], note="wallet_unavailable: Refused")
+    session = shop.store(history=(*notes[:2], failed, notes[3]), problem=Problem.WALLET_UNAVAILABLE)
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "The preparation failed" in page.main
+    assert f"{texts.PROBLEM[Problem.WALLET_UNAVAILABLE]} (Refused)" in page.main
+    assert "Try number 2." in page.main
+
+
+@pytest.mark.parametrize("end", ["cancel", "expire"])
+def test_a_session_is_ended_by_its_form_and_noted_in_the_audit_log(
+    shop: Dashboard, browser: Browser, end: str
+) -> None:
+    session = shop.store()
+    browser.get(f"/transactions/{session.id}")
+    answer = browser.post(f"/transactions/{session.id}/{end}")
+    assert answer.location == f"/dashboard/transactions/{session.id}"
+    after = shop.stored(session.id)
+    assert after.status is {"cancel": Status.CANCELED, "expire": Status.EXPIRED}[end]
+    log = browser.get("/audit").page
+    assert f"/dashboard/transactions/{session.id}" in log.links
+    said = {"cancel": "Canceled a session", "expire": "Expired a session"}[end]
+    assert f"{said} {session.id} first (…{shop.key.last_four})" in log.main
+    again = browser.post(f"/transactions/{session.id}/{end}")
+    assert again.status == 400
+    assert "only while it is open" in again.page.main
+
+
+def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) -> None:
+    session = shop.store(status=Status.PROCESSING, **AWAITING)
+    answer = browser.post(f"/transactions/{session.id}/cancel")
+    assert answer.status == 409
+    assert shop.stored(session.id).status is Status.PROCESSING
+
+
+def test_what_is_overdue_is_shown_expired(shop: Dashboard, browser: Browser) -> None:
+    session = shop.store(expires_at=NOW + timedelta(seconds=1))
+    shop.clock.pass_time(1)
+    assert "Expired" in browser.get().page.main
+    assert texts.WAITING["expired"] in browser.get(f"/transactions/{session.id}").page.main
+
+
+def test_all_that_strangers_write_comes_out_as_text(shop: Dashboard, browser: Browser) -> None:
+    evil = "\"><script>alert(1)</script><img src=x onerror='alert(1)'>{{ 7*7 }}"
+    plain = "Tea"
+
+    def shape(text: str) -> list[list[tuple[str, tuple[str, ...]]]]:
+        item = LineItem("usd", text, text, 2000, 1)
+        session = shop.store(
+            line_items=(item,), metadata_json=json.dumps({text: text}), problem=None
+        )
+        query = "?q=" + json.dumps(text)
+        answers = [browser.get(f"/transactions/{session.id}"), browser.get(query)]
+        answers.append(browser.get("?min=" + text))
+        assert not [answer for answer in answers if "<script>alert" in answer.body]
+        return [answer.page.shape() for answer in answers]
+
+    assert shape(plain)[0] == shape(evil)[0]
+    assert shape(plain)[1] == shape(evil)[1]
+
+
+def test_the_audit_log_is_paged_and_says_who(shop: Dashboard, browser: Browser) -> None:
+    for _ in range(60):
+        shop.clock.pass_time(1)
+        session = shop.store()
+        browser.post(f"/transactions/{session.id}/cancel")
+    first = browser.get("/audit").page
+    assert len(listed(first)) == 50
+    (older,) = [link for link in first.links if "cursor=" in link]
+    second = browser.get(older.removeprefix("/dashboard")).page
+    assert len(listed(second)) == 10
+    assert not set(listed(first)) & set(listed(second))
+    assert "Signed in" in second.main
+
+
+def test_other_merchants_are_out_of_reach(shop: Dashboard, browser: Browser) -> None:
+    """By any id, cursor, filter or form."""
+    key: ApiKey = shop.other_key
+    metadata = '{"order":"secret-1"}'
+    theirs = [shop.store(merchant=key.merchant, metadata_json=metadata) for _ in range(30)]
+    done = paid(shop, merchant=key.merchant)
+    tally.run(shop.services.tallies, shop.clock, until=NOW + timedelta(seconds=9))
+    page = sessions.list_page(shop.services, key, sessions.ListQuery(limit=2))
+    for query in ("", f"?q={done.id}", "?q=secret-1", f"?q={WALLET}", "?status=completed"):
+        answer = browser.get(query)
+        assert listed(answer.page) == [], query
+        assert "in 0 payments" in answer.page.main
+    assert browser.get(f"?cursor={page.next_cursor}").status == 400
+    assert browser.get(f"/transactions/{done.id}").status == 404
+    for end in ("cancel", "expire"):
+        assert browser.post(f"/transactions/{theirs[0].id}/{end}").status == 404
+    assert shop.stored(theirs[0].id).status is Status.OPEN
+    rival = shop.signed_in(shop.other_secret)
+    for session in theirs[:55]:
+        rival.post(f"/transactions/{session.id}/cancel")
+    assert f"…{key.last_four}" not in browser.get("/audit").page.main
+
+
+def test_a_webhook_event_of_another_merchant_is_not_shown(
+    shop: Dashboard, browser: Browser
+) -> None:
+    event = WebhookEvent(
+        id="evt_0123456789abcdefABCDEF",
+        merchant="mer_2",
+        session=None,
+        type=COMPLETED,
+        body="{}",
+        created_at=NOW,
+        next_at=NOW,
+    )
+    shop.services.events.add(event)
+    session = paid(shop, event=event.id)
+    assert event.id not in browser.get(f"/transactions/{session.id}").body
+
+
+def test_amounts_of_any_scale_are_exact(shop: Dashboard, browser: Browser) -> None:
+    session = paid(shop, receive=Amount(20_000_000_001, "USD", 9), received=20_000_000_001)
+    assert "Received 20.000000001 USD" in browser.get(f"/transactions/{session.id}").page.main

@@ -1,0 +1,272 @@
+"""/dashboard/webhooks: the address, its secret, the log of deliveries, and sending again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.ids import new_event_id
+from checkout.domain.webhooks import (
+    COMPLETED,
+    PING,
+    Delivery,
+    EventStatus,
+    GivenUp,
+    WebhookEvent,
+)
+from checkout.flows import delivery_log
+from tests.dashboard_pages import Browser, Dashboard, dashboard
+
+URL = "https://shop.example/hooks"
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+def configured(browser: Browser, **fields: str) -> str:
+    answer = browser.post("/webhooks", {"url": URL, **fields})
+    assert answer.status == 200
+    return answer.page.one("code", id="secret").text[0]
+
+
+def endpoint(shop: Dashboard) -> Any:
+    merchant = shop.services.merchants.get("mer_1")
+    assert merchant is not None
+    return merchant.endpoint
+
+
+def stored(shop: Dashboard, **changes: Any) -> WebhookEvent:
+    """An event of the first merchant's, given up after one attempt unless changed."""
+    now = shop.clock.now()
+    failed = Delivery(at=now, duration_ms=120, status=500, answer="out of order <b>")
+    event = WebhookEvent(
+        id=new_event_id(shop.services.random_bytes),
+        merchant="mer_1",
+        session=None,
+        type=COMPLETED,
+        body='{"id":"cs_1"}',
+        created_at=now,
+        next_at=now,
+        status=EventStatus.EXHAUSTED,
+        attempts=1,
+        deliveries=(failed,),
+        ended_at=now,
+        given_up=GivenUp.ATTEMPTS,
+    )
+    event = replace(event, **changes)
+    shop.services.events.add(event)
+    return event
+
+
+def read(shop: Dashboard, event: WebhookEvent) -> WebhookEvent:
+    found = shop.services.events.get(event.id)
+    assert found is not None
+    return found
+
+
+def test_the_first_address_comes_with_a_secret_that_is_shown_once(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    secret = configured(browser, expired="on")
+    assert secret.startswith("whsec_")
+    assert endpoint(shop).events == ("checkout.session.expired",)
+    later = browser.get("/webhooks")
+    assert secret not in later.body
+    assert later.page.one("input", id="url").attributes["value"] == URL
+    assert "checked" in later.page.one("input", name="expired").attributes
+    assert "checked" not in later.page.one("input", name="canceled").attributes
+    again = browser.post("/webhooks", {"url": URL + "2"})
+    assert not again.page.all("code", id="secret"), "it keeps its secret"
+    assert secret not in str(shop.rows("merchants")) + browser.get("/audit").body
+
+
+@pytest.mark.parametrize(
+    "url", ["", "x", "http://shop.example/", "https://shop.example:8443/", "https://a@shop.example"]
+)
+def test_an_address_that_cannot_be_used_is_said_beside_what_was_typed(
+    shop: Dashboard, url: str
+) -> None:
+    answer = shop.signed_in().post("/webhooks", {"url": url, "canceled": "on"})
+    assert answer.status == 400
+    assert answer.page.one("div", role="alert").text
+    assert answer.page.one("input", id="url").attributes["value"] == url
+    assert "checked" in answer.page.one("input", name="canceled").attributes
+    assert endpoint(shop) is None
+
+
+def test_an_address_that_leads_inside_is_refused(shop: Dashboard) -> None:
+    shop.hosts.private.add("shop.example")
+    answer = shop.signed_in().post("/webhooks", {"url": URL})
+    assert answer.status == 400
+    assert "public" in answer.page.main
+
+
+def test_the_secret_rolls_with_an_overlap(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    first = configured(browser)
+    answer = browser.post("/webhooks/roll", {"overlap": "86400"})
+    second = answer.page.one("code", id="secret").text[0]
+    assert second != first
+    assert "signs as well until" in answer.page.main
+    assert len(endpoint(shop).signing(shop.clock.now())) == 2
+    assert second not in browser.get("/webhooks").body + browser.get("/audit").body
+    assert browser.post("/webhooks/roll", {"overlap": "5"}).status == 400
+
+
+def test_without_an_address_there_is_nothing_to_roll_test_or_enable(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    for form in ("roll", "test", "enable"):
+        answer = browser.post(f"/webhooks/{form}", {"overlap": "0"})
+        assert answer.status == 400
+        assert "No webhook endpoint" in answer.page.main
+    assert browser.post("/webhooks/remove").status == 303
+
+
+def test_a_test_event_is_written_hinted_at_and_shown(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    way = browser.post("/webhooks/test").location
+    event_id = way.rpartition("/")[2]
+    assert shop.hints.hints == [event_id]
+    shown = browser.get(way.removeprefix("/dashboard")).page.main
+    assert "about to be sent" in shown
+    assert "Test" in browser.get("/webhooks").page.main
+    assert event_id in browser.get("/audit").page.main
+
+
+def test_an_endpoint_that_said_410_is_enabled_again(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    merchant = shop.services.merchants.get("mer_1")
+    assert merchant is not None
+    shop.services.merchants.replace(merchant.disabled(shop.clock.now()))
+    assert "answered 410" in browser.get("/webhooks").page.main
+    assert browser.post("/webhooks/test").status == 400
+    assert browser.post("/webhooks/enable").status == 303
+    assert endpoint(shop).disabled_at is None
+    assert "answered 410" not in browser.get("/webhooks").page.main
+
+
+def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    event = stored(shop, body='{"id":"cs_<1>"}')
+    page = browser.get(f"/webhooks/{event.id}").page
+    assert "Answered 500" in page.main
+    assert "120 ms" in page.main
+    assert "out of order <b>" in page.main
+    assert '{"id":"cs_<1>"}' in page.main
+    assert "every attempt failed" in page.main
+    assert browser.post(f"/webhooks/{event.id}/resend").status == 303
+    assert read(shop, event).status is EventStatus.PENDING
+    assert shop.hints.hints == [event.id]
+    again = browser.post(f"/webhooks/{event.id}/resend")
+    assert again.status == 400
+    assert "still being delivered" in again.page.main
+
+
+def test_the_whole_kept_answer_is_shown(shop: Dashboard) -> None:
+    answer = "".join(chr(0x4E00 + number) for number in range(341))  # 1023 bytes
+    failed = Delivery(at=shop.clock.now(), duration_ms=1, status=500, answer=answer)
+    event = stored(shop, deliveries=(failed,))
+    assert answer in shop.signed_in().get(f"/webhooks/{event.id}").body
+
+
+def test_all_failed_ones_are_sent_again_a_page_at_a_time(
+    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("checkout.flows.endpoints.RESEND_PAGE", 2)
+    browser = shop.signed_in()
+    old = stored(shop, created_at=shop.clock.now() - timedelta(days=2))
+    failed = [stored(shop) for _ in range(3)]
+    fine = stored(shop, status=EventStatus.DELIVERED, given_up=None)
+    since = shop.clock.now().date().isoformat()
+    answer = browser.post("/webhooks/resend-failed", {"since": since})
+    rounds = 1
+    while after := answer.page.all("input", name="after"):
+        fields = {"since": since, "after": after[0].attributes["value"]}
+        answer = browser.post("/webhooks/resend-failed", fields)
+        rounds += 1
+    assert rounds == 2
+    assert sorted(shop.hints.hints) == sorted(event.id for event in failed)
+    assert read(shop, old).status is EventStatus.EXHAUSTED
+    assert read(shop, fine).status is EventStatus.DELIVERED
+    for since in ("", "x", "2026-13-01", "9999-01-01"):
+        assert browser.post("/webhooks/resend-failed", {"since": since}).status == 400
+
+
+def test_the_log_is_filtered_and_paged_without_a_gap_or_a_repeat(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    failed = []
+    for number in range(60):
+        shop.clock.pass_time(0.001)
+        if number % 2:
+            failed.append(stored(shop).id)
+        else:
+            stored(shop, type=PING, status=EventStatus.DELIVERED, given_up=None)
+    path, seen = "/webhooks?status=exhausted", []
+    while path:
+        page = browser.get(path).page
+        links = [link.attributes["href"] for link in page.all("a")]
+        seen += [link.rpartition("/")[2] for link in links if "/webhooks/evt_" in link]
+        older = [link for link in links if "cursor=" in link]
+        path = older[0].removeprefix("/dashboard") if older else ""
+    assert seen == failed[::-1]
+    assert browser.get("/webhooks?status=nonsense").status == 200
+
+
+def test_another_merchants_events_cannot_be_reached(shop: Dashboard) -> None:
+    theirs = stored(shop, merchant="mer_2")
+    for _ in range(delivery_log.PAGE + 1):
+        shop.clock.pass_time(0.001)
+        stored(shop, merchant="mer_2")
+    other = shop.signed_in(shop.other_secret)
+    (older,) = [
+        link.attributes["href"]
+        for link in other.get("/webhooks").page.all("a")
+        if "cursor=" in link.attributes["href"]
+    ]
+    browser = shop.signed_in()
+    assert "There are no events yet" in browser.get("/webhooks").page.main
+    assert browser.get(older.removeprefix("/dashboard")).status == 400
+    cursor = older.partition("cursor=")[2]
+    fields = {"since": "2020-01-01", "after": cursor}
+    assert browser.post("/webhooks/resend-failed", fields).status == 400
+    assert browser.post("/webhooks/resend-failed", {"since": "2020-01-01"}).status == 200
+    for event_id in (theirs.id, "evt_x", "x" * 3000):
+        assert browser.get(f"/webhooks/{event_id}").status == 404
+        assert browser.post(f"/webhooks/{event_id}/resend").status == 404
+    assert read(shop, theirs) == theirs
+    assert shop.hints.hints == []
+
+
+def test_nobody_gets_to_the_webhooks_without_a_sign_in(shop: Dashboard) -> None:
+    event = stored(shop)
+    stranger = shop.browser()
+    stranger.get("/sign-in")
+    for path in ("/webhooks", f"/webhooks/{event.id}"):
+        assert stranger.get(path).location.startswith("/dashboard/sign-in")
+    for form in ("", "/remove", "/enable", "/roll", "/test", "/resend-failed"):
+        assert stranger.post(f"/webhooks{form}").location.startswith("/dashboard/sign-in")
+    assert stranger.post(f"/webhooks/{event.id}/resend").status == 303
+    assert read(shop, event) == event
+
+
+@pytest.mark.parametrize("events", [1, 80])
+def test_the_pages_ask_aws_as_often_however_many_events_there_are(
+    shop: Dashboard, events: int
+) -> None:
+    for _ in range(events):
+        last = stored(shop)
+    browser = shop.signed_in()
+    shop.calls()
+    browser.get("/webhooks")
+    assert sorted(shop.calls()) == ["batch_get_item", *["get_item"] * 3, "query"]
+    browser.get(f"/webhooks/{last.id}")
+    assert shop.calls() == ["get_item"] * 3

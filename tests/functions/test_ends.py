@@ -1,0 +1,94 @@
+"""A session that ends at the hands of each function that may end it: its event is written and
+hinted at, and what it leaves behind at the wallets is queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from api import dependencies
+from api.app import app, handler
+from checkout.adapters import dynamo
+from checkout.domain.session import Session, Status
+from checkout.domain.webhooks import OPTIONAL
+from checkout.ports import PayServices
+from expirer.app import scheduled
+from expirer.tasks import queued
+from tests.dashboard_pages import dashboard
+from tests.functions.test_expirer import Left, canceled, event
+from tests.merchant_api import SESSIONS, gateway_event
+from tests.world import CEDAR, PREFIX, World
+
+
+def the_api(world: World, session: Session) -> None:
+    async def services() -> PayServices:
+        return world.services
+
+    headers = {"Host": "pay.example", "Authorization": f"Bearer {world.api_key}"}
+    app.dependency_overrides[dependencies.services] = services
+    try:
+        path = f"{SESSIONS}/{session.id}/cancel"
+        answer = handler(gateway_event("POST", path, "", headers, b""), None)
+    finally:
+        app.dependency_overrides.clear()
+    assert answer["statusCode"] == 200
+
+
+def the_dashboard(world: World, session: Session) -> None:
+    with dashboard() as shop:
+        shop.services = replace(
+            shop.services,
+            clock=world.clock,
+            sessions=world.services.sessions,
+            merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
+            queue=world.queue,
+            tasks=world.tasks,
+            events=world.services.events,
+            tallies=world.services.tallies,
+            sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
+            audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
+        )
+        browser = shop.signed_in(world.api_key)
+        browser.get(f"/transactions/{session.id}")
+        assert browser.post(f"/transactions/{session.id}/cancel").status == 303
+
+
+def the_schedule(world: World, session: Session) -> None:
+    world.clock.pass_time(1800)
+    assert scheduled(lambda: world.services)({}, Left(75))["Moved"] == 1
+
+
+@pytest.mark.parametrize("by", [the_api, the_dashboard, the_schedule])
+def test_it_is_told_and_tidied_up(by: Callable[[World, Session], None]) -> None:
+    world = World()
+    world.listen(*OPTIONAL)
+    session = world.submit(world.create(expires_in_seconds=1800))
+    world.queue.hints.clear()
+    by(world, session)
+    assert world.session(session.id).status in (Status.CANCELED, Status.EXPIRED)
+    [told] = world.events()
+    assert world.queue.hints == [told["id"]]
+    [left] = world.tasks.left
+    assert left.session == session.id
+
+
+def test_the_schedule_asks_the_wallet_about_a_payment_in_doubt() -> None:
+    world = World()
+    doubtful = world.pay(world.create(), f"{CEDAR}/no-funds")
+    assert doubtful.status is Status.PROCESSING
+    world.clock.pass_time(60)
+    world.forget()
+    assert scheduled(lambda: world.services)({}, Left(75))["LookedAt"] == 1
+    assert world.transport.sent
+
+
+def test_a_merchant_that_is_no_longer_remembered_is_read_again_for_its_tasks() -> None:
+    world = World()
+    bodies = canceled(world, 1)
+    world.clock.pass_time(3_600)
+    world.forget()
+    assert queued(lambda: world.services)(event(*bodies), None) == {"batchItemFailures": []}
+    assert world.aws_calls() == ["get_item"]

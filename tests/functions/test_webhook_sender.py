@@ -1,0 +1,271 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from checkout import telemetry
+from checkout.adapters.queue import SqsEventQueue
+from checkout.domain.errors import Unavailable
+from checkout.domain.webhooks import EventStatus
+from checkout.flows import endpoints
+from checkout.ports import Hint, Receipt, SenderServices
+from tests.world import World
+from webhook_sender.app import queued
+
+REPOSITORY = Path(__file__).parent.parent.parent
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.listen()
+    return world
+
+
+def pinged(world: World, count: int) -> list[str]:
+    return [endpoints.ping(world.endpoints, world.merchant.id).id for _ in range(count)]
+
+
+def batch(*bodies: str) -> dict[str, Any]:
+    """As the event source mapping makes it."""
+    records = [
+        {"messageId": str(index), "body": body, "eventSource": "aws:sqs"}
+        for index, body in enumerate(bodies)
+    ]
+    return {"Records": records}
+
+
+def message(event_id: str) -> str:
+    return json.dumps({"event": event_id})
+
+
+def sent(world: World, *bodies: str) -> list[str]:
+    """What Lambda is told of the batch: the messages that failed."""
+    answer = queued(lambda: world.sender)(batch(*bodies), None)
+    assert set(answer) == {"batchItemFailures"}
+    return [item["itemIdentifier"] for item in answer["batchItemFailures"]]
+
+
+def counts(line: dict[str, Any]) -> dict[str, float]:
+    """What a line of the embedded metric format tells of webhooks."""
+    assert line["service"] == "webhook_sender"
+    assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "CheckoutSessions"
+    return {name: sum(line[name]) for name in line if name.startswith("Webhooks")}
+
+
+# --- messages ---
+
+
+def test_each_message_of_a_batch_is_an_attempt(world: World) -> None:
+    ids = pinged(world, 3)
+    assert sent(world, *map(message, ids)) == []
+    got = {headers["webhook-id"] for _, headers, _ in world.receivers.got}
+    assert got == set(ids)
+    assert {world.event(each).status for each in ids} == {EventStatus.DELIVERED}
+
+
+def test_a_message_as_the_queues_adapter_writes_it_is_understood(world: World) -> None:
+    class Sqs:
+        def __init__(self) -> None:
+            self.bodies: list[str] = []
+
+        def send_message_batch(self, **request: Any) -> dict[str, Any]:
+            self.bodies += [entry["MessageBody"] for entry in request["Entries"]]
+            return {}
+
+        def send_message(self, **request: Any) -> dict[str, Any]:
+            raise AssertionError("not for hints")
+
+    sqs = Sqs()
+    SqsEventQueue(lambda: sqs, "q").hint([Hint(each, "mer_1") for each in pinged(world, 2)])
+    assert sent(world, *sqs.bodies) == []
+    assert len(world.receivers.got) == 2
+
+
+def test_a_message_that_comes_twice_is_one_delivery(world: World) -> None:
+    [event_id] = pinged(world, 1)
+    assert sent(world, message(event_id)) == []
+    assert sent(world, message(event_id)) == []
+    assert len(world.receivers.got) == 1
+
+
+def test_a_message_that_comes_twice_in_one_batch_is_one_delivery(world: World) -> None:
+    [event_id] = pinged(world, 1)
+    assert sent(world, *[message(event_id)] * 5) == []
+    assert len(world.receivers.got) == 1
+    assert world.event(event_id).attempts == 1
+
+
+def test_an_attempt_that_fails_is_no_message_that_fails(world: World) -> None:
+    [event_id] = pinged(world, 1)
+    world.receivers.answers = [Receipt(status=500)]
+    assert sent(world, message(event_id)) == []
+    assert world.event(event_id).status is EventStatus.PENDING
+
+
+@pytest.mark.parametrize(
+    "body", ["not JSON", "", "[]", "{}", '"evt_1"', '{"tidy":{}}', '{"event":{"id":1}}', "null"]
+)
+def test_a_message_that_is_not_ours_fails_alone(world: World, body: str) -> None:
+    good = pinged(world, 2)
+    assert sent(world, message(good[0]), body, message(good[1])) == ["1"]
+    assert len(world.receivers.got) == 2
+
+
+def test_an_event_that_is_unknown_is_done_with(world: World) -> None:
+    assert sent(world, message("evt_unknown")) == []
+
+
+def test_what_could_not_be_attempted_comes_again_alone(world: World) -> None:
+    events = world.sender.events
+    good, bad = pinged(world, 2)
+
+    class Failing:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(events, name)
+
+        def get(self, event_id: str) -> Any:
+            if event_id == bad:
+                raise Unavailable("The data store is not answering.")
+            return events.get(event_id)
+
+    failing: Any = Failing()
+    world.sender = replace(world.sender, events=failing)
+    assert sent(world, message(good), message(bad)) == ["1"]
+    world.sender = replace(world.sender, events=events)
+    assert world.event(bad).attempts == 0
+    assert sent(world, message(bad)) == []
+    assert world.event(bad).status is EventStatus.DELIVERED
+
+
+def test_a_batch_of_which_all_fail_is_answered_too(world: World) -> None:
+    assert sent(world, "bad", "worse") == ["0", "1"]
+
+
+def test_a_failure_says_nothing_of_the_event_or_its_secret(
+    world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    class Hostile:
+        def post(
+            self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime
+        ) -> Receipt:
+            raise RuntimeError("no port may do this")
+
+    hostile: Any = Hostile()
+    [event_id] = pinged(world, 1)
+    world.sender = replace(world.sender, receivers=hostile)
+    assert sent(world, message(event_id)) == ["0"]
+    said = caplog.text + "".join(capsys.readouterr())
+    for secret in ("whsec_", "Checkout-Signature", "v1="):
+        assert secret not in said
+
+
+# --- all at once ---
+
+
+def test_five_attempts_are_under_way_at_once(world: World) -> None:
+    """The barrier opens only when all five are there."""
+    barrier = threading.Barrier(5, timeout=10)
+    world.receivers.meanwhile = barrier.wait
+    ids = pinged(world, 5)
+    assert sent(world, *map(message, ids)) == []
+    assert len(world.receivers.got) == 5
+    assert not barrier.broken
+
+
+def test_a_receiver_that_hangs_holds_up_none_beside_it(world: World) -> None:
+    slow, *quick = pinged(world, 5)
+    done = threading.Semaphore(0)
+    order: list[str] = []
+
+    class Receivers:
+        def post(
+            self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime
+        ) -> Receipt:
+            if headers["webhook-id"] == slow:
+                for _ in quick:
+                    assert done.acquire(timeout=10)
+            order.append(headers["webhook-id"])
+            done.release()
+            return Receipt(status=200)
+
+    receivers: Any = Receivers()
+    world.sender = replace(world.sender, receivers=receivers)
+    assert sent(world, *map(message, [slow, *quick])) == []
+    assert order[-1] == slow
+    assert set(order[:-1]) == set(quick)
+
+
+# --- metrics ---
+
+
+def test_outcomes_are_told_as_metrics_and_what_came_to_nothing_is_not(
+    world: World, told: Callable[[], list[dict[str, Any]]]
+) -> None:
+    telemetry.start("webhook_sender")
+    delivered, failed, gone = pinged(world, 3)
+    said = {delivered: 200, failed: 500, gone: 410}
+
+    class Receivers:
+        def post(
+            self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime
+        ) -> Receipt:
+            return Receipt(status=said[headers["webhook-id"]])
+
+    receivers: Any = Receivers()
+    world.sender = replace(world.sender, receivers=receivers)
+    for event_id in (delivered, failed, gone):
+        sent(world, message(event_id), message("evt_unknown"))
+    batches = [counts(line) for line in told() if "_aws" in line]
+    names = ("WebhooksDelivered", "WebhooksFailed", "WebhooksGivenUp")
+    assert [[each[name] for name in names] for each in batches] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+
+
+def test_a_batch_is_counted_as_a_whole_zeros_included(
+    world: World, told: Callable[[], list[dict[str, Any]]]
+) -> None:
+    telemetry.start("webhook_sender")
+    sent(world, *map(message, pinged(world, 4)), "not ours")
+    [batch_told] = [counts(line) for line in told() if "_aws" in line]
+    assert batch_told == {"WebhooksDelivered": 4, "WebhooksFailed": 0, "WebhooksGivenUp": 0}
+
+
+# --- the process ---
+
+
+def test_services_are_made_when_the_function_is_called_and_by_the_caller(world: World) -> None:
+    made: list[SenderServices] = []
+
+    def make() -> SenderServices:
+        made.append(world.sender)
+        return made[-1]
+
+    handler = queued(make)
+    assert made == []
+    handler(batch(message("evt_unknown")), None)
+    assert len(made) == 1
+
+
+def test_neither_pages_nor_a_web_framework_are_loaded() -> None:
+    """Nor an HTTP client, before there is something to send."""
+    script = "import sys, webhook_sender.app; print(*sys.modules)"
+    paths = f"{REPOSITORY / 'layers/common'}:{REPOSITORY / 'functions'}"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env={"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    loaded = {name.partition(".")[0] for name in done.stdout.split()}
+    assert "webhook_sender" in loaded
+    assert not loaded & {"fastapi", "jinja2", "starlette", "mangum", "pydantic", "httpcore"}

@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import re
+import sys
+from importlib.util import source_hash
+from pathlib import Path
+
+import pytest
+
+from sandbox import artifacts
+from sandbox.artifacts import SERVICES, Unusable, finish
+
+WIRING = Path(__file__).parents[2] / "layers" / "common" / "checkout" / "wiring.py"
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
+    """What `sam build` leaves: a function and a layer, with traces of a developer's own runs."""
+    function, layer = tmp_path / "ApiFunction" / "api", tmp_path / "CommonLayer" / "python"
+    for folder in (function / "__pycache__", *(layer / "botocore/data" / s for s in SERVICES)):
+        folder.mkdir(parents=True)
+    (layer / "botocore" / "data" / "ec2").mkdir()
+    (layer / "botocore" / "data" / "endpoints.json").write_text("{}")
+    (function / "app.py").write_text("handler = print\n")
+    (function / "__pycache__" / "app.cpython-310.pyc").write_bytes(b"old")
+    return tmp_path
+
+
+@pytest.fixture
+def of_this_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(artifacts, "RUNTIME", sys.version_info[:2])
+
+
+@pytest.mark.usefixtures("of_this_python")
+def test_each_module_gets_bytecode_that_is_used_without_a_look_at_its_date(build: Path) -> None:
+    finish(build)
+    [compiled] = build.rglob("*.pyc")
+    header = compiled.read_bytes()[:16]
+    assert header[4:8] == b"\x01\0\0\0"  # by hash, unchecked (PEP 552)
+    assert header[8:] == source_hash((build / "ApiFunction/api/app.py").read_bytes())
+    assert str(build).encode() not in compiled.read_bytes()
+    assert b"/var/task/api/app.py" in compiled.read_bytes()
+
+
+@pytest.mark.usefixtures("of_this_python")
+def test_services_that_are_never_called_are_left_out(build: Path) -> None:
+    finish(build)
+    left = {each.name for each in (build / "CommonLayer/python/botocore/data").iterdir()}
+    assert left == {*SERVICES, "endpoints.json"}
+
+
+def test_they_are_those_that_the_product_makes_clients_of() -> None:
+    called = re.findall(r'boto3\.client\(\s*"(\w+)"', WIRING.read_text("utf-8"))
+    assert set(called) == SERVICES
+
+
+@pytest.mark.usefixtures("of_this_python")
+def test_a_botocore_that_does_not_know_a_service_is_refused(build: Path) -> None:
+    (build / "CommonLayer/python/botocore/data/sqs").rmdir()
+    with pytest.raises(Unusable, match="sqs"):
+        finish(build)
+
+
+@pytest.mark.usefixtures("of_this_python")
+def test_a_module_that_does_not_compile_is_refused(
+    build: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (build / "ApiFunction/api/broken.py").write_text("def\n")
+    with pytest.raises(Unusable, match="ApiFunction"):
+        finish(build)
+    assert "broken.py" in capsys.readouterr().out
+
+
+def test_another_python_than_the_runtimes_is_refused(
+    build: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(artifacts, "RUNTIME", (3, 99))
+    with pytest.raises(Unusable, match=r"3\.99 is needed"):
+        finish(build)
+    assert len(list(build.rglob("*.pyc"))) == 1

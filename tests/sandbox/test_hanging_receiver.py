@@ -1,0 +1,146 @@
+"""A receiver that hangs costs nobody but its own merchant: in the local world, with real deliveries
+over https.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from sandbox import cloud
+from sandbox.demo import Demo
+from sandbox.server import Answer, AsgiServer, Incoming
+from sandbox.wallets import certificates
+from tests.ports import free_base
+from tests.sandbox.dev import REPOSITORY, Dev
+
+pytestmark = pytest.mark.cloud
+
+EVENTS = 10  # of each merchant, at least
+HANGS_FOR = 10.5  # seconds: longer than the sender waits
+
+
+class Receiver:
+    """An https server that notes what comes when, and hangs for so long before it answers."""
+
+    def __init__(self, world: Dev, *, hangs_for: float = 0) -> None:
+        self.came: dict[str, float] = {}  # by session, the first time
+        self._hangs_for = hangs_for
+        self._ending = threading.Event()
+        tls = certificates.ensure(world.place.wallets_folder, datetime.now(UTC))
+        port = cloud.free_port()
+        self.url = f"https://localhost:{port}/hooks"
+        self._server = AsgiServer(port, self._answer, body_max=100_000, tls=tls)
+        self._server.start()
+
+    def _answer(self, request: Incoming) -> Answer:
+        self.came.setdefault(json.loads(request.body)["id"], time.time())
+        self._ending.wait(self._hangs_for)
+        return Answer(200, [("connection", "close")])
+
+    def close(self) -> None:
+        self._ending.set()
+        time.sleep(0.5)  # those that hung are answered, where somebody still waits
+        self._server.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[Dev]:
+    running = Dev(tmp_path, free_base())
+    yield running
+    running.end()
+
+
+def cli(world: Dev, command: str) -> str:
+    """The operator's command line in that world."""
+    done = subprocess.run(  # noqa: S602 - the file of settings is for a shell
+        f". '{world.place.environment_file}' && exec '{sys.executable}' -m checkout.cli {command}",
+        shell=True,
+        cwd=REPOSITORY / "layers/common",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def another_merchant(world: Dev) -> tuple[str, str]:
+    """A second shop in this world: its wallet address and API key."""
+    wallet = f"https://localhost:{world.place.base + 201}/bob"
+    made = httpx2.post(
+        f"{world.place.wallets}/keys",
+        params={"address": wallet},
+        data={"do": "generate"},
+        trust_env=False,
+    ).text
+    pem = re.search(r"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----", made, re.S)
+    key_id = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made[: made.index("-----")])
+    assert pem is not None
+    assert key_id is not None
+    file = world.place.folder / "another-key.pem"
+    file.write_text(pem[0])
+    said = cli(
+        world,
+        f"setup --name Another --wallet-address {wallet} --key-id {key_id[0]}"
+        f" --private-key '{file}'",
+    )
+    found = re.search(r"sk_\w+", said)
+    assert found is not None, said
+    return wallet, found[0]
+
+
+def demo(world: Dev, api_key: str, say: list[str]) -> Demo:
+    return Demo(world.place, api_key=api_key, wallet=world.place.customer_wallet, say=say.append)
+
+
+def cancel(world: Dev, api_key: str) -> None:
+    for _ in range(2 * EVENTS):
+        demo(world, api_key, []).end("cancel")
+
+
+def test_one_endpoint_that_hangs_delays_no_other_merchants_events(world: Dev) -> None:
+    slow, quick = Receiver(world, hangs_for=HANGS_FOR), Receiver(world)
+    wallet, slow_key = another_merchant(world)
+    cli(world, f"webhook --wallet-address {wallet} --url {slow.url} --events canceled")
+    cli(world, f"webhook --wallet-address {world.place.merchant_wallet} --url {quick.url}")
+    quick_key = world.place.api_key_file.read_text()
+
+    bought: list[str] = []
+    with ThreadPoolExecutor(1) as beside:
+        # Theirs come one by one, while ours do: each may keep a sender busy for ten seconds.
+        theirs = beside.submit(cancel, world, slow_key)
+        for _ in range(EVENTS):
+            demo(world, quick_key, bought).run()
+        theirs.result()
+    ours = re.findall(r"demo: completed (cs_\w+)", "\n".join(bought))
+    assert len(ours) == EVENTS
+    deadline = time.monotonic() + 15
+    while not set(ours) <= set(quick.came) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    slow.close()
+    quick.close()
+
+    def completed_at(session: str) -> float:
+        found = world.get(f"/api/checkout/sessions/{session}").json()["completed_at"]
+        return datetime.fromisoformat(found).timestamp()
+
+    delays = [quick.came[session] - completed_at(session) for session in ours]
+    median = statistics.median(delays)
+    print(
+        f"{len(delays)} events delivered {median:.3f} s after completion (median; at most "
+        f"{max(delays):.3f} s), while {len(slow.came)} of another merchant's hang"
+    )
+    assert len(slow.came) >= EVENTS
+    assert median < 2

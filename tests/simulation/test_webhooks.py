@@ -1,0 +1,158 @@
+"""Each check on deliveries catches what it is there for."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo.event_records import event_item
+from checkout.domain import webhooks
+from checkout.domain.webhooks import Delivery, EventStatus, WebhookEvent, ended, sent_again
+from tests.adapters.samples import an_event
+from tests.simulation.boundaries import BEGINNING
+from tests.simulation.scheduler import Scheduler
+from tests.simulation.webhooks import FAIR, Deliveries
+
+SECOND = timedelta(seconds=1)
+
+
+class Host:
+    """Notes what is caught; no message ever arrives."""
+
+    rng = random.Random(1)
+    weather = FAIR
+
+    def __init__(self) -> None:
+        self.scheduler = Scheduler()
+        self.caught: list[str] = []
+
+    def note(self, what: str) -> None: ...
+
+    def fail(self, check: str, detail: str) -> None:
+        self.caught.append(check)
+
+    def send_event(self, event_id: str) -> bool:
+        return True
+
+
+class Process:
+    """One that is served at once, and lives."""
+
+    dead = False
+
+    def pass_turn(self, milliseconds: int) -> None: ...
+
+
+@pytest.fixture
+def host() -> Host:
+    return Host()
+
+
+@pytest.fixture
+def deliveries(host: Host) -> Deliveries:
+    made = Deliveries(host)
+    made.written(None, event_item(new()))
+    return made
+
+
+def leased(event: WebhookEvent, now: datetime) -> WebhookEvent:
+    return webhooks.leased(event, now, writer="w")
+
+
+def new() -> WebhookEvent:
+    return an_event(created_at=BEGINNING, next_at=BEGINNING)
+
+
+def step(deliveries: Deliveries, before: WebhookEvent, after: WebhookEvent) -> WebhookEvent:
+    deliveries.written(event_item(before), event_item(after))
+    return after
+
+
+def post(deliveries: Deliveries, body: str | None = None) -> None:
+    process: Any = Process()
+    deliveries.post(process, new().id, (body or new().body).encode())
+
+
+def finished(event: WebhookEvent, status: int, seconds: int = 1) -> WebhookEvent:
+    at = event.deliveries[-1].at
+    outcome = Delivery(at=at, duration_ms=1, status=status)
+    return ended(event, outcome, now=at + seconds * SECOND, spread=0.0)
+
+
+def test_a_delivery_as_it_should_be_is_not_caught(host: Host, deliveries: Deliveries) -> None:
+    tried = step(deliveries, new(), leased(new(), BEGINNING))
+    post(deliveries)
+    done = step(deliveries, tried, finished(tried, 200))
+    again = step(deliveries, done, sent_again(done, BEGINNING))
+    step(deliveries, again, leased(again, BEGINNING))
+    post(deliveries)
+    assert host.caught == []
+
+
+def test_an_event_that_is_still_pending_in_the_end_is_lost(
+    host: Host, deliveries: Deliveries
+) -> None:
+    deliveries.finished()
+    assert host.caught == ["no_event_is_lost"]
+
+
+def test_an_early_attempt_is_caught(host: Host, deliveries: Deliveries) -> None:
+    step(deliveries, new(), leased(new(), BEGINNING - SECOND))
+    assert host.caught == ["no_attempt_is_early"]
+
+
+def test_other_bytes_are_caught_where_sent_and_where_stored(
+    host: Host, deliveries: Deliveries
+) -> None:
+    post(deliveries, body="{}")
+    step(deliveries, new(), replace(leased(new(), BEGINNING), body="{}"))
+    assert host.caught == ["event_bytes_are_frozen"] * 2
+
+
+def test_what_is_sent_after_success_is_caught(host: Host, deliveries: Deliveries) -> None:
+    tried = step(deliveries, new(), leased(new(), BEGINNING))
+    post(deliveries)
+    step(deliveries, tried, finished(tried, 200))
+    post(deliveries)
+    assert host.caught[0] == "nothing_is_sent_after_success"
+
+
+def test_a_duplicate_that_nothing_explains_is_caught(host: Host, deliveries: Deliveries) -> None:
+    post(deliveries)
+    post(deliveries)
+    assert host.caught == ["duplicates_are_explained"]
+
+
+def test_a_success_that_nobody_received_is_caught(host: Host, deliveries: Deliveries) -> None:
+    tried = step(deliveries, new(), leased(new(), BEGINNING))
+    step(deliveries, tried, finished(tried, 200))
+    assert host.caught == ["delivered_was_received"]
+
+
+def test_an_ended_event_that_is_pending_without_a_new_round_is_caught(
+    host: Host, deliveries: Deliveries
+) -> None:
+    tried = step(deliveries, new(), leased(new(), BEGINNING))
+    post(deliveries)
+    done = step(deliveries, tried, finished(tried, 200))
+    step(deliveries, done, replace(done, version=9, status=EventStatus.EXHAUSTED))
+    assert host.caught == ["event_version_grows", "ended_events_stay_so"]
+
+
+def test_twelve_attempts_are_too_many(host: Host, deliveries: Deliveries) -> None:
+    step(deliveries, new(), replace(leased(new(), BEGINNING), attempts=12))
+    assert "attempts_are_bounded" in host.caught
+
+
+def test_the_spacing_is_measured_from_failure_to_next_attempt(
+    host: Host, deliveries: Deliveries
+) -> None:
+    tried = step(deliveries, new(), leased(new(), BEGINNING))
+    failed = step(deliveries, tried, finished(tried, 500))
+    host.scheduler.run(until=1_000)
+    step(deliveries, failed, leased(failed, BEGINNING + 2 * SECOND))
+    assert deliveries.worst == {1: 1000}  # two seconds where one was due: 100 %

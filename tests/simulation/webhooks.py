@@ -1,0 +1,231 @@
+"""Webhook deliveries in simulated time: the event queue, merchants' receivers, and what must hold.
+
+Used by the simulated worlds, whose payments make the events, and by the soak, which makes ten
+thousand and waits for days. A host gives what `Host` says; everything random is the host's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from random import Random
+from typing import Any, Final, Protocol
+
+from checkout.adapters.dynamo.event_records import event_from
+from checkout.domain.webhooks import ATTEMPTS_MAX, DELAYS, TIMEOUT, EventStatus, WebhookEvent
+from checkout.ports import Hint, Receipt
+from tests.simulation.boundaries import Process, moment
+from tests.simulation.scheduler import Scheduler
+
+VISIBILITY: Final = 180_000  # milliseconds; template.yaml's
+RECEIVES_MAX: Final = 5
+SPACING: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """Chances, per attempt or hint."""
+
+    fails: float = 0.0
+    hangs: float = 0.0
+    gone: float = 0.0
+    lost_hint: float = 0.0
+    doubled_hint: float = 0.0
+    latency: int = 400  # of the queue, milliseconds at most
+
+
+FAIR: Final = Weather()
+
+
+class Host(Protocol):
+    rng: Random
+    scheduler: Scheduler
+    weather: Weather
+
+    def note(self, what: str) -> None: ...
+
+    def fail(self, check: str, detail: str) -> None: ...
+
+    def send_event(self, event_id: str) -> bool:
+        """Have a process of the sender serve the message; False: it comes again."""
+        ...
+
+
+@dataclass
+class _Known:
+    """What is known of one event besides its record. `told`: who was answered with a success."""
+
+    record: WebhookEvent
+    told: list[Process] = field(default_factory=list)
+    rounds: int = 0
+    got: int = 0
+    ended_at: datetime | None = None  # of the last attempt that was recorded as failed
+    lost: bool = False  # a hint, or the process of an attempt, since then
+
+
+class Deliveries:
+    """Watches one world's events. `counts` is for the table."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._known: dict[str, _Known] = {}
+        self.counts: Counter[str] = Counter()
+        self.worst: Counter[int] = Counter()  # per attempt: permille of lateness or earliness
+
+    # --- the queue ---
+
+    def hint(self, hints: Sequence[Hint]) -> None:
+        host = self._host
+        for hint in hints:
+            if host.rng.random() < host.weather.lost_hint:
+                self.counts["hints lost"] += 1
+                if hint.event in self._known:
+                    self._known[hint.event].lost = True
+                continue
+            copies = 1 + (host.rng.random() < host.weather.doubled_hint)
+            for _ in range(copies):
+                after = hint.delay * 1000 + host.rng.randrange(5, host.weather.latency)
+                host.scheduler.spawn("queue", self._message(hint.event), after=after)
+
+    def _message(self, event_id: str) -> Callable[[], None]:
+        def received() -> None:
+            for _ in range(RECEIVES_MAX):
+                if self._host.send_event(event_id):
+                    return
+                if event_id in self._known:
+                    self._known[event_id].lost = True
+                self._host.scheduler.sleep(VISIBILITY)
+            self.counts["dead letters"] += 1
+
+        return received
+
+    # --- the receivers ---
+
+    def post(self, process: Process, event_id: str, body: bytes) -> Receipt:
+        host, known = self._host, self._known[event_id]
+        record = known.record
+        if body != record.body.encode():
+            host.fail("event_bytes_are_frozen", event_id)
+        if record.status is EventStatus.DELIVERED:
+            host.fail("nothing_is_sent_after_success", event_id)
+        self.counts["attempts"] += 1
+        process.pass_turn(host.rng.randrange(20, 300))
+        drawn, weather = host.rng.random(), host.weather
+        if drawn < weather.gone:
+            self.counts["answers 410"] += 1
+            return self._answered(process, Receipt(status=410))
+        drawn -= weather.gone
+        if drawn < weather.hangs:
+            self.counts["hangs"] += 1
+            process.pass_turn(round(TIMEOUT.total_seconds() * 1000))
+            return Receipt(error="no answer: out of time")
+        drawn -= weather.hangs
+        if drawn < weather.fails:
+            self.counts["failures"] += 1
+            status = (None, 500, 503, 302, 404)[host.rng.randrange(5)]
+            return self._answered(process, Receipt(status=status, error=None if status else "?"))
+        self._succeeded(process, event_id, known)
+        return self._answered(process, Receipt(status=200, answer="ok"))
+
+    def _answered(self, process: Process, receipt: Receipt) -> Receipt:
+        process.pass_turn(self._host.rng.randrange(5, 80))
+        return receipt
+
+    def _succeeded(self, process: Process, event_id: str, known: _Known) -> None:
+        known.got += 1
+        if known.told:
+            self.counts["duplicates"] += 1
+            why = "the sender died before it could note it"
+            if all(not told.dead for told in known.told):
+                why = "the lease was over before the sender was" if known.lost else ""
+            if not why:
+                self._host.fail("duplicates_are_explained", event_id)
+            self.counts[f"duplicate: {why}"] += 1
+        known.told.append(process)
+
+    # --- the records ---
+
+    def written(self, old: Any, item: Any) -> None:
+        """An event's record has changed from `old` to `item`, as they lie in the table."""
+        after = event_from(item)
+        if old is None:
+            self._known[after.id] = _Known(after)
+            return
+        known, before = self._known[after.id], event_from(old)
+        known.record = after
+        if after == before:  # put off in the due index
+            return
+        if after.version != before.version + 1:
+            self._host.fail("event_version_grows", f"{before.version} -> {after.version}")
+        if after.body != before.body:
+            self._host.fail("event_bytes_are_frozen", after.id)
+        if after.attempts > ATTEMPTS_MAX:
+            self._host.fail("attempts_are_bounded", str(after.attempts))
+        if after.attempts == before.attempts + 1:
+            self._leased(known, before, after)
+        elif after.attempts < before.attempts or before.status is not EventStatus.PENDING:
+            self._again(known, before, after)
+        elif after.status is EventStatus.DELIVERED and not known.got:
+            self._host.fail("delivered_was_received", after.id)
+        elif after.status is EventStatus.PENDING:
+            known.ended_at = moment(self._host.scheduler.now)
+            known.lost = False
+
+    def _leased(self, known: _Known, before: WebhookEvent, after: WebhookEvent) -> None:
+        at = after.deliveries[-1].at
+        if at < before.next_at:
+            self._host.fail("no_attempt_is_early", f"{before.next_at - at} early")
+        if known.ended_at is not None and not known.lost:
+            self._spacing(before, at - known.ended_at)
+        known.lost = True  # until its outcome is known
+
+    def _spacing(self, before: WebhookEvent, pause: timedelta) -> None:
+        wanted = DELAYS[before.attempts - 1]
+        off = abs(pause - wanted) / wanted
+        self.counts["spacings"] += 1
+        self.worst[before.attempts] = max(self.worst[before.attempts], round(off * 1000))
+
+    def _again(self, known: _Known, before: WebhookEvent, after: WebhookEvent) -> None:
+        as_before = after.status is before.status is not EventStatus.PENDING
+        late_success = after.status is EventStatus.DELIVERED and known.got > 0
+        if (as_before or late_success) and after.attempts == before.attempts:
+            return  # an attempt told so late that others had gone on
+        if after.status is not EventStatus.PENDING or before.status is EventStatus.PENDING:
+            self._host.fail("ended_events_stay_so", f"{before.status} -> {after.status}")
+        known.rounds += 1
+        known.told.clear()
+        known.ended_at = None
+
+    # --- the end ---
+
+    @property
+    def unfinished(self) -> list[WebhookEvent]:
+        records = [known.record for known in self._known.values()]
+        return [record for record in records if record.status is EventStatus.PENDING]
+
+    @property
+    def records(self) -> list[WebhookEvent]:
+        return [known.record for known in self._known.values()]
+
+    def due(self, until: datetime) -> bool:
+        """Whether the due index would name one."""
+        return any(event.next_at <= until for event in self.unfinished)
+
+    def finished(self) -> None:
+        """The time is up by which each event must be delivered or given up."""
+        for event in self.unfinished:
+            self._host.fail("no_event_is_lost", f"{event.id} after {event.attempts} attempts")
+
+
+class SimReceivers:
+    """`ports.Receivers` of one process."""
+
+    def __init__(self, process: Process, deliveries: Deliveries) -> None:
+        self._process = process
+        self._deliveries = deliveries
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        self._process.sends += 1
+        return self._deliveries.post(self._process, headers["Checkout-Event-Id"], body)

@@ -1,0 +1,95 @@
+"""The operator's commands, as they are typed, on a DynamoDB in process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+from moto import mock_aws
+
+from checkout import cli, wiring
+from checkout.adapters.clock import system_random
+from checkout.adapters.dynamo import DynamoMerchants
+from checkout.adapters.vault import AesVault
+from checkout.domain.merchant import private_key_place
+from tests.adapters.samples import a_key, a_merchant
+from tests.adapters.stores import boto, with_tables
+
+OLD, NEW, FOREIGN = "11" * 32, "22" * 32, "33" * 32
+Environment = Callable[..., None]
+
+
+@pytest.fixture
+def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
+    """Sets it, as for a new process."""
+
+    def fresh(**values: str) -> None:
+        for name, value in values.items():
+            monkeypatch.setenv(name, value)
+        for made in (wiring.settings, wiring.api_services, wiring.pay_services):
+            made.cache_clear()
+
+    with mock_aws():
+        fresh(
+            AWS_DEFAULT_REGION="us-east-1",
+            AWS_ACCESS_KEY_ID="test",
+            AWS_SECRET_ACCESS_KEY="test",
+            DATABASE_URL="dynamodb:///cli",
+            BASE_URL="https://pay.example",
+            ENCRYPTION_KEY=OLD,
+        )
+        with_tables(boto(), "cli")
+        yield fresh
+    fresh()
+
+
+def add_merchant(name: str, *, key: str) -> None:
+    sealed = AesVault(lambda: key, system_random).seal("secret", place=private_key_place(name))
+    merchant = a_merchant(id=name, wallet_address=f"https://w.example/{name}", private_key=sealed)
+    merchant = replace(merchant, endpoint=None)
+    DynamoMerchants(boto(), "cli").add(merchant, a_key(hash=name, merchant=name))
+
+
+def test_re_encrypt_tells_its_progress_and_in_the_end_that_the_old_key_can_go(
+    environment: Environment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for number in range(3):
+        add_merchant(f"mer_{number}", key=OLD)
+    environment(ENCRYPTION_KEY=f"{NEW},{OLD}")
+    assert cli.main(["re-encrypt"]) == 0
+    first = capsys.readouterr().out
+    assert "3 merchants looked at, 3 sealed anew" in first
+    assert "Run it again in ten minutes" in first
+    assert cli.main(["re-encrypt"]) == 0
+    second = capsys.readouterr().out
+    assert "3 merchants looked at, 0 sealed anew" in second
+    assert "All merchants' secrets open, and are sealed under the first key" in second
+    environment(ENCRYPTION_KEY=NEW)
+    assert cli.main(["re-encrypt"]) == 0
+    assert "0 sealed anew" in capsys.readouterr().out
+
+
+def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
+    environment: Environment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_merchant("mer_good", key=OLD)
+    add_merchant("mer_lost", key=FOREIGN)
+    environment(ENCRYPTION_KEY=f"{NEW},{OLD}")
+    assert cli.main(["re-encrypt"]) == 1
+    told = capsys.readouterr()
+    assert told.err == "mer_lost: neither key opens its secrets; they are unchanged.\n"
+    assert "2 merchants looked at, 1 sealed anew" in told.out
+
+
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [("hunter2", "ENCRYPTION_KEY must be 64 hexadecimal"), ("", "ENCRYPTION_KEY_SECRET must be")],
+)
+def test_a_command_without_a_usable_key_says_which_setting_is_wrong(
+    environment: Environment, capsys: pytest.CaptureFixture[str], key: str, said: str
+) -> None:
+    add_merchant("mer_1", key=OLD)
+    environment(ENCRYPTION_KEY=key)
+    assert cli.main(["re-encrypt"]) == 1
+    assert said in capsys.readouterr().err

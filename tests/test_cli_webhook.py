@@ -1,0 +1,143 @@
+"""`python -m checkout.cli webhook`, over a world in memory."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+
+from checkout import cli
+from checkout.domain.webhook_signature import signed_headers
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED
+from tests.world import World
+
+URL = "https://shop.example/hooks"
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+class Ran:
+    """One command, for the world's merchant."""
+
+    def __init__(
+        self, world: World, capsys: pytest.CaptureFixture[str], *arguments: str, whose: str = ""
+    ) -> None:
+        named = ["--merchant", whose or world.merchant.id]
+        self.code = cli.main(["webhook", *named, *arguments], lambda: world.endpoints)
+        self.out, self.err = capsys.readouterr()
+
+    @property
+    def secret(self) -> str:
+        found = re.search(r"^secret    (whsec_\S{44})$", self.out, re.M)
+        assert found is not None, self.out + self.err
+        return found[1]
+
+
+def test_the_first_address_comes_with_a_secret_and_a_further_one_keeps_it(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = Ran(world, capsys, "--url", URL)
+    assert (first.code, first.err) == (0, "")
+    assert f"webhook   {URL}\nevents    {COMPLETED}\n" in first.out
+    assert first.secret
+
+    other = Ran(world, capsys, "--url", f"{URL}/2", "--events", "canceled", "expired")
+    assert f"webhook   {URL}/2\nevents    {COMPLETED} {EXPIRED} {CANCELED}\n" in other.out
+    assert "whsec_" not in other.out
+
+
+def test_a_rolled_secret_is_valid_beside_the_one_before_it(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = Ran(world, capsys, "--url", URL).secret
+    newest = Ran(world, capsys, "--roll-secret", "1").secret
+    assert newest != before
+    Ran(world, capsys, "--test")
+    world.deliver_hinted()
+    world.clock.pass_time(3600)
+    Ran(world, capsys, "--test")
+    world.deliver_hinted()
+    for (_, headers, body), secrets in zip(
+        world.receivers.got, [[newest, before], [newest]], strict=True
+    ):
+        at = datetime.fromtimestamp(int(headers["webhook-timestamp"]), UTC)
+        event = headers["Checkout-Event-Id"], headers["Checkout-Event-Type"], body.decode()
+        assert headers == signed_headers(*event, secrets=secrets, now=at)
+
+
+def test_a_test_event_is_sent_and_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    world.listen()
+    said = Ran(world, capsys, "--test")
+    assert said.code == 0
+    world.deliver_hinted()
+    [(url, headers, _)] = world.receivers.got
+    assert (url, headers["Checkout-Event-Type"]) == (URL, "ping")
+    assert f"test      {headers['Checkout-Event-Id']} is on its way\n" in said.out
+
+
+def test_a_removed_endpoint_is_gone_and_shown_as_none(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.listen()
+    assert f"webhook   {URL}\n" in Ran(world, capsys).out
+    assert "webhook   none\n" in Ran(world, capsys, "--remove").out
+    again = Ran(world, capsys, "--test")
+    assert (again.code, again.err) == (1, "No webhook endpoint is set.\n")
+
+
+def test_an_endpoint_that_answered_410_is_shown_as_disabled(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world.listen()
+    merchant = world.endpoints.merchants.get(world.merchant.id)
+    assert merchant is not None
+    world.endpoints.merchants.replace(merchant.disabled(world.clock.now()))
+    assert f"webhook   {URL} (disabled: it answered 410)\n" in Ran(world, capsys).out
+    assert f"webhook   {URL}\n" in Ran(world, capsys, "--url", URL).out
+
+
+def test_the_merchant_can_be_named_by_its_wallet(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = ["--wallet-address", world.merchant.wallet_address]
+    assert cli.main(["webhook", *named], lambda: world.endpoints) == 0
+    assert capsys.readouterr().out == f"merchant  {world.merchant.id}\nwebhook   none\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--url", "http://shop.example/hooks"), "https"),
+        (("--url", "https://private.example/hooks"), "public address"),
+        (("--roll-secret", "1"), "No webhook endpoint is set."),
+    ],
+)
+def test_what_is_refused_says_why(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    world.hosts.private.add("private.example")
+    ran = Ran(world, capsys, *arguments)
+    assert (ran.code, ran.out) == (1, "")
+    assert said in ran.err
+
+
+def test_an_unknown_merchant_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    ran = Ran(world, capsys, whose="mer_none")
+    assert (ran.code, ran.err) == (1, "No such merchant.\n")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("--roll-secret", "-1"), ("--roll-secret", "1000"), ("--events", "expired"), ("--url",)],
+)
+def test_a_command_that_cannot_be_meant_is_refused_before_anything_is_done(
+    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+) -> None:
+    with pytest.raises(SystemExit) as exited:
+        Ran(world, capsys, *arguments)
+    assert exited.value.code == 2
+    assert world.endpoints.merchants.get(world.merchant.id) == world.merchant

@@ -1,0 +1,55 @@
+"""docs/operating.md names what there is."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import webhook_sender.app
+from checkout.adapters import told
+from sandbox.template import resources
+
+REPOSITORY = Path(__file__).parent.parent
+TEXT = (REPOSITORY / "docs" / "operating.md").read_text("utf-8")
+
+
+def counted() -> set[str]:
+    """Every metric that the code counts under a name of its own."""
+    sources = [
+        path.read_text("utf-8")
+        for folder in ("functions", "layers/common/checkout")
+        for path in (REPOSITORY / folder).rglob("*.py")
+    ]
+    literal = re.compile(r"telemetry\.count\(\s*\"(\w+)\"")
+    names = {name for source in sources for name in literal.findall(source)}
+    totals = (REPOSITORY / "functions/expirer/app.py").read_text("utf-8")
+    names |= set(re.findall(r"\"([A-Z]\w+)\": counts\.", totals))
+    return names | set(told._COUNTED.values()) | set(webhook_sender.app._TOLD.values())
+
+
+def test_every_metric_is_explained() -> None:
+    names = counted()
+    assert {"SessionsFailed", "ProviderLatency", "LookedAt", "SessionsCompleted"} <= names
+    assert {name for name in names if f"`{name}`" not in TEXT} == set()
+
+
+def test_every_alarm_has_its_line_in_the_runbook() -> None:
+    for name in resources("AWS::CloudWatch::Alarm"):
+        assert f"`{name.removesuffix('Alarm')}`" in TEXT
+
+
+def test_every_table_is_restored_in_the_drill() -> None:
+    tables = [each["TableName"] for each in resources("AWS::DynamoDB::Table").values()]
+    [drilled] = re.findall(r"for table in ([a-z_ ]+);", TEXT)
+    assert {str(name).rsplit("-", 1)[-1].rstrip("'}") for name in tables} == set(drilled.split())
+
+
+@pytest.mark.parametrize("script", re.findall(r"```sh\n(.*?)```", TEXT, re.DOTALL))
+def test_the_commands_are_a_shells(script: str) -> None:
+    checked = subprocess.run(
+        ["bash", "-n"], input=script.replace("…", "x"), text=True, capture_output=True
+    )
+    assert checked.returncode == 0, checked.stderr

@@ -1,0 +1,50 @@
+"""Each function loads what it needs and no more: what is loaded is paid for at every cold start."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
+SCRIPT = """
+import json, sys
+from checkout import wiring
+getattr(wiring, sys.argv[1])()
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT / "layers/common"),
+    "DATABASE_URL": "dynamodb:///test",
+    "BASE_URL": "https://pay.example",
+    "ENCRYPTION_KEY": "11" * 32,
+    "EVENTS_QUEUE_URL": "https://sqs.example/events",
+    "AWS_DEFAULT_REGION": "us-east-1",
+    "AWS_ACCESS_KEY_ID": "test",
+    "AWS_SECRET_ACCESS_KEY": "test",
+}
+
+
+@pytest.mark.parametrize(
+    ("builder", "loaded"),
+    [
+        ("api_services", set()),
+        ("endpoint_services", {"cryptography"}),
+        ("sender_services", {"cryptography", "httpcore"}),
+    ],
+)
+def test_a_builder_loads_nothing_that_its_function_does_not_use(
+    builder: str, loaded: set[str]
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", SCRIPT, builder],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(json.loads(done.stdout)) & WATCHED == loaded
