@@ -45,3 +45,9 @@ def node() -> str:
     if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
         subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, timeout=300)
     return found
+
+
+@pytest.fixture(scope="session")
+def axe(node: str) -> str:
+    """axe-core's source, to be evaluated in a page."""
+    return (HERE / "node_modules" / "axe-core" / "axe.min.js").read_text("utf-8")
