@@ -35,7 +35,7 @@ def _failed(problem: Problem, **fields: Any) -> State:
 _AWAITING = Status.AWAITING_APPROVAL
 _ITEMS: Final = (
     line(
-        "House beans", description="One kilogram, roasted this week.", unit_amount=2000, quantity=2
+        "House beans", description="One kilogram, roasted this week.", unit_amount=775, quantity=2
     ),
     line("Filter papers", unit_amount=450),
 )
