@@ -92,7 +92,7 @@ def test_the_plural_rules_are_those_of_the_language(language: str) -> None:
 def test_each_sentence_is_used_and_each_used_sentence_exists() -> None:
     templates = "".join(path.read_text() for path in (HERE / "templates").glob("*.html"))
     code = "".join(path.read_text() for path in HERE.glob("*.py"))
-    used = set(re.findall(r'\b(?:t|counted)\("([a-z_.]+)"', templates))
+    used = set(re.findall(r'\bt(?:\[|\.text\(|\.counted\()"([a-z_.]+)"', templates))
     used.discard("fault.")
     used |= set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)+)"', templates + code)) & set(NAMES)
     used |= {"not_charged", "no_money"}
