@@ -11,10 +11,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import uvicorn
 from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
 
+from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from pay.app import app
 from tests.hosted_pages import Customer, customer
@@ -45,6 +47,23 @@ class Served:
 
     def decline(self, page: Page) -> None:
         page.goto(self.world.network.decline(page.url))
+
+    @contextmanager
+    def merchant(self, **changes: Any) -> Iterator[None]:
+        """For a while the merchant has other looks."""
+        before = self._put(self.world.merchant.changed(**changes))
+        try:
+            yield
+        finally:
+            self._put(
+                self.world.merchant.changed(**{name: getattr(before, name) for name in changes})
+            )
+
+    def _put(self, merchant: Merchant) -> Merchant:
+        """The one before."""
+        before, self.world.merchant = self.world.merchant, merchant
+        self.world.services.merchants.replace(merchant)
+        return before
 
 
 @contextmanager
