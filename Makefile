@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit cloud browser interop screenshots simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -46,6 +46,9 @@ browser: setup ## the tests in Chromium
 
 interop: setup ## the tests against the official packages (Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
+
+screenshots: setup ## pictures of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic
+	$(BIN)/python -m tests.browser.screenshots
 
 simulate: setup ## WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, each step checked
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
