@@ -32,6 +32,7 @@ from checkout.domain.webhooks import (
     ping_body,
     secret_place,
     sent_again,
+    waiting,
 )
 from checkout.flows import merchants
 from checkout.ports import EndpointServices, Hint, StaleEvent
@@ -145,14 +146,16 @@ def ping(services: EndpointServices, merchant_id: str) -> WebhookEvent:
 
 
 def resend(services: EndpointServices, merchant_id: str, event_id: str) -> WebhookEvent:
-    """Begin a new round of attempts for an event that was delivered or given up.
+    """Begin a new round of attempts for an event that was delivered, given up, or waits for its
+    next attempt.
 
-    Raises ResourceMissing (also for another merchant's), WebhookUnexpectedState (it is pending).
+    Raises ResourceMissing (also for another merchant's), WebhookUnexpectedState (an attempt is
+    being made, or is due).
     """
     event = services.events.get(event_id)
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
-    if event.status is EventStatus.PENDING:
+    if event.status is EventStatus.PENDING and not waiting(event, services.clock.now()):
         raise WebhookUnexpectedState("This event is still being delivered.")
     return _send_again(services, event)
 
