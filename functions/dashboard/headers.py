@@ -24,7 +24,7 @@ _POLICY: Final = (
     "frame-ancestors 'none'; base-uri 'none'"
 )
 _PREVIEW: Final = (
-    "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self'; form-action 'none'; "
+    "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
 )
 # Two years, and this host only: the merchant's other hosts are not ours to bind.
