@@ -5,7 +5,7 @@ from __future__ import annotations
 from checkout import wiring
 from checkout.adapters.clock import system_random
 from checkout.web import application, lambda_handler
-from dashboard import keys_routes, routes, webhooks_routes
+from dashboard import keys_routes, routes, settings_routes, webhooks_routes
 from dashboard.headers import PageHeaders
 from dashboard.pages import render_problem
 
@@ -14,5 +14,6 @@ app = application(random_bytes=system_random, render=render_problem)
 app.include_router(routes.router)
 app.include_router(keys_routes.router)
 app.include_router(webhooks_routes.router)
+app.include_router(settings_routes.router)
 app.add_middleware(PageHeaders, random_bytes=system_random)  # the outermost: every answer has them
 handler = lambda_handler(app)

@@ -40,7 +40,6 @@ _SAID: Final[dict[str, str]] = {
 }
 _CHANGE: Final = {
     "bom": "Yours begins with a byte order mark.",
-    "line_ends": "Yours has other line ends (CR LF in the place of LF).",
     "spaces": "Yours has spaces or line ends around it.",
     "written_anew": "Yours is the same JSON, written anew with other spaces or escapes.",
 }

@@ -20,8 +20,10 @@ from checkout.flows import sign_in
 from checkout.flows.sign_in import SignedIn
 from checkout.ports import DashboardServices
 from checkout.web import PARAM_MAX, body_bytes
+from dashboard.multipart import parts
 
 FORM: Final = "application/x-www-form-urlencoded"
+FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
 
 
@@ -79,17 +81,32 @@ async def posted(injected: Injected, visited: Visited, request: Request) -> dict
     """A form's fields, without its token. Raises ParameterInvalid, ContentTypeInvalid,
     BodyTooLarge.
     """
+    _require(request, injected, FORM)
+    fields = form_fields(await body_bytes(request))
+    request.state.fields = fields
+    _prove(visited, fields.pop(TOKEN_FIELD, "").encode())
+    return fields
+
+
+async def uploaded(injected: Injected, visited: Visited, request: Request) -> dict[str, bytes]:
+    """As `posted`, of a form with a file."""
+    _require(request, injected, FORM_WITH_FILE)
+    fields = parts(request.headers["content-type"], await body_bytes(request))
+    _prove(visited, fields.pop(TOKEN_FIELD, b""))
+    return fields
+
+
+def _require(request: Request, injected: DashboardServices, media_type: str) -> None:
     base = urlsplit(injected.base_url)
     if request.headers.get("origin") != f"{base.scheme}://{base.netloc}":
         raise ParameterInvalid(f"Forms are taken from {base.scheme}://{base.netloc} only.")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
-        raise ContentTypeInvalid(f"Send the form as {FORM}.")
-    fields = form_fields(await body_bytes(request))
-    request.state.fields = fields
-    presented = fields.pop(TOKEN_FIELD, "").encode()
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise ContentTypeInvalid(f"Send the form as {media_type}.")
+
+
+def _prove(visited: Visit, presented: bytes) -> None:
     if visited.fresh or not hmac.compare_digest(presented, visited.form_token.encode()):
         raise ParameterInvalid("This page was open for too long. Reload it and try again.")
-    return fields
 
 
 def form_fields(raw: bytes) -> dict[str, str]:
@@ -104,3 +121,4 @@ def form_fields(raw: bytes) -> dict[str, str]:
 
 Who = Annotated[SignedIn, Depends(signed_in)]
 Form = Annotated[dict[str, str], Depends(posted)]
+FormWithFile = Annotated[dict[str, bytes], Depends(uploaded)]

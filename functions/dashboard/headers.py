@@ -1,7 +1,8 @@
 """What every answer of the dashboard carries, errors and files included.
 
 The policy allows nothing but this answer's own inline style and script, told by a nonce, and
-requests to this origin. The referrer stays within this origin: with `no-referrer`, browsers would
+requests to this origin. A preview of the customers' page may stand in a frame of ours, and its form
+leads nowhere. The referrer stays within this origin: with `no-referrer`, browsers would
 send forms with `Origin: null`, which could be anybody's.
 """
 
@@ -19,8 +20,12 @@ from checkout.ports import RandomBytes
 _NONCE_BYTES: Final = 16
 _POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
-    "img-src 'self' data:; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; "
-    "base-uri 'none'"
+    "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+_PREVIEW: Final = (
+    "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
+    "frame-ancestors 'self'; base-uri 'none'"
 )
 # Two years, and this host only: the merchant's other hosts are not ours to bind.
 _TRANSPORT_SECURITY: Final = "max-age=63072000"
@@ -43,7 +48,8 @@ class PageHeaders:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["content-security-policy"] = _POLICY.format(nonce=nonce)
+                policy = _PREVIEW if scope["state"].get("preview") else _POLICY
+                headers["content-security-policy"] = policy.format(nonce=nonce)
                 headers["referrer-policy"] = "same-origin"
                 headers["x-robots-tag"] = "noindex"
                 if scope.get("scheme") == "https":  # over http it must not be sent (RFC 6797, 7.2)
@@ -57,3 +63,8 @@ def nonce_of(request: Request) -> str:
     """The nonce in this answer's policy."""
     found: str = request.scope["state"]["nonce"]
     return found
+
+
+def is_preview(request: Request) -> None:
+    """This answer is a preview of the customers' page."""
+    request.scope["state"]["preview"] = True

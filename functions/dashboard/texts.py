@@ -133,3 +133,15 @@ GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.DISABLED: "the endpoint was disabled",
     GivenUp.NO_ENDPOINT: "no webhook address was set",
 }
+
+# Each in its own words.
+LANGUAGE: Final[dict[str, str]] = {
+    "en": "English",
+    "es": "Español",
+    "fr": "Français",
+    "de": "Deutsch",
+    "pt": "Português",
+    "ar": "العربية",
+    "hi": "हिन्दी",
+    "sw": "Kiswahili",
+}

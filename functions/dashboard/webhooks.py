@@ -14,7 +14,14 @@ from fastapi import Request, Response
 
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.urls import URL_MAX
-from checkout.domain.webhooks import CANCELED, EXPIRED, Endpoint, EventStatus, WebhookEvent
+from checkout.domain.webhooks import (
+    CANCELED,
+    EXPIRED,
+    Endpoint,
+    EventStatus,
+    WebhookEvent,
+    waiting,
+)
 from checkout.flows import delivery_log
 from checkout.flows.endpoints import Resent
 from checkout.flows.sign_in import SignedIn
@@ -127,6 +134,7 @@ def event_page(
         status=status,
         section="/webhooks",
         row=_row(event),
+        waits=waiting(event, services.clock.now()),
         told=_whole(event),
         body=event.body,
         alert=alert,

@@ -12,7 +12,13 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import ReadTimeoutError
 
-from checkout.adapters.dynamo import DynamoDatabase, DynamoEvents, DynamoMerchants, DynamoSessions
+from checkout.adapters.dynamo import (
+    DynamoApiKeys,
+    DynamoDatabase,
+    DynamoEvents,
+    DynamoMerchants,
+    DynamoSessions,
+)
 from sandbox.cloud import table_definitions
 from tests.support import seeded
 
@@ -57,6 +63,7 @@ class Store:
     prefix: str
     sessions: DynamoSessions
     merchants: DynamoMerchants
+    api_keys: DynamoApiKeys
     events: DynamoEvents
     database: DynamoDatabase
 
@@ -70,6 +77,7 @@ def new_store(client: Any, prefix: str) -> Store:
         prefix=prefix,
         sessions=DynamoSessions(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         merchants=DynamoMerchants(client, prefix),
+        api_keys=DynamoApiKeys(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),
     )

@@ -31,6 +31,7 @@ from checkout.domain.webhooks import (
     GivenUp,
     WebhookEvent,
     given_up,
+    leased,
     noted_late,
     secret_place,
 )
@@ -455,6 +456,27 @@ def test_a_pending_event_is_not_sent_again(world: World) -> None:
         resend(world, event.id)
     assert world.event(event.id) == event
     assert world.queue.hints == []
+
+
+def test_an_event_that_waits_for_its_next_attempt_is_sent_again_at_once(world: World) -> None:
+    configure(world)
+    world.receivers.answers = [Receipt(status=500)]
+    event = endpoints.ping(world.endpoints, world.merchant.id)
+    assert world.deliver_hinted() == [Outcome.FAILED]
+    world.queue.hints.clear()
+    again = resend(world, event.id)
+    assert (again.attempts, again.next_at, len(again.deliveries)) == (0, world.clock.now(), 1)
+    assert world.queue.hints == [event.id]
+    with pytest.raises(WebhookUnexpectedState, match="still"):
+        resend(world, event.id)
+
+
+def test_an_event_whose_attempt_is_being_made_is_not_sent_again(world: World) -> None:
+    configure(world)
+    event = endpoints.ping(world.endpoints, world.merchant.id)
+    world.services.events.save(leased(event, world.clock.now(), writer="w"))
+    with pytest.raises(WebhookUnexpectedState, match="still"):
+        resend(world, event.id)
 
 
 @pytest.mark.parametrize("status", EventStatus)

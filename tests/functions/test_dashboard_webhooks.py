@@ -171,6 +171,18 @@ def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Das
     assert "still being delivered" in again.page.main
 
 
+def test_an_event_that_waits_for_its_next_attempt_can_be_sent_now(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    later = shop.clock.now() + timedelta(hours=5)
+    pending = EventStatus.PENDING
+    event = stored(shop, status=pending, next_at=later, ended_at=None, given_up=None)
+    assert "Send it now" in browser.get(f"/webhooks/{event.id}").page.main
+    assert browser.post(f"/webhooks/{event.id}/resend").status == 303
+    assert read(shop, event).next_at == shop.clock.now()
+    assert "Send it" not in browser.get(f"/webhooks/{event.id}").page.main
+
+
 def test_the_whole_kept_answer_is_shown(shop: Dashboard) -> None:
     answer = "".join(chr(0x4E00 + number) for number in range(341))  # 1023 bytes
     failed = Delivery(at=shop.clock.now(), duration_ms=1, status=500, answer=answer)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from checkout.domain.webhooks import Endpoint
+
+NAME_MAX: Final = 100  # characters of a merchant's name
 
 
 @dataclass(frozen=True, slots=True)

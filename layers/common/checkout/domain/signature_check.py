@@ -181,7 +181,6 @@ def _byte(data: bytes, place: int) -> str:
 def _variants(body: str) -> Iterator[tuple[str, str]]:
     """What programs make of a body, undone."""
     yield "bom", body.removeprefix("\ufeff")
-    yield "line_ends", body.replace("\r\n", "\n")
     yield "spaces", body.strip().lstrip("\ufeff").strip()
     try:
         parsed = json.loads(body.lstrip("\ufeff"))

@@ -171,6 +171,12 @@ def may_attempt(event: WebhookEvent, now: datetime) -> bool:
     return event.status is EventStatus.PENDING and now >= event.next_at
 
 
+def waiting(event: WebhookEvent, now: datetime) -> bool:
+    """The last attempt has failed, and the next one is some time away."""
+    ended = bool(event.deliveries) and event.deliveries[-1].duration_ms is not None
+    return event.status is EventStatus.PENDING and ended and now < event.next_at
+
+
 def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
     """One more attempt begins at `now`. Should its process die, the next may begin when the lease
     is over and the usual time has passed.

@@ -20,7 +20,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.flows import audit
+from checkout.flows import audit, merchants
 from checkout.ports import DashboardServices, Services
 
 NAME_MAX: Final = 60  # characters
@@ -69,7 +69,7 @@ def create(services: DashboardServices, who: ApiKey, *, name: str) -> NewKey:
     now = services.clock.now()
     if sum(key.active_at(now) for key in services.api_keys.of(who.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
-    merchant = _merchant(services, who)
+    merchant = merchants.get(services.merchants, who.merchant)
     made = new_key(services, merchant, name=name)
     if not services.api_keys.add(made.key, merchant):
         raise _busy()
@@ -87,7 +87,7 @@ def roll(services: DashboardServices, who: ApiKey, key_id: str, *, overlap: time
     old = _found(services, who, key_id)
     if not old.lasting:
         raise KeyUnexpectedState("This key was revoked or replaced already.")
-    now, merchant = services.clock.now(), _merchant(services, who)
+    now, merchant = services.clock.now(), merchants.get(services.merchants, who.merchant)
     made = new_key(services, merchant, name=old.name)
     ended = replace(old, expires_at=now + overlap) if overlap else replace(old, revoked_at=now)
     if not services.api_keys.roll(ended, made.key, merchant):
@@ -122,13 +122,6 @@ def _found(services: DashboardServices, who: ApiKey, key_id: str) -> ApiKey:
         if key.id == key_id:
             return key
     raise ResourceMissing("No such key.")
-
-
-def _merchant(services: DashboardServices, who: ApiKey) -> Merchant:
-    merchant = services.merchants.get(who.merchant)
-    if merchant is None:
-        raise ResourceMissing("No such merchant.")
-    return merchant
 
 
 def _name(typed: str) -> str:

@@ -7,7 +7,6 @@ what is to be sent is written down and hinted at.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
@@ -33,8 +32,10 @@ from checkout.domain.webhooks import (
     ping_body,
     secret_place,
     sent_again,
+    waiting,
 )
-from checkout.ports import EndpointServices, Hint, StaleEvent, StaleMerchant
+from checkout.flows import merchants
+from checkout.ports import EndpointServices, Hint, StaleEvent
 
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` looks at
@@ -82,7 +83,7 @@ def configure(
         wanted = tuple(event for event in OPTIONAL if event in events)
         return merchant.changed(endpoint=Endpoint(url=url, events=wanted, secrets=secrets))
 
-    merchant = _change(services, merchant_id, changed)
+    merchant = merchants.change(services.merchants, merchant_id, changed)
     assert merchant.endpoint is not None
     made = merchant.endpoint.secrets[0] == first
     return Configured(merchant, secret if made else None)
@@ -90,7 +91,9 @@ def configure(
 
 def remove(services: EndpointServices, merchant_id: str) -> Merchant:
     """Send nothing any more. Raises ResourceMissing, SessionBusy."""
-    return _change(services, merchant_id, lambda merchant: merchant.changed(endpoint=None))
+    return merchants.change(
+        services.merchants, merchant_id, lambda merchant: merchant.changed(endpoint=None)
+    )
 
 
 def enable(services: EndpointServices, merchant_id: str) -> Merchant:
@@ -99,7 +102,7 @@ def enable(services: EndpointServices, merchant_id: str) -> Merchant:
     def changed(merchant: Merchant) -> Merchant:
         return merchant.changed(endpoint=replace(_endpoint(merchant), disabled_at=None))
 
-    return _change(services, merchant_id, changed)
+    return merchants.change(services.merchants, merchant_id, changed)
 
 
 def roll_secret(services: EndpointServices, merchant_id: str, *, overlap: timedelta) -> Configured:
@@ -119,12 +122,12 @@ def roll_secret(services: EndpointServices, merchant_id: str, *, overlap: timede
         kept = (newest, *(each for each in before if overlap))
         return merchant.changed(endpoint=replace(endpoint, secrets=kept))
 
-    return Configured(_change(services, merchant_id, changed), secret)
+    return Configured(merchants.change(services.merchants, merchant_id, changed), secret)
 
 
 def ping(services: EndpointServices, merchant_id: str) -> WebhookEvent:
     """Have a test event sent. Raises ResourceMissing, WebhookUnexpectedState."""
-    merchant = _merchant(services, merchant_id)
+    merchant = merchants.get(services.merchants, merchant_id)
     if _endpoint(merchant).disabled_at is not None:
         raise WebhookUnexpectedState("The webhook endpoint is disabled; enable it first.")
     event_id, now = new_event_id(services.random_bytes), services.clock.now()
@@ -143,14 +146,16 @@ def ping(services: EndpointServices, merchant_id: str) -> WebhookEvent:
 
 
 def resend(services: EndpointServices, merchant_id: str, event_id: str) -> WebhookEvent:
-    """Begin a new round of attempts for an event that was delivered or given up.
+    """Begin a new round of attempts for an event that was delivered, given up, or waits for its
+    next attempt.
 
-    Raises ResourceMissing (also for another merchant's), WebhookUnexpectedState (it is pending).
+    Raises ResourceMissing (also for another merchant's), WebhookUnexpectedState (an attempt is
+    being made, or is due).
     """
     event = services.events.get(event_id)
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
-    if event.status is EventStatus.PENDING:
+    if event.status is EventStatus.PENDING and not waiting(event, services.clock.now()):
         raise WebhookUnexpectedState("This event is still being delivered.")
     return _send_again(services, event)
 
@@ -181,13 +186,6 @@ def _send_again(services: EndpointServices, event: WebhookEvent) -> WebhookEvent
     raise SessionBusy("This event is being changed by other requests; try again shortly.")
 
 
-def _merchant(services: EndpointServices, merchant_id: str) -> Merchant:
-    merchant = services.merchants.get(merchant_id)
-    if merchant is None:
-        raise ResourceMissing("No such merchant.")
-    return merchant
-
-
 def _endpoint(merchant: Merchant) -> Endpoint:
     if merchant.endpoint is None:
         raise WebhookUnexpectedState("No webhook endpoint is set.")
@@ -199,18 +197,3 @@ def _sealed(
 ) -> WebhookSecret:
     sealed = services.vault.seal(secret, place=secret_place(merchant_id))
     return WebhookSecret(sealed=sealed, created_at=now)
-
-
-def _change(
-    services: EndpointServices, merchant_id: str, changed: Callable[[Merchant], Merchant]
-) -> Merchant:
-    merchant = _merchant(services, merchant_id)
-    for _ in range(_GIVE_WAY):
-        after = changed(merchant)
-        try:
-            services.merchants.replace(after)
-        except StaleMerchant as stale:
-            merchant = stale.current
-        else:
-            return after
-    raise SessionBusy("These settings are being changed by other requests; try again shortly.")

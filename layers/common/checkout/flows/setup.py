@@ -13,7 +13,7 @@ from datetime import timedelta
 from typing import Final
 
 from checkout.domain.ids import new_merchant_id
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.merchant import NAME_MAX, Merchant, private_key_place
 from checkout.flows.api_keys import new_key
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
@@ -23,7 +23,6 @@ from checkout.open_payments.wallet_address import parse
 from checkout.ports import PayServices, StaleMerchant
 
 DEADLINE: Final = timedelta(seconds=30)
-NAME_MAX: Final = 100
 
 
 class SetupRefused(Exception):  # noqa: N818 - says what happened

@@ -1,0 +1,15 @@
+"use strict";
+{
+  // Show what is typed, a moment after the last key.
+  const frame = document.getElementById("preview"), form = document.getElementById("looks");
+  const color = form.elements.accent_color, usual = form.elements.usual;
+  let soon;
+  function show() {
+    const typed = new URLSearchParams(new FormData(form));
+    typed.delete("form_token");
+    frame.contentWindow.location.replace(`${frame.dataset.base}?${typed}`);
+  }
+  document.getElementById("saved-only").textContent = "It follows what you type; save it when you like it.";
+  color.addEventListener("input", () => { usual.checked = false; });
+  form.addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(show, 250); });
+}

@@ -1,0 +1,94 @@
+"""What a merchant does with keys, on every DynamoDB: each change whole, or nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checkout.domain.errors import Unavailable
+from checkout.domain.merchant import ApiKey
+from checkout.ports import StaleMerchant
+from tests.adapters.samples import MS, a_key, a_merchant
+from tests.adapters.stores import Store
+from tests.support import NOW
+
+FIRST, SECOND = a_key(), a_key(id="key_2", hash="ab" * 32, last_four="2222")
+MERCHANT = a_merchant()
+
+
+@pytest.fixture
+def kept(store: Store) -> Store:
+    """One merchant with one key, and another's key."""
+    store.merchants.add(MERCHANT, FIRST)
+    store.merchants.add_key(a_key(id="key_9", hash="99" * 32, merchant="mer_2"))
+    return store
+
+
+def found(store: Store, key: ApiKey) -> ApiKey:
+    stored = store.merchants.find_key(key.hash)
+    assert stored is not None
+    return stored
+
+
+def test_a_key_is_added_and_listed_for_its_merchant_alone(kept: Store) -> None:
+    assert kept.api_keys.add(SECOND, MERCHANT)
+    assert sorted(kept.api_keys.of("mer_1"), key=lambda key: key.id) == [FIRST, SECOND]
+    other = replace(SECOND, name="other")
+    assert not kept.api_keys.add(other, MERCHANT), "there is one with this hash"
+
+
+def test_a_key_made_from_settings_that_changed_meanwhile_is_not_added(kept: Store) -> None:
+    kept.merchants.replace(MERCHANT.changed(return_hosts=("shop.example",)))
+    assert not kept.api_keys.add(SECOND, MERCHANT)
+    assert not kept.api_keys.roll(replace(FIRST, expires_at=NOW + MS), SECOND, MERCHANT)
+    assert kept.merchants.find_key(SECOND.hash) is None
+    assert found(kept, FIRST) == FIRST
+
+
+@pytest.mark.parametrize("end", [{"expires_at": NOW + MS}, {"revoked_at": NOW}])
+def test_a_key_is_rolled_once(kept: Store, end: dict[str, object]) -> None:
+    ended = replace(FIRST, **end)  # type: ignore[arg-type]
+    assert kept.api_keys.roll(ended, SECOND, MERCHANT)
+    assert (found(kept, FIRST), found(kept, SECOND)) == (ended, SECOND)
+    third = a_key(id="key_3", hash="33" * 32)
+    assert not kept.api_keys.roll(replace(FIRST, revoked_at=NOW + MS), third, MERCHANT)
+    assert kept.merchants.find_key(third.hash) is None
+
+
+def test_a_key_is_revoked_while_another_one_lasts(kept: Store) -> None:
+    kept.merchants.add_key(SECOND)
+    gone = replace(FIRST, revoked_at=NOW)
+    assert kept.api_keys.revoke(gone, SECOND)
+    assert found(kept, FIRST) == gone
+    again = replace(FIRST, revoked_at=NOW + MS)
+    assert not kept.api_keys.revoke(again, SECOND), "it is revoked already"
+    assert not kept.api_keys.revoke(replace(SECOND, revoked_at=NOW), FIRST), "it would be the last"
+    assert found(kept, SECOND) == SECOND
+
+
+def test_a_key_that_ends_soon_is_none_that_lasts(kept: Store) -> None:
+    kept.merchants.add_key(replace(SECOND, expires_at=NOW + MS))
+    assert not kept.api_keys.revoke(replace(FIRST, revoked_at=NOW), SECOND)
+    assert found(kept, FIRST) == FIRST
+
+
+def test_return_hosts_reach_the_merchant_and_its_keys_or_neither(kept: Store) -> None:
+    kept.merchants.add_key(SECOND)
+    settled = MERCHANT.changed(return_hosts=("shop.example",))
+    kept.api_keys.settle(settled, [FIRST, SECOND])
+    assert kept.merchants.get("mer_1") == settled
+    assert [found(kept, key).return_hosts for key in (FIRST, SECOND)] == [("shop.example",)] * 2
+    with pytest.raises(StaleMerchant) as lost:
+        kept.api_keys.settle(MERCHANT.changed(return_hosts=()), [FIRST, SECOND])
+    assert lost.value.current == settled
+    assert found(kept, FIRST).return_hosts == ("shop.example",)
+
+
+def test_settling_again_after_a_lost_answer_is_no_lost_race(kept: Store) -> None:
+    settled = MERCHANT.changed(return_hosts=("shop.example",))
+    kept.client.lose = 1
+    with pytest.raises(Unavailable):
+        kept.api_keys.settle(settled, [FIRST])
+    kept.api_keys.settle(settled, [FIRST])
+    assert kept.merchants.get("mer_1") == settled

@@ -1,0 +1,343 @@
+"""A merchant runs their keys, webhooks and settings in a real browser, with script and without."""
+
+from __future__ import annotations
+
+import re
+import struct
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import httpx2
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
+from sandbox.place import Place
+from sandbox.server import Answer, AsgiServer, Incoming
+from sandbox.wallets import certificates
+from tests.browser.test_dashboard import (
+    SIZES,
+    Judge,
+    home,
+    local_world,
+    page,
+    sign_in,
+)
+from tests.merchant_api import a_body
+from tests.support import seeded
+
+__all__ = ["page"]  # a fixture
+pytestmark = pytest.mark.browser
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with local_world(tmp_path_factory.mktemp("state")) as place:
+        yield place
+
+
+@dataclass
+class Receiver:
+    """The merchant's server: what it got, and what it answers."""
+
+    url: str
+    status: int = 200
+    got: list[Incoming] = field(default_factory=list)
+
+    def answer(self, request: Incoming) -> Answer:
+        self.got.append(request)
+        close = [("content-type", "text/plain"), ("connection", "close")]
+        return Answer(self.status, close, f"status {self.status} <b>from the shop</b>".encode())
+
+
+@pytest.fixture
+def receiver(place: Place) -> Iterator[Receiver]:
+    found = Receiver(f"https://localhost:{place.listener_port}/hooks")
+    tls = certificates.ensure(place.wallets_folder, datetime.now(UTC))
+    server = AsgiServer(place.listener_port, found.answer, body_max=100_000, tls=tls)
+    server.start()
+    yield found
+    server.close()
+
+
+def api(place: Place, key: str, **body: Any) -> Any:
+    """The answer to a creation."""
+    return httpx2.post(
+        f"http://127.0.0.1:{place.base}/api/checkout/sessions",
+        json=a_body(**body),
+        headers={"Authorization": f"Bearer {key}"},
+        trust_env=False,
+    )
+
+
+def own_key(place: Place) -> str:
+    return place.api_key_file.read_text("utf-8").strip()
+
+
+def shown_once(page: Page) -> str:
+    return page.locator("#secret").inner_text()
+
+
+def visit(page: Page, name: str) -> None:
+    page.get_by_role("link", name=name, exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def unfolded(page: Page, name: str, ending: str) -> None:
+    page.locator(f"summary[aria-label^='{name} '][aria-label$='{ending}']").click()
+
+
+def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
+    page: Page, browser: Browser, place: Place
+) -> None:
+    sign_in(page, place)
+    visit(page, "API keys")
+    page.get_by_label("Name").fill("Web <shop>")
+    page.get_by_role("button", name="Create a key").click()
+    first = shown_once(page)
+    assert api(place, first).status_code == 201
+    other = browser.new_context().new_page()
+    other.goto(home(place))
+    other.get_by_label("API key").fill(first)
+    other.get_by_role("button", name="Sign in").click()
+    expect(other.get_by_role("heading", level=1)).to_have_text("Transactions")
+
+    unfolded(page, "Roll", first[-4:])
+    page.get_by_role("button", name="Make the new key").locator("visible=true").click()
+    second = shown_once(page)
+    expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("works until")
+    assert {api(place, key).status_code for key in (first, second)} == {201}
+
+    unfolded(page, "Revoke", first[-4:])
+    page.get_by_role("button", name="Revoke this key").locator("visible=true").click()
+    expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("Revoked")
+    assert [api(place, key).status_code for key in (first, second)] == [401, 201]
+    other.reload()
+    expect(other.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
+    other.context.close()
+    assert first not in page.content()
+    assert second not in page.content()
+
+
+def webhook_set(page: Page, receiver: Receiver) -> str:
+    """The secret of an address that is new."""
+    visit(page, "Webhooks")
+    if page.get_by_text("Remove the address").count():
+        page.get_by_text("Remove the address").click()
+        page.get_by_role("button", name="Remove it").click()
+    page.get_by_label("Address on your server").fill(receiver.url)
+    page.get_by_label("A session expired").check()
+    page.get_by_role("button", name="Save").click()
+    return shown_once(page)
+
+
+def shows(page: Page, text: str, count: int = 1) -> None:
+    """After some looks; each is a request, as without script."""
+    for _ in range(100):
+        if page.get_by_text(text, exact=True).count() >= count:
+            return
+        page.wait_for_timeout(200)
+        page.reload()
+    raise AssertionError(f"{text} is not there {count} times: {page.inner_text('main')}")
+
+
+def test_a_failed_delivery_is_seen_and_sent_again(
+    page: Page, place: Place, receiver: Receiver
+) -> None:
+    receiver.status = 500
+    sign_in(page, place)
+    webhook_set(page, receiver)
+    page.get_by_role("button", name="Send a test event").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Event: Test")
+    shows(page, "Answered 500", 3)
+    page.get_by_text("What it answered").first.click()
+    expect(page.get_by_text("status 500 <b>from the shop</b>").first).to_be_visible()
+    receiver.status = 200
+    page.get_by_role("button", name="Send it now").click()
+    shows(page, "Delivered")
+    expect(page.get_by_text("Answered 200")).to_have_count(1)
+    assert len({request.body for request in receiver.got}) == 1
+
+    receiver.status = 410
+    visit(page, "Webhooks")
+    page.get_by_role("button", name="Send a test event").click()
+    shows(page, "Given up")
+    visit(page, "Webhooks")
+    expect(page.get_by_text("Nothing is sent at the moment.")).to_be_visible()
+    page.get_by_role("button", name="Send again from now on").click()
+    receiver.status = 200
+    page.get_by_label("Show").select_option("Given up")
+    page.get_by_role("button", name="Show").click()
+    expect(page.locator("tbody tr").first).to_contain_text("Answered 410")
+    page.get_by_role("button", name="Send all failed again").click()
+    expect(page.get_by_role("status")).to_contain_text("will be sent again.")
+    page.locator("tbody a").first.click()
+    shows(page, "Delivered")
+
+
+def checked(page: Page, headers: dict[str, str], body: str) -> str:
+    lines = [f"{name}: {value}" for name, value in headers.items()]
+    page.get_by_label("Headers").fill("\n".join(lines))
+    page.get_by_label("Body").fill(body)
+    page.get_by_role("button", name="Check").click()
+    return page.get_by_role("status").inner_text()
+
+
+def test_a_signature_is_wrong_by_one_byte_by_seconds_and_by_secret(
+    page: Page, place: Place, receiver: Receiver
+) -> None:
+    sign_in(page, place)
+    secret = webhook_set(page, receiver)
+    page.get_by_role("button", name="Send a test event").click()
+    shows(page, "Delivered")
+    (request,) = receiver.got
+    names = ("checkout-signature", "checkout-event-id")
+    headers = {name: dict(request.headers)[name] for name in names}
+    body = request.body.decode()
+
+    page.get_by_role("link", name="Check a signature").click()
+    assert "The signature is right" in checked(page, headers, body)
+    place_of = body.encode().index(b"true") + 1
+    by_a_byte = checked(page, headers, body.replace("true", "trUe"))
+    assert f"at byte {place_of + 2}: we sent “u” (byte 117), you have “U”" in by_a_byte
+    found = re.match(r"t=([0-9]+),", headers["checkout-signature"])
+    assert found is not None
+    late = headers["checkout-signature"].replace(found[1], str(int(found[1]) + 7), 1)
+    by_seconds = checked(page, {**headers, "checkout-signature": late}, body)
+    assert "wrong by 7 seconds" in by_seconds
+    event_id = headers["checkout-event-id"]
+    foreign = signed_headers(
+        event_id,
+        "ping",
+        body,
+        secrets=[new_webhook_secret(seeded(4))],
+        now=datetime.now(UTC),
+    )
+    wrong = {**headers, "checkout-signature": foreign["Checkout-Signature"]}
+    assert "not made with any of your secrets" in checked(page, wrong, body)
+    page.get_by_role("link", name="the event as we sent it").click()
+    expect(page.get_by_text(event_id, exact=True)).to_be_visible()
+    assert secret not in page.content()
+
+
+def png() -> bytes:
+    """A red square."""
+
+    def chunk(name: bytes, data: bytes) -> bytes:
+        check = zlib.crc32(name + data)
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
+
+    size = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
+    pixels = zlib.compress((b"\0" + b"\xcc\0\0" * 8) * 8)
+    chunks = chunk(b"IHDR", size) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+    return b"\x89PNG\r\n\x1a\n" + chunks
+
+
+def test_the_looks_are_set_and_previewed(page: Page, place: Place) -> None:
+    sign_in(page, place)
+    visit(page, "Settings")
+    preview = page.frame_locator("#preview")
+    page.get_by_label("Display name").fill("Café Ñandú")
+    page.get_by_label("Language").select_option("Español")
+    page.get_by_role("button", name="Save", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    expect(preview.get_by_role("heading", level=1)).to_contain_text("Café Ñandú")
+    picture = {"name": "logo.png", "mimeType": "image/png", "buffer": png()}
+    page.get_by_label(re.compile("icture")).set_input_files(picture)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Save the logo").click()
+    logo = page.get_by_alt_text("Your logo")
+    expect(logo).to_have_js_property("naturalWidth", 8)
+    expect(preview.locator("img")).to_have_js_property("naturalWidth", 8)
+    page.get_by_role("button", name="Remove the logo").click()
+    expect(page.get_by_alt_text("Your logo")).to_have_count(0)
+
+
+def test_the_preview_follows_what_is_typed_and_nothing_is_saved(
+    browser: Browser, place: Place
+) -> None:
+    page = browser.new_context().new_page()
+    sign_in(page, place)
+    visit(page, "Settings")
+    before = page.get_by_label("Display name").input_value()
+    preview = page.frame_locator("#preview")
+    page.get_by_label("Display name").fill("Not yet")
+    expect(preview.get_by_role("heading", level=1)).to_contain_text("Not yet")
+    page.get_by_label("Accent colour").fill("#8a1c1c")
+    expect(page.get_by_label("The usual blue instead")).not_to_be_checked()
+    expect(preview.get_by_role("button").first).to_have_css("background-color", "rgb(138, 28, 28)")
+    page.get_by_label("Language").select_option("العربية")
+    expect(preview.locator("html")).to_have_attribute("dir", "rtl")
+    page.reload()
+    expect(page.get_by_label("Display name")).to_have_value(before)
+    page.context.close()
+
+
+def test_customers_see_the_looks_and_are_sent_to_the_return_hosts_alone(
+    page: Page, place: Place
+) -> None:
+    sign_in(page, place)
+    visit(page, "Settings")
+    page.get_by_label("Return hosts").fill("shop.example")
+    page.get_by_role("button", name="Save the hosts").click()
+    expect(page.get_by_role("status")).to_contain_text("Saved")
+    refused = api(place, own_key(place), success_url="https://evil.example/")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "url_invalid")
+    assert api(place, own_key(place)).status_code == 201
+    page.get_by_label("Return hosts").fill("https://shop.example/")
+    page.get_by_role("button", name="Save the hosts").click()
+    expect(page.get_by_role("alert")).to_contain_text("is no host name")
+    page.get_by_label("Return hosts").fill("")
+    page.get_by_role("button", name="Save the hosts").click()
+    assert api(place, own_key(place), success_url="https://evil.example/").status_code == 201
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", SIZES)
+def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
+    browser: Browser, place: Place, axe: str, receiver: Receiver, size: str, scheme: str
+) -> None:
+    judge = Judge(browser, axe, size, scheme)
+    page = judge.page
+    sign_in(page, place)
+    visit(page, "API keys")
+    page.get_by_label("Name").fill("Web shop")
+    page.get_by_role("button", name="Create a key").click()
+    shown_once(page)
+    judge("keys-made")
+    page.goto(f"{home(place)}/keys")
+    judge("keys")
+    page.get_by_label("Name").fill(" ")
+    page.get_by_role("button", name="Create a key").click()
+    judge("keys-refused")
+    receiver.status = 410
+    webhook_set(page, receiver)
+    judge("webhooks-made")
+    page.get_by_label("Address on your server").fill("https://shop.example/#x")
+    page.get_by_role("button", name="Save").click()
+    judge("webhooks-refused")
+    visit(page, "Webhooks")
+    page.get_by_role("button", name="Send a test event").click()
+    shows(page, "Given up")
+    judge("event")
+    visit(page, "Webhooks")
+    judge("webhooks-disabled")
+    page.get_by_role("button", name="Send again from now on").click()
+    page.goto(f"{home(place)}/webhooks/check")
+    judge("checker")
+    checked(page, {"Checkout-Signature": "t=1772366400,v1=" + "0" * 64}, "{}")
+    judge("checker-found")
+    visit(page, "Settings")
+    judge("settings")
+    page.get_by_label("Return hosts").fill("https://shop.example/")
+    page.get_by_role("button", name="Save the hosts").click()
+    judge("settings-refused")
+    page.goto(f"{home(place)}/settings/preview")
+    judge("preview")
+    page.goto(f"{home(place)}/settings?saved=1")
+    judge("settings-saved")
+    visit(page, "Audit log")
+    judge("audit-long")
+    judge.done()

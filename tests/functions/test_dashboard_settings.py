@@ -1,0 +1,353 @@
+"""/dashboard/settings: how the customers' pages look, and where customers may be sent back."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import pay
+from checkout.adapters.dynamo import DynamoApiKeys
+from checkout.domain.languages import LANGUAGES
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.flows.settings import HOSTS_MAX, LOGO_MAX
+from dashboard.multipart import parts
+from dashboard.settings import USUAL_COLOR
+from tests.dashboard_pages import BASE, Answer, Browser, Dashboard, dashboard
+from tests.domain.test_pictures import PICTURES, PNG_END
+from tests.merchant_api import PREFIX, SESSIONS, a_body
+
+
+class Lagging(DynamoApiKeys):
+    """Its index does not have some keys yet."""
+
+    unseen: Collection[str] = ()
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        return tuple(key for key in super().of(merchant_id) if key.hash not in self.unseen)
+
+
+LOOKS = {"name": "Café Ñandú", "accent_color": "#AA3300", "locale": "pt"}
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+def merchant(shop: Dashboard) -> Merchant:
+    found = shop.services.merchants.get("mer_1")
+    assert found is not None
+    return found
+
+
+def upload(browser: Browser, data: bytes, **options: Any) -> Answer:
+    files = {"logo": ("logo.png", data, "image/png")}
+    fields = {"form_token": browser.form_token}
+    answer = browser.client.post(
+        "/dashboard/settings/logo",
+        data=options.pop("fields", fields),
+        files=files,
+        headers={"origin": BASE, **options},
+    )
+    return Answer(answer.status_code, answer.headers, answer.text)
+
+
+def alert(answer: Answer) -> str:
+    assert answer.status == 400
+    return answer.page.one("div", id="alert").text[0]
+
+
+def opened(shop: Dashboard, host: str, key: str | None = None) -> int:
+    body = a_body(success_url=f"https://{host}/thanks", cancel_url="https://shop.example/basket")
+    answer = shop.post(SESSIONS, body, key=key or shop.secret)
+    assert answer.status == 201 or answer.code == "url_invalid"
+    return answer.status
+
+
+def test_the_looks_are_saved_and_noted(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    way = browser.post("/settings", LOOKS).location
+    page = browser.get(way.removeprefix("/dashboard")).page
+    assert "Saved" in page.one("p", role="status").text[0]
+    assert page.one("input", name="name").attributes["value"] == "Café Ñandú"
+    assert page.one("input", name="accent_color").attributes["value"] == "#aa3300"
+    assert "checked" not in page.one("input", name="usual").attributes
+    (chosen,) = [each for each in page.all("option") if "selected" in each.attributes]
+    assert chosen.attributes["value"] == "pt"
+    now = merchant(shop)
+    assert (now.name, now.accent_color, now.locale) == ("Café Ñandú", "#aa3300", "pt")
+    audit = browser.get("/audit").page.main
+    assert "Changed settings display name, accent colour, language" in audit
+
+
+def test_saving_what_is_there_already_changes_and_notes_nothing(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    browser.post("/settings", LOOKS)
+    before = merchant(shop)
+    shop.calls()
+    browser.post("/settings", LOOKS)
+    assert sorted(shop.calls()) == ["get_item"] * 3
+    assert merchant(shop) == before
+
+
+def test_the_usual_colour_is_no_colour_of_the_merchants(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    browser.post("/settings", LOOKS)
+    browser.post("/settings", {**LOOKS, "usual": "on"})
+    assert merchant(shop).accent_color is None
+    page = browser.get("/settings").page
+    assert "checked" in page.one("input", name="usual").attributes
+    assert page.one("input", name="accent_color").attributes["value"] == USUAL_COLOR
+    css = (Path(pay.__file__).parent / "templates" / "page.css").read_text("utf-8")
+    assert f"--accent: {USUAL_COLOR};" in css
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("name", "", "The name"),
+        ("name", "  ", "The name"),
+        ("name", "x" * 101, "The name"),
+        ("name", "a\nb", "The name"),
+        ("name", "\u202eabc", "The name"),
+        ("accent_color", "red", "The colour"),
+        ("accent_color", "#fff", "The colour"),
+        ("accent_color", "#000000;}*{", "The colour"),
+        ("accent_color", "#00000\u0660", "The colour"),
+        ("locale", "", "language"),
+        ("locale", "xx", "language"),
+        ("locale", "en-GB", "language"),
+    ],
+)
+def test_looks_that_the_pages_could_not_show_are_refused_and_kept_in_the_form(
+    shop: Dashboard, field: str, value: str, said: str
+) -> None:
+    before = merchant(shop)
+    answer = shop.signed_in().post("/settings", {**LOOKS, field: value})
+    assert said in alert(answer)
+    assert merchant(shop) == before
+    if field != "name":
+        kept = answer.page.one("input", name="name").attributes["value"]
+        assert kept == "Café Ñandú"
+
+
+@pytest.mark.parametrize("kind", PICTURES)
+def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str) -> None:
+    browser = shop.signed_in()
+    assert upload(browser, PICTURES[kind]).location == "/dashboard/settings?saved=1"
+    answer = browser.client.get("/dashboard/settings/logo")
+    assert (answer.content, answer.headers["content-type"]) == (PICTURES[kind], kind)
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert browser.get("/settings").page.all("img", alt="Your logo")
+    assert "Changed settings logo" in browser.get("/audit").page.main
+    browser.post("/settings/logo/remove")
+    assert merchant(shop).logo is None
+    assert browser.get("/settings/logo").status == 404
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "PNG, JPEG or WebP"),
+        (b"<svg onload='alert(1)'>", "PNG, JPEG or WebP"),
+        (PICTURES["image/png"][:-1], "PNG, JPEG or WebP"),
+        (PICTURES["image/png"][:8] + b"0" * LOGO_MAX + PNG_END, "16404 bytes"),
+    ],
+)
+def test_what_is_no_small_picture_is_no_logo(shop: Dashboard, data: bytes, said: str) -> None:
+    assert said in alert(upload(shop.signed_in(), data))
+    assert merchant(shop).logo is None
+
+
+def test_the_largest_logo_fits(shop: Dashboard) -> None:
+    data = PICTURES["image/png"][:8] + b"0" * (LOGO_MAX - 8 - len(PNG_END)) + PNG_END
+    assert upload(shop.signed_in(), data).status == 303
+    found = merchant(shop).logo
+    assert found is not None
+    assert found.data == data
+
+
+def test_a_logo_is_taken_from_our_own_form_only(shop: Dashboard) -> None:
+    browser, data = shop.signed_in(), PICTURES["image/png"]
+    assert upload(browser, data, origin="https://evil.example").status == 400
+    assert upload(browser, data, fields={"form_token": "0" * 64}).status == 400
+    assert upload(browser, data, fields={}).status == 400
+    twice = {"form_token": [browser.form_token, browser.form_token]}
+    assert upload(browser, data, fields=twice).status == 400
+    assert upload(browser, b"x" * 300_000).status == 413
+    assert browser.post("/settings/logo", {"logo": "x"}).status == 415
+    assert merchant(shop).logo is None
+
+
+@given(data=st.binary(max_size=600), more=st.binary(max_size=40))
+def test_a_file_comes_through_byte_by_byte(data: bytes, more: bytes) -> None:
+    lines = b'--b0undary\r\nContent-Disposition: form-data; name="logo"; filename="a"\r\n'
+    body = lines + b"Content-Type: image/png\r\n\r\n" + data + b"\r\n--b0undary\r\n"
+    body += b'Content-Disposition: form-data; name="x"\r\n\r\n' + more + b"\r\n--b0undary--\r\n"
+    if b"--b0undary" not in data + more:
+        assert parts("multipart/form-data; boundary=b0undary", body) == {"logo": data, "x": more}
+
+
+@given(content_type=st.text(max_size=60), raw=st.binary(max_size=300))
+def test_no_body_breaks_the_parser(content_type: str, raw: bytes) -> None:
+    kind = re.sub(r"[\r\n]", "", content_type)
+    for value in (f"multipart/form-data; boundary={kind}", "multipart/form-data", kind):
+        assert isinstance(parts(value, raw), dict)
+
+
+def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    answer = browser.post("/keys", {"name": "Second"})
+    second = answer.page.one("code", id="secret").text[0]
+    assert [opened(shop, "elsewhere.example", key) for key in (shop.secret, second)] == [201, 201]
+    hosts = "shop.example\r\n  WWW.Shop.Example. \r\nshop.example"
+    assert browser.post("/settings/return-hosts", {"return_hosts": hosts}).status == 303
+    for key in (shop.secret, second):
+        assert opened(shop, "elsewhere.example", key) == 400
+        assert opened(shop, "sub.shop.example", key) == 400
+        assert opened(shop, "www.SHOP.example", key) == 201
+    third = browser.post("/keys", {"name": "Third"}).page.one("code", id="secret").text[0]
+    (row,) = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Third"]
+    rolled = browser.post(f"/keys/{row.id}/roll", {"overlap": "3600"})
+    for key in (third, rolled.page.one("code", id="secret").text[0]):
+        assert opened(shop, "elsewhere.example", key) == 400
+    assert "return hosts: shop.example, www.shop.example" in browser.get("/audit").page.main
+    typed = "".join(browser.get("/settings").page.one("textarea").text)
+    assert typed.split() == ["shop.example", "www.shop.example"]
+    browser.post("/settings/return-hosts", {"return_hosts": ""})
+    assert {opened(shop, "elsewhere.example", key) for key in (shop.secret, second, third)} == {201}
+
+
+def test_another_merchants_sessions_are_not_limited(shop: Dashboard) -> None:
+    shop.signed_in().post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    body = a_body(success_url="https://elsewhere.example/thanks")
+    for item in body["line_items"]:
+        item["price_data"]["currency"] = shop.other_key.asset_code.lower()
+    assert shop.post(SESSIONS, body, key=shop.other_secret).status == 201
+
+
+def test_creating_a_session_still_asks_aws_twice(shop: Dashboard) -> None:
+    shop.signed_in().post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    shop.calls()
+    assert opened(shop, "shop.example") == 201
+    assert sorted(shop.calls()) == ["get_item", "put_item"]
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "https://shop.example",
+        "shop.example/",
+        "shop.example:443",
+        "*.shop.example",
+        "shop..example",
+        "user@shop.example",
+        "münchen.example",
+        "good.example bad!.example",
+        "a" * 5_000,
+        "\n".join(f"h{number}.example" for number in range(HOSTS_MAX + 1)),
+    ],
+)
+def test_what_is_no_host_name_is_refused_and_kept_in_the_form(shop: Dashboard, typed: str) -> None:
+    answer = shop.signed_in().post("/settings/return-hosts", {"return_hosts": typed})
+    assert "host" in alert(answer)
+    assert "".join(answer.page.one("textarea").text).strip() == typed
+    assert merchant(shop).return_hosts == ()
+
+
+def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
+    shop: Dashboard,
+) -> None:
+    browser = shop.signed_in()
+    answer = browser.post("/keys", {"name": "Late"})
+    (late,) = [key for key in shop.services.api_keys.of("mer_1") if key.name == "Late"]
+    keys = Lagging(shop.dynamo, PREFIX)
+    keys.unseen = {late.hash}
+    shop.services = replace(shop.services, api_keys=keys)
+    hosts = {"return_hosts": "shop.example"}
+    browser.post("/settings/return-hosts", hosts)
+    assert "Save it once more" not in browser.get("/settings").page.main
+    keys.unseen = set()
+    assert "Save it once more" in browser.get("/settings").page.main
+    browser.post("/settings/return-hosts", hosts)
+    assert "Save it once more" not in browser.get("/settings").page.main
+    assert opened(shop, "elsewhere.example", answer.page.one("code", id="secret").text[0]) == 400
+
+
+def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:
+    browser, write = shop.signed_in(), shop.services.merchants.replace
+    seen = merchant(shop)
+    write(seen.changed(locale="sw"))
+    upload(browser, PICTURES["image/png"])
+    now = merchant(shop)
+    assert (now.locale, now.logo is not None) == ("sw", True)
+
+
+def test_the_preview_is_the_customers_page_with_what_is_typed(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    upload(browser, PICTURES["image/png"])
+    saved = browser.get("/settings/preview")
+    assert "Pay 20.00 USD to Shop" in saved.page.main
+    picture = saved.page.one("img").attributes["src"]
+    assert browser.get(picture.removeprefix("/dashboard")).headers["content-type"] == "image/png"
+    asked = "/settings/preview?name=Caf%C3%A9&accent_color=%23aa3300&locale=es"
+    imagined = browser.get(asked)
+    assert imagined.page.one("html").attributes["lang"] == "es"
+    assert "Café" in imagined.page.main
+    assert "--accent: #aa3300" in imagined.body
+    assert "--accent: #aa3300" not in browser.get(asked + "&usual=on").body
+    assert merchant(shop).name == "Shop"
+
+
+@pytest.mark.parametrize("locale", LANGUAGES)
+def test_the_preview_speaks_every_language(shop: Dashboard, locale: str) -> None:
+    page = shop.signed_in().get(f"/settings/preview?locale={locale}").page
+    assert page.one("html").attributes["lang"] == locale
+
+
+def test_the_preview_can_be_framed_by_us_alone_and_does_nothing(shop: Dashboard) -> None:
+    answer = shop.signed_in().get("/settings/preview")
+    policy = answer.headers["content-security-policy"]
+    assert "frame-ancestors 'self'" in policy
+    assert "form-action 'none'" in policy
+    assert "script" not in policy
+    assert not answer.page.all("script")
+    assert not answer.page.links
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["name=%00", "name=" + "x" * 200, "accent_color=%3C/style%3E", "locale=xx", "name=%3Cb%3E"],
+)
+def test_what_the_pages_could_not_show_is_not_previewed(shop: Dashboard, query: str) -> None:
+    browser = shop.signed_in()
+    browser.post("/settings", LOOKS)
+    answer = browser.get(f"/settings/preview?{query}")
+    assert answer.status == 200
+    assert not answer.page.all("b")
+    assert answer.page.one("html").attributes["lang"] == "pt"
+    assert "--accent: #aa3300" in answer.body
+
+
+def test_nobody_sees_or_sets_anything_without_a_sign_in(shop: Dashboard) -> None:
+    stranger = shop.browser()
+    stranger.get("/sign-in")
+    for answer in (
+        stranger.get("/settings"),
+        stranger.get("/settings/preview"),
+        stranger.get("/settings/logo"),
+        stranger.post("/settings", LOOKS),
+        stranger.post("/settings/return-hosts", {"return_hosts": "evil.example"}),
+        stranger.post("/settings/logo/remove"),
+        upload(stranger, PICTURES["image/png"]),
+    ):
+        assert answer.location.startswith("/dashboard/sign-in")
+    assert merchant(shop).version == 1
