@@ -20,12 +20,16 @@ from tests.world import CEDAR
 
 @dataclass(frozen=True)
 class State:
-    """How a session comes to be seen so. `typed`: a wallet address that is sent first."""
+    """How a session comes to be seen so. `typed`: a wallet address that is sent first. `waits`: its
+    wallet wants time after the approval. `gone`: there is none at the address.
+    """
 
     status: Status = Status.OPEN
     fields: dict[str, Any] = field(default_factory=dict)
     rest: str = ""
     typed: str | None = None
+    waits: bool = False
+    gone: bool = False
 
 
 def _failed(problem: Problem, **fields: Any) -> State:
@@ -63,6 +67,7 @@ STATES: Final[dict[str, State]] = {
     "too-small": State(typed=f"{CEDAR}/too-small"),
     "preparing": State(Status.PREPARING, {"customer": WALLET, "lease_until": NOW + _LONG}),
     "price": State(_AWAITING, PRICED),
+    "price-without-link": State(_AWAITING, {**PRICED, "interact_url": None}),
     "price-rose": State(_AWAITING, PRICED, "?was=1801"),
     "price-ran-out": State(_AWAITING, {**AWAITING, "quote": replace(QUOTE, expires_at=NOW)}),
     "declined": State(_AWAITING, PRICED, "/grant/callback?result=grant_rejected"),
@@ -71,6 +76,9 @@ STATES: Final[dict[str, State]] = {
     "approval-unusable": _failed(Problem.APPROVAL_UNUSABLE),
     "no-money": _failed(Problem.PAYMENT_REFUSED),
     "failed": _failed(Problem.PAYMENT_FAILED, history=_DISPROVED),
+    "shop-unreachable": _failed(Problem.MERCHANT_WALLET_ERROR),
+    "interrupted": _failed(Problem.PREPARATION_INTERRUPTED),
+    "asked-to-wait": State(waits=True),
     "confirming": State(_AWAITING, {**AWAITING, "phase": Phase.PAYING}, "/success"),
     "confirming-long": State(
         Status.PROCESSING, {**AWAITING, "attention": Attention.UNDECIDED}, "/success"
@@ -84,6 +92,7 @@ STATES: Final[dict[str, State]] = {
     "confirmation": State(Status.COMPLETED, _PAID, "/success"),
     "expired": State(Status.EXPIRED),
     "canceled": State(Status.CANCELED),
+    "no-such-checkout": State(gone=True),
     "foreign-callback": State(rest="/grant/callback?interact_ref=a&hash=b&hash=c"),
 }
 
@@ -91,9 +100,13 @@ STATES: Final[dict[str, State]] = {
 def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
     """Make a session that is in the state `name`, and open what its customer sees."""
     state = STATES[name]
+    if state.waits:
+        session, back = served.asked_to_wait()
+        page.goto(back)
+        return session
     fields = {"line_items": _ITEMS, "amount_total": 2000}
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
-    page.goto(served.address(session, state.rest))
+    page.goto(served.address(session, "0" if state.gone else state.rest))
     if state.typed is not None:
         page.locator("#wallet_address").fill(state.typed)
         page.locator("#wallet_address").press("Enter")

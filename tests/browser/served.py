@@ -48,6 +48,18 @@ class Served:
     def decline(self, page: Page) -> None:
         page.goto(self.world.network.decline(page.url))
 
+    def asked_to_wait(self) -> tuple[Session, str]:
+        """A session whose wallet wants 20 s after the approval, and the callback's address."""
+        providers = self.world.network.providers
+        usual = providers["cedar"]
+        providers["cedar"] = replace(usual, rules=replace(usual.rules, wait=20))
+        try:
+            session = self.world.submit(self.world.create())
+            assert session.interact_url is not None
+            return session, self.world.network.approve(session.interact_url)
+        finally:
+            providers["cedar"] = usual
+
     @contextmanager
     def merchant(self, **changes: Any) -> Iterator[None]:
         """For a while the merchant has other looks."""
