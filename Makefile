@@ -45,7 +45,7 @@ cloud: setup ## the tests on the AWS emulator
 	$(PYTEST) -m cloud $(T) || [ $$? = 5 ]
 
 browser: setup ## the tests in Chromium
-	$(PYTEST) -m browser $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
 
 interop: setup ## the tests against the official packages (Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]

@@ -7,12 +7,14 @@ import socket
 
 # What sandbox/place.py and sandbox/wallets/world.py derive from their base.
 OFFSETS = (0, 1, 2, 10, 11, 100, 101, 102, 201, 202, 566)
+# Not the tests' own seed, with which two workers would choose the same ports at once.
+_chance = random.SystemRandom()
 
 
 def free_base() -> int:
     """A base of which every port of the local world is free right now."""
     for _ in range(200):
-        base = random.randrange(20_000, 50_000)
+        base = _chance.randrange(20_000, 50_000)
         try:
             for offset in OFFSETS:
                 with socket.socket() as probe:

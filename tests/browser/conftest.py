@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
@@ -40,10 +41,13 @@ def node() -> str:
     if found is None or npm is None:
         assert "CI" not in os.environ, "CI must have Node: these tests are not to be skipped"
         pytest.skip("Node is not installed")
-    lock = HERE / "package-lock.json"
+    pinned = HERE / "package-lock.json"
     installed = HERE / "node_modules" / ".package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=HERE, check=True, timeout=300)
+    with pinned.open() as one_at_a_time:  # of the workers
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        if not installed.exists() or installed.stat().st_mtime < pinned.stat().st_mtime:
+            command = [npm, "ci", "--no-audit", "--no-fund"]
+            subprocess.run(command, cwd=HERE, check=True, timeout=300)
     return found
 
 
