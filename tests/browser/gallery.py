@@ -20,14 +20,16 @@ from tests.world import CEDAR
 
 @dataclass(frozen=True)
 class State:
-    """How a session comes to be seen so. `typed`: a wallet address that is sent first. `waits`: its
-    wallet wants time after the approval. `gone`: there is none at the address.
+    """How a session comes to be seen so. `typed`: a wallet address that is sent first; `silent`:
+    and nothing has answered yet. `waits`: its wallet wants time after the approval. `gone`: there
+    is no session at the address.
     """
 
     status: Status = Status.OPEN
     fields: dict[str, Any] = field(default_factory=dict)
     rest: str = ""
     typed: str | None = None
+    silent: bool = False
     waits: bool = False
     gone: bool = False
 
@@ -61,6 +63,7 @@ _PAID: Final = {**AWAITING, "received": 2000, "completed_at": NOW}
 STATES: Final[dict[str, State]] = {
     "open": State(),
     "open-many-items": State(fields={"line_items": _MANY, "amount_total": 999_999_999_999_999}),
+    "asking": State(typed=f"{CEDAR}/alice", silent=True),
     "unreadable": State(typed="alice@wallet.example"),
     "unreachable": State(typed="https://localhost:9/alice"),
     "not-connected": State(typed=f"{CEDAR}/unpeered"),
@@ -108,7 +111,9 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
     page.goto(served.address(session, "0" if state.gone else state.rest))
     if state.typed is not None:
+        if state.silent:
+            page.route("**/wallet", lambda route: None, times=1)
         page.locator("#wallet_address").fill(state.typed)
         page.locator("#wallet_address").press("Enter")
-        page.locator("[role=alert]").wait_for()
+        page.locator(".status:not(:empty)" if state.silent else "[role=alert]").wait_for()
     return session
