@@ -109,6 +109,19 @@ def test_a_price_is_not_renewed_behind_a_customer_who_has_gone_to_approve(
     assert pages.world.session(session.id).interact_url == before.interact_url
 
 
+def test_a_price_is_not_renewed_over_what_a_customer_types(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    page.get_by_text("Use another wallet", exact=True).click()
+    page.locator("#wallet_address").fill(f"{CEDAR}/car")
+    before = pages.world.session(session.id)
+    pages.world.clock.pass_time(300)
+    page.clock.run_for(301_000)
+    expect(page.locator("[data-left]")).to_have_text("This price has run out.")
+    expect(page.locator("#wallet_address")).to_have_value(f"{CEDAR}/car")
+    assert pages.world.session(session.id).interact_url == before.interact_url
+
+
 def test_a_price_that_ran_out_can_be_renewed_without_script(
     browser: Browser, pages: Served
 ) -> None:
@@ -260,6 +273,22 @@ def test_a_slow_wallet_is_told_of_after_ten_seconds(page: Page, pages: Served) -
     page.clock.run_for(11_000)
     expect(status).to_have_text("Still waiting for the answer of your wallet provider.")
     expect(page.locator("form button").first).to_be_disabled()
+
+
+def test_a_payment_that_takes_long_to_show_says_what_it_waits_for(
+    page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = begin(page, pages, "never-credits")
+    leave(page)
+    pages.approve(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Confirming your payment")
+    expect(page.get_by_role("status")).to_have_text("")
+    page.clock.run_for(11_000)
+    expect(page.get_by_role("status")).to_have_text(
+        "Still waiting for the shop's wallet to show the money."
+    )
+    assert pages.world.session(session.id).status is Status.PROCESSING
 
 
 def test_a_lost_connection_is_told_and_the_form_can_be_sent_again(
