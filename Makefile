@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit cloud browser interop simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit cloud browser interop screenshots simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -47,6 +47,9 @@ browser: setup ## the tests in Chromium
 interop: setup ## the tests against the official packages (Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
 
+screenshots: setup ## pictures of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic
+	$(BIN)/python -m tests.browser.screenshots
+
 simulate: setup ## WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, each step checked
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
 
@@ -68,7 +71,7 @@ docs: setup ## write the tables of the README and docs/openapi.json anew
 	$(BIN)/python docs/tables.py
 	$(BIN)/python -m api.openapi > docs/openapi.json
 
-check: lint test ## ⭐ all that CI runs
+check: lint test ## ⭐ lint, then all tests
 
 lock: .venv/lock/stamp ## resolve pyproject.toml anew into the hashed requirements files
 	$(UV) --group dev -o requirements-dev.txt && $(UV) --group cloud -o sandbox/cloud-requirements.txt && $(UV) --group sam -o sandbox/sam-requirements.txt
@@ -79,6 +82,7 @@ merchant: setup ## set up a merchant: NAME= WALLET= KEY_ID= PRIVATE_KEY= (in the
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/python -m checkout.cli setup --name "$(NAME)" --wallet-address "$(WALLET)" --key-id "$(KEY_ID)" --private-key "$(PRIVATE_KEY)"
 
 build: .venv-sam/stamp ## what is deployed, into .aws-sam/build (STAGE= of samconfig.toml; wants Python 3.13)
+	$(SAM) validate --lint --config-env $(STAGE)
 	$(SAM) build --config-env $(STAGE) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/build
 
 deploy: build ## build, and deploy STAGE= of samconfig.toml into the account of your credentials

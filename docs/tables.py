@@ -14,9 +14,11 @@ from typing import Final
 
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
+from checkout.web import STATUS
 
 ROOT: Final = Path(__file__).parent.parent
 README: Final = ROOT / "README.md"
+TARGET: Final = re.compile(r"^([a-z-]+):.*## (.*)$", re.MULTILINE)
 DEPLOYING: Final = ROOT / "docs" / "deploying.md"
 
 if __name__ == "__main__":
@@ -52,6 +54,26 @@ def settings() -> str:
     return "\n".join(["| setting | meaning | default |", "|---|---|---|", *rows])
 
 
+def errors() -> str:
+    """Every code with its status and type, those of what was not foreseen included."""
+    codes: dict[tuple[int, str], list[str]] = {}
+    for error, place in STATUS.items():
+        codes.setdefault(place, []).append(f"`{error.code}`")
+    codes[500, "api_error"] = ["`internal_error`"]
+    rows = [
+        f"| {status} | {type_} | {', '.join(found)} |"
+        for (status, type_), found in sorted(codes.items())
+    ]
+    return "\n".join(["| status | type | code |", "|---|---|---|", *rows])
+
+
+def targets() -> str:
+    """What `make` lists."""
+    text = (ROOT / "Makefile").read_text("utf-8")
+    rows = [f"| `make {name}` | {what} |" for name, what in TARGET.findall(text)]
+    return "\n".join(["| command | does |", "|---|---|", *rows])
+
+
 def parameters() -> str:
     """The template's parameters."""
     rows = [
@@ -71,7 +93,13 @@ def alarms() -> str:
     return "\n".join(["| alarm | when |", "|---|---|", *rows])
 
 
-TABLES: Final = {"states": states, "diagram": diagram, "settings": settings}
+TABLES: Final = {
+    "states": states,
+    "diagram": diagram,
+    "errors": errors,
+    "settings": settings,
+    "targets": targets,
+}
 OF_DEPLOYING: Final = {"parameters": parameters, "alarms": alarms}
 
 

@@ -14,6 +14,6 @@ from pay.routes import router
 wiring.observe("pay")
 app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
-app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=6)
+app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)
 app.add_middleware(PageHeaders, random_bytes=system_random)  # the outermost: every answer has them
 handler = lambda_handler(app)

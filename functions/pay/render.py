@@ -35,12 +35,11 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """`t` is the reader's `text` in the template, `counted` the other one."""
+    """`t` in the template is the reader's texts."""
     html = _TEMPLATES.get_template(template).render(
         nonce=nonce_of(request),
         reader=reader,
-        t=reader.texts.text,
-        counted=reader.texts.counted,
+        t=reader.texts,
         **values,
     )
     return HTMLResponse(html, status, headers)

@@ -25,6 +25,14 @@ class Texts:
 
     def __init__(self, messages: GNUTranslations) -> None:
         self._messages = messages
+        self._plain: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        """The sentence `name`, which has nothing to fill in. Raises KeyError."""
+        found = self._plain.get(name)
+        if found is None:
+            found = self._plain[name] = self.text(name)
+        return found
 
     def __contains__(self, name: str) -> bool:
         return self._messages.gettext(name) != name

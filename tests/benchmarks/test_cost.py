@@ -15,7 +15,8 @@ from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.world import PREFIX
 
-OPERATING = Path(__file__).parent.parent.parent / "docs" / "operating.md"
+REPOSITORY = Path(__file__).parent.parent.parent
+PAGES = (REPOSITORY / "README.md", REPOSITORY / "docs" / "operating.md")
 TABLE = f"{PREFIX}-checkout_sessions"
 
 
@@ -78,13 +79,15 @@ def test_the_counted_calls_are_within_the_budgets_of_the_design(
     assert steps["approved: paid"].wallet_calls == 3
 
 
-def test_the_operators_page_says_what_the_benchmark_prints(
+@pytest.mark.parametrize("page", PAGES)
+def test_the_pages_say_what_the_benchmark_prints(
+    page: Path,
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
     """To a cent and a dollar."""
-    text = OPERATING.read_text("utf-8")
+    text = page.read_text("utf-8")
     [cents] = re.findall(r"cost about (\d+) US cents", text)
-    [dollars] = re.findall(r"costs about (\d+) US dollars a month", text)
+    [dollars] = re.findall(r"at rest (?:costs )?about (\d+) US dollars a month", text)
     total = sum(cost.measured().values(), Usage())
     assert cost.a_thousand(total) * 100 == pytest.approx(float(cents), abs=1)
     assert sum(cost.FIXED.values()) + cost.sweep_a_month() == pytest.approx(float(dollars), abs=1)

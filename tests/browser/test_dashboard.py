@@ -9,7 +9,6 @@ import io
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,7 +21,7 @@ from typing import Any
 import boto3
 import httpx2
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
 from checkout.adapters.dynamo.records import position, session_from, session_item
 from checkout.adapters.dynamo.values import instant, text
@@ -30,8 +29,7 @@ from sandbox import cloud
 from sandbox.place import Place
 from tests.ports import free_base
 
-HERE = Path(__file__).parent
-REPOSITORY = HERE.parent.parent
+REPOSITORY = Path(__file__).parent.parent.parent
 READY_WITHIN = 60  # seconds, of which a slow machine may use some
 SESSIONS = 10_000
 BULK = 2_500  # of them, by a wallet of their own
@@ -132,34 +130,6 @@ def _api(place: Place, path: str = "", **query: Any) -> Any:
     ).json()
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
-        pytest.skip("Chromium is not installed")
-    quiet = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"]
-    alone = ["--disable-background-networking", "--disable-component-update", "--disable-sync"]
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=[*quiet, *alone])
-        yield launched
-        launched.close()
-
-
-@pytest.fixture(scope="module")
-def axe() -> str:
-    """axe-core's source, as the lock pins it."""
-    npm = shutil.which("npm")
-    if npm is None:
-        assert "CI" not in os.environ, "CI must have Node: these tests are not to be skipped"
-        pytest.skip("Node is not installed")
-    folder = HERE / "dashboard-axe"
-    lock, installed = folder / "package-lock.json", folder / "node_modules/.package-lock.json"
-    if not installed.exists() or installed.stat().st_mtime < lock.stat().st_mtime:
-        subprocess.run([npm, "ci", "--no-audit", "--no-fund"], cwd=folder, check=True, timeout=300)
-    return (folder / "node_modules/axe-core/axe.min.js").read_text("utf-8")
-
-
 @pytest.fixture(params=["with script", "without script"])
 def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     context = browser.new_context(java_script_enabled=request.param == "with script")
@@ -243,11 +213,11 @@ def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place)
         page.get_by_role("button", name="Download all transactions").click()
     rows = exported(Path(download.value.path()).read_bytes().decode())
     assert len(rows) == len({row["id"] for row in rows}) == BULK
+    expect(page.get_by_role("status")).to_have_text(f"{BULK} transactions were downloaded.")
     # The last part is told together with the end, which an observer may not see apart.
     assert [text for text in said if "so far" in text][:2] == [
         f"{count} transactions so far…" for count in (1000, 2000)
     ]
-    expect(page.get_by_role("status")).to_have_text(f"{BULK} transactions were downloaded.")
     recent = [each for each in _api(place, limit=100)["data"] if each["customer_wallet"]]
     of_bulk = [each for each in recent if each["customer_wallet"] == BULK_WALLET]
     assert len(of_bulk) == 25

@@ -21,8 +21,6 @@ from sandbox.wallets import certificates
 from tests.browser.test_dashboard import (
     SIZES,
     Judge,
-    axe,
-    browser,
     home,
     local_world,
     page,
@@ -31,7 +29,7 @@ from tests.browser.test_dashboard import (
 from tests.merchant_api import a_body
 from tests.support import seeded
 
-__all__ = ["axe", "browser", "page"]  # fixtures
+__all__ = ["page"]  # a fixture
 pytestmark = pytest.mark.browser
 
 

@@ -125,6 +125,19 @@ def test_addresses_come_out_as_text(browser: Customer, text: str) -> None:
         assert answer.page.shape() == plain.shape()
 
 
+@pytest.mark.parametrize("text", HOSTILE)
+def test_words_in_a_query_come_out_nowhere(browser: Customer, text: str) -> None:
+    session = browser.put(Status.AWAITING_APPROVAL, **AWAITING)
+    plain = browser.open(session, "?was=x").page
+    assert (
+        browser.open(session, f"?was={quote(text)}&x={quote(text)}").page.shape() == plain.shape()
+    )
+    plain = browser.open(session, "/grant/callback?result=x").page
+    back = browser.open(session, f"/grant/callback?result={quote(text)}&message={quote(text)}").page
+    assert back.shape() == plain.shape()
+    assert back.main == plain.main
+
+
 def test_a_field_name_that_is_repeated_in_an_error_comes_out_as_text(browser: Customer) -> None:
     session = browser.world.create()
     answer = browser.ask(

@@ -92,7 +92,7 @@ def test_the_plural_rules_are_those_of_the_language(language: str) -> None:
 def test_each_sentence_is_used_and_each_used_sentence_exists() -> None:
     templates = "".join(path.read_text() for path in (HERE / "templates").glob("*.html"))
     code = "".join(path.read_text() for path in HERE.glob("*.py"))
-    used = set(re.findall(r'\b(?:t|counted)\("([a-z_.]+)"', templates))
+    used = set(re.findall(r'\bt(?:\[|\.text\(|\.counted\()"([a-z_.]+)"', templates))
     used.discard("fault.")
     used |= set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)+)"', templates + code)) & set(NAMES)
     used |= {"not_charged", "no_money"}
@@ -238,3 +238,14 @@ def test_words_of_others_keep_their_own_direction(browser: Customer) -> None:
     assert "Pay \u206820.00\xa0USD\u2069 to \u2068متجر\u2069" in body
     world.merchant = world.merchant.changed(name="Shop", locale=None)
     world.services.merchants.replace(world.merchant)
+
+
+def test_the_guide_names_sentences_and_buttons_of_the_pages() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "pages.md").read_text("utf-8")
+    table = guide.split("## When something goes wrong")[1].split("\n## ")[0]
+    rows = re.findall(r"^\|(?! what|---)(.*)\|$", table, re.M)
+    assert len(rows) > 10
+    sentences = {form.rstrip(".") for one in ENGLISH.values() for form in forms(one)}
+    for row in rows:
+        _, said, button = (cell.strip() for cell in row.split("|"))
+        assert {said, button} <= sentences

@@ -17,12 +17,17 @@ REPOSITORY = Path(__file__).parent.parent.parent
 READY_WITHIN = 20  # seconds
 
 
-class Dev:
-    """`python -m sandbox dev` at a place of its own."""
+SANDBOX = (sys.executable, "-m", "sandbox")
 
-    def __init__(self, state: Path, base: int, **environment: str) -> None:
+
+class Dev:
+    """`python -m sandbox dev`, or `make dev`, at a place of its own."""
+
+    def __init__(
+        self, state: Path, base: int, *, program: tuple[str, ...] = SANDBOX, **environment: str
+    ) -> None:
         self.place = Place(base, state / str(base))
-        self.process = sandbox(state, base, "dev", environment=environment)
+        self.process = sandbox(state, base, "dev", program=program, environment=environment)
         self.said: list[str] = []
         self._read_until("API key")
 
@@ -36,9 +41,11 @@ class Dev:
         assert time.monotonic() - began < READY_WITHIN
 
     def end(self, number: signal.Signals = signal.SIGINT) -> float:
-        """Seconds that it took; what it said on the way is in `said`."""
+        """As a terminal does it, to all that it has started. Seconds that it took; what it said on
+        the way is in `said`.
+        """
         began = time.monotonic()
-        self.process.send_signal(number)
+        os.killpg(self.process.pid, number)
         out, _ = self.process.communicate(timeout=20)
         self.said.append(out)
         return time.monotonic() - began
@@ -54,7 +61,11 @@ class Dev:
 
 
 def sandbox(
-    state: Path, base: int, *command: str, environment: dict[str, str] | None = None
+    state: Path,
+    base: int,
+    *command: str,
+    program: tuple[str, ...] = SANDBOX,
+    environment: dict[str, str] | None = None,
 ) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
@@ -64,12 +75,13 @@ def sandbox(
         "PYTHONPATH": "layers/common:functions",
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "sandbox", *command],
+        [*program, *command],
         cwd=REPOSITORY,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        start_new_session=True,
     )
 
 

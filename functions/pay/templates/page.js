@@ -164,7 +164,7 @@
     const receipt = find("#print");
     if (receipt) { receipt.hidden = false; receipt.onclick = () => print(); }
     const form = new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", { dateStyle: "long", timeStyle: "short" });
-    for (const time of main.querySelectorAll("time[data-local]")) time.textContent = form.format(new Date(time.dateTime));
+    for (const time of main.querySelectorAll("time")) time.textContent = form.format(new Date(time.dateTime));
   }
 
   const stop = () => { timers.forEach(clearTimeout); timers = []; turn++; };

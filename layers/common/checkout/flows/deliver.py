@@ -49,8 +49,9 @@ HINT_MAX: Final = timedelta(minutes=15)
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
 GIVE_WAY: Final = 5  # how often a loser of a write decides anew
-# The sweep hints at what falls due before its next round, and again if nothing came of it.
-AHEAD: Final = timedelta(minutes=1)
+# The sweep hints at what falls due within its next rounds, so that a few of them may die and make
+# nothing late, and again if nothing came of it.
+AHEAD: Final = timedelta(minutes=5)
 HINTED_FOR: Final = timedelta(minutes=5)
 
 
@@ -101,19 +102,16 @@ class Owed:
 
 
 def owed(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> Owed:
-    """Hint at events that are owed an attempt before the next round. What was hinted at is named
+    """Hint at events that are owed an attempt within AHEAD. What was hinted at is named
     again only if nothing has come of it for a while.
     """
-    hints = []
-    longest = timedelta(0)
-    try:
-        for due in events.due(now + AHEAD, limit=limit):
-            longest = max(longest, now - due.since)
-            if events.put_off(due, max(due.at, now) + HINTED_FOR):
-                hints.append(Hint(due.id, due.merchant, _seconds(due.at - now)))
-    finally:
-        queue.hint(hints)  # those put off are not named again for a while, whatever came between
-    return Owed(len(hints), longest)
+    found = events.due(now + AHEAD, limit=limit)
+    # Hints first: who dies in between has them sent once more, which costs a read each, and not
+    # held back until they are due again.
+    queue.hint([Hint(due.id, due.merchant, _seconds(due.at - now)) for due in found])
+    for due in found:
+        events.put_off(due, max(due.at, now) + HINTED_FOR)
+    return Owed(len(found), max([timedelta(0), *(now - due.since for due in found)]))
 
 
 def _secrets(

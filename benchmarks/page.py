@@ -1,0 +1,103 @@
+"""`python -m benchmarks.page`: the time to the first byte of the hosted page from the real Lambda
+handler, beside a bare Jinja page in the same run; prints a table.
+
+The bare page is the least that shows the same document: FastAPI, its gzip and Mangum as they come,
+the session and its merchant read from the same store, and one flat template in English. It lacks
+the languages, the formatted amounts, the nonce and the headers, the request's id, expiry, errors.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from statistics import median
+from typing import Any, Final
+
+import pytest
+from fastapi import FastAPI
+from fastapi.responses import HTMLResponse
+from jinja2 import Environment
+from starlette.middleware.gzip import GZipMiddleware
+
+import pay.app
+from checkout import wiring
+from checkout.domain.session import Session
+from checkout.web import lambda_handler
+from tests.deployment import Context, Deployment
+from tests.merchant_api import gateway_event
+
+LIMIT: Final = 1.5  # times the bare page
+TOTAL: Final = "20.00\u00a0USD"
+ROUNDS, CALLS = 40, 10
+BROWSER: Final = {
+    "accept": "text/html,application/xhtml+xml,*/*;q=0.8",
+    "accept-encoding": "gzip, deflate, br",
+    "accept-language": "en-US,en;q=0.9",
+}
+
+Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
+
+
+def measured() -> tuple[float, float]:
+    """Milliseconds of our page and of the bare one: the middle of ten calls, in the round that the
+    machine disturbed least. The rounds take turns.
+    """
+    deployed = Deployment()
+    session = deployed.created()
+    plain, packed = (
+        gateway_event("GET", f"/pay/{session.id}", "", {**BROWSER, **headers}, None)
+        for headers in ({"accept-encoding": "identity"}, {})
+    )
+    with pytest.MonkeyPatch.context() as wired:
+        wired.setattr(wiring, "pay_services", lambda: deployed.services)
+        document = pay.app.handler(plain, Context())["body"]
+        bare = _bare(deployed, session, document)
+        assert bare(plain, Context())["body"] == document
+        rounds = [(_middle(pay.app.handler, packed), _middle(bare, packed)) for _ in range(ROUNDS)]
+    ours, least = zip(*rounds, strict=True)
+    return min(ours), min(least)
+
+
+def _bare(deployed: Deployment, session: Session, document: str) -> Handler:
+    """A handler that answers `document` with the values of a session filled in."""
+    merchant = deployed.world.merchant
+    for name, value in {
+        "merchant.name": merchant.name,
+        "session.id": session.id,
+        "session.line_items[0].name": session.line_items[0].name,
+        "total": TOTAL,
+    }.items():
+        assert value in document
+        document = document.replace(value, f"{{{{ {name} }}}}")
+    template = Environment(autoescape=True).from_string(document)
+    app = FastAPI()
+
+    @app.get("/pay/{session_id}")
+    async def page(session_id: str) -> HTMLResponse:
+        found = deployed.services.sessions.get(session_id)
+        assert found is not None
+        shop = deployed.services.merchants.get(found.merchant)
+        return HTMLResponse(template.render(session=found, merchant=shop, total=TOTAL))
+
+    app.add_middleware(GZipMiddleware)
+    return lambda_handler(app)
+
+
+def _middle(handler: Handler, event: dict[str, Any]) -> float:
+    taken = []
+    for _ in range(CALLS):
+        begun = time.perf_counter()
+        handler(event, Context())
+        taken.append(time.perf_counter() - begun)
+    return median(taken) * 1000
+
+
+def main() -> None:
+    ours, least = measured()
+    print("| first byte | ms |\n|---|---|")
+    print(f"| the hosted page | {ours:.2f} |\n| a bare Jinja page | {least:.2f} |")
+    print(f"| times (at most {LIMIT}) | {ours / least:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

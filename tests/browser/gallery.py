@@ -1,0 +1,101 @@
+"""Every state that a customer can see, by name, ready to be looked at: for screenshots, for
+axe-core and for the eye.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from playwright.sync_api import Page
+
+from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
+from checkout.domain.transitions import Event
+from tests.browser.served import Served
+from tests.hosted_pages import AWAITING, QUOTE, WALLET, line
+from tests.support import NOW
+from tests.world import CEDAR
+
+
+@dataclass(frozen=True)
+class State:
+    """How a session comes to be seen so. `typed`: a wallet address that is sent first."""
+
+    status: Status = Status.OPEN
+    fields: dict[str, Any] = field(default_factory=dict)
+    rest: str = ""
+    typed: str | None = None
+
+
+def _failed(problem: Problem, **fields: Any) -> State:
+    return State(Status.OPEN, {"problem": problem, "customer": WALLET, **fields})
+
+
+_AWAITING = Status.AWAITING_APPROVAL
+_ITEMS: Final = (
+    line(
+        "House beans", description="One kilogram, roasted this week.", unit_amount=775, quantity=2
+    ),
+    line("Filter papers", unit_amount=450),
+)
+_MANY: Final = (
+    *(
+        line(f"Item {number} of a long list", unit_amount=number * 99, quantity=number % 4 + 1)
+        for number in range(1, 96)
+    ),
+    line("قهوة عربية محمصة", description="كيلوغرام واحد"),
+    line("Donaudampfschifffahrtsgesellschaftskapitänsmützenhersteller" * 3),
+    line("A very expensive thing", unit_amount=999_999_999_999, quantity=999),
+    line("<script>alert(1)</script>", description="\u202etxt.exe"),
+    line("x" * 200, description="y" * 1000),
+)
+_DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
+_LONG: Final = timedelta(days=1)
+PRICED: Final = {**AWAITING, "quote": replace(QUOTE, expires_at=NOW + timedelta(seconds=298))}
+_PAID: Final = {**AWAITING, "received": 2000, "completed_at": NOW}
+STATES: Final[dict[str, State]] = {
+    "open": State(),
+    "open-many-items": State(fields={"line_items": _MANY, "amount_total": 999_999_999_999_999}),
+    "unreadable": State(typed="alice@wallet.example"),
+    "unreachable": State(typed="https://localhost:9/alice"),
+    "not-connected": State(typed=f"{CEDAR}/unpeered"),
+    "too-small": State(typed=f"{CEDAR}/too-small"),
+    "preparing": State(Status.PREPARING, {"customer": WALLET, "lease_until": NOW + _LONG}),
+    "price": State(_AWAITING, PRICED),
+    "price-rose": State(_AWAITING, PRICED, "?was=1801"),
+    "price-ran-out": State(_AWAITING, {**AWAITING, "quote": replace(QUOTE, expires_at=NOW)}),
+    "declined": State(_AWAITING, PRICED, "/grant/callback?result=grant_rejected"),
+    "timed-out": State(_AWAITING, PRICED, "/grant/callback?result=invalid_interaction"),
+    "price-changed": _failed(Problem.PRICE_CHANGED),
+    "approval-unusable": _failed(Problem.APPROVAL_UNUSABLE),
+    "no-money": _failed(Problem.PAYMENT_REFUSED),
+    "failed": _failed(Problem.PAYMENT_FAILED, history=_DISPROVED),
+    "confirming": State(_AWAITING, {**AWAITING, "phase": Phase.PAYING}, "/success"),
+    "confirming-long": State(
+        Status.PROCESSING, {**AWAITING, "attention": Attention.UNDECIDED}, "/success"
+    ),
+    "partial": State(
+        Status.PROCESSING,
+        {**AWAITING, "received": 999, "attention": Attention.PARTIAL_PAYMENT},
+        "/success",
+    ),
+    "completed": State(Status.COMPLETED, _PAID),
+    "confirmation": State(Status.COMPLETED, _PAID, "/success"),
+    "expired": State(Status.EXPIRED),
+    "canceled": State(Status.CANCELED),
+    "foreign-callback": State(rest="/grant/callback?interact_ref=a&hash=b&hash=c"),
+}
+
+
+def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
+    """Make a session that is in the state `name`, and open what its customer sees."""
+    state = STATES[name]
+    fields = {"line_items": _ITEMS, "amount_total": 2000}
+    session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
+    page.goto(served.address(session, state.rest))
+    if state.typed is not None:
+        page.locator("#wallet_address").fill(state.typed)
+        page.locator("#wallet_address").press("Enter")
+        page.locator("[role=alert]").wait_for()
+    return session

@@ -1,0 +1,362 @@
+"""What customers go through, in Chromium, with the clock in the test's hand."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from checkout.domain.session import Session, Status
+from checkout.flows import sessions
+from tests.browser.served import Served, new_context
+from tests.world import CEDAR
+
+pytestmark = pytest.mark.browser
+
+NOT_CHARGED = "You have not been charged."
+SOON = 15_000  # milliseconds; a page that nobody looks at more closely asks every 10 s
+
+
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    context = new_context(browser)
+    yield context.new_page()
+    context.close()
+
+
+@pytest.fixture(params=["with script", "without script"])
+def either(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    context = new_context(browser, script=request.param == "with script", wide=False)
+    yield context.new_page()
+    context.close()
+
+
+def begin(page: Page, pages: Served, wallet: str = "alice") -> Session:
+    """A new session, up to the price."""
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    page.locator("#wallet_address").fill(f"{CEDAR}/{wallet}")
+    page.locator("#wallet_address").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
+    return session
+
+
+def leave(page: Page) -> None:
+    page.locator("#leave").click()
+    expect(page.get_by_role("heading")).to_have_text("A wallet")
+
+
+def paid(page: Page, pages: Served, session: Session) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text("Paid. Thank you!")
+    assert pages.world.session(session.id).status is Status.COMPLETED
+
+
+def test_a_customer_pays(either: Page, pages: Served) -> None:
+    session = begin(either, pages)
+    expect(either.locator("dl")).to_contain_text("1 EUR = 1.0787 USD")
+    leave(either)
+    pages.approve(either)
+    expect(either).to_have_url(re.compile("/success$"))
+    paid(either, pages, session)
+    either.locator("#continue").click()
+    expect(either).to_have_url(f"https://shop.example/thanks?s={session.id}")
+
+
+def test_a_customer_declines_and_pays_after_all(either: Page, pages: Served) -> None:
+    session = begin(either, pages)
+    leave(either)
+    pages.decline(either)
+    alert = either.get_by_role("alert")
+    expect(alert).to_contain_text("You declined the payment")
+    expect(alert).to_contain_text(NOT_CHARGED)
+    either.locator(".button").click()
+    leave(either)
+    pages.approve(either)
+    paid(either, pages, session)
+
+
+def test_a_price_that_runs_out_renews_itself_and_shows_the_difference(
+    page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = begin(page, pages, "expensive-renewal")
+    expect(page.locator("[data-left]")).to_have_text(re.compile("[45]:[0-9][0-9].? left$"))
+    first = pages.world.session(session.id).quote
+    pages.world.clock.pass_time(300)
+    page.clock.run_for(301_000)
+    said = page.get_by_role("status")
+    expect(said).to_have_text(
+        re.compile(r"The price rose from .18\.54.EUR. to .20\.40.EUR.: .1\.86.EUR. more\.")
+    )
+    expect(page.get_by_role("heading", level=1)).to_contain_text("20.40")
+    expect(page.locator("[data-left]")).to_have_text(re.compile("left$"))
+    assert pages.world.session(session.id).quote != first
+
+
+def test_a_price_is_not_renewed_behind_a_customer_who_has_gone_to_approve(
+    page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    with page.context.expect_page():
+        page.locator("#leave").click(modifiers=["Control"])
+    before = pages.world.session(session.id)
+    pages.world.clock.pass_time(300)
+    page.clock.run_for(301_000)
+    expect(page.locator(".alert")).to_contain_text("This price has run out.")
+    assert pages.world.session(session.id).interact_url == before.interact_url
+
+
+def test_a_price_that_ran_out_can_be_renewed_without_script(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser, script=False).new_page()
+    session = begin(page, pages)
+    pages.world.clock.pass_time(301)
+    page.goto(pages.address(session))
+    expect(page.locator(".alert")).to_contain_text("This price has run out.")
+    page.locator(".button").click()
+    expect(page.locator("#change")).to_contain_text("The price has been renewed and is still")
+
+
+def test_an_approval_after_a_price_rose_pays_nothing_and_leads_to_the_new_price(
+    page: Page, pages: Served
+) -> None:
+    session = begin(page, pages, "expensive-renewal")
+    leave(page)
+    pages.world.clock.pass_time(301)
+    pages.approve(page)
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("The price rose above what you approved")
+    expect(alert).to_contain_text(NOT_CHARGED)
+    page.get_by_role("button", name="See the new price").click()
+    leave(page)
+    pages.approve(page)
+    paid(page, pages, session)
+
+
+def test_a_wallet_without_money_is_told_when_it_is_certain_and_another_pays(
+    page: Page, pages: Served
+) -> None:
+    session = begin(page, pages, "no-funds")
+    leave(page)
+    pages.approve(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Confirming your payment")
+    expect(page.get_by_role("main")).not_to_contain_text(NOT_CHARGED)
+    pages.world.settle(pages.world.session(session.id))
+    alert = page.get_by_role("alert")
+    expect(alert).to_contain_text("no money reached the shop", timeout=SOON)
+    page.locator("#wallet_address").fill(f"{CEDAR}/carol")
+    page.get_by_role("button", name="Try again").click()
+    leave(page)
+    pages.approve(page)
+    paid(page, pages, session)
+
+
+def test_a_page_follows_a_cancellation_elsewhere(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    sessions.cancel(pages.world.services, pages.world.key(), session.id)
+    page.clock.run_for(SOON)
+    expect(page.get_by_role("heading", level=1)).to_have_text("This checkout was canceled")
+    expect(page.get_by_role("main")).to_contain_text(NOT_CHARGED)
+
+
+def test_a_page_follows_its_expiry(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = pages.world.create(expires_in_seconds=300)
+    page.goto(pages.address(session))
+    pages.world.clock.pass_time(300)
+    page.clock.run_for(SOON)
+    expect(page.get_by_role("heading", level=1)).to_have_text("This checkout has expired")
+
+
+def test_a_page_follows_a_payment_in_another_tab(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    other = page.context.new_page()
+    other.goto(pages.address(session))
+    leave(other)
+    pages.approve(other)
+    paid(other, pages, session)
+    page.bring_to_front()
+    page.clock.run_for(SOON)
+    expect(page).to_have_url(re.compile("/success$"))
+
+
+def test_a_hidden_page_asks_nothing_and_a_page_looked_at_again_asks_at_once(
+    page: Page, pages: Served
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.clock.install()
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
+    page.clock.run_for(120_000)
+    assert not [one for one in asked if one.endswith("/status")]
+    with page.expect_response(re.compile("/status$")):
+        page.evaluate(
+            "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"
+        )
+    page.clock.run_for(600_000)
+    page.wait_for_timeout(300)
+    assert 2 <= len([one for one in asked if one.endswith("/status")]) < 30
+
+
+def test_a_customer_who_closed_the_tab_goes_on_where_they_left(
+    browser: Browser, page: Page, pages: Served
+) -> None:
+    session = begin(page, pages)
+    leave(page)
+    page.close()
+    again = new_context(browser).new_page()
+    again.goto(pages.address(session))
+    expect(again.get_by_role("button", name="Start over with a new price")).to_be_visible()
+    expect(again.get_by_text("Use another wallet", exact=True)).to_be_visible()
+    leave(again)
+    pages.approve(again)
+    paid(again, pages, session)
+
+
+def test_a_customer_who_goes_back_is_told_how_to_go_on(page: Page, pages: Served) -> None:
+    begin(page, pages)
+    expect(page.locator("#came-back")).to_be_hidden()
+    leave(page)
+    page.go_back()
+    expect(page.locator("#came-back")).to_contain_text("You came back without approving.")
+
+
+def test_an_address_is_remembered_on_this_device_if_the_customer_wants_that(
+    page: Page, pages: Served
+) -> None:
+    page.goto(pages.address(pages.world.create()))
+    field, box = page.locator("#wallet_address"), page.locator("#remember")
+    expect(field).to_have_value("")
+    expect(box).not_to_be_checked()
+    field.fill(f"  {CEDAR}/ alice\u200b ")
+    box.check()
+    field.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
+    page.goto(pages.address(pages.world.create()))
+    expect(field).to_have_value(f"{CEDAR}/alice")
+    box.uncheck()
+    page.reload()
+    expect(field).to_have_value("")
+
+
+def test_a_slow_wallet_is_told_of_after_ten_seconds(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    page.route("**/wallet", lambda route: None)  # it never answers
+    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
+    page.locator("#wallet_address").press("Enter")
+    status = page.get_by_role("status")
+    expect(status).to_have_text("Asking your wallet provider for the price…")
+    expect(page.locator("[aria-current=step]")).to_have_text("Price")
+    page.clock.run_for(11_000)
+    expect(status).to_have_text("Still waiting for the answer of your wallet provider.")
+    expect(page.locator("form button").first).to_be_disabled()
+
+
+def test_a_lost_connection_is_told_and_the_form_can_be_sent_again(
+    page: Page, pages: Served
+) -> None:
+    page.goto(pages.address(pages.world.create()))
+    page.route("**/wallet", lambda route: route.abort())
+    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
+    page.locator("#wallet_address").press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("No answer. Check your connection")
+    page.unroute("**/wallet")
+    page.locator("form .button").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
+
+
+def test_the_countdown_leads_to_the_shop_unless_the_customer_stays(
+    page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = pages.world.pay(pages.world.create())
+    success = pages.address(session, "/success")
+    page.goto(success)
+    expect(page.locator("[data-countdown]")).to_have_text(
+        "You are taken back to the shop in 5 seconds."
+    )
+    page.clock.run_for(4_100)
+    expect(page.locator("[data-countdown]")).to_have_text(
+        "You are taken back to the shop in 1 second."
+    )
+    page.get_by_role("button", name="Stay on this page").click()
+    page.clock.run_for(60_000)
+    expect(page).to_have_url(success)
+    page.reload()
+    page.clock.run_for(6_000)
+    expect(page).to_have_url(session.success_url)
+
+
+def test_a_page_is_one_request_and_its_qr_code_another_once_it_is_wanted(
+    page: Page, pages: Served
+) -> None:
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    page.wait_for_load_state("networkidle")
+    assert [one for one in asked if one.startswith("http")] == [pages.address(session)]
+    page.get_by_text("Continue on your phone").click()
+    picture = page.locator(".phone img")
+    expect(picture).to_have_js_property("complete", True)
+    assert picture.evaluate("image => image.naturalWidth") > 0
+    assert asked[-1] == pages.address(session, "/qr")
+
+
+def test_the_keyboard_alone_pays(page: Page, pages: Served) -> None:
+    session = pages.world.create()
+    page.goto(pages.address(session))
+
+    def tab_to(selector: str) -> None:
+        for _ in range(20):
+            page.keyboard.press("Tab")
+            if page.locator(selector).evaluate("one => one === document.activeElement"):
+                return
+        raise AssertionError(selector)
+
+    tab_to("#wallet_address")
+    page.keyboard.type(f"{CEDAR}/alice")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_be_focused()
+    tab_to("#leave")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading")).to_have_text("A wallet")
+    pages.approve(page)
+    paid(page, pages, session)
+    tab_to("#stay")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("You stay on this page.")).to_be_focused()
+
+
+def test_a_session_reads_from_right_to_left_in_arabic(browser: Browser, pages: Served) -> None:
+    page = new_context(browser, wide=False, tag="ar").new_page()
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    assert page.locator("html").get_attribute("dir") == "rtl"
+    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
+    page.locator("#wallet_address").press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("تدفع")
+    leave(page)
+    pages.approve(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text("تم الدفع. شكرًا لك!")
+    assert pages.world.session(session.id).status is Status.COMPLETED
+
+
+def test_a_receipt_prints_what_was_paid_and_no_buttons(page: Page, pages: Served) -> None:
+    session = pages.world.pay(pages.world.create())
+    page.goto(pages.address(session))
+    page.emulate_media(media="print")
+    for text in ("Your order", session.id, "20.00 USD"):
+        expect(page.get_by_text(text).first).to_be_visible()
+    for hidden in (".button", "#print", ".steps"):
+        expect(page.locator(hidden)).to_be_hidden()

@@ -1,0 +1,216 @@
+"""Every state under the judges: axe-core finds nothing, nothing is cut off, one way on is plain."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from checkout.domain.languages import LANGUAGES
+from checkout.domain.merchant import Logo
+from checkout.domain.money import Amount
+from pay.colors import contrast
+from tests.browser.gallery import STATES, show
+from tests.browser.launch import chromium
+from tests.browser.served import Served, new_context
+from tests.hosted_pages import QUOTE, WALLET, line
+
+pytestmark = pytest.mark.browser
+
+HERE = Path(__file__).parent
+WAYS_ON = "main .button:visible"
+# What a merchant, a customer or a wallet may call themselves to get out of their text.
+HOSTILE = (
+    "<script>window.ran=1</script>",
+    '"><img src=x onerror="window.ran=1">',
+    "</title></style></script></main><svg onload=window.ran=1>",
+    "' autofocus onfocus='window.ran=1",
+    "\u2069\u202etxt.exe",
+)
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    """What axe-core finds, best practices and what is folded away included."""
+    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
+    page.evaluate(axe)
+    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
+    return [
+        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
+        for one in found["violations"]
+        for node in one["nodes"]
+    ]
+
+
+@pytest.mark.parametrize(("wide", "tag"), [(False, "en"), (True, "en"), (False, "ar")])
+def test_axe_finds_nothing_and_nothing_is_cut_off_in_any_state_and_scheme(
+    browser: Browser, pages: Served, axe: str, wide: bool, tag: str
+) -> None:
+    context = new_context(browser, wide=wide, tag=tag)
+    page = context.new_page()
+    told: list[str] = []
+    page.on("console", lambda message: told.append(message.text))
+    page.on("pageerror", lambda error: told.append(str(error)))
+    for name in STATES:
+        page.emulate_media(color_scheme="light")
+        show(name, page, pages)
+        assert violations(page, axe) == [], name
+        page.emulate_media(color_scheme="dark")
+        assert violations(page, axe) == [], f"{name} in the dark"
+        wider = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        assert page.evaluate(wider) == 0, name
+    context.close()
+    refused = "the server responded with a status of"  # Chromium notes each 4xx that we answer
+    assert [one for one in told if refused not in one] == []
+
+
+@pytest.mark.parametrize("tag", LANGUAGES)
+def test_no_language_is_cut_off_on_the_smallest_phone(
+    browser: Browser, pages: Served, tag: str
+) -> None:
+    page = new_context(browser, tag=tag).new_page()
+    page.set_viewport_size({"width": 320, "height": 640})  # WCAG 2.2, 1.4.10
+    for name in ("open", "price", "declined", "partial", "confirmation"):
+        show(name, page, pages)
+        assert (
+            page.evaluate(
+                """[document.documentElement, ...document.querySelectorAll("main *")]
+                .filter(one => one.clientWidth && one.scrollWidth > one.clientWidth + 1)
+                .filter(one => !one.matches(".unseen, input"))
+                .map(one => one.outerHTML.slice(0, 100))"""
+            )
+            == []
+        ), name
+
+
+def test_each_state_has_one_way_on_that_stands_out(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    for name in STATES:
+        show(name, page, pages)
+        assert page.locator(WAYS_ON).count() == 1, name
+
+
+def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    for name in STATES:
+        show(name, page, pages)
+        for _ in range(12):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.classList.contains('button')"):
+                break
+        outline = "getComputedStyle(document.activeElement).outlineStyle"
+        assert page.evaluate("document.activeElement.className") == "button", name
+        assert page.evaluate(outline) == "solid", name
+
+
+@pytest.mark.parametrize("color", ["#ffff00", "#000000", "#ffffff", "#777777", "#ff0000"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_merchants_colour_and_logo_stay_readable(
+    browser: Browser, pages: Served, axe: str, color: str, scheme: str
+) -> None:
+    logo = Logo("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>')
+    page = new_context(browser, scheme=scheme).new_page()
+    with pages.merchant(accent_color=color, logo=logo):
+        for name in ("declined", "confirmation"):
+            show(name, page, pages)
+            assert violations(page, axe) == [], name
+            style = page.locator(WAYS_ON).evaluate(
+                "one => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor]"
+            )
+            assert contrast(*map(_hex, style)) >= 4.5
+        assert page.locator(".shop img").evaluate("image => image.complete")
+
+
+def _hex(rgb: str) -> str:
+    red, green, blue = (int(part) for part in rgb.removeprefix("rgb(").rstrip(")").split(","))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_hostile_words_of_shop_wallet_and_customer_run_nothing_in_a_real_browser(
+    browser: Browser, pages: Served, text: str
+) -> None:
+    page = new_context(browser).new_page()
+    told: list[str] = []
+    page.on("console", lambda message: told.append(message.text))
+    words = {
+        "line_items": (line(text, description=text),),
+        "customer": replace(WALLET, id=f"https://wallet.example/{text}"),
+        "quote": replace(QUOTE, debit=Amount(1853, text, 2), receive=Amount(2000, text, 2)),
+    }
+    with pages.merchant(name=text):
+        for state in ("open", "price", "declined", "no-money", "confirming", "confirmation"):
+            show(state, page, pages, **words)
+            assert page.locator(".shop p").inner_text() == text
+            assert page.locator(".item span").inner_text() == text
+            assert text.strip() in page.title()
+            assert nothing_ran(page), state
+        show("open", page, pages, **words)
+        page.locator("#wallet_address").fill(f"https://{text}")
+        page.locator("#wallet_address").press("Enter")
+        page.get_by_role("alert").wait_for()
+        assert nothing_ran(page)
+    assert not [one for one in told if "Content Security Policy" in one], "nor was it tried"
+
+
+def nothing_ran(page: Page) -> bool:
+    strangers = page.locator("main img:not(.phone img), main svg, main script, [onload], [onerror]")
+    return strangers.count() == 0 and page.evaluate("window.ran === undefined")
+
+
+def test_no_state_weighs_more_than_30_kb_in_4_requests(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    weights: dict[str, int] = {}
+    for name in STATES:
+        show(name, page, pages)
+        folded = page.locator(".phone summary")
+        if folded.count():
+            folded.click()
+            expect(page.locator(".phone img")).to_have_js_property("complete", True)
+        loaded: list[int] = page.evaluate(
+            """["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
+                .map(one => one.transferSize)"""
+        )
+        weights[name] = sum(loaded)
+        assert len(loaded) <= 4, name
+        assert 0 < weights[name] <= 30_000, name
+    print(f"{min(weights.values())} to {max(weights.values())} bytes")
+
+
+@pytest.mark.parametrize("preset", ["mobile", "desktop"])
+def test_lighthouse_gives_the_open_page_full_marks(
+    pages: Served, node: str, tmp_path: Path, preset: str
+) -> None:
+    found = chromium()
+    if found is None:
+        assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
+        pytest.skip("Chromium is not installed")
+    report = tmp_path / "report.json"
+    command = [
+        node,
+        str(HERE / "node_modules" / "lighthouse" / "cli" / "index.js"),
+        pages.address(pages.world.create()),
+        "--quiet",
+        "--output=json",
+        f"--output-path={report}",
+        "--only-categories=accessibility,best-practices,performance",
+        "--chrome-flags=--headless=new --no-sandbox --disable-gpu",
+        *(["--preset=desktop"] if preset == "desktop" else []),
+    ]
+    environment = {**os.environ, "CHROME_PATH": found}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=180)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(report.read_text())
+    marks = {name: one["score"] for name, one in told["categories"].items()}
+    poor = [
+        (name, one.get("displayValue"))
+        for name, one in told["audits"].items()
+        if one["score"] is not None and one["score"] < 1
+    ]
+    print(preset, marks)
+    assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor

@@ -1,0 +1,164 @@
+"""README.md, followed to the letter by somebody who has nothing else: each of its snippets is run
+here, and says what the page says that it does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import httpx2
+import pytest
+import stripe
+
+from sandbox.place import Place
+from tests.deliveries import samples
+from tests.ports import free_base
+from tests.sandbox.dev import REPOSITORY, Dev
+
+README: Final = (REPOSITORY / "README.md").read_text("utf-8")
+START, DEMO, CREATE, ASK, SETUP = re.findall(r"^```sh\n(.*?)^```$", README, re.M | re.S)
+[DEMO_SAYS] = re.findall(r"^```text\n(.*?)^```$", README, re.M | re.S)
+[CREATED] = re.findall(r"^```json\n(.*?)^```$", README, re.M | re.S)
+[VERIFY] = re.findall(r"^```python\n(.*?)^```$", README, re.M | re.S)
+
+# What differs each time: ids, times, the place of the world, what money costs today.
+_CHANGING: Final = (
+    (re.compile(r"cs_\w+…?"), "cs_…"),
+    (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z"), "<time>"),
+    (re.compile(r"interact/\S+"), "interact/…"),
+    (re.compile(r"\d+\.\d\d EUR"), "<price> EUR"),
+)
+
+
+def lasting(text: str) -> str:
+    for changing, name in _CHANGING:
+        text = changing.sub(name, text)
+    return text
+
+
+class Reader:
+    """Somebody at a shell, with the world that `make dev` has made in another terminal."""
+
+    def __init__(self, place: Place, state: Path) -> None:
+        self.place = place
+        self._environment = os.environ | {
+            "SANDBOX_STATE": str(state),
+            "SANDBOX_PORT": str(place.base),
+            "MAKEFLAGS": "",  # these tests are themselves run by make
+        }
+
+    def here(self, text: str) -> str:
+        """The page speaks of ports from 4000."""
+        return re.sub(
+            r"localhost:(4[0-9]{3})",
+            lambda found: f"localhost:{int(found[1]) - 4000 + self.place.base}",
+            text,
+        )
+
+    def runs(self, script: str, **variables: str) -> str:
+        done = subprocess.run(
+            ["bash", "-euo", "pipefail", "-c", self.here(script)],
+            cwd=REPOSITORY,
+            env=self._environment | variables,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("world")
+
+
+@pytest.fixture(scope="module")
+def world(state: Path) -> Iterator[Dev]:
+    """Started as the page says; ended with Ctrl-C, as it says too."""
+    program, target = START.splitlines()[0].split("#")[0].split()
+    assert (program, target) == ("make", "dev")
+    found = Dev(state, free_base(), program=(program,))
+    yield found
+    found.end()
+    assert "Traceback" not in found.text
+
+
+@pytest.fixture
+def reader(world: Dev, state: Path) -> Reader:
+    return Reader(world.place, state)
+
+
+@pytest.fixture
+def api_key(world: Dev) -> str:
+    """Set \"by the line that it printed\"."""
+    [line] = [line for line in world.said if line.startswith("API key")]
+    command = line.removeprefix("API key").strip()
+    done = subprocess.run(
+        ["bash", "-c", f"{command}\nprintf %s $API_KEY"], capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_the_second_command_is_the_one_that_ci_runs() -> None:
+    tests = START.splitlines()[1].split("#")[0].strip()
+    assert tests == "make test"
+    assert tests in (REPOSITORY / ".ci/run").read_text("utf-8").splitlines()
+
+
+@pytest.mark.cloud
+def test_the_demo_says_what_the_page_says(reader: Reader) -> None:
+    assert lasting(reader.runs(DEMO)) == lasting(reader.here(DEMO_SAYS))
+
+
+@pytest.mark.cloud
+def test_a_session_is_created_and_asked_for_with_curl(reader: Reader, api_key: str) -> None:
+    created = reader.runs(CREATE, API_KEY=api_key)
+    assert lasting(created) == lasting(reader.here(CREATED))
+    asked = reader.runs(ASK, API_KEY=api_key, SESSION=json.loads(created)["id"])
+    assert json.loads(asked) == json.loads(created)
+
+
+@pytest.mark.cloud
+def test_a_merchant_joins_with_the_command_of_the_page(
+    reader: Reader, world: Dev, tmp_path: Path
+) -> None:
+    wallet = f"https://localhost:{world.place.base + 101}/alice"
+    made = httpx2.post(
+        f"{world.place.wallets}/keys",
+        params={"address": wallet},
+        data={"do": "generate"},
+        trust_env=False,
+    )
+    pem = re.search(r"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----", made.text, re.S)
+    key_id = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made.text)
+    assert pem is not None
+    assert key_id is not None
+    (tmp_path / "private.key").write_text(pem[0])
+    command = (
+        SETUP.replace("https://wallet.example/shop", wallet)
+        .replace("KEY_ID=…", f"KEY_ID={key_id[0]}")
+        .replace("private.key", str(tmp_path / "private.key"))
+    )
+    said = reader.runs(command)
+    assert re.search(r"\bmer_\w+", said)
+    assert len(re.findall(r"\bsk_\w+", said)) == 1
+
+
+def test_the_line_that_verifies_a_webhook_takes_genuine_ones_only() -> None:
+    code = compile(VERIFY.strip(), "README.md", "eval")
+    for sample in samples():
+        given = sample.delivered.as_json()
+        names = {**given, "stripe": stripe}
+        try:
+            eval(code, names)  # noqa: S307 - our own page
+        except stripe.SignatureVerificationError:
+            assert not sample.accepted, sample.name
+        else:
+            assert sample.accepted, sample.name
