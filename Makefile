@@ -12,7 +12,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit cloud browser interop screenshots simulate soak simulate-mutants lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop screenshots simulate soak simulate-mutants bench lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -31,12 +31,15 @@ listen: setup ## pass the shop's webhooks on to TO=http://localhost:…, in the 
 trigger: setup ## make EVENT=completed, expired, canceled or ping happen in it
 	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
-test: unit cloud browser interop ## ⭐ all tests
+test: unit endurance cloud browser interop ## ⭐ all tests
 
 unit: setup ## the tests that need nothing around them; then policies against the AWS calls seen
 	@$(BIN)/python -m tests.aws_calls --forget
-	$(PYTEST) -n 3 --dist worksteal -m "not cloud and not browser and not interop and not artifacts" $(T)
+	$(PYTEST) -n 3 --dist worksteal -m "not endurance and not cloud and not browser and not interop and not artifacts" $(T)
 	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.aws_calls)
+
+endurance: setup ## the tests that do one thing hundreds of times: threads that race, random worlds
+	$(PYTEST) -n 2 -m endurance $(T) || [ $$? = 5 ]
 
 cloud: setup ## the tests on the AWS emulator
 	$(PYTEST) -m cloud $(T) || [ $$? = 5 ]
@@ -58,6 +61,9 @@ soak: setup ## EVENTS= webhook events over days of simulated retries, each step 
 
 simulate-mutants: setup ## sabotage the protocol, one line at a time: which check catches it
 	$(BIN)/python -m tests.simulation --mutants
+
+bench: setup ## what a thousand checkouts cost, counted; the first byte of a page, against a bare one
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page
 
 lint: setup ## ⭐ style, types, directions of imports, template
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml

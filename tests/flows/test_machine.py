@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -38,6 +39,8 @@ from sandbox.cloud import table_definitions
 from sandbox.wallets.interaction import NoRedirect
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.world import CEDAR, PREFIX, World
+
+pytestmark = pytest.mark.endurance
 
 AMOUNT: Final = 2000
 TERMINAL: Final = (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
@@ -395,7 +398,7 @@ class Checkout(RuleBasedStateMachine):
 
 TestCheckout = Checkout.TestCase
 TestCheckout.settings = settings(
-    max_examples=100,
+    max_examples=250,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],

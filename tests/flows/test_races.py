@@ -21,6 +21,8 @@ from checkout.flows import sessions
 from checkout.open_payments.transport import Request, Response
 from tests.world import CEDAR, CountingTransport, World
 
+pytestmark = pytest.mark.endurance
+
 ROUNDS = 200
 
 

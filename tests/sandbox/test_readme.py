@@ -47,10 +47,11 @@ class Reader:
 
     def __init__(self, place: Place, state: Path) -> None:
         self.place = place
-        self._environment = os.environ | {
+        of_make = ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")  # these tests are themselves run by make
+        self._environment = {
+            **{name: value for name, value in os.environ.items() if name not in of_make},
             "SANDBOX_STATE": str(state),
             "SANDBOX_PORT": str(place.base),
-            "MAKEFLAGS": "",  # these tests are themselves run by make
         }
 
     def here(self, text: str) -> str:

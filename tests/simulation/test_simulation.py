@@ -17,7 +17,9 @@ from tests.simulation.providers import KINDS
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import SPACING
 
-WORLDS = 60
+pytestmark = pytest.mark.endurance
+
+WORLDS = 100
 QUICK = (  # caught within a few worlds
     "no claim before the continuation",
     "the intent is not written before the payment",
