@@ -130,6 +130,17 @@ def _api(place: Place, path: str = "", **query: Any) -> Any:
     ).json()
 
 
+def _newest(place: Place, count: int) -> list[dict[str, Any]]:
+    """As the API lists them."""
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, Any] = {}
+    while len(found) < count:
+        listed = _api(place, limit=100, **cursor)
+        found += listed["data"]
+        cursor = {"cursor": listed["next_cursor"]}
+    return found
+
+
 @pytest.fixture(params=["with script", "without script"])
 def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
     context = browser.new_context(java_script_enabled=request.param == "with script")
@@ -218,10 +229,13 @@ def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place)
     assert [text for text in said if "so far" in text][:2] == [
         f"{count} transactions so far…" for count in (1000, 2000)
     ]
-    recent = [each for each in _api(place, limit=100)["data"] if each["customer_wallet"]]
-    of_bulk = [each for each in recent if each["customer_wallet"] == BULK_WALLET]
-    assert len(of_bulk) == 25
-    same(rows[:25], of_bulk)
+    every = SESSIONS // BULK
+    assert [row["id"] for row in rows] == [
+        f"cs_{number:022d}" for number in reversed(range(0, SESSIONS, every))
+    ]
+    newest = [each for each in _newest(place, 500) if each["customer_wallet"] == BULK_WALLET]
+    assert len(newest) > 500 // every - 5
+    same(rows[: len(newest)], newest)
 
 
 def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place: Place) -> None:

@@ -282,6 +282,20 @@ def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
     assert opened(shop, "elsewhere.example", answer.page.one("code", id="secret").text[0]) == 400
 
 
+class Stale(DynamoApiKeys):
+    """Its index still has the keys as they were."""
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        return tuple(replace(key, return_hosts=()) for key in super().of(merchant_id))
+
+
+def test_an_index_that_lags_behind_the_change_is_no_alarm(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    shop.services = replace(shop.services, api_keys=Stale(shop.dynamo, PREFIX))
+    browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    assert "Save it once more" not in browser.get("/settings").page.main
+
+
 def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:
     browser, write = shop.signed_in(), shop.services.merchants.replace
     seen = merchant(shop)
