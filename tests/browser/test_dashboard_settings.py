@@ -270,6 +270,12 @@ def test_the_preview_follows_what_is_typed_and_nothing_is_saved(
     expect(preview.get_by_role("button").first).to_have_css("background-color", "rgb(138, 28, 28)")
     page.get_by_label("Language").select_option("العربية")
     expect(preview.locator("html")).to_have_attribute("dir", "rtl")
+    large = {"name": "large.png", "mimeType": "image/png", "buffer": png() + b"0" * 20_000}
+    picture = page.get_by_label(re.compile("icture"))
+    picture.set_input_files(large)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Save the logo").click()
+    assert "more than 16 KiB" in picture.evaluate("field => field.validationMessage")
+    expect(page.get_by_role("alert")).to_have_count(0)
     page.reload()
     expect(page.get_by_label("Display name")).to_have_value(before)
     page.context.close()
