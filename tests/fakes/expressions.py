@@ -171,13 +171,14 @@ def parse_update(source: str) -> Update:
     return _Parser(source).update()
 
 
-def aliases(node: Any) -> set[str]:
+@lru_cache(maxsize=10_000)
+def aliases(node: Any) -> frozenset[str]:
     """The #names and :values that an expression uses."""
     if isinstance(node, Update):
         return aliases(node.sets) | aliases(node.removes) | aliases(node.adds)
     if isinstance(node, tuple):
-        return set().union(*(aliases(part) for part in node))
-    return {node} if node[0] in "#:" else set()
+        return frozenset().union(*(aliases(part) for part in node))
+    return frozenset({node} if node[0] in "#:" else ())
 
 
 class Expressions:
