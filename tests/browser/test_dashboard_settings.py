@@ -21,6 +21,7 @@ from sandbox.wallets import certificates
 from tests.browser.test_dashboard import (
     SIZES,
     Judge,
+    focus,
     home,
     local_world,
     page,
@@ -298,6 +299,29 @@ def test_customers_see_the_looks_and_are_sent_to_the_return_hosts_alone(
     page.get_by_label("Return hosts").fill("")
     page.get_by_role("button", name="Save the hosts").click()
     assert api(place, own_key(place), success_url="https://evil.example/").status_code == 201
+
+
+def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
+    browser: Browser, place: Place
+) -> None:
+    page = browser.new_context().new_page()
+    sign_in(page, place)
+    page.goto(f"{home(place)}/keys")
+    focus(page, "#name")
+    page.keyboard.type("By hand")
+    page.keyboard.press("Enter")
+    made = shown_once(page)
+    focus(page, f"summary[aria-label='Roll By hand …{made[-4:]}']")
+    page.keyboard.press("Enter")
+    focus(page, "details[open] button")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row").filter(has_text=made[-4:])).to_contain_text("works until")
+    page.goto(f"{home(place)}/settings")
+    focus(page, "#return_hosts")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Open it as a page")).to_be_focused()
+    page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
