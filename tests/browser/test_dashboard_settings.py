@@ -107,13 +107,13 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     expect(other.get_by_role("heading", level=1)).to_have_text("Transactions")
 
     unfolded(page, "Roll", first[-4:])
-    page.get_by_role("button", name="Make the new key").locator("visible=true").click()
+    page.get_by_role("button", name=f"Replace …{first[-4:]}").click()
     second = shown_once(page)
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("works until")
     assert {api(place, key).status_code for key in (first, second)} == {201}
 
     unfolded(page, "Revoke", first[-4:])
-    page.get_by_role("button", name="Revoke this key").locator("visible=true").click()
+    page.get_by_role("button", name=f"Revoke …{first[-4:]}").click()
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("Revoked")
     assert [api(place, key).status_code for key in (first, second)] == [401, 201]
     other.reload()
