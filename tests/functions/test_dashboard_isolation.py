@@ -227,3 +227,13 @@ def test_their_form_token_proves_nothing_here(shop: Dashboard) -> None:
         assert answer.status in (400, 415), path
     assert upload(browser, b"x", fields={"form_token": theirs.form_token}).status == 400
     assert [shop.rows(table) for table in TABLES if table != "idempotency_keys"] == before
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", ""])
+def test_no_form_is_taken_from_another_origin(shop: Dashboard, origin: str) -> None:
+    browser = shop.signed_in()
+    before = [shop.rows(table) for table in TABLES]
+    for path, fields in FORMS.items():
+        assert browser.post(path, fields, headers={"origin": origin}).status == 400, path
+    assert upload(browser, b"\xff\xd8\xffpicture\xff\xd9", origin=origin).status == 400
+    assert [shop.rows(table) for table in TABLES] == before
