@@ -237,3 +237,17 @@ def test_no_form_is_taken_from_another_origin(shop: Dashboard, origin: str) -> N
         assert browser.post(path, fields, headers={"origin": origin}).status == 400, path
     assert upload(browser, b"\xff\xd8\xffpicture\xff\xd9", origin=origin).status == 400
     assert [shop.rows(table) for table in TABLES] == before
+
+
+def test_without_a_sign_in_every_path_leads_to_it_and_does_nothing(shop: Dashboard) -> None:
+    stranger = shop.browser()
+    stranger.get("/sign-in")
+    before = [shop.rows(table) for table in TABLES]
+    answers = [stranger.get(filled(path, "x")) for path in paths("GET") if path != "/sign-in"]
+    answers += [
+        stranger.post(filled(path, "x"), fields)
+        for path, fields in FORMS.items()
+        if path != "/sign-in"
+    ]
+    assert {answer.location.partition("?")[0] for answer in answers} == {"/dashboard/sign-in"}
+    assert [shop.rows(table) for table in TABLES] == before
