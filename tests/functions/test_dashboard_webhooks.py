@@ -172,6 +172,15 @@ def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Das
     assert "still being delivered" in again.page.main
 
 
+def test_an_event_for_nobody_is_no_failure(shop: Dashboard) -> None:
+    stored(shop, given_up=GivenUp.NO_ENDPOINT, deliveries=(), attempts=0)
+    page = shop.signed_in().get("/webhooks").page
+    assert page.one("span", **{"class": "badge"}).text == ["Not sent"]
+    stored(shop)
+    page = shop.signed_in().get("/webhooks").page
+    assert page.one("span", **{"class": "badge bad"}).text == ["Given up"]
+
+
 def test_the_audit_log_and_the_session_lead_to_the_event(shop: Dashboard) -> None:
     browser = shop.signed_in()
     configured(browser)
