@@ -49,6 +49,7 @@ class Browser:
         self.client = TestClient(app, base_url=dashboard.base, follow_redirects=False)
         self._dashboard = dashboard
         self.form_token = ""
+        self.answers: list[Answer] = []
 
     def get(self, path: str = "", **options: Any) -> Answer:
         return self._ask("GET", path, **options)
@@ -68,6 +69,7 @@ class Browser:
     def _ask(self, method: str, path: str, **options: Any) -> Answer:
         answer = self.client.request(method, f"/dashboard{path}", **options)
         found = Answer(answer.status_code, answer.headers, answer.text)
+        self.answers.append(found)
         if answer.headers.get("content-type", "").startswith("text/html"):
             tokens = found.page.all("input", name="form_token")
             self.form_token = tokens[0].attributes["value"] if tokens else self.form_token

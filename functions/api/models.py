@@ -146,7 +146,8 @@ class NewLineItem(_Form):
 _REDIRECT: Final = (
     "Absolute https address (http for localhost while the service's own address is http), at most "
     "2048 characters, without user name, control characters and backslashes. Each "
-    "`{CHECKOUT_SESSION_ID}` in path, query or fragment is replaced by the session's id."
+    "`{CHECKOUT_SESSION_ID}` in path, query or fragment is replaced by the session's id. Where the "
+    "merchant has set return hosts in the dashboard, its host must be one of them."
 )
 
 

@@ -121,6 +121,7 @@ DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Given up",
 }
+NOT_SENT: Final = "Not sent"  # to nobody: that is no failure
 EVENT: Final[dict[str, str]] = {
     COMPLETED: "A session was paid",
     EXPIRED: "A session expired",

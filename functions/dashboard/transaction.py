@@ -14,7 +14,7 @@ from typing import Final
 from checkout.domain.money import Amount
 from checkout.domain.session import HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import Delivery, WebhookEvent
+from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
 from dashboard import texts
 from dashboard.view import Moment, minor, moment, readable
 
@@ -144,12 +144,12 @@ def shown(session: Session, *, now: datetime, base_url: str) -> Shown:
 
 
 def delivered(event: WebhookEvent) -> Delivered:
-    pending = event.ended_at is None
+    pending, unwanted = event.ended_at is None, event.given_up is GivenUp.NO_ENDPOINT
     return Delivered(
         id=event.id,
         type=event.type,
-        status=texts.DELIVERY[event.status],
-        bad=event.given_up is not None,
+        status=texts.NOT_SENT if unwanted else texts.DELIVERY[event.status],
+        bad=event.given_up is not None and not unwanted,
         given_up=texts.GIVEN_UP[event.given_up] if event.given_up else None,
         next_at=moment(event.next_at) if pending else None,
         attempts=tuple(_attempt(delivery) for delivery in event.deliveries),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from checkout.domain.audit import AuditEntry
 from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
@@ -15,6 +16,9 @@ from checkout.domain.public import timestamp
 from checkout.domain.session import Session
 from checkout.flows.export import Part
 from dashboard.texts import ACTION, STATUS
+
+# Where records have pages, by how their ids begin.
+_PAGES: Final = {"cs": "transactions", "evt": "webhooks"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +63,19 @@ class AuditRow:
     at: Moment
     what: str
     target: str | None
-    session: bool
+    page: str | None
     who: str
 
 
 def audit_row(entry: AuditEntry) -> AuditRow:
-    """`session`: the target is one, which has a page."""
+    """`page` is the path of the target's own, if it has one."""
+    target = entry.target or ""
+    folder = _PAGES.get(target.partition("_")[0])
     return AuditRow(
         at=moment(entry.at),
         what=ACTION[entry.action],
         target=entry.target,
-        session=(entry.target or "").startswith("cs_"),
+        page=f"/{folder}/{target}" if folder else None,
         who=f"{entry.key_name} (…{entry.key_last_four})",
     )
 

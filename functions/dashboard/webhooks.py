@@ -61,6 +61,7 @@ class Row:
     created_at: Moment
     status: str
     state: EventStatus
+    bad: bool
     tries: int
     last: str | None
 
@@ -181,6 +182,7 @@ def _row(event: WebhookEvent) -> Row:
         created_at=moment(event.created_at),
         status=told.status,
         state=event.status,
+        bad=told.bad,
         tries=len(event.deliveries),
         last=told.attempts[-1].outcome if told.attempts else None,
     )

@@ -34,6 +34,7 @@ READY_WITHIN = 60  # seconds, of which a slow machine may use some
 SESSIONS = 10_000
 BULK = 2_500  # of them, by a wallet of their own
 BULK_WALLET = "https://wallet.example/bulk"
+PARTLY_PAID = "cs_" + "p" * 22
 SIZES = {"phone": 375, "desk": 1280}
 SCREENSHOTS = os.environ.get("SCREENSHOTS")  # a folder, to look at the pages
 
@@ -114,7 +115,11 @@ def _fill(place: Place) -> None:
             bulk = session_item(replace(alice, customer=replace(alice.customer, id=BULK_WALLET)))
             item |= {name: bulk[name] for name in ("customer", "search_key")}
         puts.append({"PutRequest": {"Item": item}})
-    for first in range(0, SESSIONS, 25):
+    doubtful = {"status": text("processing"), "attention": text("partial_payment")}
+    created = at - timedelta(days=1)
+    key = {"id": text(PARTLY_PAID), "created_key": text(position(created, PARTLY_PAID))}
+    puts.append({"PutRequest": {"Item": {**template, **doubtful, **key}}})
+    for first in range(0, len(puts), 25):
         client.batch_write_item(
             RequestItems={"checkout-checkout_sessions": puts[first : first + 25]}
         )
@@ -128,6 +133,17 @@ def _api(place: Place, path: str = "", **query: Any) -> Any:
         headers={"Authorization": f"Bearer {key}"},
         trust_env=False,
     ).json()
+
+
+def _newest(place: Place, count: int) -> list[dict[str, Any]]:
+    """As the API lists them."""
+    found: list[dict[str, Any]] = []
+    cursor: dict[str, Any] = {}
+    while len(found) < count:
+        listed = _api(place, limit=100, **cursor)
+        found += listed["data"]
+        cursor = {"cursor": listed["next_cursor"]}
+    return found
 
 
 @pytest.fixture(params=["with script", "without script"])
@@ -218,10 +234,13 @@ def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place)
     assert [text for text in said if "so far" in text][:2] == [
         f"{count} transactions so far…" for count in (1000, 2000)
     ]
-    recent = [each for each in _api(place, limit=100)["data"] if each["customer_wallet"]]
-    of_bulk = [each for each in recent if each["customer_wallet"] == BULK_WALLET]
-    assert len(of_bulk) == 25
-    same(rows[:25], of_bulk)
+    every = SESSIONS // BULK
+    assert [row["id"] for row in rows] == [
+        f"cs_{number:022d}" for number in reversed(range(0, SESSIONS, every))
+    ]
+    newest = [each for each in _newest(place, 500) if each["customer_wallet"] == BULK_WALLET]
+    assert len(newest) > 500 // every - 5
+    same(rows[: len(newest)], newest)
 
 
 def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place: Place) -> None:
@@ -251,7 +270,8 @@ def focus(page: Page, selector: str) -> None:
     raise AssertionError(f"{selector} is not reached by Tab")
 
 
-def test_a_session_is_canceled_by_hand_and_signing_out_ends_it(page: Page, place: Place) -> None:
+def open_session(place: Place) -> str:
+    """Created just now, with a name that must not be run."""
     key = place.api_key_file.read_text("utf-8").strip()
     body = {
         "mode": "payment",
@@ -273,8 +293,12 @@ def test_a_session_is_canceled_by_hand_and_signing_out_ends_it(page: Page, place
         headers={"Authorization": f"Bearer {key}"},
         trust_env=False,
     ).json()
+    return str(made["id"])
+
+
+def test_a_session_is_canceled_by_hand_and_signing_out_ends_it(page: Page, place: Place) -> None:
     sign_in(page, place)
-    search(page, made["id"])
+    search(page, open_session(place))
     page.locator("tbody a").click()
     expect(page.get_by_role("main")).to_contain_text("<script>document.title='evil'</script>")
     page.get_by_text("End this session").click()
@@ -331,12 +355,20 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     page = judge.page
     page.goto(home(place))
     judge("sign-in")
+    page.get_by_label("API key").fill("sk_" + "0" * 43)
+    page.get_by_role("button", name="Sign in").click()
+    judge("sign-in-refused")
     sign_in(page, place)
     judge("transactions")
     search(page, place.customer_wallet)
     judge("found")
     page.locator("tbody a").first.click()
     judge("session")
+    page.goto(f"{home(place)}/transactions/{PARTLY_PAID}")
+    expect(page.get_by_text("Only a part of the money has arrived.")).to_be_visible()
+    judge("attention")
+    page.goto(f"{home(place)}/transactions/{open_session(place)}")
+    judge("open")
     for path in ("/audit", "/export", "/?min=x"):
         page.goto(home(place) + path.replace("/?", "?"))
         judge(path.strip("/?").replace("=", "-"))

@@ -21,6 +21,7 @@ from sandbox.wallets import certificates
 from tests.browser.test_dashboard import (
     SIZES,
     Judge,
+    focus,
     home,
     local_world,
     page,
@@ -46,6 +47,10 @@ class Receiver:
     url: str
     status: int = 200
     got: list[Incoming] = field(default_factory=list)
+
+    def got_of(self, event_id: str) -> list[Incoming]:
+        """Events of another test may come again meanwhile."""
+        return [each for each in self.got if dict(each.headers)["checkout-event-id"] == event_id]
 
     def answer(self, request: Incoming) -> Answer:
         self.got.append(request)
@@ -106,13 +111,13 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     expect(other.get_by_role("heading", level=1)).to_have_text("Transactions")
 
     unfolded(page, "Roll", first[-4:])
-    page.get_by_role("button", name="Make the new key").locator("visible=true").click()
+    page.get_by_role("button", name=f"Replace …{first[-4:]}").click()
     second = shown_once(page)
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("works until")
     assert {api(place, key).status_code for key in (first, second)} == {201}
 
     unfolded(page, "Revoke", first[-4:])
-    page.get_by_role("button", name="Revoke this key").locator("visible=true").click()
+    page.get_by_role("button", name=f"Revoke …{first[-4:]}").click()
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("Revoked")
     assert [api(place, key).status_code for key in (first, second)] == [401, 201]
     other.reload()
@@ -159,7 +164,9 @@ def test_a_failed_delivery_is_seen_and_sent_again(
     page.get_by_role("button", name="Send it now").click()
     shows(page, "Delivered")
     expect(page.get_by_text("Answered 200")).to_have_count(1)
-    assert len({request.body for request in receiver.got}) == 1
+    attempts = receiver.got_of(page.url.rpartition("/")[2])
+    assert len(attempts) == 4
+    assert len({request.body for request in attempts}) == 1
 
     receiver.status = 410
     visit(page, "Webhooks")
@@ -193,7 +200,7 @@ def test_a_signature_is_wrong_by_one_byte_by_seconds_and_by_secret(
     secret = webhook_set(page, receiver)
     page.get_by_role("button", name="Send a test event").click()
     shows(page, "Delivered")
-    (request,) = receiver.got
+    (request,) = receiver.got_of(page.url.rpartition("/")[2])
     names = ("checkout-signature", "checkout-event-id")
     headers = {name: dict(request.headers)[name] for name in names}
     body = request.body.decode()
@@ -270,6 +277,12 @@ def test_the_preview_follows_what_is_typed_and_nothing_is_saved(
     expect(preview.get_by_role("button").first).to_have_css("background-color", "rgb(138, 28, 28)")
     page.get_by_label("Language").select_option("العربية")
     expect(preview.locator("html")).to_have_attribute("dir", "rtl")
+    large = {"name": "large.png", "mimeType": "image/png", "buffer": png() + b"0" * 20_000}
+    picture = page.get_by_label(re.compile("icture"))
+    picture.set_input_files(large)  # type: ignore[arg-type]
+    page.get_by_role("button", name="Save the logo").click()
+    assert "more than 16 KiB" in picture.evaluate("field => field.validationMessage")
+    expect(page.get_by_role("alert")).to_have_count(0)
     page.reload()
     expect(page.get_by_label("Display name")).to_have_value(before)
     page.context.close()
@@ -292,6 +305,29 @@ def test_customers_see_the_looks_and_are_sent_to_the_return_hosts_alone(
     page.get_by_label("Return hosts").fill("")
     page.get_by_role("button", name="Save the hosts").click()
     assert api(place, own_key(place), success_url="https://evil.example/").status_code == 201
+
+
+def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
+    browser: Browser, place: Place
+) -> None:
+    page = browser.new_context().new_page()
+    sign_in(page, place)
+    page.goto(f"{home(place)}/keys")
+    focus(page, "#name")
+    page.keyboard.type("By hand")
+    page.keyboard.press("Enter")
+    made = shown_once(page)
+    focus(page, f"summary[aria-label='Roll By hand …{made[-4:]}']")
+    page.keyboard.press("Enter")
+    focus(page, "details[open] button")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("row").filter(has_text=made[-4:])).to_contain_text("works until")
+    page.goto(f"{home(place)}/settings")
+    focus(page, "#return_hosts")
+    for _ in range(2):
+        page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Open it as a page")).to_be_focused()
+    page.context.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

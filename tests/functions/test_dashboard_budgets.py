@@ -12,11 +12,15 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import position, search_item, session_item
 from checkout.adapters.dynamo.values import instant, text
 from checkout.domain.search import search_key
 from checkout.domain.session import Session
+from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
 from tests.dashboard_pages import Browser, Dashboard, dashboard
+from tests.domain.test_pictures import PICTURES
+from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import AWAITING, Page
 from tests.merchant_api import PREFIX
@@ -41,6 +45,14 @@ CALLS = {
     "/audit": ["get_item", "get_item", "query"],
     "/export": ["get_item"] * 2 + ["query"] * 10 + ["batch_get_item"] * 10,
     "/sign-in": [],
+    "/keys": ["get_item", "get_item", "query"],
+    "/webhooks": ["get_item"] * 3 + ["query", "batch_get_item"],
+    "/webhooks?status=exhausted": ["get_item"] * 3 + ["query", "batch_get_item"] * 3,
+    "/webhooks/{event}": ["get_item"] * 3,
+    "/webhooks/check": ["get_item", "get_item"],
+    "/settings": ["get_item"] * 3 + ["query"],
+    "/settings/preview": ["get_item"] * 3,
+    "/settings/logo": ["get_item"] * 3,
 }
 
 
@@ -50,20 +62,38 @@ def shop() -> Iterator[Dashboard]:
         yield found
 
 
-def fill(shop: Dashboard, sample: Session, count: int) -> None:
-    """`count` sessions a second apart, laid into the table as they would lie there."""
-    table = shop.dynamo._tables[f"{PREFIX}-checkout_sessions"]
-    template = session_item(sample)
+def fill(shop: Dashboard, sample: Session | WebhookEvent, count: int) -> None:
+    """`count` like it a second apart, laid into the table as they would lie there."""
+    if isinstance(sample, Session):
+        name, template = "checkout_sessions", session_item(sample)
+    else:
+        name, template = "webhook_events", event_item(sample)
+    table = shop.dynamo._tables[f"{PREFIX}-{name}"]
+    prefix = sample.id.partition("_")[0]
     for number in range(count):
         at = NOW - timedelta(seconds=count - number)
-        session_id = f"cs_{number:022d}"
+        new_id = f"{prefix}_{number:022d}"
         item: dict[str, Any] = {
             **template,
-            "id": text(session_id),
+            "id": text(new_id),
             "created_at": instant(at),
-            "created_key": text(position(at, session_id)),
+            "created_key": text(position(at, new_id)),
         }
         table.store(table.key(item), item)
+
+
+def delivered() -> WebhookEvent:
+    return WebhookEvent(
+        id="evt_0123456789abcdefABCDEF",
+        merchant="mer_1",
+        session=None,
+        type=COMPLETED,
+        body="{}",
+        created_at=NOW,
+        next_at=NOW,
+        status=EventStatus.DELIVERED,
+        ended_at=NOW,
+    )
 
 
 def calls(shop: Dashboard, browser: Browser, path: str) -> list[str]:
@@ -73,17 +103,21 @@ def calls(shop: Dashboard, browser: Browser, path: str) -> list[str]:
 
 
 @pytest.mark.parametrize("count", [100, 1_100, 100_000])
-def test_a_page_costs_the_same_calls_however_many_sessions_there_are(
+def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     shop: Dashboard, count: int
 ) -> None:
     sample = paid(shop, customer=AWAITING["customer"], metadata_json='{"order":"A-1"}')
     fill(shop, sample, count)
+    event = delivered()
+    shop.services.events.add(event)
+    fill(shop, event, count)
     found_by_metadata = search_item(sample, search_key("mer_1", "A-1"))
     table = shop.dynamo._tables[f"{PREFIX}-checkout_sessions"]
     table.store(table.key(found_by_metadata), found_by_metadata)
     browser = shop.signed_in()
+    upload(browser, PICTURES["image/png"])
     for path, expected in CALLS.items():
-        made = calls(shop, browser, path.format(paid=sample.id))
+        made = calls(shop, browser, path.format(paid=sample.id, event=event.id))
         if count >= 1_000:
             assert made == sorted(expected), path
         else:

@@ -84,6 +84,14 @@ def test_the_bare_value_of_the_header_is_enough(desk: Desk) -> None:
     assert "is right" in desk.asked(desk.headers()["Checkout-Signature"])
 
 
+def test_headers_are_understood_as_programs_print_them(desk: Desk, scheme: str) -> None:
+    wanted = "webhook-" if scheme == "Standard Webhooks" else "checkout-signature"
+    headers = {name.lower(): value for name, value in desk.headers().items()}
+    printed = {name: value for name, value in headers.items() if name.startswith(wanted)}
+    for text in (json.dumps(printed, indent=2), json.dumps(printed, indent=0).replace('"', "'")):
+        assert "is right" in desk.asked(text)
+
+
 def test_a_body_that_is_off_by_one_byte_is_told_with_its_place(desk: Desk, scheme: str) -> None:
     place = BODY.encode().index(b"completed")
     changed = BODY.replace("completed", "Completed")

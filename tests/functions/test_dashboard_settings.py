@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import pay
 from checkout.adapters.dynamo import DynamoApiKeys
+from checkout.domain.errors import ParameterInvalid
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.flows.settings import HOSTS_MAX, LOGO_MAX
@@ -198,9 +199,16 @@ def test_a_file_comes_through_byte_by_byte(data: bytes, more: bytes) -> None:
 
 @given(content_type=st.text(max_size=60), raw=st.binary(max_size=300))
 def test_no_body_breaks_the_parser(content_type: str, raw: bytes) -> None:
-    kind = re.sub(r"[\r\n]", "", content_type)
-    for value in (f"multipart/form-data; boundary={kind}", "multipart/form-data", kind):
-        assert isinstance(parts(value, raw), dict)
+    for value in (f"multipart/form-data; boundary={content_type}", content_type):
+        with suppress(ParameterInvalid):
+            assert isinstance(parts(value, raw), dict)
+
+
+def test_a_form_without_a_boundary_is_refused(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    headers = {"origin": BASE, "content-type": "multipart/form-data"}
+    path = "/dashboard/settings/logo"
+    assert browser.client.post(path, content=b"--x", headers=headers).status_code == 400
 
 
 def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> None:
@@ -280,6 +288,20 @@ def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
     browser.post("/settings/return-hosts", hosts)
     assert "Save it once more" not in browser.get("/settings").page.main
     assert opened(shop, "elsewhere.example", answer.page.one("code", id="secret").text[0]) == 400
+
+
+class Stale(DynamoApiKeys):
+    """Its index still has the keys as they were."""
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        return tuple(replace(key, return_hosts=()) for key in super().of(merchant_id))
+
+
+def test_an_index_that_lags_behind_the_change_is_no_alarm(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    shop.services = replace(shop.services, api_keys=Stale(shop.dynamo, PREFIX))
+    browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    assert "Save it once more" not in browser.get("/settings").page.main
 
 
 def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:

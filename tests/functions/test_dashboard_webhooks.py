@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.ids import new_event_id
+from checkout.domain.session import Status
 from checkout.domain.webhooks import (
     COMPLETED,
     PING,
@@ -169,6 +170,25 @@ def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Das
     again = browser.post(f"/webhooks/{event.id}/resend")
     assert again.status == 400
     assert "still being delivered" in again.page.main
+
+
+def test_an_event_for_nobody_is_no_failure(shop: Dashboard) -> None:
+    stored(shop, given_up=GivenUp.NO_ENDPOINT, deliveries=(), attempts=0)
+    page = shop.signed_in().get("/webhooks").page
+    assert page.one("span", **{"class": "badge"}).text == ["Not sent"]
+    stored(shop)
+    page = shop.signed_in().get("/webhooks").page
+    assert page.one("span", **{"class": "badge bad"}).text == ["Given up"]
+
+
+def test_the_audit_log_and_the_session_lead_to_the_event(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    event = browser.post("/webhooks/test").location
+    assert event in browser.get("/audit").page.links
+    session = shop.store(event=event.rpartition("/")[2], status=Status.COMPLETED)
+    assert event in browser.get(f"/transactions/{session.id}").page.links
+    assert browser.get(event.removeprefix("/dashboard")).status == 200
 
 
 def test_an_event_that_waits_for_its_next_attempt_can_be_sent_now(shop: Dashboard) -> None:

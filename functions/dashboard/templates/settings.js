@@ -10,6 +10,13 @@
     frame.contentWindow.location.replace(`${frame.dataset.base}?${typed}`);
   }
   document.getElementById("saved-only").textContent = "It follows what you type; save it when you like it.";
+  // A picture that is too large is told of before it is sent.
+  const logo = document.getElementById("logo");
+  logo.addEventListener("change", () => {
+    const large = logo.files.length > 0 && logo.files[0].size > Number(logo.dataset.max);
+    logo.setCustomValidity(large ? logo.dataset.tooLarge : "");
+    logo.reportValidity();
+  });
   color.addEventListener("input", () => { usual.checked = false; });
   form.addEventListener("input", () => { clearTimeout(soon); soon = setTimeout(show, 250); });
 }

@@ -23,7 +23,10 @@ _HOURS: Final = 14  # time zones are at most so far from UTC
 _FEW: Final = 4  # characters that make a signature a damaged one
 _ID: Final = re.compile(r'"id"\s*:\s*"((?:cs|evt)_[0-9A-Za-z]{22})"')
 _TIME: Final = re.compile(r"[0-9]{1,13}")
-_LINE: Final = re.compile(r"^\s*([A-Za-z-]+)\s*:\s*(.*?)\s*$", re.MULTILINE)
+# As a server got it, or as a program prints it: in quotes, a comma behind.
+_LINE: Final = re.compile(
+    r"^[ \t{]*[\"']?([A-Za-z-]+)[\"']?[ \t]*:[ \t]*[\"']?(.*?)[\"']?[ \t\r},]*$", re.MULTILINE
+)
 _COMBINED: Final = re.compile(r"\s*t=([^,\s]*)((?:\s*,\s*v[0-9]+=[^,\s]*)*)\s*")
 
 

@@ -34,7 +34,9 @@ class Checked:
 def explain(services: DashboardServices, merchant_id: str, *, headers: str, body: str) -> Checked:
     """Raises ParameterInvalid, WebhookUnexpectedState, Unavailable."""
     if len(headers) > HEADERS_MAX or len(body.encode("utf-8", "surrogatepass")) > BODY_MAX:
-        raise ParameterInvalid("That is longer than any of our events.")
+        raise ParameterInvalid(
+            f"At most {HEADERS_MAX} characters of headers and {BODY_MAX} bytes of body are checked."
+        )
     given = presented(headers)
     if given is None:
         raise ParameterInvalid(

@@ -1,0 +1,253 @@
+"""Everything of another merchant's is tried at every path of the dashboard: each id in each path
+and field, each cursor, each search, each form.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+
+import dashboard as functions_dashboard
+from checkout.domain.ids import new_event_id
+from checkout.domain.session import LineItem
+from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
+from checkout.flows import audit, tally
+from tests.dashboard_pages import Answer, Dashboard, dashboard
+from tests.functions.test_dashboard_settings import upload
+from tests.functions.test_dashboard_transactions import paid
+from tests.support import NOW
+
+TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
+CURSORS = ("", "/webhooks", "/audit", "/export")
+# Every form, and its fields; RIVAL stands for what is tried.
+RIVAL = "<rival>"
+FORMS: dict[str, dict[str, str]] = {
+    "/transactions/{session_id}/expire": {"id": RIVAL},
+    "/transactions/{session_id}/cancel": {"id": RIVAL},
+    "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
+    "/keys/{key_id}/roll": {"overlap": "0", "id": RIVAL},
+    "/keys/{key_id}/revoke": {"id": RIVAL},
+    "/webhooks": {"url": "https://mine.example/hooks", "merchant": RIVAL},
+    "/webhooks/remove": {"merchant": RIVAL},
+    "/webhooks/enable": {"merchant": RIVAL},
+    "/webhooks/roll": {"overlap": "0", "merchant": RIVAL},
+    "/webhooks/test": {"merchant": RIVAL},
+    "/webhooks/resend-failed": {"since": "2020-01-01", "after": RIVAL},
+    "/webhooks/check": {
+        "headers": "t=1772366400,v1=00\nCheckout-Event-Id: " + RIVAL,
+        "body": RIVAL,
+    },
+    "/webhooks/{event_id}/resend": {"id": RIVAL},
+    "/settings": {"name": "Mine", "locale": "en", "merchant": RIVAL},
+    "/settings/return-hosts": {"return_hosts": "mine.example", "merchant": RIVAL},
+    "/settings/logo": {},  # has a file: a test of its own
+    "/settings/logo/remove": {"merchant": RIVAL},
+    "/sign-in": {"api_key": RIVAL, "next": RIVAL},
+    "/sign-out": {"key": RIVAL},
+}
+
+
+@dataclass
+class Rival:
+    """The other merchant's: `ids` and `cursors` to try, `marks` that nobody else may see."""
+
+    ids: list[str]
+    cursors: list[str]
+    searches: list[str]
+    marks: list[str]
+    rows: list[str]
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+@pytest.fixture
+def rival(shop: Dashboard) -> Rival:
+    """With more than a page of everything."""
+    whose, browser = shop.other_key.merchant, shop.signed_in(shop.other_secret)
+    session, event = sessions_and_events(shop, whose)
+    browser.post("/settings", {"name": "Rival Ltd", "accent_color": "#123456", "locale": "sw"})
+    browser.post("/settings/return-hosts", {"return_hosts": "rival.example"})
+    upload(browser, b"\xff\xd8\xffrival-picture\xff\xd9")
+    browser.post("/webhooks", {"url": "https://rival.example/hooks"})
+    browser.post("/keys", {"name": "Rival's second"})
+    for _ in range(audit.PAGE):
+        browser.post("/webhooks/enable")
+    keys = shop.services.api_keys.of(whose)
+    older = [re.search(r"cursor=([^&\"]+)", browser.get(path).body) for path in CURSORS]
+    cursors = [found[1] for found in older if found]
+    assert len(cursors) == len(CURSORS)
+    return Rival(
+        ids=[session.id, event.id, whose, *(key.id for key in keys), *(key.hash for key in keys)],
+        cursors=cursors,
+        searches=[session.id, "rival-order", "https://wallet.example/alice"],
+        marks=[
+            session.id,
+            event.id,
+            whose,
+            "Rival",
+            "rival.example",
+            "rival-",
+            "#123456",
+            *(key.id for key in keys),
+            *(f"…{key.last_four}" for key in keys),
+        ],
+        rows=of_rival(shop, whose),
+    )
+
+
+def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]:
+    asset = shop.other_key.asset_code.lower()
+    mine: dict[str, Any] = {
+        "merchant": whose,
+        "currency": asset,
+        "metadata_json": '{"order":"rival-order"}',
+        "line_items": (LineItem(asset, "Rival tea", None, 1000, 2),),
+    }
+    for _ in range(1_001):  # more than a part of an export
+        shop.store(**mine)
+    template = WebhookEvent(
+        id=new_event_id(shop.services.random_bytes),
+        merchant=whose,
+        session=None,
+        type=COMPLETED,
+        body='{"id":"rival-session"}',
+        created_at=NOW,
+        next_at=NOW,
+        status=EventStatus.EXHAUSTED,
+        attempts=1,
+        deliveries=(Delivery(at=NOW, duration_ms=1, status=500, answer="rival-answer"),),
+        ended_at=NOW,
+        given_up=GivenUp.ATTEMPTS,
+    )
+    for number in range(30):
+        event = replace(
+            template,
+            id=new_event_id(shop.services.random_bytes),
+            created_at=NOW + timedelta(milliseconds=number),
+        )
+        shop.services.events.add(event)
+    session = paid(shop, **mine, event=event.id)
+    tally.run(shop.services.tallies, shop.clock, until=NOW + timedelta(seconds=9))
+    return session, event
+
+
+def of_rival(shop: Dashboard, whose: str) -> list[str]:
+    rows = [(table, str(row)) for table in TABLES for row in shop.rows(table)]
+    return [f"{table} {row}" for table, row in rows if whose in row or shop.other_key.hash in row]
+
+
+def paths(method: str) -> list[str]:
+    """Under /dashboard, of every module of routes."""
+    folder = Path(functions_dashboard.__file__).parent
+    modules = [
+        importlib.import_module(f"dashboard.{file.stem}") for file in folder.glob("*routes.py")
+    ]
+    found = [route for module in modules for route in module.router.routes]
+    return sorted(
+        route.path.removeprefix("/dashboard")
+        for route in found
+        if isinstance(route, APIRoute) and method in (route.methods or ())
+    )
+
+
+def unseen(answer: Answer, rival: Rival, *tried: str) -> None:
+    """Nothing of theirs is in the answer but what was typed."""
+    said = answer.body
+    for each in tried:
+        said = said.replace(each, "")
+    assert [mark for mark in rival.marks if mark in said] == [], (tried, answer.status)
+
+
+def filled(path: str, value: str) -> str:
+    return re.sub(r"\{[a-z_]+\}", value, path)
+
+
+def test_no_page_shows_them_by_any_id(shop: Dashboard, rival: Rival) -> None:
+    browser = shop.signed_in()
+    for path in paths("GET"):
+        for each in rival.ids if "{" in path else [""]:
+            answer = browser.get(filled(path, each))
+            unseen(answer, rival, each)
+            assert answer.status in ((404, 400, 422) if each else (200, 404)), (path, each)
+
+
+def test_no_page_shows_them_by_any_cursor(shop: Dashboard, rival: Rival) -> None:
+    browser = shop.signed_in()
+    for path in [each for each in paths("GET") if "{" not in each] + ["/export/items.csv"]:
+        for cursor in rival.cursors:
+            answer = browser.get(f"{path}?cursor={cursor}")
+            unseen(answer, rival, cursor)
+            refused = path in ("", "/webhooks", "/audit", "/export", "/export/items.csv")
+            assert (answer.status == 400) == refused, (path, cursor)
+
+
+def test_no_search_or_filter_finds_them(shop: Dashboard, rival: Rival) -> None:
+    browser = shop.signed_in()
+    files = [f"/export/{file}.csv" for file in ("transactions", "items")]
+    for path in ["", "/export", *files]:
+        for typed in rival.searches:
+            answer = browser.get(f"{path}?q={typed}")
+            unseen(answer, rival, typed)
+            if path in files:
+                assert len(answer.body.splitlines()) == 1, "the titles alone"
+        for query in ("status=completed", "min=0", "from=2020-01-01", "merchant=mer_2"):
+            unseen(browser.get(f"{path}?{query}"), rival, "mer_2")
+
+
+def test_no_form_changes_or_shows_them(shop: Dashboard, rival: Rival) -> None:
+    assert set(FORMS) == set(paths("POST")), "every form is tried"
+    browser = shop.signed_in()
+    for path, fields in FORMS.items():
+        for each in [*rival.ids, *rival.cursors]:
+            typed = {name: value.replace(RIVAL, each) for name, value in fields.items()}
+            answer = browser.post(filled(path, each), typed)
+            unseen(answer, rival, each)
+            if "{" in path:
+                assert answer.status == 404, (path, each)
+    assert of_rival(shop, "mer_2") == rival.rows
+
+
+def test_their_form_token_proves_nothing_here(shop: Dashboard) -> None:
+    theirs, browser = shop.signed_in(shop.other_secret), shop.signed_in()
+    before = [shop.rows(table) for table in TABLES if table != "idempotency_keys"]
+    for path, fields in FORMS.items():
+        answer = browser.post(path, {**fields, "form_token": theirs.form_token})
+        assert answer.status in (400, 415), path
+    assert upload(browser, b"x", fields={"form_token": theirs.form_token}).status == 400
+    assert [shop.rows(table) for table in TABLES if table != "idempotency_keys"] == before
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", ""])
+def test_no_form_is_taken_from_another_origin(shop: Dashboard, origin: str) -> None:
+    browser = shop.signed_in()
+    before = [shop.rows(table) for table in TABLES]
+    for path, fields in FORMS.items():
+        assert browser.post(path, fields, headers={"origin": origin}).status == 400, path
+    assert upload(browser, b"\xff\xd8\xffpicture\xff\xd9", origin=origin).status == 400
+    assert [shop.rows(table) for table in TABLES] == before
+
+
+def test_without_a_sign_in_every_path_leads_to_it_and_does_nothing(shop: Dashboard) -> None:
+    stranger = shop.browser()
+    stranger.get("/sign-in")
+    before = [shop.rows(table) for table in TABLES]
+    answers = [stranger.get(filled(path, "x")) for path in paths("GET") if path != "/sign-in"]
+    answers += [
+        stranger.post(filled(path, "x"), fields)
+        for path, fields in FORMS.items()
+        if path != "/sign-in"
+    ]
+    assert {answer.location.partition("?")[0] for answer in answers} == {"/dashboard/sign-in"}
+    assert [shop.rows(table) for table in TABLES] == before
