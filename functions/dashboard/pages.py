@@ -24,12 +24,12 @@ from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.export import Part
 from checkout.flows.sessions import Listed
 from checkout.flows.sign_in import SignedIn
+from checkout.page_headers import nonce_of
 from checkout.ports import DashboardServices
 from checkout.web import Problem
 from dashboard import csv_files, view
 from dashboard.dependencies import Visit
 from dashboard.figures import figures
-from dashboard.headers import nonce_of
 from dashboard.inputs import Filters
 from dashboard.texts import STATUS
 from dashboard.transaction import delivered, shown

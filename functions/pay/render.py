@@ -13,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from pay.headers import nonce_of
+from checkout.page_headers import nonce_of
 from pay.language import Reader
 
 _TEMPLATES: Final = Environment(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.merchant import Logo
-from pay import headers, pages
+from pay import pages
 from pay.app import handler
 from pay.inputs import Submission
 from pay.view import paths_of
@@ -217,23 +217,3 @@ def test_a_payment_through_lambda_events() -> None:
         assert answer["headers"]["location"] == f"/pay/{session.id}/success"
         status = handler(lambda_event("GET", f"/pay/{session.id}/status"), None)
         assert json.loads(status["body"])["status"] == "completed"
-
-
-def test_a_nonce_has_128_random_bits() -> None:
-    asked: list[int] = []
-
-    def noted(size: int) -> bytes:
-        asked.append(size)
-        return bytes(size)
-
-    import asyncio
-
-    async def nothing(*_: Any) -> None:
-        return None
-
-    async def ask() -> None:
-        scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-        await headers.PageHeaders(nothing, random_bytes=noted)(scope, nothing, nothing)  # type: ignore[arg-type]
-
-    asyncio.run(ask())
-    assert asked == [16]
