@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -153,6 +155,42 @@ def test_the_page_of_an_unknown_session_is_a_page_too(deployed: Deployed) -> Non
     assert answered(answer).status == 404
 
 
+def test_the_dashboard_lets_in_who_has_the_key_and_shows_the_customers_page(
+    deployed: Deployed,
+) -> None:
+    with environment(
+        deployed.build, "DashboardFunction", deployed.variables, deployed.scratch
+    ) as runtime:
+
+        def visited(path: str, cookie: str = "", **form: str) -> Answer:
+            headers = [("Host", "pay.example"), ("Origin", "https://pay.example")]
+            headers += [("Cookie", cookie)] if cookie else []
+            headers += [("Content-Type", "application/x-www-form-urlencoded")] if form else []
+            method, raw = "POST" if form else "GET", urlencode(form).encode()
+            event = event_of(Incoming(method, f"/dashboard{path}", headers, raw), "$default", {})
+            return answered(runtime.invoke(event))
+
+        form = visited("/sign-in")
+        token = re.search(rb'name="form_token" value="([^"]+)"', form.body)
+        assert token is not None
+        signed_in = visited(
+            "/sign-in", _cookie(form), form_token=token[1].decode(), api_key=deployed.api_key
+        )
+        assert (signed_in.status, dict(signed_in.headers)["location"]) == (303, "/dashboard")
+        cookie = _cookie(signed_in)
+        for path in ("", "/keys", "/webhooks", "/webhooks/check", "/settings", "/audit"):
+            assert visited(path, cookie).status == 200, path
+        preview = visited("/settings/preview", cookie)
+        assert preview.status == 200
+        assert b"Built Shop" in preview.body
+        assert visited("/keys").status == 303
+
+
+def _cookie(answer: Answer) -> str:
+    [cookie] = [value for name, value in answer.headers if name == "set-cookie"]
+    return cookie.partition(";")[0]
+
+
 def test_the_schedule_gets_the_counts_of_two_rounds(deployed: Deployed) -> None:
     for each in deployed.invoke("ExpirerFunction", SCHEDULED, SCHEDULED):
         assert each.error is None
@@ -182,12 +220,7 @@ def test_a_message_that_cannot_be_read_comes_again_alone(deployed: Deployed, fun
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_each_function_starts_and_is_quick_once_it_is_warm(deployed: Deployed, name: str) -> None:
-    paths = {
-        "ApiFunction": "/api/health",
-        "PayFunction": "/pay/cs_0",
-        "DashboardFunction": "/dashboard",
-    }
-    event = deployed.request("GET", paths[name]) if name in paths else queued({})
+    event = deployed.request("GET", PATHS[name]) if name in PATHS else queued({})
     with environment(deployed.build, name, deployed.variables, deployed.scratch) as runtime:
         began = time.monotonic()
         first = runtime.invoke(event)
