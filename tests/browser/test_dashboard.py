@@ -296,16 +296,30 @@ def open_session(place: Place) -> str:
     return str(made["id"])
 
 
-def test_a_session_is_canceled_by_hand_and_signing_out_ends_it(page: Page, place: Place) -> None:
+def test_a_session_is_canceled_by_hand_while_its_customer_looks_at_it(
+    page: Page, browser: Browser, place: Place
+) -> None:
+    session_id = open_session(place)
+    customer = browser.new_context().new_page()
+    customer.goto(f"{place.checkout}/pay/{session_id}")
+    expect(customer.get_by_role("heading", level=1)).to_contain_text("Pay")
     sign_in(page, place)
-    search(page, open_session(place))
+    search(page, session_id)
     page.locator("tbody a").click()
     expect(page.get_by_role("main")).to_contain_text("<script>document.title='evil'</script>")
     page.get_by_text("End this session").click()
     page.get_by_role("button", name="Cancel the session").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Canceled")
+    customer.bring_to_front()
+    ended = customer.get_by_role("heading", level=1)
+    expect(ended).to_have_text("This checkout was canceled", timeout=20_000)
+    customer.context.close()
     page.get_by_role("link", name="Audit log").click()
     expect(page.get_by_role("row").nth(1)).to_contain_text("Canceled a session")
+
+
+def test_signing_out_ends_it(page: Page, place: Place) -> None:
+    sign_in(page, place)
     page.get_by_role("button", name="Sign out").click()
     page.goto(home(place))
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
