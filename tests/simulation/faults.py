@@ -108,7 +108,7 @@ FOCI: Final = (
 )
 
 # Sessions live for 5 minutes or more, their incoming payments for 15 more; a 404 for one is then
-# taken for a proxy's for another 15 (reconcile.py).
+# taken for a proxy's for another 15 (witness.py).
 DOWN_MAX: Final = 2_000_000  # milliseconds
 DOWN: Final = (*[""] * 6, "https://localhost:4101/", "https://localhost:4201/")
 

@@ -164,7 +164,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_certainly_refused",
-                "return reconcile.find_payment(client, session, token, quote) is None",
+                "return witness.find_payment(client, session, token, quote) is None",
                 "return True",
             ),
         ),
@@ -293,7 +293,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_RECONCILE}:_fence",
-                "_close(services, session, client, merchant)",
+                "witness.close(services, session, client, merchant)",
                 "pass",
                 also=(("if not seen.closed:", "if False:"),),
             ),
@@ -310,7 +310,7 @@ MUTANTS: Final = (
         "a repeated close's 409 is fatal",
         (
             Line(
-                f"{_RECONCILE}:_close",
+                "checkout.flows.witness:close",
                 "if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):",
                 "if True:",
             ),

@@ -18,7 +18,7 @@ from checkout.domain.errors import CallbackInvalid, ResourceMissing
 from checkout.domain.ids import new_nonce
 from checkout.domain.session import Attempt, Problem, QuoteRef, Session, Status
 from checkout.domain.transitions import Event, IllegalTransition, advance
-from checkout.flows import reconcile, sealed
+from checkout.flows import reconcile, sealed, witness
 from checkout.flows.prepare import request_quote
 from checkout.flows.sessions import load, settle
 from checkout.flows.wire import as_quote, as_wallet, to_wire
@@ -242,7 +242,7 @@ def _certainly_refused(
     if refused.reason in (op.Reason.BUSY, op.Reason.INVALID_QUOTE):
         return False
     try:
-        return reconcile.find_payment(client, session, token, quote) is None
+        return witness.find_payment(client, session, token, quote) is None
     except op.OpenPaymentsError:
         return False  # the wallet cannot be asked
 

@@ -1,17 +1,15 @@
 """Payments in doubt: ask the witness, and open the session again only where it is certain that
 nothing will arrive.
 
-The merchant's own incoming payment is the witness; the customer's wallet is only asked what it
-knows. The fence (design.md): write `closing`, close the incoming payment, write `closed_at` once a
-read shows it closed, and judge from a read begun 35 s later. Every step is a conditional write by
-version, so that the callback, the customer's open page and the scheduled job may all do this at
-once.
+What wallets show is read by `witness.py`; what follows from it is decided and written here. The
+fence (design.md): write `closing`, close the incoming payment, write `closed_at` once a read shows
+it closed, and judge from a read begun 35 s later. Every step is a conditional write by version, so
+that the callback, the customer's open page and the scheduled job may all do this at once.
 """
 
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -20,12 +18,11 @@ from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Change, Event, IllegalTransition, advance
-from checkout.flows import sealed
+from checkout.flows import sealed, witness
 from checkout.flows.sessions import commit, load, settle
-from checkout.flows.wire import as_quote, as_wallet, to_wire
 from checkout.open_payments import errors as op
 from checkout.open_payments import models
-from checkout.open_payments.client import Access, OpenPayments
+from checkout.open_payments.client import OpenPayments
 from checkout.ports import CompletionPolicy, PayServices, StaleSession
 
 DEADLINE: Final = timedelta(seconds=20)
@@ -39,19 +36,6 @@ BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
 # What has not been decided for so long is shown to the merchant, and looked at as rarely.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
 GIVE_WAY: Final = 3  # how often a loser of a write decides anew
-LIST_PAGES_MAX: Final = 3
-# How a resource server says that a resource does not exist (protocol.md section 10). A 404 may be
-# a page of something in between; it is believed only this long after the expiry.
-GONE: Final = 401
-STRAY_404: Final = timedelta(minutes=15)
-
-
-@dataclass(frozen=True, slots=True)
-class _Seen:
-    """What the merchant's incoming payment shows. `closed`: no new money can be sent to it."""
-
-    received: int
-    closed: bool
 
 
 def view(services: PayServices, session_id: str) -> Session:
@@ -112,7 +96,7 @@ def await_money(
     give_up_at = services.clock.now() + timedelta(seconds=patience)
     for pause in POLL_SECONDS:
         try:
-            seen = _look(services, session, client, merchant)
+            seen = witness.look(services, session, client, merchant)
             if seen.received >= session.receive.value:
                 return _complete(services, session, received=seen.received)
         except op.OpenPaymentsError:
@@ -123,37 +107,11 @@ def await_money(
     return session
 
 
-def find_payment(
-    client: OpenPayments, session: Session, token: models.AccessToken, quote: models.Quote
-) -> models.OutgoingPayment | None:
-    """The outgoing payment of `quote`, by id (Rafiki gives it the quote's) and by list; None: the
-    wallet shows none.
-
-    Raises open_payments errors where the wallet cannot be asked: then nothing is known.
-    """
-    assert session.customer is not None
-    wallet = as_wallet(session.customer)
-    try:
-        return client.get_outgoing_payment(client.outgoing_payment_url(wallet, quote.id), token)
-    except op.Refused as refused:
-        if refused.reason is not op.Reason.NOT_FOUND:
-            raise
-    cursor: str | None = None
-    for _ in range(LIST_PAGES_MAX):
-        payments, cursor = client.list_outgoing_payments(wallet, token, cursor=cursor)
-        for payment in payments:
-            if payment.quote_id == quote.id or payment.receiver == quote.receiver:
-                return payment
-        if cursor is None:
-            return None
-    raise op.OutcomeUnknown("the list of payments does not end", operation="list_outgoing_payments")
-
-
 def _paying(
     services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
 ) -> Session:
     """The intent is written and its outcome unknown."""
-    seen = _look(services, session, client, merchant)
+    seen = witness.look(services, session, client, merchant)
     payment: models.OutgoingPayment | None = None
     with contextlib.suppress(op.OpenPaymentsError):  # else the witness alone has to do
         session, payment = _ask_wallet(services, session, client)
@@ -176,7 +134,7 @@ def _processing(
     """The wallet has accepted the payment; has it arrived?"""
     if services.completion_policy is CompletionPolicy.INSTRUCTED:
         return _complete(services, session)
-    seen = _look(services, session, client, merchant)
+    seen = witness.look(services, session, client, merchant)
     if seen.received > 0:
         return _judge(services, session, seen)
     try:
@@ -193,9 +151,9 @@ def _fence(
 ) -> Session:
     """Once closing, only received money counts."""
     if session.closed_at is None:
-        _close(services, session, client, merchant)
+        witness.close(services, session, client, merchant)
     now = services.clock.now()
-    seen = _look(services, session, client, merchant)
+    seen = witness.look(services, session, client, merchant)
     if seen.received < session.receive.value:
         if session.closed_at is None:
             if not seen.closed:
@@ -213,7 +171,7 @@ def _fence(
     return _judge(services, session, seen)
 
 
-def _judge(services: PayServices, session: Session, seen: _Seen) -> Session:
+def _judge(services: PayServices, session: Session, seen: witness.Seen) -> Session:
     """A processing session by what was received: completed, flagged as partly paid, or still
     waiting.
     """
@@ -256,53 +214,6 @@ def _complete(services: PayServices, session: Session, *, received: int | None =
     return session
 
 
-def _look(
-    services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
-) -> _Seen:
-    """Read the witness. An unpaid incoming payment vanishes at its expiry."""
-    assert session.incoming_payment is not None
-    url = session.incoming_payment.id
-    begun_at = services.clock.now()
-    try:
-        payment = services.wallets.tokens.use(
-            client,
-            merchant.auth_server,
-            Access.INCOMING_PAYMENT,
-            lambda token: client.get_incoming_payment(url, token),
-        )
-    except op.Refused as refused:
-        believed_from = session.incoming_payment.expires_at
-        if refused.status != GONE:
-            believed_from += STRAY_404
-        if refused.reason is op.Reason.NOT_FOUND and begun_at >= believed_from:
-            return _Seen(received=0, closed=True)
-        raise
-    if not payment.received.same_asset(to_wire(session.receive)):
-        raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
-    expired = payment.expires_at is not None and payment.expires_at <= begun_at
-    return _Seen(received=payment.received.value, closed=payment.completed or expired)
-
-
-def _close(
-    services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
-) -> None:
-    """Complete the incoming payment, so that it takes no new money. Closed already or gone is as
-    good.
-    """
-    assert session.incoming_payment is not None
-    url = session.incoming_payment.id
-    try:
-        services.wallets.tokens.use(
-            client,
-            merchant.auth_server,
-            Access.INCOMING_PAYMENT,
-            lambda token: client.complete_incoming_payment(url, token),
-        )
-    except op.Refused as refused:
-        if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):
-            raise
-
-
 def _ask_wallet(
     services: PayServices, session: Session, client: OpenPayments
 ) -> tuple[Session, models.OutgoingPayment | None]:
@@ -313,22 +224,14 @@ def _ask_wallet(
         raise op.NotSent("there is nothing to ask with", operation="get_outgoing_payment")
     token = sealed.open_token(services.vault, session.id, session.token)
     try:
-        return session, _find(client, session, token)
+        return session, witness.find(client, session, token)
     except op.Refused as refused:
         if refused.reason is not op.Reason.TOKEN_INACTIVE:
             raise
     token = client.rotate_token(session.customer.auth_server, token)
     kept = sealed.seal_token(services.vault, session.id, token)
     session = _save(services, session, Event.CHECKED, token=kept)
-    return session, _find(client, session, token)
-
-
-def _find(
-    client: OpenPayments, session: Session, token: models.AccessToken
-) -> models.OutgoingPayment | None:
-    if session.outgoing_payment is not None:
-        return client.get_outgoing_payment(session.outgoing_payment, token)
-    return find_payment(client, session, token, as_quote(session))
+    return session, witness.find(client, session, token)
 
 
 def _close_when_waited(services: PayServices, session: Session) -> Session:
