@@ -57,7 +57,7 @@ class Reader:
     def here(self, text: str) -> str:
         """The page speaks of ports from 4000."""
         return re.sub(
-            r"localhost:(4[0-9]{3})",
+            r"localhost:(4[0-9]{3})\b",
             lambda found: f"localhost:{int(found[1]) - 4000 + self.place.base}",
             text,
         )
