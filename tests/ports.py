@@ -14,7 +14,7 @@ _chance = random.SystemRandom()
 def free_base() -> int:
     """A base of which every port of the local world is free right now."""
     for _ in range(200):
-        base = _chance.randrange(20_000, 50_000)
+        base = _chance.randrange(20_000, 32_000)  # below those that systems give to clients
         try:
             for offset in OFFSETS:
                 with socket.socket() as probe:
