@@ -27,6 +27,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
     def fresh(**values: str) -> None:
         for name, value in values.items():
             monkeypatch.setenv(name, value)
+        wiring._dynamodb.cache_clear()
         for made in (wiring.settings, wiring.api_services, wiring.pay_services):
             made.cache_clear()
 

@@ -48,3 +48,19 @@ def test_a_builder_loads_nothing_that_its_function_does_not_use(
         check=True,
     )
     assert set(json.loads(done.stdout)) & WATCHED == loaded
+
+
+def test_all_stores_of_a_process_share_their_connections_but_for_health() -> None:
+    script = (
+        "import boto3; made = []; make = boto3.client\n"
+        "boto3.client = lambda name, **options: made.append(name) or make(name, **options)\n"
+        "from checkout import wiring; wiring.dashboard_services(); print(made.count('dynamodb'))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "2"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from functools import cache
+from typing import TYPE_CHECKING
 
 import boto3
 from botocore.config import Config
@@ -29,6 +30,9 @@ from checkout.ports import (
 )
 from checkout.settings import Settings
 from checkout.version import VERSION
+
+if TYPE_CHECKING:  # loaded by the builders that need it
+    from checkout.adapters.http import PublicHttp
 
 # A table answers in milliseconds; what takes longer is tried again on another connection. With the
 # store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
@@ -58,7 +62,7 @@ def settings() -> Settings:
 @cache
 def api_services() -> Services:
     """For functions/api: no wallet, no secret."""
-    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    client, prefix = _dynamodb(_AWS), _prefix()
     clock = SystemClock()
     return Services(
         clock=clock,
@@ -76,7 +80,7 @@ def api_services() -> Services:
 def dashboard_services() -> DashboardServices:
     """For functions/dashboard: no wallet."""
     base = api_services()
-    client, prefix = _dynamodb(_AWS), dynamo.parse_database_url(settings().database_url).prefix
+    client, prefix = _dynamodb(_AWS), _prefix()
     return DashboardServices(
         clock=base.clock,
         random_bytes=base.random_bytes,
@@ -100,18 +104,12 @@ def pay_services() -> PayServices:
     """For functions/pay, functions/expirer and the setup command: wallets, secrets, the event
     queue.
     """
-    from checkout.adapters.http import PublicHttp
     from checkout.adapters.merchants import CachedMerchants
     from checkout.adapters.wallets import SignedWallets
 
     base = api_services()
     chosen = settings()
     sealed = _vault()
-    transport = PublicHttp(
-        version=VERSION,
-        ca_file=chosen.extra_ca_file or None,
-        allow_loopback=chosen.allow_loopback_wallets,
-    )
     return PayServices(
         clock=base.clock,
         random_bytes=base.random_bytes,
@@ -123,7 +121,7 @@ def pay_services() -> PayServices:
         tasks=base.tasks,
         vault=sealed,
         wallets=SignedWallets(
-            ToldTransport(transport, base.clock.now),
+            ToldTransport(_public_http(), base.clock.now),
             sealed,
             base.clock,
             allow_loopback=chosen.allow_loopback_wallets,
@@ -138,16 +136,9 @@ def pay_services() -> PayServices:
 @cache
 def sender_services() -> SenderServices:
     """For functions/webhook_sender."""
-    from checkout.adapters.http import PublicHttp
     from checkout.adapters.receivers import PublicReceivers
 
     base = api_services()
-    chosen = settings()
-    http = PublicHttp(
-        version=VERSION,
-        ca_file=chosen.extra_ca_file or None,
-        allow_loopback=chosen.allow_loopback_wallets,
-    )
     return SenderServices(
         clock=base.clock,
         random_bytes=base.random_bytes,
@@ -155,7 +146,7 @@ def sender_services() -> SenderServices:
         events=_events(),
         queue=base.queue,
         vault=_vault(),
-        receivers=ToldReceivers(PublicReceivers(http), base.clock.now),
+        receivers=ToldReceivers(PublicReceivers(_public_http()), base.clock.now),
     )
 
 
@@ -176,23 +167,38 @@ def endpoint_services() -> EndpointServices:
     )
 
 
+def _public_http() -> PublicHttp:
+    from checkout.adapters.http import PublicHttp
+
+    chosen = settings()
+    return PublicHttp(
+        version=VERSION,
+        ca_file=chosen.extra_ca_file or None,
+        allow_loopback=chosen.allow_loopback_wallets,
+    )
+
+
+@cache
 def _dynamodb(config: Config) -> dynamo.Client:
+    """One for all stores of a process: each has connections of its own, which take time to make."""
     place = dynamo.parse_database_url(settings().database_url)
     client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
     return client
 
 
+def _prefix() -> str:
+    return dynamo.parse_database_url(settings().database_url).prefix
+
+
 def _events() -> dynamo.DynamoEvents:
-    prefix = dynamo.parse_database_url(settings().database_url).prefix
     return dynamo.DynamoEvents(
-        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+        _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 
 
 def _tallies() -> dynamo.DynamoTallies:
-    prefix = dynamo.parse_database_url(settings().database_url).prefix
     return dynamo.DynamoTallies(
-        _dynamodb(_AWS), prefix, sleep=SystemClock().sleep, random_bytes=system_random
+        _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 
 
