@@ -33,7 +33,7 @@ from expirer.app import scheduled
 from expirer.tasks import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.merchant_api import a_body, gateway_event
+from tests.merchant_api import Answer, a_body, gateway_event
 from tests.support import seeded
 from tests.world import CEDAR, PREFIX, World, derived
 from webhook_sender.app import queued as sends
@@ -119,22 +119,6 @@ class Context:
 
     def get_remaining_time_in_millis(self) -> int:
         return 75_000
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: dict[str, str]
-    body: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-    @property
-    def code(self) -> str:
-        found: str = self.json["error"]["code"]
-        return found
 
 
 class Deployment:
