@@ -13,7 +13,13 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
-from checkout.adapters.dynamo.conditions import failed_item, put_new, transaction
+from checkout.adapters.dynamo.conditions import (
+    at_version,
+    failed_item,
+    put_new,
+    put_next,
+    transaction,
+)
 from checkout.adapters.dynamo.merchant_records import (
     hosts,
     key_from,
@@ -21,7 +27,7 @@ from checkout.adapters.dynamo.merchant_records import (
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, number, text
+from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports import StaleMerchant
 
@@ -74,12 +80,7 @@ class DynamoApiKeys:
         return self._written(self._end(revoked, _NOT_REVOKED), {"ConditionCheck": still_lasting})
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
-        put = {
-            "TableName": self._merchants,
-            "Item": merchant_item(merchant),
-            **_version(merchant.version - 1),
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        put = put_next(self._merchants, merchant_item(merchant), merchant.version)
         updates = [self._with_hosts(key, hosts(merchant.return_hosts)) for key in keys]
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
@@ -101,7 +102,7 @@ class DynamoApiKeys:
 
     def _as_read(self, merchant: Merchant) -> dict[str, Any]:
         key = {"TableName": self._merchants, "Key": {"id": text(merchant.id)}}
-        return {"ConditionCheck": key | _version(merchant.version)}
+        return {"ConditionCheck": key | at_version(merchant.version)}
 
     def _new(self, key: ApiKey) -> dict[str, Any]:
         return {"Put": put_new(self._keys, key_item(key), "hash")}
@@ -133,11 +134,3 @@ class DynamoApiKeys:
                 "ExpressionAttributeValues": {":hosts": value},
             }
         }
-
-
-def _version(version: int) -> dict[str, Any]:
-    return {
-        "ConditionExpression": "#version = :read",
-        "ExpressionAttributeNames": {"#version": "version"},
-        "ExpressionAttributeValues": {":read": number(version)},
-    }

@@ -88,6 +88,25 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
     }
 
 
+def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
+    """PutItem of a record that has become `version`, if the one before it is still there."""
+    return {
+        "TableName": table,
+        "Item": item,
+        **at_version(version - 1),
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def at_version(version: int) -> dict[str, Any]:
+    """The condition that a record is as it was read."""
+    return {
+        "ConditionExpression": "#version = :read",
+        "ExpressionAttributeNames": {"#version": "version"},
+        "ExpressionAttributeValues": {":read": number(version)},
+    }
+
+
 def condition_failed(error: ClientError, *, index: int = 0) -> bool:
     """Whether a condition decided it; `index` is the item's place in a transaction."""
     canceled = reasons(error)

@@ -9,10 +9,10 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
-from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new
+from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next
 from checkout.adapters.dynamo.event_records import event_from, event_item
 from checkout.adapters.dynamo.records import position
-from checkout.adapters.dynamo.values import Item, instant, instant_from, number, text, text_from
+from checkout.adapters.dynamo.values import Item, instant, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports import DueEvent, EventPage, RandomBytes, StaleEvent
@@ -49,15 +49,8 @@ class DynamoEvents:
         """As the port says. Raises LookupError where there is no such event."""
         item = event_item(event)
         try:
-            self._persistent.ask(
-                self._client.put_item,
-                TableName=self._table,
-                Item=item,
-                ConditionExpression="#version = :read",
-                ExpressionAttributeNames={"#version": "version"},
-                ExpressionAttributeValues={":read": number(event.version - 1)},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            request = put_next(self._table, item, event.version)
+            self._persistent.ask(self._client.put_item, **request)
         except ClientError as error:
             found = failed_item(error)
             if found is None:

@@ -9,14 +9,14 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
 from checkout.adapters.dynamo.client import Client, get
-from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, transaction
+from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next, transaction
 from checkout.adapters.dynamo.merchant_records import (
     key_from,
     key_item,
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, number, text
+from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError, Unavailable
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports import MerchantPage, StaleMerchant
@@ -53,15 +53,8 @@ class DynamoMerchants:
         """As the port says. Raises LookupError where there is no such merchant."""
         item = merchant_item(merchant)
         try:
-            ask(
-                self._client.put_item,
-                TableName=self._merchants,
-                Item=item,
-                ConditionExpression="#version = :read",
-                ExpressionAttributeNames={"#version": "version"},
-                ExpressionAttributeValues={":read": number(merchant.version - 1)},
-                ReturnValuesOnConditionCheckFailure="ALL_OLD",
-            )
+            request = put_next(self._merchants, item, merchant.version)
+            ask(self._client.put_item, **request)
         except ClientError as error:
             found = failed_item(error)
             if found is None:
