@@ -9,10 +9,7 @@ import io
 import json
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -27,10 +24,8 @@ from checkout.adapters.dynamo.records import position, session_from, session_ite
 from checkout.adapters.dynamo.values import instant, text
 from sandbox import cloud
 from sandbox.place import Place
-from tests.ports import free_base
+from tests.browser.local_world import local_world
 
-REPOSITORY = Path(__file__).parent.parent.parent
-READY_WITHIN = 60  # seconds, of which a slow machine may use some
 SESSIONS = 10_000
 BULK = 2_500  # of them, by a wallet of their own
 BULK_WALLET = "https://wallet.example/bulk"
@@ -41,46 +36,12 @@ SCREENSHOTS = os.environ.get("SCREENSHOTS")  # a folder, to look at the pages
 pytestmark = pytest.mark.browser
 
 
-@contextmanager
-def local_world(state: Path) -> Iterator[Place]:
-    """As `make dev` starts it, on ports of its own; its data lies in `state`."""
-    base = free_base()
-    environment = {**os.environ, "SANDBOX_PORT": str(base), "SANDBOX_STATE": str(state)}
-    paths = [REPOSITORY / "layers/common", REPOSITORY / "functions", REPOSITORY]
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-    sandbox = [sys.executable, "-m", "sandbox"]
-    world = subprocess.Popen([*sandbox, "dev"], env=environment, stdout=subprocess.PIPE, text=True)
-    place = Place(base, state / str(base))
-    try:
-        _wait_for(place.shop, world)
-        subprocess.run([*sandbox, "demo"], env=environment, check=True, capture_output=True)
-        yield place
-    finally:
-        world.terminate()
-        world.communicate(timeout=60)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     """One purchase of Alice's, between 10 000 other sessions."""
-    with local_world(tmp_path_factory.mktemp("state")) as place:
+    with local_world(tmp_path_factory.mktemp("state"), bought=True) as place:
         _fill(place)
         yield place
-
-
-def _wait_for(address: str, world: subprocess.Popen[str]) -> None:
-    for _ in range(READY_WITHIN * 10):
-        try:
-            if httpx2.get(address, trust_env=False).status_code == 200:
-                return
-        except httpx2.TransportError:
-            pass
-        try:
-            world.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    raise AssertionError("the local world did not start")
 
 
 def _fill(place: Place) -> None:

@@ -18,12 +18,12 @@ from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
+from tests.browser.local_world import local_world
 from tests.browser.test_dashboard import (
     SIZES,
     Judge,
     focus,
     home,
-    local_world,
     page,
     sign_in,
 )
@@ -36,7 +36,7 @@ pytestmark = pytest.mark.browser
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    with local_world(tmp_path_factory.mktemp("state")) as place:
+    with local_world(tmp_path_factory.mktemp("state"), bought=True) as place:
         yield place
 
 

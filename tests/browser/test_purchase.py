@@ -2,58 +2,22 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
-import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sandbox.place import Place
-from tests.ports import free_base
-
-REPOSITORY = Path(__file__).parent.parent.parent
-READY_WITHIN = 60  # seconds, of which a slow machine may use some
+from tests.browser.local_world import local_world
 
 pytestmark = pytest.mark.browser
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
-    """The local world, as `make dev` starts it, on ports and in a folder of its own."""
-    base = free_base()
-    state = tmp_path_factory.mktemp("state")
-    environment = {**os.environ, "SANDBOX_PORT": str(base), "SANDBOX_STATE": str(state)}
-    paths = [REPOSITORY / "layers/common", REPOSITORY / "functions", REPOSITORY]
-    environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
-    command = [sys.executable, "-m", "sandbox", "dev"]
-    world = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-    place = Place(base, state / str(base))
-    try:
-        _wait_for(place.shop, world)
+    with local_world(tmp_path_factory.mktemp("state")) as place:
         yield place
-    finally:
-        world.terminate()
-        world.communicate(timeout=60)
-
-
-def _wait_for(address: str, world: subprocess.Popen[str]) -> None:
-    for _ in range(READY_WITHIN * 10):
-        try:
-            if httpx2.get(address, trust_env=False).status_code == 200:
-                return
-        except httpx2.TransportError:
-            pass
-        try:
-            world.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue
-        break
-    raise AssertionError("the local world did not start")
 
 
 @pytest.fixture(params=["with script", "without script"])
