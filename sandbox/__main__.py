@@ -19,8 +19,8 @@ from checkout.domain.errors import CheckoutError
 from sandbox import webhooks
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo, DemoFailed, world_answers
+from sandbox.local_world import running_world
 from sandbox.place import Place, default_place
-from sandbox.world import running_world
 
 
 def main() -> int:

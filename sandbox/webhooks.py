@@ -20,14 +20,14 @@ import httpx2
 from sandbox import cloud
 from sandbox.cloud import CloudError
 from sandbox.demo import Demo
+from sandbox.local_world import join
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from sandbox.world import join
 
 if TYPE_CHECKING:
     from checkout.domain.merchant import Merchant
-    from checkout.ports import EndpointServices
+    from checkout.ports.services import DashboardServices
 
 EVENTS: Final = ("completed", "expired", "canceled", "ping")
 _BODY_MAX: Final = 1024 * 1024
@@ -114,7 +114,7 @@ def trigger(place: Place, event: str) -> int:
     """Make an event of the demo shop happen; the exit status. Raises CloudError, DemoFailed."""
     join(place)
     if event == "ping":
-        from checkout.flows import endpoints
+        from checkout.flows.webhooks import endpoints
 
         services, merchant = _shop(place)
         sent = endpoints.ping(services, merchant.id)
@@ -135,7 +135,7 @@ def trigger(place: Place, event: str) -> int:
 def _subscribe(place: Place) -> str:
     """Have all of the demo shop's events sent to us; the secret that signs them."""
     from checkout.domain.webhooks import OPTIONAL, secret_place
-    from checkout.flows import endpoints
+    from checkout.flows.webhooks import endpoints
 
     services, merchant = _shop(place)
     url = f"https://localhost:{place.listener_port}/"
@@ -149,11 +149,11 @@ def _subscribe(place: Place) -> str:
     )
 
 
-def _shop(place: Place) -> tuple[EndpointServices, Merchant]:
+def _shop(place: Place) -> tuple[DashboardServices, Merchant]:
     # Only now: the settings are read when this is first called.
     from checkout import wiring
 
-    services = wiring.endpoint_services()
+    services = wiring.dashboard_services()
     merchant = services.merchants.find_by_wallet(place.merchant_wallet)
     if merchant is None:
         raise CloudError("The demo shop is not set up; start the local world anew.")

@@ -6,15 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 from starlette.testclient import TestClient
 
-from checkout.adapters import dynamo
-from checkout.ports import DashboardServices, EndpointServices
+from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
+from tests import services
 from tests.hosted_pages import Page
 from tests.merchant_api import PREFIX, MerchantApi
 from tests.world import AnyHost, NotedHints, NotedVault, derived
@@ -82,42 +82,13 @@ class Dashboard(MerchantApi):
     def __init__(self, base: str = BASE) -> None:
         super().__init__(base_url=base)
         self.base = base
-        base_services = self.services
-        self.hints, self.hosts = NotedHints(), AnyHost()
+        self.messages, self.hosts = NotedHints(), AnyHost()
+        base_services = replace(self.services, queue=self.messages)
         vault = NotedVault(
             lambda: "11" * 32, base_services.random_bytes, clock=self.clock, derive=derived
         )
-        events = dynamo.DynamoEvents(
-            self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=base_services.random_bytes
-        )
-        self.services: DashboardServices = DashboardServices(
-            clock=base_services.clock,
-            random_bytes=base_services.random_bytes,
-            sessions=base_services.sessions,
-            merchants=base_services.merchants,
-            database=base_services.database,
-            base_url=base,
-            queue=base_services.queue,
-            tasks=base_services.tasks,
-            events=events,
-            tallies=dynamo.DynamoTallies(
-                self.dynamo,
-                PREFIX,
-                sleep=self.clock.sleep,
-                random_bytes=base_services.random_bytes,
-            ),
-            sign_ins=dynamo.DynamoSignIns(self.dynamo, PREFIX),
-            audit=dynamo.DynamoAudit(self.dynamo, PREFIX),
-            api_keys=dynamo.DynamoApiKeys(self.dynamo, PREFIX),
-            endpoints=EndpointServices(
-                clock=base_services.clock,
-                random_bytes=base_services.random_bytes,
-                merchants=base_services.merchants,
-                events=events,
-                queue=self.hints,
-                vault=vault,
-                hosts=self.hosts,
-            ),
+        self.services: DashboardServices = services.dashboard(
+            base_services, self.dynamo, PREFIX, vault=vault, hosts=self.hosts
         )
 
     def browser(self) -> Browser:
@@ -139,10 +110,10 @@ def dashboard(base: str = BASE) -> Iterator[Dashboard]:
     found = Dashboard(base)
     outer = dict(app.dependency_overrides)
 
-    async def services() -> DashboardServices:
+    async def given() -> DashboardServices:
         return found.services
 
-    app.dependency_overrides[dependencies.services] = services
+    app.dependency_overrides[dependencies.services] = given
     try:
         yield found
     finally:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from checkout.flows import endpoints
+from checkout.flows.webhooks import endpoints
 from tests.world import World
 
 # Bytes are not characters, and some readers take `</` and U+2028 for something else.

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -22,13 +23,19 @@ import api.dependencies
 import pay.app
 import pay.dependencies
 from checkout.adapters import dynamo
+from checkout.adapters.instrumented import (
+    InstrumentedReceivers,
+    InstrumentedSessions,
+    InstrumentedTransport,
+)
+from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
-from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
 from checkout.adapters.vault import AesVault, key_from_secrets_manager
-from checkout.adapters.wallets import SignedWallets
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
-from checkout.ports import PayServices, Receipt, SenderServices
+from checkout.flows.webhooks.deliver import deliver
+from checkout.ports.services import PayServices
+from checkout.ports.webhooks import Receipt
 from expirer.app import scheduled
 from expirer.tasks import queued
 from sandbox.cloud import table_definitions
@@ -140,14 +147,16 @@ class Deployment:
             clock=world.clock,
             derive=derived,
         )
-        transport = ToldTransport(world.transport, world.clock.now)
+        transport = InstrumentedTransport(world.transport, world.clock.now)
         self.services = replace(
             world.services,
-            sessions=ToldSessions(
-                self.dynamo,
-                PREFIX,
-                sleep=world.clock.sleep,
-                random_bytes=world.services.random_bytes,
+            sessions=InstrumentedSessions(
+                dynamo.DynamoSessions(
+                    self.dynamo,
+                    PREFIX,
+                    sleep=world.clock.sleep,
+                    random_bytes=world.services.random_bytes,
+                )
             ),
             queue=SqsEventQueue(lambda: self.queue, "events"),
             tasks=SqsTaskQueue(lambda: self.queue, "tasks"),
@@ -234,15 +243,9 @@ class Deployment:
         events that the merchant was told of by it.
         """
         shop = Shop()
-        services = SenderServices(
-            clock=self.world.clock,
-            random_bytes=self.world.services.random_bytes,
-            merchants=self.world.services.merchants,
-            events=self.world.services.events,
-            queue=self.services.queue,
-            vault=self.services.vault,
-            receivers=ToldReceivers(shop, self.world.clock.now),
-        )
+        services = replace(self.world.core, queue=self.services.queue)
+        receivers = InstrumentedReceivers(shop, self.world.clock.now)
+        send = partial(deliver, services, self.services.vault, receivers)
         taken = [message for message in self.sqs.messages if "event" in message["MessageBody"]]
         self.sqs.messages = []
         if not taken:  # Lambda is not called
@@ -251,7 +254,7 @@ class Deployment:
             {"messageId": str(number), "body": each["MessageBody"], "eventSource": "aws:sqs"}
             for number, each in enumerate(taken)
         ]
-        answer = sends(lambda: services)({"Records": records}, Context())
+        answer = sends(lambda: send)({"Records": records}, Context())
         failed = [int(item["itemIdentifier"]) for item in answer["batchItemFailures"]]
         self.sqs.messages += [taken[number] for number in failed]
         return shop.told

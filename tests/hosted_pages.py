@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from checkout.domain.ids import new_session_id
 from checkout.domain.money import Amount
 from checkout.domain.session import CustomerWallet, LineItem, QuoteRef, Session, Status
-from checkout.ports import PayServices
+from checkout.ports.services import PayServices
 from pay import dependencies
 from pay.app import app
 from tests.support import NOW, a_session

@@ -14,12 +14,12 @@ from urllib.parse import urlencode
 
 from api import dependencies
 from api.app import app, handler
-from checkout.adapters import dynamo
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import Session
-from checkout.ports import Services
+from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
+from tests import services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.support import NOW, HandClock, a_session, seeded
 from tests.world import NotedHints, NotedTasks
@@ -50,18 +50,14 @@ class MerchantApi:
     def __init__(self, *, base_url: str = "https://pay.example") -> None:
         self.clock = HandClock()
         self.dynamo = cast(Any, InMemoryDynamoDb(table_definitions(PREFIX)))
-        random_bytes = seeded(5)
-        self.services = Services(
+        self.services = services.core(
+            self.dynamo,
+            PREFIX,
             clock=self.clock,
-            random_bytes=random_bytes,
-            sessions=dynamo.DynamoSessions(
-                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
-            ),
-            merchants=dynamo.DynamoMerchants(self.dynamo, PREFIX),
-            database=dynamo.DynamoDatabase(self.dynamo, PREFIX),
-            base_url=base_url,
+            random_bytes=seeded(5),
             queue=NotedHints(),
             tasks=NotedTasks(),
+            base_url=base_url,
         )
         self.secret, self.key = self.join("mer_1")
         self.other_secret, self.other_key = self.join("mer_2")
@@ -143,10 +139,10 @@ class MerchantApi:
 
     @contextmanager
     def installed(self) -> Iterator[None]:
-        async def services() -> Services:
+        async def given() -> Services:
             return self.services
 
-        app.dependency_overrides[dependencies.services] = services
+        app.dependency_overrides[dependencies.services] = given
         try:
             yield
         finally:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import webhook_sender.app
-from checkout.adapters import told
+from checkout.adapters import instrumented
 from sandbox.template import resources
 
 REPOSITORY = Path(__file__).parent.parent
@@ -27,7 +27,7 @@ def counted() -> set[str]:
     names = {name for source in sources for name in literal.findall(source)}
     totals = (REPOSITORY / "functions/expirer/app.py").read_text("utf-8")
     names |= set(re.findall(r"\"([A-Z]\w+)\": counts\.", totals))
-    return names | set(told._COUNTED.values()) | set(webhook_sender.app._TOLD.values())
+    return names | set(instrumented._COUNTED.values()) | set(webhook_sender.app._METRICS.values())
 
 
 def test_every_metric_is_explained() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.ports import CompletionPolicy
+from checkout.ports.wallets import CompletionPolicy
 from checkout.settings import SettingsError, load
 
 GOOD = {"DATABASE_URL": "dynamodb:///checkout", "BASE_URL": "https://pay.example/"}

@@ -33,8 +33,8 @@ ENVIRONMENT = {
     ("builder", "loaded"),
     [
         ("api_services", set()),
-        ("endpoint_services", {"cryptography"}),
-        ("sender_services", {"cryptography", "httpcore"}),
+        ("dashboard_services", {"cryptography"}),
+        ("webhook_sender", {"cryptography", "httpcore"}),
     ],
 )
 def test_a_builder_loads_nothing_that_its_function_does_not_use(

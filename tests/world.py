@@ -14,33 +14,27 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters import dynamo
-from checkout.adapters.merchants import CachedMerchants
+from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
-from checkout.adapters.wallets import SignedWallets
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Session
 from checkout.domain.webhooks import WebhookEvent
-from checkout.flows import endpoints, keys, prepare, reconcile, sessions, setup
-from checkout.flows.approve import Finish, finish
-from checkout.flows.deliver import Outcome, deliver
+from checkout.flows.merchant import authentication, setup
+from checkout.flows.payment import prepare, reconcile, sessions
+from checkout.flows.payment.approve import Finish, finish
+from checkout.flows.webhooks import endpoints
+from checkout.flows.webhooks.deliver import Outcome, deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import (
-    CompletionPolicy,
-    EndpointServices,
-    Hint,
-    Leftovers,
-    PayServices,
-    Receipt,
-    SenderServices,
-)
+from checkout.ports.runtime import Vault
+from checkout.ports.wallets import Cleanup, CompletionPolicy
+from checkout.ports.webhooks import QueuedEvent, Receipt
 from sandbox.cloud import table_definitions
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.world import default_network
-from tests import aws_calls
+from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair
 from tests.support import HandClock, seeded
@@ -79,14 +73,14 @@ class NotedHints:
     """`ports.EventQueue` that remembers the events that it was told of."""
 
     def __init__(self) -> None:
-        self.hints: list[str] = []
+        self.messages: list[str] = []
         self.delays: list[int] = []
 
-    def hint(self, hints: Sequence[Hint]) -> None:
-        if hints:
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
+        if messages:
             aws_calls.note("sqs", "send_message_batch", {"QueueUrl": "EventsQueue"})
-        self.hints.extend(hint.event for hint in hints)
-        self.delays.extend(hint.delay for hint in hints)
+        self.messages.extend(enqueue.event for enqueue in messages)
+        self.delays.extend(enqueue.delay for enqueue in messages)
 
 
 class HandReceivers:
@@ -117,11 +111,11 @@ class NotedTasks:
     """`ports.TaskQueue` that remembers what was left behind."""
 
     def __init__(self) -> None:
-        self.left: list[Leftovers] = []
+        self.left: list[Cleanup] = []
 
-    def tidy(self, leftovers: Leftovers) -> None:
+    def clean_up(self, cleanup: Cleanup) -> None:
         aws_calls.note("sqs", "send_message", {"QueueUrl": "TasksQueue"})
-        self.left.append(leftovers)
+        self.left.append(cleanup)
 
 
 class NotedVault(AesVault):
@@ -159,49 +153,30 @@ class World:
         self.keys_fetched = 0
         self.encryption_key = "11" * 32
         random_bytes = seeded(seed)
-        vault = NotedVault(self._encryption_key, random_bytes, clock=self.clock, derive=derived)
-        merchants = dynamo.DynamoMerchants(self.dynamo, PREFIX)
-        self.services = PayServices(
-            clock=self.clock,
-            random_bytes=random_bytes,
-            sessions=dynamo.DynamoSessions(
-                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
-            ),
-            merchants=CachedMerchants(merchants, self.clock),
-            database=dynamo.DynamoDatabase(self.dynamo, PREFIX),
-            base_url=BASE_URL,
-            tasks=self.tasks,
-            vault=vault,
-            wallets=SignedWallets(self.transport, vault, self.clock, allow_loopback=True),
-            queue=self.queue,
-            events=dynamo.DynamoEvents(
-                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
-            ),
-            tallies=dynamo.DynamoTallies(
-                self.dynamo, PREFIX, sleep=self.clock.sleep, random_bytes=random_bytes
-            ),
-            completion_policy=policy,
-            allow_loopback=True,
+        self.vault: Vault = NotedVault(
+            self._encryption_key, random_bytes, clock=self.clock, derive=derived
         )
         self.receivers = HandReceivers()
         self.hosts = AnyHost()
-        self.sender = SenderServices(
+        self.core = services.core(
+            self.dynamo,
+            PREFIX,
             clock=self.clock,
             random_bytes=random_bytes,
-            merchants=merchants,
-            events=self.services.events,
             queue=self.queue,
-            vault=vault,
-            receivers=self.receivers,
+            tasks=self.tasks,
+            base_url=BASE_URL,
         )
-        self.endpoints = EndpointServices(
-            clock=self.clock,
-            random_bytes=random_bytes,
-            merchants=merchants,
-            events=self.services.events,
-            queue=self.queue,
-            vault=vault,
-            hosts=self.hosts,
+        self.services = services.pay(
+            replace(self.core, allow_loopback=True),
+            self.dynamo,
+            PREFIX,
+            vault=self.vault,
+            wallets=SignedWallets(self.transport, self.vault, self.clock, allow_loopback=True),
+            completion_policy=policy,
+        )
+        self.endpoints = services.dashboard(
+            self.core, self.dynamo, PREFIX, vault=self.vault, hosts=self.hosts
         )
         self.shop = shop
         done = self.join(shop)
@@ -219,7 +194,7 @@ class World:
         return setup.set_up(self.services, new)
 
     def key(self) -> ApiKey:
-        return keys.authenticate(self.services, f"Bearer {self.api_key}")
+        return authentication.authenticate(self.services, f"Bearer {self.api_key}")
 
     def new(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> NewSession:
         """What a merchant asks for: one line item of `amount` minor units."""
@@ -276,8 +251,12 @@ class World:
 
     def deliver_hinted(self) -> list[Outcome]:
         """The sender gets every message that is in the queue now."""
-        hinted, self.queue.hints = self.queue.hints, []
-        return [deliver(self.sender, event_id) for event_id in hinted]
+        enqueued, self.queue.messages = self.queue.messages, []
+        return [self.deliver(event_id) for event_id in enqueued]
+
+    def deliver(self, event_id: str) -> Outcome:
+        """Have the sender make the attempt that the event is due."""
+        return deliver(self.core, self.vault, self.receivers, event_id)
 
     def settle(self, session: Session, *, seconds: int = 1200, every: int = 1) -> Session:
         """The customer's open page asks for `seconds`, until the payment is out of doubt."""
@@ -302,7 +281,7 @@ class World:
         """Start counting anew."""
         self.dynamo.calls.clear()
         self.transport.sent.clear()
-        self.queue.hints.clear()
+        self.queue.messages.clear()
         self.tasks.left.clear()
 
     def _encryption_key(self) -> str:

@@ -10,8 +10,8 @@ from fastapi import Depends, Header
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
 from checkout.domain.merchant import ApiKey
-from checkout.flows import keys
-from checkout.ports import Services
+from checkout.flows.merchant import authentication
+from checkout.ports.services import Services
 from checkout.web import json_object
 
 _STARTED_AT: Final = SystemClock().now()
@@ -33,7 +33,7 @@ Started = Annotated[datetime, Depends(started_at)]
 async def api_key(
     injected: Injected, authorization: Annotated[str | None, Header()] = None
 ) -> ApiKey:
-    return keys.authenticate(injected, authorization)
+    return authentication.authenticate(injected, authorization)
 
 
 Key = Annotated[ApiKey, Depends(api_key)]

@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from api.models import ListSessions
-from api.schemas import EXAMPLE_ID, REF, schemas
+from api.requests import ListSessions
+from api.responses import EXAMPLE_ID, REF, schemas
 from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Status

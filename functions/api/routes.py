@@ -10,12 +10,12 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Header, Request, Response
 
 from api.dependencies import Body, Injected, Key, Started
-from api.models import CreateSession, list_query
+from api.requests import CreateSession, list_query
 from checkout.domain.public import public_session
 from checkout.domain.session import Session
-from checkout.flows import sessions
-from checkout.flows.sessions import json_text
-from checkout.ports import Services
+from checkout.flows.payment import sessions
+from checkout.flows.payment.sessions import json_text
+from checkout.ports.services import Services
 from checkout.version import VERSION
 from checkout.web import no_parameters, validated
 

@@ -8,7 +8,7 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout.domain.signature_check import Finding
-from checkout.flows.signature_check import HEADERS_MAX, Checked
+from checkout.flows.webhooks.signature_check import HEADERS_MAX, Checked
 from dashboard.pages import page
 
 _SECRET: Final = {

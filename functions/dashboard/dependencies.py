@@ -16,9 +16,9 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
-from checkout.flows import sign_in
-from checkout.flows.sign_in import SignedIn
-from checkout.ports import DashboardServices
+from checkout.flows.merchant import sign_in
+from checkout.flows.merchant.sign_in import SignedIn
+from checkout.ports.services import DashboardServices
 from checkout.web import PARAM_MAX, body_bytes
 from dashboard.multipart import parts
 

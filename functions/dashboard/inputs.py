@@ -19,7 +19,7 @@ from checkout.domain.errors import ParameterInvalid
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX, minor_unit_digits
 from checkout.domain.session import Status
-from checkout.flows.sessions import ListQuery
+from checkout.flows.payment.sessions import ListQuery
 from dashboard.dependencies import Injected, Who
 
 PAGE: Final = 25

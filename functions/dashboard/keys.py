@@ -12,9 +12,9 @@ from fastapi import Request, Response
 
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.merchant import ApiKey
-from checkout.flows import api_keys
-from checkout.flows.api_keys import NAME_MAX, NewKey
-from checkout.ports import DashboardServices
+from checkout.flows.merchant import api_keys
+from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
+from checkout.ports.services import DashboardServices
 from dashboard.pages import page
 from dashboard.view import Moment, moment
 

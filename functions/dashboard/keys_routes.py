@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from checkout.flows import api_keys
+from checkout.flows.merchant import api_keys
 from dashboard.dependencies import Form, Injected, Visited, Who, visit
 from dashboard.keys import keys, overlap_of
 from dashboard.pages import refused_with, see

@@ -21,11 +21,11 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.webhooks import WebhookEvent
-from checkout.flows.export import Part
-from checkout.flows.sessions import Listed
-from checkout.flows.sign_in import SignedIn
+from checkout.flows.merchant.export import Part
+from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows.payment.sessions import Listed
 from checkout.page_headers import nonce_of
-from checkout.ports import DashboardServices
+from checkout.ports.services import DashboardServices
 from checkout.web import Problem
 from dashboard import csv_files, view
 from dashboard.dependencies import Visit

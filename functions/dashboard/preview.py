@@ -13,7 +13,7 @@ from fastapi import Request, Response
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import Amount
 from checkout.domain.session import LineItem, Session, Status
-from checkout.ports import DashboardServices
+from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Visit
 from dashboard.headers import is_preview
 

@@ -7,8 +7,10 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.audit import Action
-from checkout.flows import audit, export, figures, look, search, sessions, sign_in
-from checkout.flows.sessions import Listed
+from checkout.flows import audit, look
+from checkout.flows.merchant import export, figures, search, sign_in
+from checkout.flows.payment import sessions
+from checkout.flows.payment.sessions import Listed
 from dashboard import pages, view
 from dashboard.dependencies import Form, Injected, Visited, Who, visit
 from dashboard.inputs import ExportFile, Filtered, Understood

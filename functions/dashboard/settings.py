@@ -11,10 +11,10 @@ from checkout.domain.errors import ResourceMissing
 from checkout.domain.languages import language_of
 from checkout.domain.merchant import NAME_MAX, Merchant
 from checkout.flows import merchants
-from checkout.flows import settings as flow
-from checkout.flows.settings import HOSTS_MAX, LOGO_MAX
-from checkout.flows.sign_in import SignedIn
-from checkout.ports import DashboardServices
+from checkout.flows.merchant import settings as flow
+from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
+from checkout.flows.merchant.sign_in import SignedIn
+from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Visit
 from dashboard.pages import page
 from dashboard.preview import preview

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from checkout.flows import settings as flow
+from checkout.flows.merchant import settings as flow
 from dashboard.dependencies import Form, FormWithFile, Injected, Visited, Who, visit
 from dashboard.pages import refused_with, see
 from dashboard.settings import color_of, logo, previewed, settings

@@ -14,7 +14,7 @@ from checkout.domain.audit import AuditEntry
 from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
-from checkout.flows.export import Part
+from checkout.flows.merchant.export import Part
 from dashboard.texts import ACTION, STATUS
 
 # Where records have pages, by how their ids begin.

@@ -22,10 +22,10 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     waiting,
 )
-from checkout.flows import delivery_log
-from checkout.flows.endpoints import Resent
-from checkout.flows.sign_in import SignedIn
-from checkout.ports import DashboardServices
+from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows.webhooks import delivery_log
+from checkout.flows.webhooks.endpoints import Resent
+from checkout.ports.services import DashboardServices
 from dashboard.keys import OVERLAPS
 from dashboard.pages import page
 from dashboard.texts import DELIVERY, EVENT
@@ -85,7 +85,7 @@ def webhooks(
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
     after = query.get("cursor") if request.method == "GET" else None
-    found = delivery_log.page(services.endpoints, who.merchant, status=state, after=after)
+    found = delivery_log.page(services, who.merchant, status=state, after=after)
     since = (typed or {}).get("since") or (now - _SINCE).date().isoformat()
     return page(
         request,
@@ -128,7 +128,7 @@ def event_page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    event = delivery_log.get(services.endpoints, who.merchant, event_id)
+    event = delivery_log.get(services, who.merchant, event_id)
     return page(
         request,
         "webhook_event.html",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.audit import Action
-from checkout.flows import audit, delivery_log, endpoints, signature_check
+from checkout.flows import audit
+from checkout.flows.webhooks import delivery_log, endpoints, signature_check
 from dashboard.checker import checker
 from dashboard.dependencies import Form, Injected, Visited, Who, visit
 from dashboard.keys import overlap_of
@@ -24,14 +25,14 @@ async def log(services: Injected, request: Request, who: Who) -> Response:
 async def configure(services: Injected, request: Request, who: Who, form: Form) -> Response:
     refused_with(request, webhooks_again, services, request, who, form)
     url, events = form.get("url", "").strip(), events_of(form)
-    done = endpoints.configure(services.endpoints, who.merchant, url=url, events=events)
+    done = endpoints.configure(services, who.merchant, url=url, events=events)
     audit.note(services, who.key, Action.WEBHOOK_SET, url.partition("?")[0])
     return webhooks(services, request, who, secret=done.secret)
 
 
 @router.post("/remove")
 async def remove(services: Injected, visited: Visited, who: Who, _: Form) -> Response:
-    endpoints.remove(services.endpoints, who.merchant)
+    endpoints.remove(services, who.merchant)
     audit.note(services, who.key, Action.WEBHOOK_REMOVED)
     return see(visited, "/webhooks")
 
@@ -41,7 +42,7 @@ async def enable(
     services: Injected, visited: Visited, request: Request, who: Who, form: Form
 ) -> Response:
     refused_with(request, webhooks_again, services, request, who, form)
-    endpoints.enable(services.endpoints, who.merchant)
+    endpoints.enable(services, who.merchant)
     audit.note(services, who.key, Action.WEBHOOK_ENABLED)
     return see(visited, "/webhooks")
 
@@ -50,7 +51,7 @@ async def enable(
 async def roll(services: Injected, request: Request, who: Who, form: Form) -> Response:
     refused_with(request, webhooks_again, services, request, who, form)
     overlap = overlap_of(form)
-    done = endpoints.roll_secret(services.endpoints, who.merchant, overlap=overlap)
+    done = endpoints.roll_secret(services, who.merchant, overlap=overlap)
     audit.note(services, who.key, Action.WEBHOOK_SECRET_ROLLED)
     return webhooks(services, request, who, secret=done.secret)
 
@@ -60,7 +61,7 @@ async def test_event(
     services: Injected, visited: Visited, request: Request, who: Who, form: Form
 ) -> Response:
     refused_with(request, webhooks_again, services, request, who, form)
-    event = endpoints.ping(services.endpoints, who.merchant)
+    event = endpoints.ping(services, who.merchant)
     audit.note(services, who.key, Action.TEST_EVENT_SENT, event.id)
     return see(visited, f"/webhooks/{event.id}")
 
@@ -69,7 +70,7 @@ async def test_event(
 async def resend_failed(services: Injected, request: Request, who: Who, form: Form) -> Response:
     refused_with(request, webhooks_again, services, request, who, form)
     since, after = since_of(form), form.get("after") or None
-    done = delivery_log.resend_failed(services.endpoints, who.merchant, since=since, after=after)
+    done = delivery_log.resend_failed(services, who.merchant, since=since, after=after)
     audit.note(services, who.key, Action.EVENTS_RESENT, f"{done.count}, since {since.date()}")
     return webhooks(services, request, who, typed=form, resent=done)
 
@@ -97,6 +98,6 @@ async def resend(
     services: Injected, visited: Visited, request: Request, who: Who, event_id: str, _: Form
 ) -> Response:
     refused_with(request, event_page, services, request, who, event_id)
-    again = endpoints.resend(services.endpoints, who.merchant, event_id)
+    again = endpoints.resend(services, who.merchant, event_id)
     audit.note(services, who.key, Action.EVENT_RESENT, again.id)
     return see(visited, f"/webhooks/{again.id}")

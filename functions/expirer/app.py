@@ -12,9 +12,9 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from checkout import telemetry, wiring
-from checkout.flows import sweep, tally
-from checkout.flows.sweep import Counts
-from checkout.ports import PayServices
+from checkout.flows.schedule import sweep, tally
+from checkout.flows.schedule.sweep import Counts
+from checkout.ports.services import PayServices
 
 # The last look of a round may take this long, and the process must live to the end of it.
 LAST_LOOK: Final = timedelta(seconds=25)
@@ -49,11 +49,11 @@ def _told(counts: Counts) -> dict[str, Any]:
         "Failed": counts.failed,
         "NeedsAttention": counts.needs_attention,
         "LeftOver": counts.left_over,
-        "EventsOwed": counts.hinted,
+        "EventsOwed": counts.enqueued,
     }
     for name, value in totals.items():
         telemetry.count(name, value)
-    telemetry.count("OldestOwedEvent", counts.longest_owed.total_seconds(), unit="Seconds")
+    telemetry.count("OldestOwedEvent", counts.longest_due.total_seconds(), unit="Seconds")
     told = {**totals, "MovedBy": dict(counts.moved)}
     if any(totals.values()):
         _log.info("a round of the sweep", extra={"counts": told})

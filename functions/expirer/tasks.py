@@ -16,9 +16,9 @@ from aws_lambda_powertools.utilities.batch import (
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from checkout import telemetry, wiring
-from checkout.adapters.queue import leftovers_from
-from checkout.flows.tidy import tidy
-from checkout.ports import PayServices
+from checkout.adapters.queue import cleanup_from
+from checkout.flows.payment.cleanup import clean_up
+from checkout.ports.services import PayServices
 
 
 def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any], Any]:
@@ -29,7 +29,7 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
         def done(record: SQSRecord) -> None:
-            tidy(services(), leftovers_from(record.body))
+            clean_up(services(), cleanup_from(record.body))
 
         processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return process_partial_response(event, done, processor)

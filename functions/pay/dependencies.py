@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Depends
 
 from checkout import wiring
-from checkout.ports import PayServices
+from checkout.ports.services import PayServices
 
 
 async def services() -> PayServices:

@@ -15,7 +15,7 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict
 
 from checkout.domain.errors import CallbackInvalid, ParameterInvalid
-from checkout.ports import PayServices
+from checkout.ports.services import PayServices
 from checkout.web import PARAM_MAX, body_bytes, json_object, validated
 from pay.dependencies import Injected
 

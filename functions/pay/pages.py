@@ -16,8 +16,8 @@ from checkout.domain.errors import ResourceMissing
 from checkout.domain.money import Amount
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
-from checkout.flows.approve import Finish
-from checkout.ports import PayServices
+from checkout.flows.payment.approve import Finish
+from checkout.ports.services import PayServices
 from pay import render
 from pay.inputs import Submission
 from pay.language import Reader, reader

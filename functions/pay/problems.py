@@ -13,7 +13,7 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout.domain.errors import CheckoutError
-from checkout.flows import reconcile
+from checkout.flows.payment import reconcile
 from checkout.web import Problem, problem_json
 from pay import pages, render
 from pay.inputs import FormPost, form_post, sent_by_form

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.flows import approve, prepare, reconcile
+from checkout.flows.payment import approve, prepare, reconcile
 from pay import pages, pictures
 from pay.dependencies import Injected
 from pay.headers import CustomersOnly

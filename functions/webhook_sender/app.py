@@ -21,33 +21,32 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from checkout import telemetry, wiring
 from checkout.adapters.queue import event_from
-from checkout.flows.deliver import Outcome, deliver
-from checkout.ports import SenderServices
+from checkout.flows.webhooks.deliver import Outcome
 
-_TOLD: Final = {
+_METRICS: Final = {
     Outcome.DELIVERED: "WebhooksDelivered",
     Outcome.FAILED: "WebhooksFailed",
     Outcome.GIVEN_UP: "WebhooksGivenUp",
 }
 
 
-def queued(services: Callable[[], SenderServices]) -> Callable[[dict[str, Any], Any], Any]:
+def queued(sender: Callable[[], Callable[[str], Outcome]]) -> Callable[[dict[str, Any], Any], Any]:
     """The function that Lambda calls; it returns the messages that failed (SQS partial batch
     response).
     """
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
-        ready = services()
+        deliver = sender()
         counts: Counter[Outcome] = Counter()
 
         async def attempted(record: SQSRecord) -> None:
-            outcome = await asyncio.to_thread(deliver, ready, event_from(record.body))
+            outcome = await asyncio.to_thread(deliver, event_from(record.body))
             counts[outcome] += 1
 
         processor = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         answer = async_process_partial_response(event, attempted, processor)
-        for outcome, name in _TOLD.items():
+        for outcome, name in _METRICS.items():
             telemetry.count(name, counts[outcome])
         return answer
 
@@ -55,4 +54,4 @@ def queued(services: Callable[[], SenderServices]) -> Callable[[dict[str, Any], 
 
 
 wiring.observe("webhook_sender")
-handler: Final = queued(wiring.sender_services)
+handler: Final = queued(wiring.webhook_sender)

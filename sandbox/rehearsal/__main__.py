@@ -31,7 +31,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from checkout import wiring
-from checkout.flows import endpoints
+from checkout.flows.webhooks import endpoints
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.demo import Demo, DemoFailed
@@ -209,7 +209,7 @@ def _set_up(product: Mapping[str, str], key_file: Path, key_id: str) -> tuple[st
 def _want_webhooks(product: Mapping[str, str], merchant: str) -> str:
     """The merchant gives the address of its receiver; the webhook secret."""
     os.environ.update(product)
-    services = wiring.endpoint_services()
+    services = wiring.dashboard_services()
     done = endpoints.configure(services, merchant, url=f"https://{SHOP}/hooks", events=())
     assert done.secret is not None
     return done.secret

@@ -9,8 +9,8 @@ import pytest
 from moto import mock_aws
 
 from sandbox.cloud import table_definitions
+from tests.adapters.outbound.tls_server import Authority, Names, TlsServer, make_authority
 from tests.adapters.stores import Store, Watched, boto, new_store, with_tables
-from tests.adapters.tls_server import Authority, Names, TlsServer, make_authority
 from tests.fakes.dynamodb import InMemoryDynamoDb
 
 EMULATED = pytest.param("emulator", marks=pytest.mark.cloud)

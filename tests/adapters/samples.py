@@ -29,7 +29,7 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     WebhookSecret,
 )
-from checkout.ports import Reservation
+from checkout.ports.sessions import Reservation
 from tests.support import NOW, a_session
 
 DAY = timedelta(days=1)

@@ -8,9 +8,10 @@ import pytest
 
 from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import ApiKey
-from checkout.ports import StaleMerchant
+from checkout.ports.merchants import StaleMerchant
 from tests.adapters.samples import MS, a_key, a_merchant
 from tests.adapters.stores import Store
+from tests.services import put_key
 from tests.support import NOW
 
 FIRST, SECOND = a_key(), a_key(id="key_2", hash="ab" * 32, last_four="2222")
@@ -21,12 +22,12 @@ MERCHANT = a_merchant()
 def kept(store: Store) -> Store:
     """One merchant with one key, and another's key."""
     store.merchants.add(MERCHANT, FIRST)
-    store.merchants.add_key(a_key(id="key_9", hash="99" * 32, merchant="mer_2"))
+    put_key(store.client, store.prefix, a_key(id="key_9", hash="99" * 32, merchant="mer_2"))
     return store
 
 
 def found(store: Store, key: ApiKey) -> ApiKey:
-    stored = store.merchants.find_key(key.hash)
+    stored = store.api_keys.find(key.hash)
     assert stored is not None
     return stored
 
@@ -42,7 +43,7 @@ def test_a_key_made_from_settings_that_changed_meanwhile_is_not_added(kept: Stor
     kept.merchants.replace(MERCHANT.changed(return_hosts=("shop.example",)))
     assert not kept.api_keys.add(SECOND, MERCHANT)
     assert not kept.api_keys.roll(replace(FIRST, expires_at=NOW + MS), SECOND, MERCHANT)
-    assert kept.merchants.find_key(SECOND.hash) is None
+    assert kept.api_keys.find(SECOND.hash) is None
     assert found(kept, FIRST) == FIRST
 
 
@@ -53,11 +54,11 @@ def test_a_key_is_rolled_once(kept: Store, end: dict[str, object]) -> None:
     assert (found(kept, FIRST), found(kept, SECOND)) == (ended, SECOND)
     third = a_key(id="key_3", hash="33" * 32)
     assert not kept.api_keys.roll(replace(FIRST, revoked_at=NOW + MS), third, MERCHANT)
-    assert kept.merchants.find_key(third.hash) is None
+    assert kept.api_keys.find(third.hash) is None
 
 
 def test_a_key_is_revoked_while_another_one_lasts(kept: Store) -> None:
-    kept.merchants.add_key(SECOND)
+    put_key(kept.client, kept.prefix, SECOND)
     gone = replace(FIRST, revoked_at=NOW)
     assert kept.api_keys.revoke(gone, SECOND)
     assert found(kept, FIRST) == gone
@@ -68,13 +69,13 @@ def test_a_key_is_revoked_while_another_one_lasts(kept: Store) -> None:
 
 
 def test_a_key_that_ends_soon_is_none_that_lasts(kept: Store) -> None:
-    kept.merchants.add_key(replace(SECOND, expires_at=NOW + MS))
+    put_key(kept.client, kept.prefix, replace(SECOND, expires_at=NOW + MS))
     assert not kept.api_keys.revoke(replace(FIRST, revoked_at=NOW), SECOND)
     assert found(kept, FIRST) == FIRST
 
 
 def test_return_hosts_reach_the_merchant_and_its_keys_or_neither(kept: Store) -> None:
-    kept.merchants.add_key(SECOND)
+    put_key(kept.client, kept.prefix, SECOND)
     settled = MERCHANT.changed(return_hosts=("shop.example",))
     kept.api_keys.settle(settled, [FIRST, SECOND])
     assert kept.merchants.get("mer_1") == settled

@@ -18,10 +18,15 @@ from botocore.exceptions import (
 from botocore.stub import Stubber
 
 from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
-from checkout.adapters.dynamo import DynamoDatabase, DynamoMerchants, DynamoSessions
+from checkout.adapters.dynamo import (
+    DynamoApiKeys,
+    DynamoDatabase,
+    DynamoMerchants,
+    DynamoSessions,
+)
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
-from checkout.ports import StaleSession
+from checkout.ports.sessions import StaleSession
 from tests.adapters.samples import a_key, a_merchant, a_reservation, an_event, cancel
 from tests.adapters.stores import boto
 from tests.support import NOW, a_session, seeded
@@ -220,6 +225,7 @@ def test_a_store_that_is_silent_is_unavailable_everywhere(error: Exception) -> N
     client: Any = Silent(error)
     sessions = DynamoSessions(client, "test", sleep=lambda _: None, random_bytes=seeded())
     merchants = DynamoMerchants(client, "test")
+    api_keys = DynamoApiKeys(client, "test")
     session = a_session()
     everything: list[Any] = [
         lambda: sessions.create(session, None),
@@ -232,14 +238,14 @@ def test_a_store_that_is_silent_is_unavailable_everywhere(error: Exception) -> N
         lambda: merchants.replace(a_merchant()),
         lambda: merchants.get("mer_1"),
         lambda: merchants.find_by_wallet("https://w.example/shop"),
-        lambda: merchants.find_key("ab"),
-        lambda: merchants.add_key(a_key()),
+        lambda: api_keys.find("ab"),
+        lambda: api_keys.add(a_key(), a_merchant()),
     ]
     for call in everything:
         with pytest.raises(Unavailable) as unavailable:
             call()
         assert "10.0.0.1" not in str(unavailable.value)
-    merchants.touch_key(a_key(), NOW)
+    api_keys.touch(a_key(), NOW)
     assert not DynamoDatabase(client, "test").ping()
 
 

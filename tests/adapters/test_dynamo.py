@@ -19,7 +19,8 @@ from checkout.adapters.dynamo import (
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Event, advance
-from checkout.ports import StaleMerchant, StaleSession
+from checkout.ports.merchants import StaleMerchant
+from checkout.ports.sessions import StaleSession
 from tests.adapters.samples import (
     DAY,
     MS,
@@ -35,6 +36,7 @@ from tests.adapters.samples import (
     session_id,
 )
 from tests.adapters.stores import Store
+from tests.services import put_key
 from tests.support import NOW, a_session
 
 
@@ -436,10 +438,10 @@ def test_a_merchant_is_added_with_its_key_and_found_by_id_wallet_and_key(store: 
     assert store.client.calls == {"transact_write_items": 1}
     assert store.merchants.get("mer_1") == a_merchant()
     assert store.merchants.find_by_wallet("https://w.example/shop") == a_merchant()
-    assert store.merchants.find_key(a_key().hash) == a_key()
+    assert store.api_keys.find(a_key().hash) == a_key()
     assert store.merchants.get("mer_2") is None
     assert store.merchants.find_by_wallet("https://w.example/other") is None
-    assert store.merchants.find_key("00" * 32) is None
+    assert store.api_keys.find("00" * 32) is None
 
 
 def test_a_wallet_never_has_two_merchants(store: Store) -> None:
@@ -447,7 +449,7 @@ def test_a_wallet_never_has_two_merchants(store: Store) -> None:
     again = a_merchant(id="mer_2", name="Second")
     assert store.merchants.add(again, a_key(hash="00" * 32, merchant="mer_2")) == a_merchant()
     assert store.merchants.get("mer_2") is None
-    assert store.merchants.find_key("00" * 32) is None
+    assert store.api_keys.find("00" * 32) is None
 
 
 def test_the_same_addition_once_more_is_the_same_merchant(store: Store) -> None:
@@ -499,34 +501,34 @@ def test_a_merchants_record_is_replaced_whole_and_never_made_so(store: Store) ->
 
 
 def test_a_further_key_is_found(store: Store) -> None:
-    store.merchants.add_key(a_key(hash="00" * 32, name="Second"))
-    assert store.merchants.find_key("00" * 32) == a_key(hash="00" * 32, name="Second")
+    put_key(store.client, store.prefix, a_key(hash="00" * 32, name="Second"))
+    assert store.api_keys.find("00" * 32) == a_key(hash="00" * 32, name="Second")
 
 
 def test_a_keys_use_is_noted_once_a_minute(store: Store) -> None:
-    store.merchants.add_key(a_key())
+    put_key(store.client, store.prefix, a_key())
     store.client.calls.clear()
     calls: list[int] = []
     for seconds in (0, 1, 59, 60, 61, 121):
-        key = store.merchants.find_key(a_key().hash)
+        key = store.api_keys.find(a_key().hash)
         assert key is not None
-        store.merchants.touch_key(key, NOW + timedelta(seconds=seconds))
+        store.api_keys.touch(key, NOW + timedelta(seconds=seconds))
         calls.append(store.client.calls["update_item"])
     assert calls == [1, 1, 1, 2, 2, 3]
 
 
 def test_of_two_who_read_a_stale_key_one_notes_its_use(store: Store) -> None:
-    store.merchants.add_key(a_key())
-    store.merchants.touch_key(a_key(), NOW)
-    store.merchants.touch_key(a_key(), NOW + timedelta(seconds=30))
-    key = store.merchants.find_key(a_key().hash)
+    put_key(store.client, store.prefix, a_key())
+    store.api_keys.touch(a_key(), NOW)
+    store.api_keys.touch(a_key(), NOW + timedelta(seconds=30))
+    key = store.api_keys.find(a_key().hash)
     assert key is not None
     assert key.last_used_at == NOW
 
 
 def test_a_key_that_is_gone_is_not_made_by_its_use(store: Store) -> None:
-    store.merchants.touch_key(a_key(), NOW)
-    assert store.merchants.find_key(a_key().hash) is None
+    store.api_keys.touch(a_key(), NOW)
+    assert store.api_keys.find(a_key().hash) is None
 
 
 def test_ping_tells_whether_the_store_answers(store: Store) -> None:

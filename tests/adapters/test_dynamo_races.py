@@ -18,7 +18,7 @@ from checkout.adapters.dynamo import records, values
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Change, Event, advance
-from checkout.ports import StaleSession
+from checkout.ports.sessions import StaleSession
 from tests.adapters.samples import (
     MS,
     a_reservation,

@@ -20,7 +20,7 @@ from checkout.domain.webhooks import (
     leased,
     sent_again,
 )
-from checkout.ports import DueEvent, StaleEvent
+from checkout.ports.webhooks import DueEvent, StaleEvent
 from tests.adapters.samples import MS, an_event, cancel, full_event, session_id
 from tests.adapters.stores import Store
 from tests.adapters.test_dynamo_races import at_once

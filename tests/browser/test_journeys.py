@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from checkout.domain.session import Session, Status
-from checkout.flows import sessions
+from checkout.flows.payment import sessions
 from tests.browser.served import Served, new_context
 from tests.world import CEDAR
 

@@ -25,9 +25,13 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.sign_in import SignIn
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import OPTIONAL
-from checkout.flows import deliver, endpoints, sessions, setup, sweep, tally
+from checkout.flows.merchant import setup
+from checkout.flows.payment import sessions
+from checkout.flows.schedule import sweep, tally
+from checkout.flows.webhooks import deliver, endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.ports import CompletionPolicy, Receipt
+from checkout.ports.wallets import CompletionPolicy
+from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.stores import boto, with_tables
 from tests.fakes.dynamodb import InMemoryDynamoDb
@@ -158,12 +162,12 @@ def _webhooks(world: World) -> None:
     for ending in (sessions.cancel, sessions.expire):
         ending(world.services, world.key(), world.create().id)
     world.clock.pass_time(600)
-    deliver.owed(hooks.events, world.queue, now=world.clock.now(), limit=100)
+    deliver.enqueue_due(hooks.events, world.queue, now=world.clock.now(), limit=100)
     world.deliver_hinted()
     world.receivers.answers = [Receipt(status=500), Receipt(status=200), Receipt(status=410)]
     for _ in range(3):
         endpoints.ping(hooks, merchant)
-    deliver.owed(hooks.events, world.queue, now=world.clock.now(), limit=100)
+    deliver.enqueue_due(hooks.events, world.queue, now=world.clock.now(), limit=100)
     world.deliver_hinted()
     world.clock.pass_time(1)
     world.deliver_hinted()
@@ -441,6 +445,7 @@ def test_the_collection_has_every_request_that_webhooks_need() -> None:
         "query webhook_events by_merchant",
         "batch_get_item webhook_events",
         "put_item merchants #version = :read",
+        "ConditionCheck merchants #version = :read",  # with a further API key
     }
 
 

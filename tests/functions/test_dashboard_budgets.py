@@ -137,7 +137,7 @@ def test_the_dashboard_loads_no_http_client_and_no_protocol() -> None:
     program = (
         "import sys, json, dashboard.app; "
         "print(json.dumps([name for name in ('httpx', 'httpcore', 'checkout.open_payments.client', "
-        "'checkout.adapters.http', 'jinja2') if name in sys.modules]))"
+        "'checkout.adapters.outbound.http', 'jinja2') if name in sys.modules]))"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", program],

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.session import LineItem, Status
-from checkout.flows.export import PART_MAX
+from checkout.flows.merchant.export import PART_MAX
 from tests.dashboard_pages import Answer, Browser, Dashboard, dashboard
 from tests.functions.test_dashboard_transactions import paid
 from tests.merchant_api import SESSIONS

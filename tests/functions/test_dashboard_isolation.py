@@ -19,7 +19,8 @@ import dashboard as functions_dashboard
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import LineItem
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
-from checkout.flows import audit, tally
+from checkout.flows import audit
+from checkout.flows.schedule import tally
 from tests.dashboard_pages import Answer, Dashboard, dashboard
 from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.flows.api_keys import ACTIVE_MAX
+from checkout.flows.merchant.api_keys import ACTIVE_MAX
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 
 DAY = 24 * 3600
@@ -149,7 +149,7 @@ def test_another_merchants_key_cannot_be_seen_rolled_or_revoked(shop: Dashboard)
         for form in ("roll", "revoke"):
             answer = browser.post(f"/keys/{theirs}/{form}", {"overlap": "0"})
             assert answer.status == 404
-    assert shop.services.merchants.find_key(shop.other_key.hash) == shop.other_key
+    assert shop.services.api_keys.find(shop.other_key.hash) == shop.other_key
 
 
 def test_nobody_sees_or_makes_keys_without_a_sign_in(shop: Dashboard) -> None:

@@ -17,7 +17,7 @@ from checkout.adapters.dynamo import DynamoApiKeys
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.flows.settings import HOSTS_MAX, LOGO_MAX
+from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
 from dashboard.settings import USUAL_COLOR
 from tests.dashboard_pages import BASE, Answer, Browser, Dashboard, dashboard

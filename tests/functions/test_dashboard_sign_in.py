@@ -8,8 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from checkout.flows.sign_in import ATTEMPTS_MAX
+from checkout.flows.merchant.sign_in import ATTEMPTS_MAX
 from tests.dashboard_pages import BASE, Dashboard, dashboard
+from tests.merchant_api import PREFIX
+from tests.services import put_key
 
 COOKIE = "__Host-dashboard"
 
@@ -126,7 +128,7 @@ def test_signing_out_ends_it_on_the_server(shop: Dashboard) -> None:
 
 def test_revoking_a_key_ends_its_sign_ins_at_once_and_no_others(shop: Dashboard) -> None:
     browser, other = shop.signed_in(), shop.signed_in(shop.other_secret)
-    shop.services.merchants.add_key(replace(shop.key, revoked_at=shop.clock.now()))
+    put_key(shop.dynamo, PREFIX, replace(shop.key, revoked_at=shop.clock.now()))
     assert browser.get().status == 303
     assert browser.post("/sign-out").status == 303
     assert other.get().status == 200
@@ -152,7 +154,7 @@ def test_attempts_are_limited_for_each_address_and_counted_before_the_key_is_rea
 def test_attempts_from_everywhere_are_limited_too(
     shop: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("checkout.flows.sign_in.ATTEMPTS_OVERALL_MAX", 1)
+    monkeypatch.setattr("checkout.flows.merchant.sign_in.ATTEMPTS_OVERALL_MAX", 1)
     shop.signed_in()
     browser = shop.browser()
     browser.get("/sign-in")

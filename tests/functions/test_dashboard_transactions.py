@@ -24,7 +24,8 @@ from checkout.domain.session import (
 )
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, WebhookEvent
-from checkout.flows import sessions, tally
+from checkout.flows.payment import sessions
+from checkout.flows.schedule import tally
 from dashboard import texts
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 from tests.hosted_pages import AWAITING, Page

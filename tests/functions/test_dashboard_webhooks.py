@@ -19,7 +19,7 @@ from checkout.domain.webhooks import (
     GivenUp,
     WebhookEvent,
 )
-from checkout.flows import delivery_log
+from checkout.flows.webhooks import delivery_log
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 
 URL = "https://shop.example/hooks"
@@ -134,7 +134,7 @@ def test_a_test_event_is_written_hinted_at_and_shown(shop: Dashboard) -> None:
     configured(browser)
     way = browser.post("/webhooks/test").location
     event_id = way.rpartition("/")[2]
-    assert shop.hints.hints == [event_id]
+    assert shop.messages.messages == [event_id]
     shown = browser.get(way.removeprefix("/dashboard")).page.main
     assert "about to be sent" in shown
     assert "Test" in browser.get("/webhooks").page.main
@@ -166,7 +166,7 @@ def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Das
     assert "every attempt failed" in page.main
     assert browser.post(f"/webhooks/{event.id}/resend").status == 303
     assert read(shop, event).status is EventStatus.PENDING
-    assert shop.hints.hints == [event.id]
+    assert shop.messages.messages == [event.id]
     again = browser.post(f"/webhooks/{event.id}/resend")
     assert again.status == 400
     assert "still being delivered" in again.page.main
@@ -213,7 +213,7 @@ def test_the_whole_kept_answer_is_shown(shop: Dashboard) -> None:
 def test_all_failed_ones_are_sent_again_a_page_at_a_time(
     shop: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("checkout.flows.endpoints.RESEND_PAGE", 2)
+    monkeypatch.setattr("checkout.flows.webhooks.endpoints.RESEND_PAGE", 2)
     browser = shop.signed_in()
     old = stored(shop, created_at=shop.clock.now() - timedelta(days=2))
     failed = [stored(shop) for _ in range(3)]
@@ -226,7 +226,7 @@ def test_all_failed_ones_are_sent_again_a_page_at_a_time(
         answer = browser.post("/webhooks/resend-failed", fields)
         rounds += 1
     assert rounds == 2
-    assert sorted(shop.hints.hints) == sorted(event.id for event in failed)
+    assert sorted(shop.messages.messages) == sorted(event.id for event in failed)
     assert read(shop, old).status is EventStatus.EXHAUSTED
     assert read(shop, fine).status is EventStatus.DELIVERED
     for since in ("", "x", "2026-13-01", "9999-01-01"):
@@ -275,7 +275,7 @@ def test_another_merchants_events_cannot_be_reached(shop: Dashboard) -> None:
         assert browser.get(f"/webhooks/{event_id}").status == 404
         assert browser.post(f"/webhooks/{event_id}/resend").status == 404
     assert read(shop, theirs) == theirs
-    assert shop.hints.hints == []
+    assert shop.messages.messages == []
 
 
 def test_nobody_gets_to_the_webhooks_without_a_sign_in(shop: Dashboard) -> None:

@@ -14,7 +14,7 @@ from api.app import app, handler
 from checkout.adapters import dynamo
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import OPTIONAL
-from checkout.ports import PayServices
+from checkout.ports.services import PayServices
 from expirer.app import scheduled
 from expirer.tasks import queued
 from tests.dashboard_pages import dashboard
@@ -44,6 +44,7 @@ def the_dashboard(world: World, session: Session) -> None:
             clock=world.clock,
             sessions=world.services.sessions,
             merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
+            api_keys=world.core.api_keys,
             queue=world.queue,
             tasks=world.tasks,
             events=world.services.events,
@@ -66,11 +67,11 @@ def test_it_is_told_and_tidied_up(by: Callable[[World, Session], None]) -> None:
     world = World()
     world.listen(*OPTIONAL)
     session = world.submit(world.create(expires_in_seconds=1800))
-    world.queue.hints.clear()
+    world.queue.messages.clear()
     by(world, session)
     assert world.session(session.id).status in (Status.CANCELED, Status.EXPIRED)
     [told] = world.events()
-    assert world.queue.hints == [told["id"]]
+    assert world.queue.messages == [told["id"]]
     [left] = world.tasks.left
     assert left.session == session.id
 

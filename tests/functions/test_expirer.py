@@ -12,8 +12,8 @@ import pytest
 from checkout import telemetry
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.session import Status
-from checkout.flows import sessions
-from checkout.ports import PayServices
+from checkout.flows.payment import sessions
+from checkout.ports.services import PayServices
 from expirer.app import LAST_LOOK, scheduled
 from expirer.tasks import queued
 from tests.world import World

@@ -14,7 +14,7 @@ from checkout import telemetry
 from checkout.adapters.vault import REFRESH
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Phase, Session, Status
-from checkout.flows.deliver import HINTED_FOR
+from checkout.flows.webhooks.deliver import ENQUEUED_FOR
 from tests.deployment import Deployment, Fault, refusal
 
 Told = Callable[[], list[dict[str, Any]]]
@@ -281,7 +281,7 @@ def test_messages_that_are_lost_cost_nothing_but_time(
     deployed.sqs.messages.clear()
     assert deployed.send_webhooks() == []
     deployed.queue.fault = None
-    deployed.world.clock.pass_time(HINTED_FOR.total_seconds() + 60)
+    deployed.world.clock.pass_time(ENQUEUED_FOR.total_seconds() + 60)
     deployed.sweep()
     assert deployed.send_webhooks() == [deployed.world.events()[0]["id"]]
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.session import Phase, Status
-from checkout.ports import CompletionPolicy
+from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import AWAITING, QUOTE, Customer, customer
 from tests.support import NOW
 from tests.world import BASE_URL, CEDAR, World

@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pytest
 
 from checkout.domain.session import Session, Status
-from checkout.flows import reconcile
-from checkout.ports import CompletionPolicy
+from checkout.flows.payment import reconcile
+from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import Customer, customer
 from tests.world import CEDAR, World
 

@@ -16,8 +16,9 @@ from checkout import telemetry
 from checkout.adapters.queue import SqsEventQueue
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import EventStatus
-from checkout.flows import endpoints
-from checkout.ports import Hint, Receipt, SenderServices
+from checkout.flows.webhooks import endpoints
+from checkout.flows.webhooks.deliver import Outcome
+from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.world import World
 from webhook_sender.app import queued
 
@@ -50,7 +51,7 @@ def message(event_id: str) -> str:
 
 def sent(world: World, *bodies: str) -> list[str]:
     """What Lambda is told of the batch: the messages that failed."""
-    answer = queued(lambda: world.sender)(batch(*bodies), None)
+    answer = queued(lambda: world.deliver)(batch(*bodies), None)
     assert set(answer) == {"batchItemFailures"}
     return [item["itemIdentifier"] for item in answer["batchItemFailures"]]
 
@@ -86,7 +87,9 @@ def test_a_message_as_the_queues_adapter_writes_it_is_understood(world: World) -
             raise AssertionError("not for hints")
 
     sqs = Sqs()
-    SqsEventQueue(lambda: sqs, "q").hint([Hint(each, "mer_1") for each in pinged(world, 2)])
+    SqsEventQueue(lambda: sqs, "q").enqueue(
+        [QueuedEvent(each, "mer_1") for each in pinged(world, 2)]
+    )
     assert sent(world, *sqs.bodies) == []
     assert len(world.receivers.got) == 2
 
@@ -126,7 +129,7 @@ def test_an_event_that_is_unknown_is_done_with(world: World) -> None:
 
 
 def test_what_could_not_be_attempted_comes_again_alone(world: World) -> None:
-    events = world.sender.events
+    events = world.core.events
     good, bad = pinged(world, 2)
 
     class Failing:
@@ -139,9 +142,9 @@ def test_what_could_not_be_attempted_comes_again_alone(world: World) -> None:
             return events.get(event_id)
 
     failing: Any = Failing()
-    world.sender = replace(world.sender, events=failing)
+    world.core = replace(world.core, events=failing)
     assert sent(world, message(good), message(bad)) == ["1"]
-    world.sender = replace(world.sender, events=events)
+    world.core = replace(world.core, events=events)
     assert world.event(bad).attempts == 0
     assert sent(world, message(bad)) == []
     assert world.event(bad).status is EventStatus.DELIVERED
@@ -162,7 +165,7 @@ def test_a_failure_says_nothing_of_the_event_or_its_secret(
 
     hostile: Any = Hostile()
     [event_id] = pinged(world, 1)
-    world.sender = replace(world.sender, receivers=hostile)
+    world.receivers = hostile
     assert sent(world, message(event_id)) == ["0"]
     said = caplog.text + "".join(capsys.readouterr())
     for secret in ("whsec_", "Checkout-Signature", "v1="):
@@ -199,7 +202,7 @@ def test_a_receiver_that_hangs_holds_up_none_beside_it(world: World) -> None:
             return Receipt(status=200)
 
     receivers: Any = Receivers()
-    world.sender = replace(world.sender, receivers=receivers)
+    world.receivers = receivers
     assert sent(world, *map(message, [slow, *quick])) == []
     assert order[-1] == slow
     assert set(order[:-1]) == set(quick)
@@ -222,7 +225,7 @@ def test_outcomes_are_told_as_metrics_and_what_came_to_nothing_is_not(
             return Receipt(status=said[headers["webhook-id"]])
 
     receivers: Any = Receivers()
-    world.sender = replace(world.sender, receivers=receivers)
+    world.receivers = receivers
     for event_id in (delivered, failed, gone):
         sent(world, message(event_id), message("evt_unknown"))
     batches = [counts(line) for line in told() if "_aws" in line]
@@ -243,10 +246,10 @@ def test_a_batch_is_counted_as_a_whole_zeros_included(
 
 
 def test_services_are_made_when_the_function_is_called_and_by_the_caller(world: World) -> None:
-    made: list[SenderServices] = []
+    made: list[Callable[[str], Outcome]] = []
 
-    def make() -> SenderServices:
-        made.append(world.sender)
+    def make() -> Callable[[str], Outcome]:
+        made.append(world.deliver)
         return made[-1]
 
     handler = queued(make)

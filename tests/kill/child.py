@@ -11,16 +11,18 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from checkout.adapters.http import PublicHttp
+from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem
-from checkout.flows import approve, keys, prepare, sessions
-from checkout.flows.deliver import deliver
-from checkout.flows.sessions import load
-from checkout.ports import PayServices, SenderServices
+from checkout.flows.merchant import authentication
+from checkout.flows.payment import approve, prepare, sessions
+from checkout.flows.payment.sessions import load
+from checkout.flows.webhooks.deliver import Outcome
+from checkout.ports.services import PayServices
 from checkout.version import VERSION
 from tests.kill.place import (
     SWEEP_EVERY,
@@ -45,7 +47,7 @@ def new_session() -> NewSession:
 
 
 def create(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
-    key = keys.authenticate(services, f"Bearer {job['api_key']}")
+    key = authentication.authenticate(services, f"Bearer {job['api_key']}")
     marks.armed = True
     sessions.create(services, key, new_session(), job["idempotency_key"])
 
@@ -76,9 +78,9 @@ def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None
 FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile)}
 
 
-def delivering(sender: SenderServices, marks: Marked, job: dict[str, Any]) -> None:
+def delivering(deliver: Callable[[str], Outcome], marks: Marked, job: dict[str, Any]) -> None:
     marks.armed = True
-    deliver(sender, job["event"])
+    deliver(job["event"])
 
 
 def main() -> None:

@@ -13,27 +13,22 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from checkout.adapters import dynamo
 from checkout.adapters.clock import system_random
-from checkout.adapters.merchants import CachedMerchants
-from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
+from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters.queue import NoQueue, SqsEventQueue, SqsTaskQueue
 from checkout.adapters.vault import AesVault
-from checkout.adapters.wallets import SignedWallets
-from checkout.flows import sweep
+from checkout.flows.schedule import sweep
+from checkout.flows.webhooks.deliver import Outcome, deliver
 from checkout.open_payments.transport import Request, Response, Transport
-from checkout.ports import (
-    CompletionPolicy,
-    EventQueue,
-    Hint,
-    PayServices,
-    Receipt,
-    SenderServices,
-)
+from checkout.ports.services import PayServices
+from checkout.ports.webhooks import EventQueue, QueuedEvent, Receipt
 from sandbox import cloud
+from tests import services
 
 BASE_URL: Final = "http://localhost:4000"
 ENCRYPTION_KEY: Final = "5c" * 32
@@ -166,33 +161,20 @@ def vault() -> AesVault:
 def product(
     aws: Aws, sealed: AesVault, clock: SharedClock, transport: Transport, marks: Marked
 ) -> PayServices:
-    """What `wiring.pay_services` builds, but on this clock, and marked."""
+    """Build what `wiring.pay_services` builds, but on this clock, and marked."""
     client, sqs = MarkedClient(aws.dynamodb, marks), MarkedClient(aws.sqs, marks)
-    merchants = dynamo.DynamoMerchants(client, aws.prefix)
-    return PayServices(
+    base = services.core(
+        client,
+        aws.prefix,
         clock=clock,
         random_bytes=system_random,
-        sessions=dynamo.DynamoSessions(
-            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
-        ),
-        merchants=CachedMerchants(merchants, clock),
-        database=dynamo.DynamoDatabase(client, aws.prefix),
-        base_url=BASE_URL,
-        vault=sealed,
-        wallets=SignedWallets(
-            MarkedTransport(transport, marks), sealed, clock, allow_loopback=True
-        ),
         queue=SqsEventQueue(lambda: sqs, aws.events_queue_url),
-        events=dynamo.DynamoEvents(
-            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
-        ),
-        tallies=dynamo.DynamoTallies(
-            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
-        ),
         tasks=SqsTaskQueue(lambda: sqs, aws.tasks_queue_url),
-        completion_policy=CompletionPolicy.RECEIVED,
+        base_url=BASE_URL,
         allow_loopback=True,
     )
+    wallets = SignedWallets(MarkedTransport(transport, marks), sealed, clock, allow_loopback=True)
+    return services.pay(base, client, aws.prefix, vault=sealed, wallets=wallets)
 
 
 class HeldHints:
@@ -202,9 +184,11 @@ class HeldHints:
         self._clock = clock
         self._held: list[tuple[datetime, str]] = []
 
-    def hint(self, hints: Sequence[Hint]) -> None:
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         now = self._clock.now()
-        self._held += [(now + timedelta(seconds=hint.delay), hint.event) for hint in hints]
+        self._held += [
+            (now + timedelta(seconds=enqueue.delay), enqueue.event) for enqueue in messages
+        ]
 
     def take(self) -> str | None:
         """The event hinted at for the earliest time, which comes first; None: there is none."""
@@ -235,20 +219,18 @@ class NotingReceiver:
 
 def sender(
     aws: Aws, sealed: AesVault, clock: SharedClock, queue: EventQueue, got: Path, marks: Marked
-) -> SenderServices:
-    """What `wiring.sender_services` builds, but on this clock, and marked."""
-    client = MarkedClient(aws.dynamodb, marks)
-    return SenderServices(
+) -> Callable[[str], Outcome]:
+    """Build what `wiring.webhook_sender` builds, but on this clock, and marked."""
+    base = services.core(
+        MarkedClient(aws.dynamodb, marks),
+        aws.prefix,
         clock=clock,
         random_bytes=system_random,
-        merchants=dynamo.DynamoMerchants(client, aws.prefix),
-        events=dynamo.DynamoEvents(
-            client, aws.prefix, sleep=clock.sleep, random_bytes=system_random
-        ),
         queue=queue,
-        vault=sealed,
-        receivers=NotingReceiver(got, marks),
+        tasks=NoQueue(),
+        base_url=BASE_URL,
     )
+    return partial(deliver, base, sealed, NotingReceiver(got, marks))
 
 
 def one_round(services: PayServices) -> None:

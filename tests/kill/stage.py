@@ -23,9 +23,9 @@ from checkout.adapters.dynamo.values import text
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, EventStatus, WebhookSecret, secret_place
-from checkout.flows import approve, keys, prepare, sessions, setup
-from checkout.flows.deliver import deliver
-from checkout.flows.sessions import load
+from checkout.flows.merchant import authentication, setup
+from checkout.flows.payment import approve, prepare, sessions
+from checkout.flows.payment.sessions import load
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
 from sandbox.wallets import certificates
@@ -132,7 +132,7 @@ class Stage:
         return f"{self._customers}/{name}"
 
     def create(self, idempotency_key: str | None = None) -> Session:
-        key = keys.authenticate(self.services, f"Bearer {self.api_key}")
+        key = authentication.authenticate(self.services, f"Bearer {self.api_key}")
         created = sessions.create(self.services, key, new_session(), idempotency_key)
         return self.session(json.loads(created.body)["id"])
 
@@ -161,7 +161,7 @@ class Stage:
     def send_hinted(self) -> None:
         """The sender gets every message that is in the queue, each in its time."""
         while (event_id := self._hints.take()) is not None:
-            deliver(self._sender, event_id)
+            self._sender(event_id)
 
     def got(self, session: Session) -> int:
         """How often the merchant's server got the session's event."""

@@ -14,7 +14,8 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import Attention, LineItem, Session, Status
 from checkout.domain.transitions import Event
-from checkout.flows import approve, prepare, reconcile, sessions, sweep
+from checkout.flows.payment import approve, prepare, reconcile, sessions
+from checkout.flows.schedule import sweep
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from checkout.adapters.dynamo.records import session_from
 from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.transitions import TRANSITIONS, Event
-from checkout.flows import sealed
+from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
-from checkout.ports import CompletionPolicy
+from checkout.ports.wallets import CompletionPolicy
 from tests.simulation.boundaries import Process, moment
 
 if TYPE_CHECKING:

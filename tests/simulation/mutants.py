@@ -99,10 +99,10 @@ def when(condition: Condition) -> Callable[[Row], Row]:
     return lambda row: replace(row, when=condition)
 
 
-_APPROVE: Final = "checkout.flows.approve"
-_RECONCILE: Final = "checkout.flows.reconcile"
-_PREPARE: Final = "checkout.flows.prepare"
-_DELIVER: Final = "checkout.flows.deliver"
+_APPROVE: Final = "checkout.flows.payment.approve"
+_RECONCILE: Final = "checkout.flows.payment.reconcile"
+_PREPARE: Final = "checkout.flows.payment.prepare"
+_DELIVER: Final = "checkout.flows.webhooks.deliver"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _NO_TIME: Final = timedelta(0)
 
@@ -310,7 +310,7 @@ MUTANTS: Final = (
         "a repeated close's 409 is fatal",
         (
             Line(
-                "checkout.flows.witness:close",
+                "checkout.flows.payment.witness:close",
                 "if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):",
                 "if True:",
             ),
@@ -360,7 +360,7 @@ MUTANTS: Final = (
         "the sweep takes over a live lease",
         (
             Line(
-                "checkout.flows.sessions:_decided",
+                "checkout.flows.payment.sessions:_decided",
                 "elif session.lease_live(now):",
                 "elif False:",
             ),
@@ -400,7 +400,7 @@ MUTANTS: Final = (
         "the sweep forgets the events that are owed",
         (
             Line(
-                "checkout.flows.sweep:_hint",
+                "checkout.flows.schedule.sweep:_hint",
                 "deliver.owed(services.events, services.queue, now=now, limit=HINTS)",
                 "deliver.Owed(0, now - now)",
             ),

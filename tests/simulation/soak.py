@@ -17,18 +17,20 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters import dynamo
 from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.queue import NoQueue
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_event_id
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
-from checkout.flows import endpoints
-from checkout.flows.deliver import deliver, owed
-from checkout.flows.sweep import HINTS
-from checkout.ports import EndpointServices, Hint, SenderServices
+from checkout.flows.schedule.sweep import ENQUEUED_MAX
+from checkout.flows.webhooks import endpoints
+from checkout.flows.webhooks.deliver import deliver, enqueue_due
+from checkout.ports.services import DashboardServices, Services
+from checkout.ports.webhooks import QueuedEvent
 from sandbox.cloud import table_definitions
+from tests import services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Faults, Rates
@@ -87,7 +89,8 @@ class Soak:
     def send_event(self, event_id: str) -> bool:
         process = self._process()
         try:
-            deliver(self._sender(process), event_id)
+            receivers = SimReceivers(process, self.deliveries)
+            deliver(self._services(process, SimDynamo(process)), self.vault, receivers, event_id)
         except (CheckoutError, Died):
             return False
         return True
@@ -114,7 +117,7 @@ class Soak:
             next_at=now,
         )
         self.apply("put_item", {"TableName": self._table, "Item": event_item(event)}, "", "")
-        self.deliveries.hint([Hint(event.id, event.merchant)])
+        self.deliveries.enqueue([QueuedEvent(event.id, event.merchant)])
 
     def _tick(self) -> None:
         while True:
@@ -124,9 +127,9 @@ class Soak:
 
     def _sweep(self) -> None:
         process = self._process()
-        services = self._sender(process)
+        base = self._services(process, SimDynamo(process))
         try:
-            owed(services.events, services.queue, now=process.now(), limit=HINTS)
+            enqueue_due(base.events, base.queue, now=process.now(), limit=ENQUEUED_MAX)
         except (CheckoutError, Died, ClientError):
             return
 
@@ -158,35 +161,23 @@ class Soak:
         self._served += 1
         return Process(self, f"p{self._served}", 0)  # type: ignore[arg-type]
 
-    def _sender(self, process: Process) -> SenderServices:
-        client: Any = SimDynamo(process)
-        return SenderServices(
+    def _services(self, process: Process, client: Any) -> Services:
+        return services.core(
+            client,
+            PREFIX,
             clock=process,
             random_bytes=self.rng.randbytes,
-            merchants=dynamo.DynamoMerchants(client, PREFIX),
-            events=dynamo.DynamoEvents(
-                client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
-            ),
             queue=self.deliveries,
-            vault=self.vault,
-            receivers=SimReceivers(process, self.deliveries),
+            tasks=NoQueue(),
+            base_url="https://pay.example",
         )
 
-    def _endpoints(self) -> EndpointServices:
+    def _endpoints(self) -> DashboardServices:
         """A merchant's own actions neither fail nor take time here."""
         client: Any = _Watched(self)
         clock = Process(self, "owner", 0)  # type: ignore[arg-type]
-        return EndpointServices(
-            clock=clock,
-            random_bytes=self.rng.randbytes,
-            merchants=dynamo.DynamoMerchants(client, PREFIX),
-            events=dynamo.DynamoEvents(
-                client, PREFIX, sleep=clock.sleep, random_bytes=self.rng.randbytes
-            ),
-            queue=self.deliveries,
-            vault=self.vault,
-            hosts=_Public(),
-        )
+        base = self._services(clock, client)
+        return services.dashboard(base, client, PREFIX, vault=self.vault, hosts=_Public())
 
     @property
     def _table(self) -> str:
@@ -225,10 +216,10 @@ class Soak:
             asset_scale=2,
             created_at=BEGINNING,
         )
-        services = self._endpoints()
-        assert services.merchants.add(merchant, key) is None
+        owned = self._endpoints()
+        assert owned.merchants.add(merchant, key) is None
         url = f"https://{merchant_id.replace('_', '-')}.example/hooks"
-        endpoints.configure(services, merchant_id, url=url, events=())
+        endpoints.configure(owned, merchant_id, url=url, events=())
 
 
 class _Watched:

@@ -25,7 +25,7 @@ from checkout.domain.session import (
 )
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import WebhookEvent, event_body
-from checkout.flows import sealed
+from checkout.flows.payment import sealed
 from checkout.open_payments.models import Continuation
 from checkout.open_payments.transport import Request
 from sandbox.wallets.interaction import NoInteraction

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.session import Status
-from checkout.flows import reconcile
+from checkout.flows.payment import reconcile
 from checkout.open_payments.transport import Request
 from tests.simulation.mutants import Line, Mutant, applied
 from tests.world import World
@@ -73,7 +73,7 @@ def test_a_callback_of_a_superseded_approval_does_not_touch_the_new_one() -> Non
 
 def test_and_that_is_because_the_verified_grant_must_be_the_claimed_one() -> None:
     sabotage = Line(
-        "checkout.flows.approve:finish",
+        "checkout.flows.payment.approve:finish",
         "if session.grant != verified.grant or session.phase",
         "if session.phase",
     )

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 from checkout.adapters.dynamo.event_records import event_from
 from checkout.domain.webhooks import ATTEMPTS_MAX, DELAYS, TIMEOUT, EventStatus, WebhookEvent
-from checkout.ports import Hint, Receipt
+from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.scheduler import Scheduler
 
@@ -76,18 +76,18 @@ class Deliveries:
 
     # --- the queue ---
 
-    def hint(self, hints: Sequence[Hint]) -> None:
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         host = self._host
-        for hint in hints:
+        for enqueue in messages:
             if host.rng.random() < host.weather.lost_hint:
                 self.counts["hints lost"] += 1
-                if hint.event in self._known:
-                    self._known[hint.event].lost = True
+                if enqueue.event in self._known:
+                    self._known[enqueue.event].lost = True
                 continue
             copies = 1 + (host.rng.random() < host.weather.doubled_hint)
             for _ in range(copies):
-                after = hint.delay * 1000 + host.rng.randrange(5, host.weather.latency)
-                host.scheduler.spawn("queue", self._message(hint.event), after=after)
+                after = enqueue.delay * 1000 + host.rng.randrange(5, host.weather.latency)
+                host.scheduler.spawn("queue", self._message(enqueue.event), after=after)
 
     def _message(self, event_id: str) -> Callable[[], None]:
         def received() -> None:

@@ -20,20 +20,22 @@ from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
-from checkout.adapters.merchants import CachedMerchants
+from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import NoQueue
 from checkout.adapters.vault import AesVault, derive
-from checkout.adapters.wallets import SignedWallets
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
 from checkout.domain.session import Status
 from checkout.domain.webhooks import OPTIONAL, Endpoint, WebhookSecret, secret_place
-from checkout.flows.deliver import deliver
+from checkout.flows.webhooks.deliver import Outcome as Delivered
+from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Request, Response
-from checkout.ports import CompletionPolicy, PayServices, SenderServices
+from checkout.ports.services import PayServices
+from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
+from tests import services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation import actors, providers
 from tests.simulation.boundaries import (
@@ -102,7 +104,7 @@ class SimWorld:
         self._requests = 0
         self._pool: list[Process] = []
         self._services: dict[Process, PayServices] = {}
-        self._senders: dict[Process, SenderServices] = {}
+        self._senders: dict[Process, Callable[[str], Delivered]] = {}
         self.weather = Weather(0.3, 0.05, 0.0, 0.2, 0.05) if self.profile == "storm" else FAIR
         self.deliveries = Deliveries(self)
         private, jwk = _key_pair()
@@ -172,7 +174,7 @@ class SimWorld:
 
     def send_event(self, event_id: str) -> bool:
         """The sender gets a message of the event queue."""
-        answer = self._request("deliver", lambda p: deliver(self._senders[p], event_id))
+        answer = self._request("deliver", lambda p: self._senders[p](event_id))
         return not answer.lost and answer.error is None
 
     def _request(self, name: str, act: Callable[[Process], Any]) -> Answer:
@@ -216,38 +218,25 @@ class SimWorld:
 
     def _wire(self, process: Process) -> None:
         client: Any = SimDynamo(process)
-        merchants = dynamo.DynamoMerchants(client, PREFIX)
-        events = dynamo.DynamoEvents(
-            client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
-        )
-        self._senders[process] = SenderServices(
+        base = services.core(
+            client,
+            PREFIX,
             clock=process,
             random_bytes=self.rng.randbytes,
-            merchants=merchants,
-            events=events,
-            queue=self.deliveries,
-            vault=self.vault,
-            receivers=SimReceivers(process, self.deliveries),
-        )
-        self._services[process] = PayServices(
-            clock=process,
-            random_bytes=self.rng.randbytes,
-            sessions=dynamo.DynamoSessions(
-                client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
-            ),
-            merchants=CachedMerchants(merchants, process),
-            database=dynamo.DynamoDatabase(client, PREFIX),
-            base_url=BASE_URL,
-            vault=self.vault,
-            wallets=SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True),
             queue=self.deliveries,
             tasks=NoQueue(),
-            events=events,
-            tallies=dynamo.DynamoTallies(
-                client, PREFIX, sleep=process.sleep, random_bytes=self.rng.randbytes
-            ),
-            completion_policy=self.policy,
+            base_url=BASE_URL,
             allow_loopback=True,
+        )
+        receivers = SimReceivers(process, self.deliveries)
+        self._senders[process] = partial(deliver, base, self.vault, receivers)
+        self._services[process] = services.pay(
+            base,
+            client,
+            PREFIX,
+            vault=self.vault,
+            wallets=SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True),
+            completion_policy=self.policy,
         )
 
     # --- effects ---
@@ -359,8 +348,8 @@ class SimWorld:
     def _bound(self) -> int:
         ends = [each.expires_at + GRACE for each in self.checker.sessions.values()]
         last = max(moment(self._calm_from), *ends) + BOUND
-        owed = [event.next_at + DELIVERED_WITHIN for event in self.deliveries.unfinished]
-        last = max(last, *owed) if owed else last
+        enqueue_due = [event.next_at + DELIVERED_WITHIN for event in self.deliveries.unfinished]
+        last = max(last, *enqueue_due) if enqueue_due else last
         return (last - BEGINNING) // timedelta(milliseconds=1)
 
     def _count(self) -> None:

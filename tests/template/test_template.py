@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from checkout.domain import webhooks
-from checkout.flows import reconcile, tidy
+from checkout.flows.payment import cleanup, reconcile
 from checkout.settings import Settings
 from expirer.app import LAST_LOOK
 from sandbox.template import resources, routes, stack_name, template
@@ -142,7 +142,7 @@ def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
     assert mapping["EventSourceArn"] == {"Fn::GetAtt": "TasksQueue.Arn"}
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     timeout = FUNCTIONS["TasksFunction"]["Timeout"]
-    assert mapping["BatchSize"] * tidy.DEADLINE.total_seconds() < timeout
+    assert mapping["BatchSize"] * cleanup.DEADLINE.total_seconds() < timeout
     assert resources("AWS::SQS::Queue")["TasksQueue"]["VisibilityTimeout"] == 6 * timeout
     assert _actions("TasksFunction", "dynamodb:") == {"dynamodb:GetItem"}
 

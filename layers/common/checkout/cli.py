@@ -19,8 +19,9 @@ from checkout import wiring
 from checkout.domain.errors import CheckoutError, ResourceMissing
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhooks import COMPLETED, OPTIONAL
-from checkout.flows import endpoints, rotation, setup
-from checkout.ports import EndpointServices
+from checkout.flows.merchant import rotation, setup
+from checkout.flows.webhooks import endpoints
+from checkout.ports.services import DashboardServices
 from checkout.settings import SettingsError
 
 _OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
@@ -28,7 +29,7 @@ _OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
 
 def main(
     arguments: list[str] | None = None,
-    services: Callable[[], EndpointServices] = wiring.endpoint_services,
+    services: Callable[[], DashboardServices] = wiring.dashboard_services,
 ) -> int:
     """Run one command; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m checkout.cli", description=__doc__)
@@ -138,7 +139,7 @@ def _made(chosen: argparse.Namespace) -> setup.SetUp:
     return setup.replace_key(services, new) if chosen.replace_key else setup.set_up(services, new)
 
 
-def _webhook(services: EndpointServices, chosen: argparse.Namespace) -> int:
+def _webhook(services: DashboardServices, chosen: argparse.Namespace) -> int:
     merchant, secret = _named(services, chosen), None
     if chosen.url:
         events = tuple(_OPTIONAL[name] for name in chosen.events)
@@ -161,7 +162,7 @@ def _hours(text: str) -> timedelta:
     return timedelta(hours=int(text))
 
 
-def _named(services: EndpointServices, chosen: argparse.Namespace) -> Merchant:
+def _named(services: DashboardServices, chosen: argparse.Namespace) -> Merchant:
     if chosen.merchant:
         merchant = services.merchants.get(chosen.merchant)
     else:

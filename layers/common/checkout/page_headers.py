@@ -13,7 +13,7 @@ from fastapi import Request
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from checkout.ports import RandomBytes
+from checkout.ports.runtime import RandomBytes
 
 _NONCE_BYTES: Final = 16
 # Two years, and this host only: the merchant's other hosts are not ours to bind.

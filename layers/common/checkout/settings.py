@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from checkout.ports import CompletionPolicy
+from checkout.ports.wallets import CompletionPolicy
 
 
 class SettingsError(Exception):

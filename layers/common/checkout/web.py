@@ -29,7 +29,7 @@ from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_request_id
 from checkout.domain.strict_json import parse_object
-from checkout.ports import RandomBytes
+from checkout.ports.runtime import RandomBytes
 
 BODY_MAX: Final = 256 * 1024  # bytes
 PARAM_MAX: Final = 200  # characters of a field name that an answer repeats

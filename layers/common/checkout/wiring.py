@@ -6,8 +6,9 @@ Each function calls the one builder it needs, so that `api` loads no HTTP client
 from __future__ import annotations
 
 import os
-from functools import cache
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any
 
 import boto3
 from botocore.config import Config
@@ -15,24 +16,23 @@ from botocore.config import Config
 from checkout import settings as settings_module
 from checkout import telemetry
 from checkout.adapters import dynamo, queue
-from checkout.adapters.addresses import ResolvedHosts
 from checkout.adapters.clock import SystemClock, system_random
-from checkout.adapters.told import ToldReceivers, ToldSessions, ToldTransport
-from checkout.ports import (
-    DashboardServices,
-    EndpointServices,
-    EventQueue,
-    PayServices,
-    SenderServices,
-    Services,
-    TaskQueue,
-    Vault,
+from checkout.adapters.instrumented import (
+    InstrumentedReceivers,
+    InstrumentedSessions,
+    InstrumentedTransport,
 )
+from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.flows.webhooks.deliver import Outcome, deliver
+from checkout.ports.runtime import Vault
+from checkout.ports.services import DashboardServices, PayServices, Services
+from checkout.ports.wallets import TaskQueue
+from checkout.ports.webhooks import EventQueue
 from checkout.settings import Settings
 from checkout.version import VERSION
 
 if TYPE_CHECKING:  # loaded by the builders that need it
-    from checkout.adapters.http import PublicHttp
+    from checkout.adapters.outbound.http import PublicHttp
 
 # A table answers in milliseconds; what takes longer is tried again on another connection. With the
 # store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
@@ -61,16 +61,19 @@ def settings() -> Settings:
 
 @cache
 def api_services() -> Services:
-    """For functions/api: no wallet, no secret."""
-    client, prefix = _dynamodb(_AWS), _prefix()
-    clock = SystemClock()
+    """Build the services of functions/api: no wallet, no secret."""
+    client, prefix, clock = _dynamodb(_AWS), _prefix(), SystemClock()
+    paced: Any = {"sleep": clock.sleep, "random_bytes": system_random}
     return Services(
         clock=clock,
         random_bytes=system_random,
-        sessions=ToldSessions(client, prefix, sleep=clock.sleep, random_bytes=system_random),
-        merchants=dynamo.DynamoMerchants(client, prefix),
-        database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
         base_url=settings().base_url,
+        allow_loopback=settings().allow_loopback_wallets,
+        database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
+        sessions=InstrumentedSessions(dynamo.DynamoSessions(client, prefix, **paced)),
+        merchants=dynamo.DynamoMerchants(client, prefix),
+        api_keys=dynamo.DynamoApiKeys(client, prefix),
+        events=dynamo.DynamoEvents(client, prefix, **paced),
         queue=_events_queue(),
         tasks=_tasks_queue(),
     )
@@ -78,97 +81,48 @@ def api_services() -> Services:
 
 @cache
 def dashboard_services() -> DashboardServices:
-    """For functions/dashboard: no wallet."""
-    base = api_services()
-    client, prefix = _dynamodb(_AWS), _prefix()
+    """Build the services of functions/dashboard and of commands on webhooks: no wallet."""
+    base, client, prefix = api_services(), _dynamodb(_AWS), _prefix()
     return DashboardServices(
-        clock=base.clock,
-        random_bytes=base.random_bytes,
-        sessions=base.sessions,
-        merchants=base.merchants,
-        database=base.database,
-        base_url=base.base_url,
-        queue=base.queue,
-        tasks=base.tasks,
-        events=_events(),
+        **base.shared(),
+        vault=_vault(),
         tallies=_tallies(),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         audit=dynamo.DynamoAudit(client, prefix),
-        api_keys=dynamo.DynamoApiKeys(client, prefix),
-        endpoints=endpoint_services(),
+        hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
     )
 
 
 @cache
 def pay_services() -> PayServices:
-    """For functions/pay, functions/expirer and the setup command: wallets, secrets, the event
-    queue.
-    """
-    from checkout.adapters.merchants import CachedMerchants
-    from checkout.adapters.wallets import SignedWallets
+    """Build the services of functions/pay, functions/expirer and the setup command."""
+    from checkout.adapters.cached_merchants import CachedMerchants
+    from checkout.adapters.outbound.wallets import SignedWallets
 
-    base = api_services()
-    chosen = settings()
-    sealed = _vault()
+    base, vault = api_services(), _vault()
+    transport = InstrumentedTransport(_public_http(), base.clock.now)
+    shared = base.shared() | {"merchants": CachedMerchants(base.merchants, base.clock)}
     return PayServices(
-        clock=base.clock,
-        random_bytes=base.random_bytes,
-        sessions=base.sessions,
-        merchants=CachedMerchants(base.merchants, base.clock),
-        database=base.database,
-        base_url=base.base_url,
-        queue=base.queue,
-        tasks=base.tasks,
-        vault=sealed,
-        wallets=SignedWallets(
-            ToldTransport(_public_http(), base.clock.now),
-            sealed,
-            base.clock,
-            allow_loopback=chosen.allow_loopback_wallets,
-        ),
-        events=_events(),
+        **shared,
+        vault=vault,
+        wallets=SignedWallets(transport, vault, base.clock, allow_loopback=base.allow_loopback),
         tallies=_tallies(),
-        completion_policy=chosen.completion_policy,
-        allow_loopback=chosen.allow_loopback_wallets,
+        completion_policy=settings().completion_policy,
     )
 
 
 @cache
-def sender_services() -> SenderServices:
-    """For functions/webhook_sender."""
-    from checkout.adapters.receivers import PublicReceivers
+def webhook_sender() -> Callable[[str], Outcome]:
+    """Build what functions/webhook_sender calls for each event id: `deliver` with its ports."""
+    from checkout.adapters.outbound.receivers import PublicReceivers
 
     base = api_services()
-    return SenderServices(
-        clock=base.clock,
-        random_bytes=base.random_bytes,
-        merchants=base.merchants,
-        events=_events(),
-        queue=base.queue,
-        vault=_vault(),
-        receivers=ToldReceivers(PublicReceivers(_public_http()), base.clock.now),
-    )
-
-
-@cache
-def endpoint_services() -> EndpointServices:
-    """For whatever a merchant looks after their webhooks with."""
-    base = api_services()
-    allow_loopback = settings().allow_loopback_wallets
-    return EndpointServices(
-        clock=base.clock,
-        random_bytes=base.random_bytes,
-        merchants=base.merchants,
-        events=_events(),
-        queue=base.queue,
-        vault=_vault(),
-        hosts=ResolvedHosts(allow_loopback=allow_loopback),
-        allow_loopback=allow_loopback,
-    )
+    receivers = InstrumentedReceivers(PublicReceivers(_public_http()), base.clock.now)
+    return partial(deliver, base, _vault(), receivers)
 
 
 def _public_http() -> PublicHttp:
-    from checkout.adapters.http import PublicHttp
+    from checkout.adapters.outbound.http import PublicHttp
 
     chosen = settings()
     return PublicHttp(
@@ -188,12 +142,6 @@ def _dynamodb(config: Config) -> dynamo.Client:
 
 def _prefix() -> str:
     return dynamo.parse_database_url(settings().database_url).prefix
-
-
-def _events() -> dynamo.DynamoEvents:
-    return dynamo.DynamoEvents(
-        _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
-    )
 
 
 def _tallies() -> dynamo.DynamoTallies:

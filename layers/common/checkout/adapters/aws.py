@@ -18,7 +18,7 @@ from botocore.exceptions import (
 )
 
 from checkout.domain.errors import Unavailable
-from checkout.ports import RandomBytes
+from checkout.ports.runtime import RandomBytes
 
 Answer = dict[str, Any]
 

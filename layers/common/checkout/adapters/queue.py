@@ -16,7 +16,8 @@ from typing import Any, Final, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from checkout import telemetry
-from checkout.ports import Hint, Leftovers
+from checkout.ports.wallets import Cleanup
+from checkout.ports.webhooks import QueuedEvent
 
 _BATCH_MAX: Final = 10  # SendMessageBatch
 
@@ -45,17 +46,17 @@ class SqsEventQueue:
         self._client = client
         self._queue_url = queue_url
 
-    def hint(self, hints: Sequence[Hint]) -> None:
-        remaining = iter(hints)
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
+        remaining = iter(messages)
         while batch := list(islice(remaining, _BATCH_MAX)):
             entries = [
                 {
                     "Id": str(index),
-                    "MessageBody": json.dumps({"event": hint.event}),
-                    "MessageGroupId": hint.merchant,
-                    "DelaySeconds": hint.delay,
+                    "MessageBody": json.dumps({"event": enqueue.event}),
+                    "MessageGroupId": enqueue.merchant,
+                    "DelaySeconds": enqueue.delay,
                 }
-                for index, hint in enumerate(batch)
+                for index, enqueue in enumerate(batch)
             ]
             try:
                 answer = self._client().send_message_batch(
@@ -86,8 +87,8 @@ class SqsTaskQueue:
         self._client = client
         self._queue_url = queue_url
 
-    def tidy(self, leftovers: Leftovers) -> None:
-        body = json.dumps({"tidy": asdict(leftovers)})
+    def clean_up(self, cleanup: Cleanup) -> None:
+        body = json.dumps({"tidy": asdict(cleanup)})
         try:
             self._client().send_message(QueueUrl=self._queue_url, MessageBody=body)
         except (ClientError, BotoCoreError) as error:
@@ -95,16 +96,16 @@ class SqsTaskQueue:
             logger.warning("a task was not sent: %s", type(error).__name__)
 
 
-def _lost(hints: int, why: str) -> None:
-    telemetry.count("MessagesLost", hints)
-    logger.warning("events not hinted: %d, %s", hints, why)
+def _lost(messages: int, why: str) -> None:
+    telemetry.count("MessagesLost", messages)
+    logger.warning("events not hinted: %d, %s", messages, why)
 
 
-def leftovers_from(body: str) -> Leftovers:
+def cleanup_from(body: str) -> Cleanup:
     """What a message of the task queue asks for. Raises ValueError, KeyError, TypeError where it is
     not one of ours.
     """
-    return Leftovers(**json.loads(body)["tidy"])
+    return Cleanup(**json.loads(body)["tidy"])
 
 
 class NoQueue:
@@ -112,8 +113,8 @@ class NoQueue:
     its expiry.
     """
 
-    def hint(self, hints: Sequence[Hint]) -> None:
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         return
 
-    def tidy(self, leftovers: Leftovers) -> None:
+    def clean_up(self, cleanup: Cleanup) -> None:
         return

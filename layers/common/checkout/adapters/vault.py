@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from checkout import telemetry
 from checkout.adapters.clock import SystemClock
 from checkout.domain.errors import Unavailable
-from checkout.ports import Clock, RandomBytes
+from checkout.ports.runtime import Clock, RandomBytes
 
 # A key that is put in is used by every running process after this time, or as soon as the process
 # meets a ciphertext of it.

@@ -10,7 +10,7 @@ from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import ApiKey
 from checkout.flows import cursors
-from checkout.ports import DashboardServices
+from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
 _POSITION: Final = re.compile(r"[0-9]{13}#[0-9A-Za-z]{22}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports import DashboardServices
+from checkout.ports.services import DashboardServices
 
 
 def event_of(services: DashboardServices, session: Session) -> WebhookEvent | None:

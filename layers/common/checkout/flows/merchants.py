@@ -9,7 +9,7 @@ from typing import Final
 
 from checkout.domain.errors import ResourceMissing, SessionBusy
 from checkout.domain.merchant import Merchant
-from checkout.ports import Merchants, StaleMerchant
+from checkout.ports.merchants import Merchants, StaleMerchant
 
 _GIVE_WAY: Final = 5  # how often a loser of a write decides anew
 

@@ -7,12 +7,13 @@ revocation checks a key that stays in the transaction that takes the other.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import ask
-from checkout.adapters.dynamo.client import Client
+from checkout.adapters.aws import AWS_ERRORS, ask
+from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.conditions import (
     at_version,
     failed_item,
@@ -28,9 +29,11 @@ from checkout.adapters.dynamo.merchant_records import (
     merchant_item,
 )
 from checkout.adapters.dynamo.values import Item, Value, instant, text
+from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.ports import StaleMerchant
+from checkout.ports.merchants import StaleMerchant
 
+_TOUCH_EVERY: Final = timedelta(minutes=1)
 _NOT_REVOKED = "attribute_exists(#hash) AND attribute_not_exists(#revoked_at)"
 _LASTING = f"{_NOT_REVOKED} AND attribute_not_exists(#expires_at)"
 _NAMES = {"#hash": "hash", "#revoked_at": "revoked_at"}
@@ -44,6 +47,31 @@ class DynamoApiKeys:
         self._client = client
         self._merchants = f"{prefix}-merchants"
         self._keys = f"{prefix}-api_keys"
+
+    def find(self, key_hash: str) -> ApiKey | None:
+        item = get(self._client, self._keys, hash=text(key_hash))
+        return key_from(item) if item else None
+
+    def touch(self, key: ApiKey, now: datetime) -> None:
+        if key.last_used_at is not None and key.last_used_at > now - _TOUCH_EVERY:
+            return
+        exists = "attribute_exists(#hash)"
+        stale = "(attribute_not_exists(#last_used_at) OR #last_used_at <= :minute_ago)"
+        try:
+            ask(
+                self._client.update_item,
+                TableName=self._keys,
+                Key={"hash": text(key.hash)},
+                UpdateExpression="SET #last_used_at = :now",
+                ConditionExpression=f"{exists} AND {stale}",
+                ExpressionAttributeNames={"#hash": "hash", "#last_used_at": "last_used_at"},
+                ExpressionAttributeValues={
+                    ":now": instant(now),
+                    ":minute_ago": instant(now - _TOUCH_EVERY),
+                },
+            )
+        except (CheckoutError, *AWS_ERRORS):
+            return  # the time of last use is a courtesy; the request is what counts
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
         """One query for up to 1 MB, some three thousand keys."""

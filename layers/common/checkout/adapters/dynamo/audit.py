@@ -19,7 +19,7 @@ from checkout.adapters.dynamo.values import (
     text_from,
 )
 from checkout.domain.audit import Action, AuditEntry
-from checkout.ports import AuditPage
+from checkout.ports.merchants import AuditPage
 
 
 class DynamoAudit:

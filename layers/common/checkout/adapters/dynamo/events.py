@@ -15,7 +15,8 @@ from checkout.adapters.dynamo.records import position
 from checkout.adapters.dynamo.values import Item, instant, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports import DueEvent, EventPage, RandomBytes, StaleEvent
+from checkout.ports.runtime import RandomBytes
+from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
 
 class DynamoEvents:

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import AWS_ERRORS, ask
+from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next, transaction
 from checkout.adapters.dynamo.merchant_records import (
-    key_from,
     key_item,
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, text
-from checkout.domain.errors import CheckoutError, Unavailable
+from checkout.adapters.dynamo.values import Item, Value, text
+from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.ports import MerchantPage, StaleMerchant
+from checkout.ports.merchants import MerchantPage, StaleMerchant
 
 _TOUCH_EVERY: Final = timedelta(minutes=1)
 _GUARD: Final = "wallet:"
@@ -82,35 +81,6 @@ class DynamoMerchants:
         rows = [row for row in found["Items"] if not row["id"]["S"].startswith(_GUARD)]
         last = found.get("LastEvaluatedKey")
         return MerchantPage(tuple(map(merchant_from, rows)), last["id"]["S"] if last else None)
-
-    def add_key(self, key: ApiKey) -> None:
-        # The same hash is the same key: writing it again after a lost answer is no harm.
-        ask(self._client.put_item, TableName=self._keys, Item=key_item(key))
-
-    def find_key(self, key_hash: str) -> ApiKey | None:
-        item = get(self._client, self._keys, hash=text(key_hash))
-        return key_from(item) if item else None
-
-    def touch_key(self, key: ApiKey, now: datetime) -> None:
-        if key.last_used_at is not None and key.last_used_at > now - _TOUCH_EVERY:
-            return
-        exists = "attribute_exists(#hash)"
-        stale = "(attribute_not_exists(#last_used_at) OR #last_used_at <= :minute_ago)"
-        try:
-            ask(
-                self._client.update_item,
-                TableName=self._keys,
-                Key={"hash": text(key.hash)},
-                UpdateExpression="SET #last_used_at = :now",
-                ConditionExpression=f"{exists} AND {stale}",
-                ExpressionAttributeNames={"#hash": "hash", "#last_used_at": "last_used_at"},
-                ExpressionAttributeValues={
-                    ":now": instant(now),
-                    ":minute_ago": instant(now - _TOUCH_EVERY),
-                },
-            )
-        except (CheckoutError, *AWS_ERRORS):
-            return  # the time of last use is a courtesy; the request is what counts
 
     def _of_guard(self, guard: Item) -> Merchant:
         merchant = self.get(guard["merchant"]["S"])

@@ -44,7 +44,7 @@ from checkout.domain.session import (
     Session,
     Status,
 )
-from checkout.ports import Reservation
+from checkout.ports.sessions import Reservation
 
 DUE_SHARDS: Final = 8
 _POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286

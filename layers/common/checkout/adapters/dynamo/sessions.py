@@ -38,7 +38,8 @@ from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports import RandomBytes, Reservation, SessionPage, StaleSession
+from checkout.ports.runtime import RandomBytes
+from checkout.ports.sessions import Reservation, SessionPage, StaleSession
 
 _FIRST_POSITION: Final = "0"
 _LAST_POSITION: Final = ":"  # sorts behind every digit

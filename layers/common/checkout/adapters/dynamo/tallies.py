@@ -17,7 +17,7 @@ from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.values import Item, number, number_from, text, text_from
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
-from checkout.ports import RandomBytes
+from checkout.ports.runtime import RandomBytes
 
 _COUNTS: Final = ("ended", "wallet", "approved", "paid", "amount")
 

@@ -1,0 +1,264 @@
+"""The forms of requests: types, lengths and bounds of single fields. What only the whole request
+shows is `domain/new_session.py`'s to refuse.
+
+Strict: a number is no string, `true` and `12.0` are no integers, `null` is no value, an unknown
+field is an error. The descriptions are the OpenAPI document's.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from checkout.domain.errors import ParameterInvalid
+from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
+from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
+from checkout.domain.new_session import NewSession
+from checkout.domain.session import LineItem, Status
+from checkout.flows.payment.sessions import PAGE_MAX, ListQuery
+from checkout.web import PARAM_MAX, validated
+
+UNIX_SECONDS_MAX: Final = 9_999_999_999  # in the year 2286; milliseconds sent by mistake are more
+METADATA_KEYS_MAX: Final = 50
+METADATA_KEY_MAX: Final = 40  # characters
+METADATA_VALUE_MAX: Final = 500  # characters
+DESCRIPTION_MAX: Final = 1000  # characters
+
+Scalar = Annotated[
+    str | int | float | bool | None,
+    WithJsonSchema(
+        {"type": ["string", "number", "boolean", "null"], "maxLength": METADATA_VALUE_MAX}
+    ),
+]
+
+
+class _Form(BaseModel):
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def _in_bounds(value: int) -> int:
+    if value < 0:
+        raise PydanticCustomError("amount_too_small", "This amount must be at least 0.")
+    if value > UNIT_AMOUNT_MAX:
+        raise PydanticCustomError(
+            "amount_too_large", f"This amount must be at most {UNIT_AMOUNT_MAX}."
+        )
+    return value
+
+
+def _spoken(value: str) -> str:
+    if language_of(value) is None:
+        raise PydanticCustomError(
+            "locale_unknown", "The pages speak {languages}.", {"languages": ", ".join(LANGUAGES)}
+        )
+    return value
+
+
+def _metadata(value: Any) -> Any:
+    """Bounds of keys and values; pydantic's own errors would name the arms of the union."""
+    if not isinstance(value, dict):
+        raise PydanticCustomError("dict_type", "Metadata must be an object.")
+    if len(value) > METADATA_KEYS_MAX:
+        raise PydanticCustomError("too_long", f"Metadata holds at most {METADATA_KEYS_MAX} keys.")
+    for key, item in value.items():
+        if not 1 <= len(key) <= METADATA_KEY_MAX:
+            raise PydanticCustomError(
+                "string_too_long", f"A metadata key has 1 to {METADATA_KEY_MAX} characters."
+            )
+        if isinstance(item, dict | list):
+            raise PydanticCustomError(
+                "scalar_type", "A metadata value is a string, a number, true, false or null."
+            )
+        if isinstance(item, str) and len(item) > METADATA_VALUE_MAX:
+            raise PydanticCustomError(
+                "string_too_long", f"A metadata value has at most {METADATA_VALUE_MAX} characters."
+            )
+    return value
+
+
+class ProductData(_Form):
+    """What is sold."""
+
+    name: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=200,
+            description="Shown to the customer. Blanks around it are removed before counting.",
+            examples=["Espresso beans, 1 kg"],
+        ),
+        BeforeValidator(lambda value: value.strip() if isinstance(value, str) else value),
+    ]
+    description: Annotated[
+        str,
+        Field(max_length=DESCRIPTION_MAX, json_schema_extra=lambda schema: schema.pop("default")),
+    ] = ""
+
+
+class PriceData(_Form):
+    """The price of one unit."""
+
+    currency: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z]{3}$",
+            description="Three-letter asset code of your wallet, in any case; kept in lowercase. "
+            "The same for all line items.",
+            examples=["usd"],
+        ),
+    ]
+    product_data: ProductData
+    unit_amount: Annotated[
+        int,
+        Field(
+            description="Price in the currency's smallest unit (ISO 4217: cents for USD, yen for "
+            "JPY).",
+            examples=[1000],
+            json_schema_extra={"minimum": 0, "maximum": UNIT_AMOUNT_MAX},
+        ),
+        AfterValidator(_in_bounds),
+    ]
+
+
+class NewLineItem(_Form):
+    """One position of the purchase."""
+
+    price_data: PriceData
+    quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX, examples=[2])] = 1
+
+    def line_item(self) -> LineItem:
+        product = self.price_data.product_data
+        return LineItem(
+            currency=self.price_data.currency.lower(),
+            name=product.name,
+            description=product.description if "description" in product.model_fields_set else None,
+            unit_amount=self.price_data.unit_amount,
+            quantity=self.quantity,
+        )
+
+
+_REDIRECT: Final = (
+    "Absolute https address (http for localhost while the service's own address is http), at most "
+    "2048 characters, without user name, control characters and backslashes. Each "
+    "`{CHECKOUT_SESSION_ID}` in path, query or fragment is replaced by the session's id. Where the "
+    "merchant has set return hosts in the dashboard, its host must be one of them."
+)
+
+
+class CreateSession(_Form):
+    """A checkout session to be created."""
+
+    mode: Annotated[Literal["payment"], Field(description="Only `payment`.")]
+    line_items: Annotated[list[NewLineItem], Field(min_length=1, max_length=100)]
+    success_url: Annotated[
+        str,
+        Field(
+            description=f"Where the customer goes after paying. {_REDIRECT}",
+            examples=["https://shop.example/thanks?session={CHECKOUT_SESSION_ID}"],
+        ),
+    ]
+    cancel_url: Annotated[
+        str,
+        Field(
+            description=f"Where the customer goes without paying. {_REDIRECT}",
+            examples=["https://shop.example/basket"],
+        ),
+    ]
+    metadata: Annotated[
+        dict[Annotated[str, Field(min_length=1, max_length=METADATA_KEY_MAX)], Scalar],
+        Field(
+            description="Your own key-value pairs, returned as submitted and sent to no wallet. "
+            f"At most {METADATA_KEYS_MAX} keys; a string value has at most {METADATA_VALUE_MAX} "
+            "characters.",
+            examples=[{"order": "1234"}],
+            json_schema_extra={"maxProperties": METADATA_KEYS_MAX},
+        ),
+        BeforeValidator(_metadata),
+    ] = {}
+    expires_in_seconds: Annotated[
+        int,
+        Field(ge=300, le=86_400, description="How long the session can be paid, in seconds."),
+    ] = 86_400
+    locale: Annotated[
+        str,
+        Field(
+            description="The language of the customer's pages: "
+            f"{', '.join(LANGUAGES)}, or a variety of one, such as `pt-BR`. Without it the "
+            "customer's browser decides. It is not part of the session that is returned.",
+            examples=["pt-BR"],
+            json_schema_extra=lambda schema: (
+                schema.pop("default"),
+                schema.update(maxLength=TAG_MAX),
+            ),
+        ),
+        AfterValidator(_spoken),
+    ] = ""
+
+    def new_session(self) -> NewSession:
+        return NewSession(
+            line_items=tuple(item.line_item() for item in self.line_items),
+            success_url=self.success_url,
+            cancel_url=self.cancel_url,
+            metadata_json=json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False),
+            expires_in_seconds=self.expires_in_seconds,
+            locale=self.locale or None,
+        )
+
+
+def _whole_number(value: Any) -> Any:
+    """A query says everything in text: plain ASCII digits are a number, all else is not."""
+    return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
+
+
+UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(_whole_number)]
+
+
+class ListSessions(_Form):
+    """Which sessions to list."""
+
+    limit: Annotated[
+        int,
+        Field(ge=1, le=PAGE_MAX, description="How many sessions at most."),
+        BeforeValidator(_whole_number),
+    ] = 10
+    cursor: Annotated[str | None, Field(description="`next_cursor` of the page before.")] = None
+    status: Annotated[
+        Status | None,
+        Field(strict=False, description="Only sessions that have this status now."),
+    ] = None
+    created_gte: Annotated[
+        UnixSeconds | None,
+        Field(alias="created[gte]", description="Created at or after this time (Unix seconds)."),
+    ] = None
+    created_lt: Annotated[
+        UnixSeconds | None,
+        Field(alias="created[lt]", description="Created before this time (Unix seconds)."),
+    ] = None
+
+    def query(self) -> ListQuery:
+        return ListQuery(
+            limit=self.limit,
+            cursor=self.cursor,
+            status=self.status,
+            created_from=_time(self.created_gte),
+            created_before=_time(self.created_lt),
+        )
+
+
+def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
+    """The query's name-value pairs as a ListQuery. Raises the error that fits what is wrong."""
+    named = dict(parameters)
+    if len(named) != len(parameters):
+        twice = next(name for name, _ in parameters if [n for n, _ in parameters].count(name) > 1)
+        raise ParameterInvalid("This parameter is given twice.", param=twice[:PARAM_MAX])
+    return validated(ListSessions, named).query()
+
+
+def _time(seconds: int | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,160 @@
+"""The schemas of the OpenAPI document: the requests' from `models.py`, the answers' written here,
+where tests hold them against real answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from api.requests import CreateSession
+from checkout.domain.errors import CheckoutError
+from checkout.domain.session import Status
+from checkout.flows.payment.sessions import PAGE_MAX
+from checkout.web import STATUS
+
+REF: Final = "#/components/schemas/"
+EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"
+EXAMPLE_REQUEST_ID: Final = "req_5dTMd0wvG8PZx5nNq2LrYb"
+
+
+def schemas(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
+    """All schemas by name; `possible` are the errors that the API answers with."""
+    return _requests() | {
+        "Session": _session(),
+        "LineItem": _line_item(),
+        "SessionList": _list(),
+        "Error": _error(possible),
+        "Health": _health(),
+    }
+
+
+def _requests() -> dict[str, Any]:
+    schema = CreateSession.model_json_schema(ref_template=REF + "{model}")
+    inner: dict[str, Any] = schema.pop("$defs")
+    untitled: dict[str, Any] = _without_titles({"CreateSession": schema, **inner})
+    return untitled
+
+
+def _without_titles(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_titles(v) for k, v in value.items() if k != "title"}
+    return [_without_titles(item) for item in value] if isinstance(value, list) else value
+
+
+def _object(
+    properties: dict[str, Any], optional: tuple[str, ...] = (), **more: Any
+) -> dict[str, Any]:
+    """An answer's object: the fields named are always there, unless optional."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "required": required, "properties": properties, **more}
+
+
+def _session() -> dict[str, Any]:
+    url = {"type": "string", "format": "uri"}
+    url_or_null = {"type": ["string", "null"], "format": "uri"}
+    time = {"type": "string", "format": "date-time"}
+    metadata = CreateSession.model_json_schema()["properties"]["metadata"]
+    return _object(
+        {
+            "id": {"type": "string", "pattern": "^cs_", "examples": [EXAMPLE_ID]},
+            "object": {"const": "checkout.session"},
+            "status": {
+                "enum": [status.value for status in Status],
+                "description": "completed, expired and canceled never change again.",
+            },
+            "url": url | {"description": "The customer's checkout page. Whoever has it may pay."},
+            "amount_total": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Sum of unit_amount times quantity, in the smallest unit.",
+            },
+            "currency": {"type": "string", "pattern": "^[a-z]{3}$"},
+            "mode": {"const": "payment"},
+            "line_items": {"type": "array", "items": {"$ref": f"{REF}LineItem"}},
+            "metadata": {
+                "type": "object",
+                "additionalProperties": metadata["additionalProperties"],
+            },
+            "success_url": url | {"description": "With the session's id put in."},
+            "cancel_url": url | {"description": "With the session's id put in."},
+            "customer_wallet": url_or_null | {"description": "null until a wallet is submitted."},
+            "incoming_payment": url_or_null
+            | {"description": "The payment expected at your wallet; null until it is prepared."},
+            "outgoing_payment": url_or_null
+            | {"description": "The payment at the customer's wallet; null until it is made."},
+            "expires_at": time | {"examples": ["2026-03-02T12:00:00.000Z"]},
+            "created_at": time,
+            "completed_at": {"type": ["string", "null"], "format": "date-time"},
+        },
+        description="A checkout session.",
+    )
+
+
+def _line_item() -> dict[str, Any]:
+    product = _object(
+        {"name": {"type": "string"}, "description": {"type": "string"}}, optional=("description",)
+    )
+    price = _object(
+        {
+            "currency": {"type": "string", "pattern": "^[a-z]{3}$"},
+            "product_data": product,
+            "unit_amount": {"type": "integer"},
+        }
+    )
+    return _object(
+        {"price_data": price, "quantity": {"type": "integer"}},
+        description="As submitted, the currency in lowercase and the quantity always there.",
+    )
+
+
+def _list() -> dict[str, Any]:
+    return _object(
+        {
+            "object": {"const": "list"},
+            "url": {"const": "/api/checkout/sessions"},
+            "data": {
+                "type": "array",
+                "maxItems": PAGE_MAX,
+                "items": {"$ref": f"{REF}Session"},
+            },
+            "has_more": {"type": "boolean"},
+            "next_cursor": {
+                "type": ["string", "null"],
+                "description": "Opaque; for `cursor` in the next request. null at the end.",
+            },
+        }
+    )
+
+
+def _error(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
+    refusals = set(possible)
+    inner = _object(
+        {
+            "type": {"enum": sorted({STATUS[error][1] for error in refusals} | {"api_error"})},
+            "code": {
+                "enum": sorted({error.code for error in refusals} | {"internal_error"}),
+                "description": "Stable; for programs.",
+            },
+            "message": {"type": "string", "description": "For people; may change."},
+            "param": {
+                "type": "string",
+                "description": "The field that is wrong.",
+                "examples": ["line_items[0].price_data.unit_amount"],
+            },
+            "request_id": {"type": "string", "examples": [EXAMPLE_REQUEST_ID]},
+        },
+        optional=("param",),
+    )
+    return _object({"error": inner})
+
+
+def _health() -> dict[str, Any]:
+    return _object(
+        {
+            "status": {"enum": ["healthy", "unhealthy"]},
+            "uptime": {"type": "integer", "minimum": 0, "description": "Seconds."},
+            "version": {"type": "string"},
+            "checks": _object({"database": {"enum": ["ok", "failing"]}}),
+        }
+    )

@@ -1,0 +1,170 @@
+"""Log and count the work of the session store, the wallet transport and the webhook receivers.
+
+Each class wraps a port and reports an operation after it completes, so that flows contain no
+telemetry. Log lines name sessions by `telemetry.session_ref` and others by their host; no metric
+has a host as dimension, since customers choose hosts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from checkout import telemetry
+from checkout.domain.session import Session
+from checkout.domain.transitions import Change, Event
+from checkout.domain.webhooks import WebhookEvent
+from checkout.open_payments.errors import OpenPaymentsError
+from checkout.open_payments.transport import Request, Response, Transport
+from checkout.ports.sessions import Reservation, SessionPage, Sessions
+from checkout.ports.webhooks import Receipt, Receivers
+
+_COUNTED: Final = {
+    Event.PREPARED: "SessionsPrepared",
+    Event.PAYMENT_INTENDED: "SessionsApproved",
+    Event.RECONCILED: "SessionsCompleted",
+}
+_FAILURES: Final = frozenset(
+    {
+        Event.PREPARATION_FAILED,
+        Event.APPROVAL_LOST,
+        Event.PAYMENT_REFUSED,
+        Event.PAYMENT_DISPROVED,
+    }
+)
+# Many to a session, and none of them news.
+_DETAILS: Final = frozenset({Event.REFERENCE_STORED, Event.CHECKED})
+
+logger = logging.getLogger(__name__)
+
+
+class InstrumentedSessions:
+    """`ports.Sessions` in front of another: log and count what was written."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
+
+    def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
+        held = self._sessions.create(session, reservation)
+        if held is None:
+            telemetry.count("SessionsCreated")
+            _log(logging.INFO, "created", session)
+        return held
+
+    def get(self, session_id: str) -> Session | None:
+        return self._sessions.get(session_id)
+
+    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
+        saved = self._sessions.save(change, event)
+        if change.event in _COUNTED:
+            telemetry.count(_COUNTED[change.event])
+        if change.event in _FAILURES:
+            problem = change.after.problem
+            telemetry.count("SessionsFailed", reason=problem.value if problem else change.event)
+        level = logging.DEBUG if change.event in _DETAILS else logging.INFO
+        _log(level, change.event.value, saved)
+        return saved
+
+    def page(
+        self,
+        merchant: str,
+        *,
+        limit: int,
+        after: str | None,
+        created_from: datetime | None,
+        created_before: datetime | None,
+        search: str | None = None,
+    ) -> SessionPage:
+        return self._sessions.page(
+            merchant,
+            limit=limit,
+            after=after,
+            created_from=created_from,
+            created_before=created_before,
+            search=search,
+        )
+
+    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
+        return self._sessions.due(now, limit=limit)
+
+
+class InstrumentedTransport:
+    """`open_payments.Transport` in front of another. `now` gives aware times."""
+
+    def __init__(self, transport: Transport, now: Callable[[], datetime]) -> None:
+        self._transport = transport
+        self._now = now
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        begun = self._now()
+        try:
+            response = self._transport.send(request, timeout=timeout)
+        except OpenPaymentsError as error:
+            telemetry.count("ProviderFailures")
+            self._log(logging.INFO, request, begun, type(error).__name__)
+            raise
+        if response.status >= 500:
+            telemetry.count("ProviderFailures")
+        self._log(logging.DEBUG, request, begun, str(response.status))
+        return response
+
+    def _log(self, level: int, request: Request, begun: datetime, outcome: str) -> None:
+        milliseconds = _milliseconds(self._now() - begun)
+        telemetry.count("ProviderLatency", milliseconds, unit="Milliseconds")
+        logger.log(
+            level,
+            "provider",
+            extra={
+                "method": request.method,
+                "host": urlsplit(request.url).netloc,
+                "outcome": outcome,
+                "milliseconds": milliseconds,
+            },
+        )
+
+
+class InstrumentedReceivers:
+    """`ports.Receivers` in front of others. `now` gives aware times."""
+
+    def __init__(self, receivers: Receivers, now: Callable[[], datetime]) -> None:
+        self._receivers = receivers
+        self._now = now
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        begun = self._now()
+        receipt = self._receivers.post(url, headers, body, now=now)
+        milliseconds = _milliseconds(self._now() - begun)
+        telemetry.count("WebhookAttempts")
+        telemetry.count("WebhookLatency", milliseconds, unit="Milliseconds")
+        logger.info(
+            "webhook",
+            extra={
+                "event_id": headers.get("webhook-id"),
+                "host": urlsplit(url).netloc,
+                "outcome": receipt.error or str(receipt.status),
+                "milliseconds": milliseconds,
+            },
+        )
+        return receipt
+
+
+def _log(level: int, event: str, session: Session) -> None:
+    logger.log(
+        level,
+        "session",
+        extra={
+            "event": event,
+            "session": telemetry.session_ref(session.id),
+            "merchant": session.merchant,
+            "status": session.status.value,
+            "version": session.version,
+            "problem": session.problem.value if session.problem else None,
+        },
+    )
+
+
+def _milliseconds(passed: timedelta) -> int:
+    return passed // timedelta(milliseconds=1)

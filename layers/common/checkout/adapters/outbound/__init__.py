@@ -1,0 +1,1 @@
+"""Send requests to wallets and webhook endpoints, to public addresses only."""

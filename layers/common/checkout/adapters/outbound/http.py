@@ -1,0 +1,229 @@
+"""Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
+
+It owns where a request may go (https, public addresses, checked on the very address that is
+connected to), how long everything together may take, how much is read back, and the one question
+that matters about a failure: could a byte of the request have arrived? It follows no redirect, uses
+no proxy, keeps no cookie, decompresses nothing and sends nothing twice. HTTP/1.1 alone.
+
+httpcore without httpx: httpx rewrites URLs, and the URL sent must be the URL signed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Final
+
+import certifi
+import httpcore
+
+from checkout.adapters.outbound.addresses import Resolve, is_host
+from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+
+# At DEBUG the library logs answer headers, which are not ours to publish.
+logging.getLogger("httpcore").setLevel(logging.INFO)
+
+# Printable ASCII without user-info, fragment or backslash: what two URL parsers could read
+# differently is not sent.
+_URL: Final = re.compile(
+    r"https://(?P<authority>(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.-]+))"
+    r"(?::(?P<port>[0-9]{1,5}))?)(?P<target>(?:[/?][!-~]*)?)"
+)
+_HTTPS_PORT: Final = 443
+_BROKEN_OFF: Final = (
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+    Stopped,
+    OSError,
+)
+_TAKES_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """A URL in the parts that go on the wire as they are written; `host` is for connecting."""
+
+    authority: str
+    host: str
+    port: int
+    path_and_query: str
+
+
+class PublicHttp:
+    """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
+
+    `version` is the product's, for User-Agent. `ca_file` (PEM) is trusted besides the public
+    authorities, and `allow_loopback` adds loopback addresses and every port: both are for
+    development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
+    status line, headers and body together. `keep_alive` is for how many seconds an idle connection
+    may be used again: less than the 5 s after which Node closes it, as a request that meets the
+    closing has an unknown outcome. It is counted by `wall` too: Lambda freezes a process between
+    events, and the monotonic clock with it.
+    """
+
+    def __init__(
+        self,
+        *,
+        version: str,
+        ca_file: str | None = None,
+        allow_loopback: bool = False,
+        resolve: Resolve = socket.getaddrinfo,
+        monotonic: Callable[[], float] = time.monotonic,
+        wall: Callable[[], float] = time.time,
+        max_answer_bytes: int = 256 * 1024,
+        keep_alive: float = 3.0,
+    ) -> None:
+        tls = ssl.create_default_context(cafile=certifi.where())
+        if ca_file is not None:
+            tls.load_verify_locations(ca_file)
+        self._user_agent = f"checkout-sessions/{version}"
+        self._allow_loopback = allow_loopback
+        self._monotonic = monotonic
+        self._max_answer_bytes = max_answer_bytes
+        self._wall = wall
+        self._keep_alive = keep_alive
+        self._lock = threading.Lock()
+        self._under_way = 0
+        self._last_used = wall()
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=tls,
+            max_connections=None,  # one that hangs is not to hold up another
+            keepalive_expiry=keep_alive,
+            network_backend=PublicBackend(resolve, allow_loopback=allow_loopback),
+        )
+
+    def send(self, request: Request, *, timeout: float, body_max: int | None = None) -> Response:
+        """Send `request` once, byte for byte, within `timeout` seconds for everything together.
+
+        A 3xx is an answer like any other. Raises NotSent when no byte of the request went out (URL,
+        name or address refused, no connection, no TLS) and OutcomeUnknown for all else (no answer
+        in time, cut short, too big, compressed, not HTTP).
+
+        With `body_max`, the answer's status is what counts: of its body only so many bytes are
+        read, as they come, and it may break off.
+        """
+        target = self._target(request.url)
+        call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
+        try:
+            with self._fresh_pool():
+                return self._exchange(request, target, call, body_max)
+        except Exception as error:  # noqa: BLE001 - whatever it was, what counts is whether it was sent
+            reason = f"{target.host}: {_reason(error)}"
+        # Out here, so that the library's error, which may quote a header, is not the context.
+        if call.sent:
+            raise OutcomeUnknown(reason)
+        raise NotSent(reason)
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+    @contextmanager
+    def _fresh_pool(self) -> Iterator[None]:
+        """Nothing is sent on a connection that has been idle for too long by the wall clock."""
+        with self._lock:
+            idle = self._under_way == 0 and self._wall() - self._last_used > self._keep_alive
+            if idle:
+                self._pool.close()
+            self._under_way += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._under_way -= 1
+                self._last_used = self._wall()
+
+    def _target(self, url: str) -> _Target:
+        match = _URL.fullmatch(url)
+        if match is None or "#" in match["target"] or "\\" in match["target"]:
+            raise NotSent("not an https URL that can be sent as it is")
+        host = (match["v6"] or match["name"]).lower()
+        if not is_host(host) or (match["v6"] is not None) != (":" in host):
+            raise NotSent("not a host name or an address")
+        port = int(match["port"] or _HTTPS_PORT)
+        if port != _HTTPS_PORT and not (self._allow_loopback and 0 < port < 2**16):
+            raise NotSent(f"{host}: port refused")
+        path = match["target"]
+        # RFC 9112 3.2.1: an empty path is sent as "/".
+        return _Target(match["authority"], host, port, path if path.startswith("/") else f"/{path}")
+
+    def _exchange(
+        self, request: Request, target: _Target, call: Call, body_max: int | None
+    ) -> Response:
+        with self._pool.stream(
+            request.method,
+            httpcore.URL(
+                scheme="https", host=target.host, port=target.port, target=target.path_and_query
+            ),
+            headers=self._headers(request, target),
+            content=request.body,
+            extensions={"timeout": {"connect": call, "write": call, "read": call}},
+        ) as answer:
+            headers: dict[str, str] = {}
+            for raw_name, raw_value in answer.headers:
+                name, value = raw_name.decode("ascii").lower(), raw_value.decode("latin-1")
+                headers[name] = f"{headers[name]}, {value}" if name in headers else value
+            if body_max is not None:
+                return Response(answer.status, headers, _beginning(answer, body_max))
+            if headers.get("content-encoding", "identity").lower() != "identity":
+                raise Stopped("compressed answer")
+            if int(headers.get("content-length", "0")) > self._max_answer_bytes:
+                raise Stopped("answer too big")
+            return Response(answer.status, headers, b"".join(answer.iter_stream()))
+
+    def _headers(self, request: Request, target: _Target) -> list[tuple[bytes, bytes]]:
+        """Ours, then the request's as given; it may bring its own of ours, but for Host."""
+        given = {name.lower() for name in request.headers}
+        if "host" in given or "transfer-encoding" in given:
+            raise Stopped("headers refused")
+        length = len(request.body or b"")
+        ours = {
+            "Host": target.authority,  # as in the URL: @target-uri is seen as it was signed
+            "User-Agent": self._user_agent,
+            "Accept-Encoding": "identity",
+            "Connection": "keep-alive",
+        }
+        if request.body is not None or request.method in _TAKES_BODY:
+            ours["Content-Length"] = str(length)  # RFC 9110 8.6: also 0
+        headers = {name: value for name, value in ours.items() if name.lower() not in given}
+        headers.update(request.headers)
+        for name, value in headers.items():
+            if name.lower() == "content-length" and value != str(length):
+                raise Stopped("content-length is not the body's")
+        return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+
+
+def _beginning(answer: httpcore.Response, size: int) -> bytes:
+    """The first bytes of the body, or what came of them."""
+    body = b""
+    with suppress(
+        httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped
+    ):
+        for chunk in answer.iter_stream():
+            body += chunk
+            if len(body) >= size:
+                break
+    return body[:size]
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong, in words that cannot hold a URL, a header or a body.
+
+    httpcore's errors carry the socket's or TLS's own error inside.
+    """
+    cause = error.args[0] if error.args and isinstance(error.args[0], Exception) else error
+    if isinstance(cause, Stopped):
+        return str(cause)
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"certificate refused: {cause.verify_message}"
+    return type(cause).__name__

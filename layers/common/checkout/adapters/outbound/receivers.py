@@ -1,0 +1,53 @@
+"""`ports.Receivers`: merchants' webhook endpoints, over the same guarded HTTP as wallets
+(`http.py`): https, public addresses, no redirect, checked on the address that is connected to.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from checkout.adapters.outbound.http import PublicHttp
+from checkout.domain.webhooks import ANSWER_MAX, TIMEOUT
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request
+from checkout.ports.webhooks import Receipt
+
+# As JSON, in which the delivery log is stored, each of these is six bytes long.
+_CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+
+
+class PublicReceivers:
+    """One POST, within 10 s for everything, and the first KiB of the answer."""
+
+    def __init__(self, http: PublicHttp) -> None:
+        self._http = http
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        request = Request("POST", url, headers, body)
+        try:
+            answer = self._http.send(request, timeout=TIMEOUT.total_seconds(), body_max=ANSWER_MAX)
+        except NotSent as error:
+            return Receipt(error=f"not sent: {error}")
+        except OutcomeUnknown as error:
+            return Receipt(error=f"no answer: {error}")
+        return Receipt(
+            status=answer.status,
+            answer=_CONTROL.sub("\ufffd", answer.body.decode("utf-8", "replace")),
+            retry_after=_retry_after(answer.headers.get("retry-after", ""), now),
+        )
+
+
+def _retry_after(value: str, now: datetime) -> timedelta | None:
+    """RFC 9110 10.2.3: seconds or a date; what is neither is no wish at all."""
+    value = value.strip()
+    if value.isascii() and value.isdigit():
+        return timedelta(seconds=int(value[:9]))  # what is longer is beyond every bound
+    try:
+        at = parsedate_to_datetime(value)
+    except (ValueError, IndexError, TypeError, OverflowError):
+        return None
+    return max(timedelta(0), (at if at.tzinfo else at.replace(tzinfo=UTC)) - now)

@@ -1,0 +1,50 @@
+"""Open Payments clients that sign with a merchant's key, opened from the vault for as long as a
+flow runs.
+"""
+
+from __future__ import annotations
+
+import base64
+from datetime import datetime
+
+from checkout.domain.merchant import Merchant, private_key_place
+from checkout.open_payments.client import OpenPayments
+from checkout.open_payments.models import ClientIdentity
+from checkout.open_payments.tokens import TokenKeeper
+from checkout.open_payments.transport import Transport
+from checkout.ports.runtime import Clock, Vault
+
+
+class SignedWallets:
+    """`ports.Wallets` over one transport; `tokens` are kept for the life of the process."""
+
+    def __init__(
+        self, transport: Transport, vault: Vault, clock: Clock, *, allow_loopback: bool = False
+    ) -> None:
+        self._transport = transport
+        self._vault = vault
+        self._clock = clock
+        self._allow_loopback = allow_loopback
+        self.tokens = TokenKeeper(clock.now)
+
+    def client(self, merchant: Merchant, *, deadline: datetime) -> OpenPayments:
+        sealed = merchant.private_key
+        plain = self._vault.open(sealed, place=private_key_place(merchant.id))
+        identity = ClientIdentity(
+            wallet_address=merchant.wallet_address,
+            key_id=merchant.key_id,
+            private_key=base64.b64decode(plain, validate=True),
+        )
+        return self._open(identity, deadline)
+
+    def anonymous(self, *, deadline: datetime) -> OpenPayments:
+        return self._open(None, deadline)
+
+    def _open(self, identity: ClientIdentity | None, deadline: datetime) -> OpenPayments:
+        return OpenPayments(
+            self._transport,
+            identity,
+            now=self._clock.now,
+            deadline=deadline,
+            allow_http_interaction=self._allow_loopback,
+        )

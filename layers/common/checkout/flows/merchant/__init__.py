@@ -1,0 +1,1 @@
+"""Act for a merchant: setup, sign-in, API keys, settings, search and export."""

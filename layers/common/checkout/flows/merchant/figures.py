@@ -1,0 +1,22 @@
+"""What a merchant's days came to, for the dashboard's sums, chart and funnel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from typing import Final
+
+from checkout.domain.merchant import ApiKey
+from checkout.domain.tally import DayTally
+from checkout.ports.services import DashboardServices
+
+DAYS_MAX: Final = 92
+
+
+def days(
+    services: DashboardServices, key: ApiKey, *, first: date, last: date
+) -> Sequence[DayTally]:
+    """The days from `first` to `last`, at most the last DAYS_MAX of them, in one read."""
+    first = max(first, last - timedelta(days=DAYS_MAX - 1))
+    wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return services.tallies.days(key.merchant, key.asset_code.lower(), wanted)

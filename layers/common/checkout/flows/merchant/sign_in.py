@@ -1,0 +1,111 @@
+"""Who is using the dashboard: an API key signs a browser in, and as long as the key is good and the
+browser in use, its cookie is believed.
+
+What a cookie holds is stored only as a hash, and judged with the key's own record at every
+request: a key that is revoked signs everybody out. Refuses without saying whether a key ever
+existed, and counts attempts before it looks a key up.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkout.domain.audit import Action
+from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, RateLimited
+from checkout.domain.merchant import ApiKey
+from checkout.domain.sign_in import SignIn
+from checkout.flows import audit
+from checkout.flows.merchant import authentication
+from checkout.ports.runtime import RandomBytes
+from checkout.ports.services import DashboardServices
+
+WINDOW: Final = timedelta(minutes=15)
+ATTEMPTS_MAX: Final = 20  # of one client address in a window
+ATTEMPTS_OVERALL_MAX: Final = 3_000  # of all together
+SEEN_EVERY: Final = timedelta(minutes=1)
+
+_TOKEN: Final = re.compile(r"[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class SignedIn:
+    """Whose browser this is. `token` is what its cookie holds."""
+
+    key: ApiKey
+    token: str = field(repr=False)
+
+    @property
+    def merchant(self) -> str:
+        return self.key.merchant
+
+
+def new_token(random_bytes: RandomBytes) -> str:
+    """What a cookie may hold; it means nothing until somebody signs in with it."""
+    return random_bytes(32).hex()
+
+
+def is_token(value: str | None) -> bool:
+    return _TOKEN.fullmatch(value or "") is not None
+
+
+def form_token(token: str) -> str:
+    """What proves that a form was made for the browser with this cookie: it follows from the
+    cookie, which another site can neither read nor set.
+    """
+    return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
+
+
+def sign_in(services: DashboardServices, api_key: str, *, address: str) -> SignedIn:
+    """A new sign-in, by a key that was typed at the client address. Raises ApiKeyMissing,
+    ApiKeyInvalid, RateLimited.
+    """
+    _count(services, f"address {address}", ATTEMPTS_MAX)
+    _count(services, "overall", ATTEMPTS_OVERALL_MAX)
+    key = authentication.authenticate(services, f"Bearer {api_key.strip()}")
+    token, now = new_token(services.random_bytes), services.clock.now()
+    new = SignIn(id=_id(token), key_hash=key.hash, created_at=now, seen_at=now)
+    services.sign_ins.add(new)
+    audit.note(services, key, Action.SIGNED_IN)
+    return SignedIn(key, token)
+
+
+def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
+    """Whose cookie this is. Two reads, and at most once a minute a write. Raises ApiKeyMissing
+    (nobody is signed in with it, or no longer), ApiKeyInvalid (the key is active no more).
+    """
+    known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
+    now = services.clock.now()
+    if token is None or known is None or not known.live_at(now):
+        raise ApiKeyMissing("Sign in with an API key.")
+    key = services.api_keys.find(known.key_hash)
+    if key is None or not key.active_at(now):
+        raise ApiKeyInvalid("The API key of this sign-in is not valid any more.")
+    if now - known.seen_at >= SEEN_EVERY:
+        services.sign_ins.seen(known, now)
+    return SignedIn(key, token)
+
+
+def sign_out(services: DashboardServices, who: SignedIn) -> None:
+    services.sign_ins.end(_id(who.token))
+    audit.note(services, who.key, Action.SIGNED_OUT)
+
+
+def _id(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def _count(services: DashboardServices, whose: str, limit: int) -> None:
+    now = services.clock.now()
+    seconds = int(WINDOW.total_seconds())
+    begun = int(now.timestamp()) // seconds * seconds
+    until = datetime.fromtimestamp(begun + seconds, now.tzinfo)
+    if not services.sign_ins.attempt(f"sign-in {begun} {whose}", limit=limit, until=until):
+        raise RateLimited(
+            "There were too many attempts to sign in; try again later.",
+            retry_after=max(1, int((until - now).total_seconds())),
+        )

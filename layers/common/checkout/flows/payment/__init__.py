@@ -1,0 +1,1 @@
+"""Move a session through its life: create, prepare, approve, reconcile, clean up."""

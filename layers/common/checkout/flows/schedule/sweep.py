@@ -1,0 +1,146 @@
+"""The scheduled job's round: the queue is told of events that are owed, and each session that the
+due index names is looked at once, by conditional writes only.
+
+Safe to overlap with itself, with every handler and with the customer's open page: whoever loses a
+write leaves the session to the winner. One record that cannot be dealt with stops no other, nor
+does one provider that hangs. Decides nothing itself: what time decides is `sessions.settle`, a
+payment in doubt is `reconcile.step`.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+from urllib.parse import urlsplit
+
+from checkout.domain.session import Session
+from checkout.flows.payment import reconcile
+from checkout.flows.payment.sessions import settle
+from checkout.flows.webhooks import deliver
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
+
+LIMIT: Final = 200
+ENQUEUED_MAX: Final = 500  # webhook events that one round hints at; each costs a write
+SLOW: Final = timedelta(seconds=5)  # whose look took so long has a provider that hangs
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class Counts:
+    """What one round did. `moved` counts the last event of each session that changed; `failed` are
+    those whose look raised, and which are due again; `left_over` those known to be due that there
+    was no time or room for. `hinted` counts the webhook events that were owed an attempt,
+    the oldest of them for `longest_owed`.
+    """
+
+    looked_at: int = 0
+    moved: Counter[str] = field(default_factory=Counter)
+    failed: int = 0
+    needs_attention: int = 0
+    left_over: int = 0
+    enqueued: int = 0
+    longest_due: timedelta = timedelta(0)
+
+
+def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts:
+    """Look at up to `limit` due sessions, the longest due first, and begin none from `until` on.
+
+    What fails stays at the head of the index and costs one read a round; it takes no place within
+    `limit`, and neither do the other sessions of a provider that has just hung: they have the time
+    that is left in the end. Raises Unavailable where the index cannot be read.
+    """
+    now = services.clock.now()
+    counts = Counts()
+    _enqueue(services, now, counts)
+    hanging: set[str] = set()
+    put_off: list[str] = []
+    seen: set[str] = set()
+    full = True
+    while full and counts.looked_at < limit:
+        asked = limit + len(seen) - counts.looked_at + 1
+        found = services.sessions.due(now, limit=asked)
+        full = len(found) == asked
+        fresh = [session_id for session_id in found if session_id not in seen]
+        for index, session_id in enumerate(fresh):
+            if counts.looked_at == limit or services.clock.now() >= until:
+                counts.left_over = len(fresh) - index + len(put_off)
+                return counts
+            seen.add(session_id)
+            if not _look_at(services, session_id, counts, hanging):
+                put_off.append(session_id)
+        full = full and bool(fresh)
+    while put_off and counts.looked_at < limit and services.clock.now() < until:
+        _look_at(services, put_off.pop(0), counts, set())
+    counts.left_over = len(put_off)
+    return counts
+
+
+def _enqueue(services: PayServices, now: datetime, counts: Counts) -> None:
+    """Events first: that takes a moment, and merchants wait for them."""
+    try:
+        enqueue_due = deliver.enqueue_due(
+            services.events, services.queue, now=now, limit=ENQUEUED_MAX
+        )
+        counts.enqueued, counts.longest_due = enqueue_due.enqueued, enqueue_due.longest
+    except Exception as error:  # noqa: BLE001 - the sessions are looked at all the same
+        logger.warning("owed events could not be hinted at: %s", _place(error))
+        counts.failed += 1
+
+
+def _look_at(services: PayServices, session_id: str, counts: Counts, hanging: set[str]) -> bool:
+    """False: put off, because a provider that would have to be asked is among the `hanging`."""
+    try:
+        before = services.sessions.get(session_id)
+        if before is None:  # the index lags behind
+            return True
+        begun = services.clock.now()
+        if _in_doubt(before, begun) and hanging & _providers(before):
+            return False
+        after = _dealt_with(services, before)
+        if services.clock.now() - begun >= SLOW:
+            hanging |= _providers(before)
+    except Exception as error:  # noqa: BLE001 - one poisoned record must not stop the others
+        # Not its text and not the id: whoever holds a session's id can pay it.
+        logger.warning("a due session could not be dealt with: %s", _place(error))
+        counts.failed += 1
+        return True
+    counts.looked_at += 1
+    counts.needs_attention += after.attention is not None
+    if after.history != before.history:
+        counts.moved[after.history[-1].event] += 1
+    return True
+
+
+def _dealt_with(services: PayServices, session: Session) -> Session:
+    session = settle(services, session)
+    if not _in_doubt(session, services.clock.now()):
+        return session
+    try:
+        return reconcile.step(services, session)
+    except StaleSession as stale:
+        return stale.current
+
+
+def _in_doubt(session: Session, now: datetime) -> bool:
+    """A payment in flight that it is time to look at."""
+    return session.payment_in_flight and session.check_at is not None and session.check_at <= now
+
+
+def _providers(session: Session) -> set[str]:
+    merchants, customers = session.incoming_payment, session.customer
+    urls = [merchants.id if merchants else "", customers.resource_server if customers else ""]
+    return {urlsplit(url).netloc for url in urls if url}
+
+
+def _place(error: Exception) -> str:
+    """The error's type and where it was raised."""
+    trace = error.__traceback__
+    assert trace is not None
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return f"{type(error).__name__} at {trace.tb_frame.f_code.co_name}:{trace.tb_lineno}"

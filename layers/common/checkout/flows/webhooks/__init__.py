@@ -1,0 +1,1 @@
+"""Deliver webhook events, and manage endpoints and the delivery log."""

@@ -1,0 +1,71 @@
+"""A merchant's webhook events as its dashboard lists them. Refuses another merchant's."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from checkout.domain.errors import ResourceMissing
+from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows.cursors import cursor, position_of
+from checkout.flows.webhooks import endpoints
+from checkout.flows.webhooks.endpoints import Resent
+from checkout.ports.services import DashboardServices
+
+PAGE: Final = 25
+ROUNDS: Final = 3  # index pages that one filtered page looks at
+_LOOKED_AT: Final = 100  # events of a round
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_EVENT_ID: Final = re.compile(r"evt_[0-9A-Za-z]{22}")
+_POSITION: Final = re.compile(r"[0-9]{13}#evt_[0-9A-Za-z]{22}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """With a filter there may be more to come even when few or no events are here."""
+
+    events: tuple[WebhookEvent, ...]
+    next_cursor: str | None
+
+
+def page(
+    services: DashboardServices, merchant_id: str, *, status: EventStatus | None, after: str | None
+) -> Listed:
+    """Newest first. At most `ROUNDS` index pages are read for it. Raises CursorInvalid."""
+    start = position_of(merchant_id, after, _POSITION) if after else None
+    found: list[WebhookEvent] = []
+    for _ in range(ROUNDS):
+        limit = PAGE if status is None else _LOOKED_AT
+        looked = services.events.page(merchant_id, limit=limit, after=start)
+        start = looked.next_key
+        for event in looked.events:
+            if status in (None, event.status):
+                if len(found) == PAGE:  # one more than asked: stop behind the last asked
+                    return Listed(tuple(found), cursor(merchant_id, _position(found[-1])))
+                found.append(event)
+        if start is None or status is None:
+            break
+    return Listed(tuple(found), cursor(merchant_id, start) if start else None)
+
+
+def get(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
+    """Raises ResourceMissing."""
+    event = services.events.get(event_id) if _EVENT_ID.fullmatch(event_id) else None
+    if event is None or event.merchant != merchant_id:
+        raise ResourceMissing("No such event.")
+    return event
+
+
+def resend_failed(
+    services: DashboardServices, merchant_id: str, *, since: datetime, after: str | None
+) -> Resent:
+    """As `endpoints.resend_failed`, with a cursor of this merchant's. Raises CursorInvalid."""
+    start = position_of(merchant_id, after, _POSITION) if after else None
+    done = endpoints.resend_failed(services, merchant_id, since=since, after=start)
+    return Resent(done.count, cursor(merchant_id, done.next_key) if done.next_key else None)
+
+
+def _position(event: WebhookEvent) -> str:
+    return f"{(event.created_at - _EPOCH) // timedelta(milliseconds=1):013d}#{event.id}"

@@ -1,0 +1,200 @@
+"""How a merchant looks after their webhooks: address, secret, test event, sending again.
+
+Every change is written on condition that the merchant, or the event, is as it was read. A secret is
+in the answer of the call that made it, and nowhere else in the clear. Nothing is sent from here:
+what is to be sent is written down and hinted at.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkout.domain.errors import (
+    ParameterInvalid,
+    ResourceMissing,
+    SessionBusy,
+    UrlInvalid,
+    WebhookUnexpectedState,
+)
+from checkout.domain.ids import new_event_id
+from checkout.domain.merchant import Merchant
+from checkout.domain.urls import webhook_url
+from checkout.domain.webhook_signature import new_webhook_secret
+from checkout.domain.webhooks import (
+    OPTIONAL,
+    PING,
+    Endpoint,
+    EventStatus,
+    WebhookEvent,
+    WebhookSecret,
+    ping_body,
+    secret_place,
+    sent_again,
+    waiting,
+)
+from checkout.flows import merchants
+from checkout.ports.services import DashboardServices
+from checkout.ports.webhooks import QueuedEvent, StaleEvent
+
+OVERLAP_MAX: Final = timedelta(days=7)
+RESEND_PAGE: Final = 100  # events that one call of `resend_failed` looks at
+_GIVE_WAY: Final = 5  # how often a loser of a write decides anew
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """`secret` is set where one was made: it is shown once."""
+
+    merchant: Merchant
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Resent:
+    """`next_key` continues, or None at the end."""
+
+    count: int
+    next_key: str | None
+
+
+def configure(
+    services: DashboardServices, merchant_id: str, *, url: str, events: tuple[str, ...]
+) -> Configured:
+    """Send the merchant's events to `url` from now on, with these of the optional ones. The first
+    address comes with a secret; a further one keeps it, and is enabled again.
+
+    Raises UrlInvalid, ParameterInvalid, ResourceMissing, SessionBusy, Unavailable.
+    """
+    host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
+    if not services.hosts.permitted(host):
+        raise UrlInvalid(
+            "The URL's host name must lead to a public address, and now does not.", param="url"
+        )
+    if unknown := [event for event in events if event not in OPTIONAL]:
+        raise ParameterInvalid(f"There is no optional event {unknown[0]}.", param="events")
+    now = services.clock.now()
+    secret = new_webhook_secret(services.random_bytes)
+    first = _sealed(services, merchant_id, secret, now)
+
+    def changed(merchant: Merchant) -> Merchant:
+        before = merchant.endpoint
+        secrets = before.secrets if before is not None and before.secrets else (first,)
+        wanted = tuple(event for event in OPTIONAL if event in events)
+        return merchant.changed(endpoint=Endpoint(url=url, events=wanted, secrets=secrets))
+
+    merchant = merchants.change(services.merchants, merchant_id, changed)
+    assert merchant.endpoint is not None
+    made = merchant.endpoint.secrets[0] == first
+    return Configured(merchant, secret if made else None)
+
+
+def remove(services: DashboardServices, merchant_id: str) -> Merchant:
+    """Send nothing any more. Raises ResourceMissing, SessionBusy."""
+    return merchants.change(
+        services.merchants, merchant_id, lambda merchant: merchant.changed(endpoint=None)
+    )
+
+
+def enable(services: DashboardServices, merchant_id: str) -> Merchant:
+    """Send again to an endpoint that a 410 has disabled. Raises as `roll_secret` does."""
+
+    def changed(merchant: Merchant) -> Merchant:
+        return merchant.changed(endpoint=replace(_endpoint(merchant), disabled_at=None))
+
+    return merchants.change(services.merchants, merchant_id, changed)
+
+
+def roll_secret(services: DashboardServices, merchant_id: str, *, overlap: timedelta) -> Configured:
+    """A new secret; until `overlap` (0 to 7 days) is over, the one before it signs as well.
+
+    Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), SessionBusy.
+    """
+    if not timedelta(0) <= overlap <= OVERLAP_MAX:
+        raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
+    now = services.clock.now()
+    secret = new_webhook_secret(services.random_bytes)
+    newest = _sealed(services, merchant_id, secret, now)
+
+    def changed(merchant: Merchant) -> Merchant:
+        endpoint = _endpoint(merchant)
+        before = [replace(each, expires_at=now + overlap) for each in endpoint.secrets[:1]]
+        kept = (newest, *(each for each in before if overlap))
+        return merchant.changed(endpoint=replace(endpoint, secrets=kept))
+
+    return Configured(merchants.change(services.merchants, merchant_id, changed), secret)
+
+
+def ping(services: DashboardServices, merchant_id: str) -> WebhookEvent:
+    """Have a test event sent. Raises ResourceMissing, WebhookUnexpectedState."""
+    merchant = merchants.get(services.merchants, merchant_id)
+    if _endpoint(merchant).disabled_at is not None:
+        raise WebhookUnexpectedState("The webhook endpoint is disabled; enable it first.")
+    event_id, now = new_event_id(services.random_bytes), services.clock.now()
+    event = WebhookEvent(
+        id=event_id,
+        merchant=merchant_id,
+        session=None,
+        type=PING,
+        body=ping_body(event_id, currency=merchant.asset_code),
+        created_at=now,
+        next_at=now,
+    )
+    services.events.add(event)
+    services.queue.enqueue([QueuedEvent(event.id, merchant_id)])
+    return event
+
+
+def resend(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
+    """Begin a new round of attempts for an event that was delivered, given up, or waits for its
+    next attempt.
+
+    Raises ResourceMissing (also for another merchant's), WebhookUnexpectedState (an attempt is
+    being made, or is due).
+    """
+    event = services.events.get(event_id)
+    if event is None or event.merchant != merchant_id:
+        raise ResourceMissing("No such event.")
+    if event.status is EventStatus.PENDING and not waiting(event, services.clock.now()):
+        raise WebhookUnexpectedState("This event is still being delivered.")
+    return _send_again(services, event)
+
+
+def resend_failed(
+    services: DashboardServices, merchant_id: str, *, since: datetime, after: str | None = None
+) -> Resent:
+    """`resend` for the given-up events created since then, a page of the log at a time."""
+    page = services.events.page(merchant_id, limit=RESEND_PAGE, after=after, created_from=since)
+    failed = [event for event in page.events if event.status is EventStatus.EXHAUSTED]
+    for event in failed:
+        _send_again(services, event)
+    return Resent(len(failed), page.next_key)
+
+
+def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEvent:
+    for _ in range(_GIVE_WAY):
+        again = sent_again(event, services.clock.now())
+        try:
+            services.events.save(again)
+        except StaleEvent as stale:
+            event = stale.current
+            if event.status is EventStatus.PENDING:
+                return event  # somebody else has just had it sent again
+        else:
+            services.queue.enqueue([QueuedEvent(again.id, again.merchant)])
+            return again
+    raise SessionBusy("This event is being changed by other requests; try again shortly.")
+
+
+def _endpoint(merchant: Merchant) -> Endpoint:
+    if merchant.endpoint is None:
+        raise WebhookUnexpectedState("No webhook endpoint is set.")
+    return merchant.endpoint
+
+
+def _sealed(
+    services: DashboardServices, merchant_id: str, secret: str, now: datetime
+) -> WebhookSecret:
+    sealed = services.vault.seal(secret, place=secret_place(merchant_id))
+    return WebhookSecret(sealed=sealed, created_at=now)

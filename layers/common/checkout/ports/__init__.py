@@ -1,0 +1,14 @@
+"""Declare what the flows need of the outside world, as protocols; `wiring.py` chooses what stands
+behind each.
+
+A store that does not answer raises `errors.Unavailable`. A conditional write that lost raises
+`StaleSession`, `StaleMerchant` or `StaleEvent` with the winner's version on it; the loser decides
+again from that version and never repeats its write blindly.
+
+- `runtime`: clock, randomness, vault, database health
+- `sessions`: checkout sessions and the daily tallies made of them
+- `merchants`: merchants, API keys, dashboard sign-ins, audit log
+- `webhooks`: webhook events, the queue that announces them, and their receivers
+- `wallets`: Open Payments clients, and the queue for clean-up at wallets
+- `services`: the three bags in which flows get their ports
+"""

@@ -1,0 +1,54 @@
+"""Declare the process's surroundings: clock, randomness, vault and database health."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Tell the time, and wait."""
+
+    def now(self) -> datetime:
+        """Return the time as aware UTC in whole milliseconds, which is how it is stored."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+
+class RandomBytes(Protocol):
+    """Return `size` cryptographically strong random bytes."""
+
+    def __call__(self, size: int, /) -> bytes: ...
+
+
+class Vault(Protocol):
+    """Encrypt secrets for storage.
+
+    `place` names table, record and field: a ciphertext opens in no other place.
+    """
+
+    def seal(self, plain: str, *, place: tuple[str, str, str]) -> str: ...
+
+    def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
+        """Decrypt `sealed`.
+
+        Raises `errors.Unavailable` when the key cannot be read, ValueError when the ciphertext was
+        not made for this place.
+        """
+        ...
+
+    def is_current(self, sealed: str) -> bool:
+        """Tell whether `sealed` was made with the key that `seal` uses now.
+
+        Raises `errors.Unavailable`.
+        """
+        ...
+
+
+class Database(Protocol):
+    """Answer the health check."""
+
+    def ping(self) -> bool:
+        """Return True if the data store answers within about a second; never raises."""
+        ...

@@ -1,0 +1,63 @@
+"""Group the ports in the three bags that flows take, one for each kind of entry point.
+
+`Services` is what every entry point has. `PayServices` adds wallets, for functions/pay,
+functions/expirer and the command line. `DashboardServices` adds the merchant's own records, for
+functions/dashboard. Flows ask for the smallest bag that has what they use.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
+from checkout.ports.runtime import Clock, Database, RandomBytes, Vault
+from checkout.ports.sessions import Sessions, Tallies
+from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
+from checkout.ports.webhooks import EventQueue, Events, Hosts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The ports of every entry point.
+
+    `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
+    endpoints on this machine are allowed.
+    """
+
+    clock: Clock
+    random_bytes: RandomBytes
+    base_url: str
+    allow_loopback: bool = False
+    database: Database
+    sessions: Sessions
+    merchants: Merchants
+    api_keys: ApiKeys
+    events: Events
+    queue: EventQueue
+    tasks: TaskQueue
+
+    def shared(self) -> dict[str, Any]:
+        """Return these ports by name, to compose a larger bag of them."""
+        return {each.name: getattr(self, each.name) for each in fields(Services)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PayServices(Services):
+    """The ports of flows that speak to wallets."""
+
+    vault: Vault
+    wallets: Wallets
+    tallies: Tallies
+    completion_policy: CompletionPolicy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DashboardServices(Services):
+    """The ports of flows that act for a signed-in merchant."""
+
+    vault: Vault
+    tallies: Tallies
+    sign_ins: SignIns
+    audit: Audit
+    hosts: Hosts

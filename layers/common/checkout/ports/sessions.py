@@ -1,0 +1,113 @@
+"""Declare the stores of checkout sessions and of the daily tallies made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Protocol
+
+from checkout.domain.session import Session
+from checkout.domain.tally import DayTally
+from checkout.domain.transitions import Change
+from checkout.domain.webhooks import WebhookEvent
+
+
+class StaleSession(Exception):  # noqa: N818 - says what happened
+    """Report that the session changed since it was read; `current` is the winner's version."""
+
+    def __init__(self, current: Session) -> None:
+        super().__init__(f"session is at version {current.version}")
+        self.current = current
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """An idempotency record: the response to repeat for a request with the same key.
+
+    `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
+    from `expires_at`, 24 hours after its first use.
+    """
+
+    key: str
+    fingerprint: str
+    status: int
+    body: str
+    writer: str
+    created_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPage:
+    """A page of sessions; `next_key` continues after the last one read, or is None at the end."""
+
+    sessions: tuple[Session, ...]
+    next_key: str | None
+
+
+class Sessions(Protocol):
+    """Store checkout sessions, and the records written in the same transactions."""
+
+    def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
+        """Write both or neither.
+
+        Returns None if they were written, or the live record that already holds the key (then
+        nothing was written). An expired record is replaced.
+        """
+        ...
+
+    def get(self, session_id: str) -> Session | None:
+        """Read the session, strongly consistent."""
+        ...
+
+    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
+        """Write the change, with the event in the same transaction, on the change's condition.
+
+        Returns the session as written. A write of ours whose response was lost counts as written.
+        Raises StaleSession. Only `flows.payment.writes` calls this.
+        """
+        ...
+
+    def page(
+        self,
+        merchant: str,
+        *,
+        limit: int,
+        after: str | None,
+        created_from: datetime | None,
+        created_before: datetime | None,
+        search: str | None = None,
+    ) -> SessionPage:
+        """Read a merchant's sessions, newest first by (created_at, id).
+
+        `after` is the `next_key` of an earlier page. `search` keeps the sessions with that wallet,
+        or with that value in their metadata (domain/search.py), by an index that lags a little.
+        """
+        ...
+
+    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
+        """Return the ids of up to `limit` sessions due for a check at `now`, oldest first.
+
+        The index lags a little: read each session before acting on it.
+        """
+        ...
+
+
+class Tallies(Protocol):
+    """Store the daily sums of each merchant, counted after sessions have ended."""
+
+    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
+        """Return up to `limit` sessions that ended by `until` and are not counted, oldest first."""
+        ...
+
+    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        """Add to the days and mark the sessions as counted, or do neither.
+
+        Returns False if another run has counted one of the sessions.
+        """
+        ...
+
+    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+        """Return the sums of these days, at most 100, in their order."""
+        ...

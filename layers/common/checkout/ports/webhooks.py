@@ -1,0 +1,132 @@
+"""Declare the store of webhook events, the queue that announces them, and their receivers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+from checkout.domain.webhooks import WebhookEvent
+
+
+class StaleEvent(Exception):  # noqa: N818 - says what happened
+    """Report that the event changed since it was read; `current` is the winner's version."""
+
+    def __init__(self, current: WebhookEvent) -> None:
+        super().__init__(f"event is at version {current.version}")
+        self.current = current
+
+
+@dataclass(frozen=True, slots=True)
+class DueEvent:
+    """An entry of the due index: an event whose next attempt has been due since `since`.
+
+    `at` is its sort key; postponing changes it.
+    """
+
+    id: str
+    merchant: str
+    at: datetime
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    """A page of events; `next_key` continues after the last one read, or is None at the end."""
+
+    events: tuple[WebhookEvent, ...]
+    next_key: str | None
+
+
+class Events(Protocol):
+    """Store webhook events. `Sessions.save` adds those of sessions."""
+
+    def add(self, event: WebhookEvent) -> None:
+        """Write a new event that belongs to no session."""
+        ...
+
+    def get(self, event_id: str) -> WebhookEvent | None:
+        """Read the event, strongly consistent."""
+        ...
+
+    def save(self, event: WebhookEvent) -> None:
+        """Write the event if the stored version is one less than `event.version`.
+
+        Raises StaleEvent.
+        """
+        ...
+
+    def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
+        """Return up to `limit` events whose next attempt is due by `until`, oldest first.
+
+        The index lags a little.
+        """
+        ...
+
+    def put_off(self, event: DueEvent, until: datetime) -> bool:
+        """Hide the event from the due index until `until`.
+
+        Returns False if it was delivered, given up or postponed meanwhile.
+        """
+        ...
+
+    def page(
+        self,
+        merchant: str,
+        *,
+        limit: int,
+        after: str | None = None,
+        created_from: datetime | None = None,
+    ) -> EventPage:
+        """Read a merchant's events, newest first.
+
+        `after` is the `next_key` of an earlier page.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt:
+    """A receiver's response: its status and the first bytes of its body, or the error instead."""
+
+    status: int | None = None
+    error: str | None = None
+    answer: str | None = None
+    retry_after: timedelta | None = None
+
+
+class Receivers(Protocol):
+    """Send to merchants' webhook endpoints."""
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        """Send once, within `domain.webhooks.TIMEOUT`; never raises for a receiver's behaviour."""
+        ...
+
+
+class Hosts(Protocol):
+    """Resolve host names before an address is saved."""
+
+    def permitted(self, host: str) -> bool:
+        """Tell whether the name resolves, and to public addresses only."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedEvent:
+    """A request to attempt this event in `delay` seconds (0 to 900).
+
+    `merchant` is the message group, for the queue's fairness between merchants.
+    """
+
+    event: str
+    merchant: str
+    delay: int = 0
+
+
+class EventQueue(Protocol):
+    """Announce events to the sender. The record is the truth: the sweep finds what is lost here."""
+
+    def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
+        """Send the messages, best effort; never raises."""
+        ...

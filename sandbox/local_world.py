@@ -1,0 +1,286 @@
+"""The local world, started and ended in order: emulator, wallets, merchant, gateway, shop.
+
+Everything listens on loopback only. Data is kept in the place's folder; what can be made again is
+made again, and what cannot is refused with a sentence on what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shlex
+import threading
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx2
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from checkout.open_payments.signatures import public_x
+from sandbox import cloud
+from sandbox.cloud import CloudError
+from sandbox.demo import world_answers
+from sandbox.place import Place
+from sandbox.server import AsgiServer
+from sandbox.shop import BODY_MAX, Shop
+from sandbox.template import resources
+from sandbox.wallets import certificates
+from sandbox.wallets.__main__ import restore, save
+from sandbox.wallets.network import Network
+from sandbox.wallets.server import Sleeper, WalletServers
+from sandbox.wallets.world import default_network
+
+if TYPE_CHECKING:
+    from checkout.ports.services import PayServices
+
+MERCHANT: Final = "Harbor Coffee"
+_SAVE_EVERY: Final = 1.0  # seconds
+_PREFIX: Final = "checkout"
+_NOWHERE: Final = os.devnull
+
+
+@contextmanager
+def running_world(place: Place) -> Iterator[None]:
+    """The whole world, serving. Raises CloudError where it cannot be had.
+
+    It sets the environment of this process, for the product's code that runs in it: one world a
+    process.
+    """
+    with ExitStack() as running:
+        try:
+            _start(place, running)
+        except (OSError, ValueError) as error:
+            raise CloudError(f"The local world cannot start: {error}") from error
+        yield
+
+
+def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, str]:
+    """What the functions and the setup command are told about this world."""
+    return {
+        "DATABASE_URL": stack.database_url,
+        "BASE_URL": place.checkout,
+        "ENCRYPTION_KEY_SECRET": stack.encryption_key_secret,
+        "EVENTS_QUEUE_URL": stack.events_queue_url,
+        "TASKS_QUEUE_URL": stack.tasks_queue_url,
+        "ALLOW_LOOPBACK_WALLETS": "true",
+        "EXTRA_CA_FILE": str(place.ca_file.resolve()),
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_DEFAULT_REGION": cloud.REGION,
+        "AWS_ACCESS_KEY_ID": "local",
+        "AWS_SECRET_ACCESS_KEY": "local",
+        # Nothing of the developer's own account or proxy may get in between.
+        "AWS_CONFIG_FILE": _NOWHERE,
+        "AWS_SHARED_CREDENTIALS_FILE": _NOWHERE,
+        "NO_PROXY": "localhost,127.0.0.1",
+        # Counts of each round are for CloudWatch, not for a terminal.
+        "POWERTOOLS_METRICS_DISABLED": "true",
+        "POWERTOOLS_LOG_LEVEL": "WARNING",
+    }
+
+
+def join(place: Place) -> None:
+    """Give this process the settings of the world that is running here, for the product's code in
+    it. Raises CloudError where none is.
+    """
+    if not world_answers(place):
+        raise CloudError(
+            f"No local world is running at {place.checkout}. Start one with `make dev`, or set "
+            "SANDBOX_PORT to where it is."
+        )
+    told = [shlex.split(line)[1] for line in place.environment_file.read_text("utf-8").splitlines()]
+    _adopt(dict(each.split("=", 1) for each in told))
+
+
+def _start(place: Place, running: ExitStack) -> None:
+    for port, user in place.ports().items():
+        if port != place.emulator_port:  # one that a dead world left there is stopped first
+            cloud.require_free(port, user)
+    place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    emulator = cloud.running_emulator(place.emulator_port, place.folder / "emulator")
+    endpoint = running.enter_context(emulator)
+    stack = cloud.create_stack(endpoint, _PREFIX)
+    running.enter_context(_wallets(place))
+    _set_environment(environment(place, endpoint, stack), place.environment_file)
+    _serve(place, running, cloud.client("sqs", endpoint), stack)
+
+
+def _set_environment(values: Mapping[str, str], file: Path) -> None:
+    _adopt(values)
+    _write_private(file, "".join(f"export {name}='{value}'\n" for name, value in values.items()))
+
+
+def _adopt(values: Mapping[str, str]) -> None:
+    for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_REGION", "ENCRYPTION_KEY", "no_proxy"):
+        os.environ.pop(name, None)
+    os.environ.update(values)
+
+
+def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
+    # Only now: the functions read their settings when they are imported and first called.
+    from checkout import wiring
+    from sandbox import triggers
+    from sandbox.gateway import GatewayServer, functions
+
+    services = wiring.pay_services()
+    api_key = _merchant(place, services)
+    by_name = functions()
+    gateway = GatewayServer(place.base, by_name)
+    gateway.start()
+    running.callback(gateway.close)
+    for trigger in (
+        triggers.schedule(by_name["ExpirerFunction"]),
+        triggers.Mapping(
+            by_name["TasksFunction"], sqs, stack.tasks_queue_url, _at_once("TasksMapping")
+        ),
+        triggers.Mapping(
+            by_name["WebhookSenderFunction"],
+            sqs,
+            stack.events_queue_url,
+            _at_once("EventsMapping"),
+        ),
+    ):
+        running.callback(trigger.close)
+    client = httpx2.Client(
+        base_url=f"http://127.0.0.1:{place.base}",
+        headers={"Authorization": f"Bearer {api_key}"},
+        trust_env=False,
+        timeout=20,
+    )
+    running.callback(client.close)
+    shop = Shop(client, own=place.shop, checkout=place.checkout, wallets=place.wallets)
+    server = AsgiServer(place.shop_port, shop.answer, body_max=BODY_MAX)
+    server.start()
+    running.callback(server.close)
+
+
+def _at_once(mapping: str) -> int:
+    """In how many environments the template lets that mapping's function run."""
+    scaling = resources("AWS::Lambda::EventSourceMapping")[mapping]["ScalingConfig"]
+    return int(scaling["MaximumConcurrency"])
+
+
+@contextmanager
+def _wallets(place: Place) -> Iterator[None]:
+    """The wallet providers, with the shop's public key registered at its wallet."""
+    folder = place.wallets_folder
+    sleeper = Sleeper()
+    network = default_network(
+        lambda: datetime.now(UTC), os.urandom, port_base=place.wallets_port, sleep=sleeper
+    )
+    saved = folder / "wallets.json"
+    restore(network, saved)
+    found = certificates.ensure(folder, datetime.now(UTC))
+    _trust(place, found.authority)
+    _register_key(place, network)
+    servers = WalletServers(network, found.server_context(), sleeper)
+    servers.start()
+    ending = threading.Event()
+
+    def keep_saved() -> None:
+        while not ending.wait(_SAVE_EVERY):
+            save(servers.changes(), saved)
+
+    saver = threading.Thread(target=keep_saved, daemon=True)
+    saver.start()
+    try:
+        yield
+    finally:
+        ending.set()
+        saver.join()
+        servers.close()
+        save(network.dump(), saved)
+
+
+def _trust(place: Place, authority: Path) -> None:
+    """One file of authorities: ours, and those of other Open Payments servers on this machine that
+    EXTRA_CA_FILE names.
+    """
+    texts = [authority.read_text("utf-8")]
+    other = os.environ.get("EXTRA_CA_FILE", "")
+    if other and Path(other).resolve() != place.ca_file.resolve():
+        try:
+            texts.append(Path(other).read_text("utf-8"))
+        except (OSError, UnicodeDecodeError):
+            raise CloudError(f"EXTRA_CA_FILE: {other} cannot be read.") from None
+    place.ca_file.write_text("\n".join(texts), "utf-8")
+
+
+def _register_key(place: Place, network: Network) -> None:
+    key = _private_key(place.private_key_file)
+    jwk = {"kid": _key_id(key), "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
+    network.register_key(place.merchant_wallet, jwk | {"x": public_x(key)})
+
+
+def _merchant(place: Place, services: PayServices) -> str:
+    """The shop's API key. The merchant is set up once, and its key stored anew at each start, so
+    that whatever was lost of the folder fits together again.
+    """
+    from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+    from checkout.flows.merchant import authentication, setup
+
+    key = _private_key(place.private_key_file)
+    new = setup.NewMerchant(
+        name=MERCHANT,
+        wallet_address=place.merchant_wallet,
+        key_id=_key_id(key),
+        private_key_text=place.private_key_file.read_text("utf-8"),
+    )
+    try:
+        try:
+            done = setup.set_up(services, new)
+        except setup.AlreadyMerchant:
+            setup.replace_key(services, new)
+            known = _read(place.api_key_file)
+            try:
+                authentication.authenticate(services, f"Bearer {known}")
+            except (ApiKeyInvalid, ApiKeyMissing):
+                done = setup.add_api_key(services, place.merchant_wallet, name="Another key")
+            else:
+                return known
+    except setup.SetupRefused as refused:
+        raise CloudError(f"The demo shop could not be set up: {refused}") from None
+    assert done.api_key is not None
+    _write_private(place.api_key_file, done.api_key)
+    return done.api_key
+
+
+def _private_key(file: Path) -> bytes:
+    """The shop's signing key (32 bytes), made when it is missing or damaged."""
+    try:
+        key = load_pem_private_key(file.read_bytes(), None)
+    except (OSError, ValueError):
+        key = Ed25519PrivateKey.from_private_bytes(secrets.token_bytes(32))
+        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        _write_private(file, pem.decode())
+    assert isinstance(key, Ed25519PrivateKey)
+    return key.private_bytes_raw()
+
+
+def _key_id(private_key: bytes) -> str:
+    """A UUID that follows from the key, so that there is no second file to lose."""
+    return str(uuid.uuid5(uuid.NAMESPACE_URL, public_x(private_key)))
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+def _write_private(file: Path, text: str) -> None:
+    partial = file.with_suffix(".partial")
+    partial.unlink(missing_ok=True)
+    with os.fdopen(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as opened:
+        opened.write(text)
+    partial.replace(file)

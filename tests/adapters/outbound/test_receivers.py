@@ -1,0 +1,462 @@
+"""A delivery over real TLS to a server that answers, misbehaves, or is where it must not be."""
+
+from __future__ import annotations
+
+import gzip
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
+from checkout.adapters.outbound.http import PublicHttp
+from checkout.adapters.outbound.receivers import PublicReceivers
+from checkout.domain.errors import UrlInvalid
+from checkout.domain.urls import webhook_url
+from checkout.domain.webhooks import TIMEOUT
+from checkout.open_payments.transport import Request, Response
+from checkout.ports.webhooks import Receipt
+from tests.adapters.outbound.tls_server import NAME, Authority, Names, TlsServer, raw, reply
+from tests.support import NOW
+
+pytestmark = pytest.mark.enable_socket  # to loopback
+
+OK = b"HTTP/1.1 200 OK\r\n"
+PUBLIC = "93.184.215.14"
+BODY = '{"id":"cs_1","metadata":{"ü":"🫖"}}'.encode()
+HEADERS = {"Content-Type": "application/json", "Checkout-Signature": "t=1,v1=ab"}
+
+
+class Spent:
+    """A monotonic clock by which the name alone takes all but a little of the time."""
+
+    def __init__(self, names: Names) -> None:
+        self._now = 0.0
+        self._names = names
+
+    def __call__(self) -> float:
+        return self._now
+
+    def all_but(self, seconds: float) -> None:
+        left = TIMEOUT.total_seconds() - seconds
+        self._names.before = lambda: setattr(self, "_now", self._now + left)
+
+
+@pytest.fixture
+def spent(names: Names) -> Spent:
+    return Spent(names)
+
+
+@pytest.fixture
+def http(authority: Authority, names: Names, spent: Spent) -> Iterator[PublicHttp]:
+    http = PublicHttp(
+        version="1.2.3",
+        ca_file=authority.ca_file,
+        allow_loopback=True,
+        resolve=names,
+        monotonic=spent,
+    )
+    yield http
+    http.close()
+
+
+Post = Callable[[], Receipt]
+
+
+@pytest.fixture
+def post(http: PublicHttp, server: TlsServer) -> Post:
+    receivers = PublicReceivers(http)
+    url = f"https://{NAME}:{server.port}/hooks?a=%C3%BC"
+    return lambda: receivers.post(url, HEADERS, BODY, now=NOW)
+
+
+# --- what is sent, what is answered ---
+
+
+def test_the_body_arrives_byte_for_byte_with_its_headers(post: Post, server: TlsServer) -> None:
+    server.answer = reply("Käse".encode())
+    assert post() == Receipt(status=200, answer="Käse")
+    [request] = server.requests
+    head, _, body = request.partition(b"\r\n\r\n")
+    assert body == BODY
+    lines = head.split(b"\r\n")
+    assert lines[0] == b"POST /hooks?a=%C3%BC HTTP/1.1"
+    assert {b"Content-Type: application/json", b"Checkout-Signature: t=1,v1=ab"} <= set(lines)
+    assert f"Content-Length: {len(BODY)}".encode() in lines
+
+
+def test_an_answer_without_a_body_is_an_empty_one(post: Post, server: TlsServer) -> None:
+    server.answer = raw(b"HTTP/1.1 204 No Content\r\n\r\n", keep=True)
+    assert post() == Receipt(status=204, answer="")
+
+
+def test_a_refusal_is_a_status_and_not_an_error(post: Post, server: TlsServer) -> None:
+    for status in (400, 404, 410, 500, 503):
+        server.answer = reply(b"because", status=f"{status} No")
+        assert post() == Receipt(status=status, answer="because")
+
+
+def test_of_a_long_answer_the_first_kibibyte_is_kept(post: Post, server: TlsServer) -> None:
+    server.answer = reply(b"x" * 100_000)
+    assert post() == Receipt(status=200, answer="x" * 1024)
+
+
+def test_a_character_cut_in_two_is_no_error(post: Post, server: TlsServer) -> None:
+    server.answer = reply(b"x" * 1023 + "ü".encode())
+    assert post() == Receipt(status=200, answer="x" * 1023 + "\ufffd")
+
+
+def test_what_is_no_text_is_kept_readable(post: Post, server: TlsServer) -> None:
+    server.answer = reply(b'\x00\x1b[31m\xff\xfe"\r\n\tred')
+    assert post() == Receipt(status=200, answer='\ufffd\ufffd[31m\ufffd\ufffd"\r\n\tred')
+
+
+def test_a_compressed_answer_is_a_success_all_the_same(post: Post, server: TlsServer) -> None:
+    server.answer = reply(gzip.compress(b"x" * 10_000_000), headers="Content-Encoding: gzip\r\n")
+    receipt = post()
+    assert receipt.status == 200
+    assert receipt.answer is not None
+    assert len(receipt.answer) <= 1024
+
+
+# --- answers that are none ---
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(raw(b""), id="nothing"),
+        pytest.param(raw(b"220 smtp ready\r\n\r\n"), id="another protocol"),
+        pytest.param(raw(b"HTTP/1.1 2000 OK\r\n\r\n"), id="a status of four digits"),
+        pytest.param(raw(b"HTTP/1.1 \xff\xfe OK\r\n\r\n"), id="a status that is no number"),
+        pytest.param(raw(b"\x00" * 1000), id="zeros"),
+        pytest.param(raw(OK[:9]), id="half a status line"),
+        pytest.param(raw(OK + b"X-\xff: 1\r\n\r\n"), id="a header that is no text"),
+        pytest.param(raw(OK + b"X-Filler: " + b"x" * 300_000), id="a head without end"),
+        pytest.param(
+            raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), id="an upgrade"
+        ),
+    ],
+)
+def test_what_is_no_answer_is_never_a_success_and_raises_nothing(
+    post: Post, server: TlsServer, answer: Callable[[ssl.SSLSocket, bytes], bool]
+) -> None:
+    server.answer = answer
+    receipt = post()
+    assert receipt.status in (None, 101)
+    if receipt.status is None:
+        assert receipt.error is not None
+        assert receipt.error.startswith(f"no answer: {NAME}: ")
+    assert len(server.requests) == 1
+
+
+def test_a_receiver_that_is_not_there_was_not_sent_anything(
+    post: Post, server: TlsServer, names: Names
+) -> None:
+    names.addresses = []
+    receipt = post()
+    assert receipt == Receipt(error=f"not sent: {NAME}: name has no address")
+    assert server.connections == 0
+
+
+def test_a_certificate_that_is_not_trusted_is_named_and_nothing_sent(
+    server: TlsServer, names: Names
+) -> None:
+    http = PublicHttp(version="1", allow_loopback=True, resolve=names)
+    url = f"https://{NAME}:{server.port}/"
+    receipt = PublicReceivers(http).post(url, HEADERS, BODY, now=NOW)
+    assert receipt.error is not None
+    assert receipt.error.startswith(f"not sent: {NAME}: certificate refused")
+    assert server.requests == []
+
+
+def test_no_error_repeats_a_header_a_body_or_the_addresss_path(
+    post: Post, server: TlsServer
+) -> None:
+    server.answer = raw(b"HTTP/1.1 secret\r\n\r\n")
+    said = repr(post())
+    for secret in ("secret", "v1=ab", "cs_1", "hooks"):
+        assert secret not in said
+
+
+# --- time: ten seconds for everything together ---
+
+
+def drip(server: TlsServer, start: bytes, drop: bytes) -> Callable[[ssl.SSLSocket, bytes], bool]:
+    def answer(connection: ssl.SSLSocket, _: bytes) -> bool:
+        connection.sendall(start)
+        while not server.stopping.wait(0.05):
+            connection.sendall(drop)
+        return False
+
+    return answer
+
+
+def hang(server: TlsServer, start: bytes) -> Callable[[ssl.SSLSocket, bytes], bool]:
+    def answer(connection: ssl.SSLSocket, _: bytes) -> bool:
+        connection.sendall(start)
+        return server.stopping.wait(5)
+
+    return answer
+
+
+@pytest.mark.parametrize("start", [b"", b"HTTP/1.1 20", OK, OK + b"X: 1"])
+def test_a_head_that_stalls_is_no_answer_when_the_time_is_over(
+    post: Post, server: TlsServer, spent: Spent, start: bytes
+) -> None:
+    spent.all_but(0.15)
+    server.answer = hang(server, start)
+    began = time.monotonic()
+    receipt = post()
+    assert (receipt.status, receipt.answer) == (None, None)
+    assert receipt.error is not None
+    assert receipt.error.startswith("no answer")
+    assert time.monotonic() - began < 2
+
+
+def test_a_body_that_stalls_after_a_200_is_a_success_with_what_came_of_it(
+    post: Post, server: TlsServer, spent: Spent
+) -> None:
+    spent.all_but(0.15)
+    server.answer = hang(server, OK + b"Content-Length: 999\r\n\r\nthanks, and")
+    assert post() == Receipt(status=200, answer="thanks, and")
+
+
+def test_a_body_that_stalls_after_a_500_is_that_failure(
+    post: Post, server: TlsServer, spent: Spent
+) -> None:
+    spent.all_but(0.15)
+    server.answer = hang(server, b"HTTP/1.1 500 Oops\r\nContent-Length: 999\r\n\r\n")
+    assert post() == Receipt(status=500, answer="")
+
+
+@pytest.mark.parametrize(("start", "status"), [(OK + b"X: ", None), (OK + b"\r\n", 200)])
+def test_drops_do_not_prolong_the_time(
+    authority: Authority, names: Names, server: TlsServer, start: bytes, status: int | None
+) -> None:
+    http = PublicHttp(
+        version="1",
+        ca_file=authority.ca_file,
+        allow_loopback=True,
+        resolve=names,
+        monotonic=lambda: time.monotonic() * 50,  # ten seconds in a fifth of one
+    )
+    server.answer = drip(server, start, b"x")
+    began = time.monotonic()
+    receipt = PublicReceivers(http).post(f"https://{NAME}:{server.port}/", {}, BODY, now=NOW)
+    assert receipt.status == status
+    assert time.monotonic() - began < 2
+    http.close()
+
+
+def test_a_name_that_takes_all_the_time_leaves_none_for_sending(
+    post: Post, server: TlsServer, spent: Spent
+) -> None:
+    spent.all_but(0)
+    assert post() == Receipt(error=f"not sent: {NAME}: out of time")
+    assert server.requests == []
+
+
+# --- where to: no byte to what is not public ---
+
+
+@pytest.fixture
+def deployed(authority: Authority, names: Names) -> Iterator[PublicReceivers]:
+    """As deployed: no loopback."""
+    http = PublicHttp(version="1", ca_file=authority.ca_file, resolve=names)
+    yield PublicReceivers(http)
+    http.close()
+
+
+PRIVATE = ["127.0.0.1", "10.0.0.1", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1"]
+
+
+@pytest.mark.parametrize("address", PRIVATE)
+def test_a_name_that_leads_to_a_private_address_gets_no_byte(
+    deployed: PublicReceivers, names: Names, address: str
+) -> None:
+    names.addresses = [PUBLIC, address]
+    receipt = deployed.post(f"https://{NAME}/", HEADERS, BODY, now=NOW)
+    assert receipt == Receipt(error=f"not sent: {NAME}: address refused")
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.0.0.1", "169.254.169.254", "[::1]"])
+def test_a_private_address_itself_gets_no_byte(
+    deployed: PublicReceivers, names: Names, address: str
+) -> None:
+    names.addresses = [address.strip("[]")]
+    receipt = deployed.post(f"https://{address}/", HEADERS, BODY, now=NOW)
+    assert receipt.error == f"not sent: {address.strip('[]')}: address refused"
+
+
+def test_a_name_that_is_public_when_saved_and_private_when_used_gets_no_byte(
+    deployed: PublicReceivers, names: Names
+) -> None:
+    hosts = ResolvedHosts(resolve=names)
+    names.addresses = [PUBLIC]
+    assert hosts.permitted(NAME)
+    names.addresses = ["127.0.0.1"]
+    receipt = deployed.post(f"https://{NAME}/", HEADERS, BODY, now=NOW)
+    assert receipt == Receipt(error=f"not sent: {NAME}: address refused")
+    assert names.asked == [NAME, NAME]  # for the one sending, once: what is judged is connected to
+
+
+@pytest.mark.parametrize(("allow_loopback", "connections"), [(False, 0), (True, 1)])
+def test_not_even_a_connection_is_opened_to_what_is_not_permitted(
+    server: TlsServer, names: Names, allow_loopback: bool, connections: int
+) -> None:
+    backend = PublicBackend(names, allow_loopback=allow_loopback)
+    call = Call(time.monotonic, time.monotonic() + 2, 1024)
+    try:
+        stream = backend.connect_tcp(NAME, server.port, call)
+    except Stopped:
+        pass
+    else:
+        stream.close()
+    time.sleep(0.05)
+    assert server.connections == connections
+
+
+@pytest.mark.parametrize("target", ["https://127.0.0.1:{port}/inside", "http://169.254.169.254/"])
+def test_a_redirect_is_a_failure_and_its_target_gets_no_byte(
+    post: Post, server: TlsServer, names: Names, target: str
+) -> None:
+    location = f"Location: {target.format(port=server.port)}\r\n"
+    statuses = [301, 302, 303, 307, 308]
+    for status in statuses:
+        server.answer = reply(b"", status=f"{status} Over There", headers=location)
+        assert post() == Receipt(status=status, answer="")
+    assert [request.split()[1] for request in server.requests] == [b"/hooks?a=%C3%BC"] * 5
+    assert (names.asked, server.connections) == ([NAME], 1)
+
+
+# --- what may be saved is what can be sent ---
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["shop.example.", "134744072", "0x8.8.8.8", "8.8.8", "a_b.example", "fe80::1%eth0", "", "a..b"],
+)
+def test_a_host_that_nothing_is_sent_to_is_not_even_resolved(names: Names, host: str) -> None:
+    names.addresses = [PUBLIC]
+    assert not ResolvedHosts(resolve=names).permitted(host)
+    assert names.asked == []
+
+
+@pytest.mark.parametrize("addresses", [[], *([PUBLIC, each] for each in PRIVATE)])
+def test_a_host_is_permitted_only_if_all_its_addresses_are(
+    names: Names, addresses: list[str]
+) -> None:
+    names.addresses = addresses
+    assert not ResolvedHosts(resolve=names).permitted(NAME)
+
+
+def test_loopback_is_permitted_in_development_alone(names: Names) -> None:
+    assert ResolvedHosts(resolve=names, allow_loopback=True).permitted("localhost")
+    assert not ResolvedHosts(resolve=names).permitted("localhost")
+
+
+@pytest.mark.parametrize("error", [OSError("no such name"), UnicodeError("label too long")])
+def test_a_resolver_that_fails_leads_nowhere(names: Names, error: Exception) -> None:
+    def fail() -> None:
+        raise error
+
+    names.before = fail
+    assert not ResolvedHosts(resolve=names).permitted(NAME)
+
+
+public, private = Names(), Names()
+public.addresses, private.addresses = [PUBLIC], ["10.0.0.1"]
+nowhere = PublicReceivers(PublicHttp(version="1", resolve=private))  # gets as far as the address
+
+
+@settings(max_examples=60)
+@given(
+    host=st.from_regex(r"[A-Za-z0-9._:\[\]-]{1,30}", fullmatch=True),
+    rest=st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=12),
+    scheme=st.sampled_from(["https", "HTTPS", "http"]),
+)
+def test_whatever_may_be_saved_can_be_sent(host: str, rest: str, scheme: str) -> None:
+    url = f"{scheme}://{host}/{rest}"
+    try:
+        saved = webhook_url(url, allow_loopback=False, param="url")
+    except UrlInvalid:
+        return
+    if ResolvedHosts(resolve=public).permitted(saved):
+        receipt = nowhere.post(url, {}, b"{}", now=NOW)
+        assert receipt.error == f"not sent: {saved.lower()}: address refused"
+
+
+# --- Retry-After ---
+
+
+def wish(value: str) -> timedelta | None:
+    class Busy:
+        def send(self, request: Request, *, timeout: float, body_max: int) -> Response:
+            return Response(503, {"retry-after": value}, b"")
+
+    busy: Any = Busy()
+    return PublicReceivers(busy).post(f"https://{NAME}/", {}, BODY, now=NOW).retry_after
+
+
+def test_the_wish_to_wait_is_read_from_the_header(post: Post, server: TlsServer) -> None:
+    server.answer = reply(b"", status="503 Busy", headers="Retry-After:  7 \r\n")
+    assert post() == Receipt(status=503, answer="", retry_after=timedelta(seconds=7))
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0),
+        ("120", 120),
+        ("  7  ", 7),
+        ("86401", 86_401),
+        ("Sun, 01 Mar 2026 12:02:00 GMT", 120),
+        ("Sunday, 01-Mar-26 12:02:00 GMT", 120),
+        ("Sun Mar  1 12:02:00 2026", 120),
+        ("Sun, 01 Mar 2026 13:02:00 +0100", 120),
+        ("Sun, 01 Mar 2026 11:00:00 GMT", 0),
+    ],
+)
+def test_a_wish_to_wait_is_seconds_or_a_date(value: str, seconds: int) -> None:
+    assert wish(value) == timedelta(seconds=seconds)
+
+
+@pytest.mark.parametrize("digits", [9, 10, 20, 5000])
+def test_a_wish_for_ever_is_longer_than_what_is_honoured(digits: int) -> None:
+    found = wish("9" * digits)
+    assert found is not None
+    assert found > timedelta(days=1000)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "",
+        "-5",
+        "+5",
+        "1.5",
+        "1e3",
+        "soon",
+        "0x10",
+        "1, 2",
+        "Sun, 99 Mar 2026 99:99:99 GMT",
+        "Mon, 01 Jan 99999999999999999999 00:00:00 GMT",
+        "Mon, 01 Jan 2026 00:00:00 +99999999999999",
+        ",,,",
+    ],
+)
+def test_what_is_neither_is_no_wish(value: str) -> None:
+    assert wish(value) is None
+
+
+@given(value=st.text(max_size=40) | st.from_regex(r"[A-Za-z0-9 ,:+-]{1,40}", fullmatch=True))
+def test_no_wish_is_ever_an_error_or_before_now(value: str) -> None:
+    found = wish(value)
+    assert found is None or found >= timedelta(0)

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import pytest
+
+from checkout import telemetry
+from checkout.adapters.instrumented import (
+    InstrumentedReceivers,
+    InstrumentedSessions,
+    InstrumentedTransport,
+)
+from checkout.domain.transitions import Event, advance
+from checkout.domain.webhook_signature import signed_headers
+from checkout.flows.payment import prepare, sessions
+from checkout.open_payments import errors as op
+from checkout.open_payments.transport import Request, Response
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
+from checkout.ports.webhooks import Receipt
+from tests.support import NOW, HandClock
+from tests.world import CEDAR, World
+
+Told = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture(autouse=True)
+def _started(told: Told) -> None:
+    telemetry.start("pay")
+
+
+def metrics(told: Told) -> dict[str, list[float]]:
+    """What was counted since the last look, by name, with the reason if it has one."""
+    telemetry.observed(lambda event, context: None)(None, None)
+    found: dict[str, list[float]] = {}
+    for line in told():
+        if "_aws" in line:
+            for metric in line["_aws"]["CloudWatchMetrics"][0]["Metrics"]:
+                reason = f" {line['reason']}" if "reason" in line else ""
+                found.setdefault(metric["Name"] + reason, []).extend(line[metric["Name"]])
+    return found
+
+
+def telling(world: World) -> PayServices:
+    return replace(world.services, sessions=InstrumentedSessions(world.services.sessions))
+
+
+def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(told: Told) -> None:
+    world = World()
+    world.services = telling(world)
+    world.pay(world.create())
+    telemetry.observed(lambda event, context: None)(None, None)
+    printed = told()
+    events = [line["event"] for line in printed if line.get("message") == "session"]
+    assert events == [
+        "created",
+        "wallet_submitted",
+        "prepared",
+        "approval_claimed",
+        "payment_intended",
+        "payment_created",
+        "reconciled",
+    ]
+    [counts] = [line for line in printed if "_aws" in line]
+    milestones = ("SessionsCreated", "SessionsPrepared", "SessionsApproved", "SessionsCompleted")
+    assert [counts[name] for name in milestones] == [[1.0]] * 4
+    assert "SessionsFailed" not in counts
+
+
+@pytest.mark.parametrize(
+    ("wallet", "reason"),
+    [
+        (f"{CEDAR}/nobody", "wallet_invalid"),
+        ("https://localhost:4999/alice", "wallet_unreachable"),
+        (f"{CEDAR}/unpeered", "wallet_unavailable"),
+    ],
+)
+def test_a_failure_is_counted_by_its_reason(told: Told, wallet: str, reason: str) -> None:
+    world = World()
+    world.services = telling(world)
+    session = world.create()
+    with pytest.raises(Exception, match=r".") as failed:
+        prepare.submit_wallet(world.services, session.id, wallet)
+    assert failed.value.code == reason  # type: ignore[attr-defined]
+    found = metrics(told)
+    assert found["SessionsFailed"] == [1]
+    assert found[f"SessionsFailed {reason}"] == [1]
+
+
+def test_what_was_not_written_is_not_told(told: Told) -> None:
+    world = World()
+    world.services = telling(world)
+    key, new = world.key(), world.new()
+    sessions.create(world.services, key, new, "order-1")
+    sessions.create(world.services, key, new, "order-1")
+    assert metrics(told) == {"SessionsCreated": [1]}
+
+    session = world.create()
+    metrics(told)
+    one, other = (
+        advance(session, Event.CANCEL_REQUESTED, now=world.clock.now(), writer=writer)
+        for writer in ("one", "other")
+    )
+    world.services.sessions.save(one)
+    told()
+    with pytest.raises(StaleSession):
+        world.services.sessions.save(other)
+    assert told() == []
+
+
+# --- webhooks ---
+
+
+class Receiver:
+    """Takes 0.4 s."""
+
+    def __init__(self, clock: HandClock, receipt: Receipt) -> None:
+        self._clock, self._receipt = clock, receipt
+
+    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
+        self._clock.pass_time(0.4)
+        return self._receipt
+
+
+@pytest.mark.parametrize(
+    ("receipt", "outcome"),
+    [(Receipt(status=200), "200"), (Receipt(status=500), "500"), (Receipt(error="late"), "late")],
+    ids=["taken", "refused", "late"],
+)
+def test_an_attempt_is_told_with_its_event_its_host_and_what_came_of_it(
+    told: Told, receipt: Receipt, outcome: str
+) -> None:
+    clock = HandClock()
+    receivers = InstrumentedReceivers(Receiver(clock, receipt), clock.now)
+    headers = signed_headers("evt_1", "ping", "{}", secrets=["whsec_AAAA"], now=NOW)
+    assert receivers.post("https://shop.example/hook?k=1", headers, b"{}", now=NOW) is receipt
+    telemetry.observed(lambda event, context: None)(None, None)
+    line, counts = told()
+    assert (line["event_id"], line["host"], line["outcome"]) == ("evt_1", "shop.example", outcome)
+    assert "k=1" not in str(line)
+    assert counts["WebhookAttempts"] == [1]
+    assert counts["WebhookLatency"] == [400]
+
+
+# --- providers ---
+
+
+REQUEST = Request("POST", "https://wallet.example/quotes?secret=1", {"Authorization": "GNAP t"})
+
+
+class Wallet:
+    """Answers after `seconds`."""
+
+    def __init__(self, clock: HandClock, seconds: float, answer: Response | Exception) -> None:
+        self._clock, self._seconds, self._answer = clock, seconds, answer
+
+    def send(self, request: Request, *, timeout: float) -> Response:
+        self._clock.pass_time(self._seconds)
+        if isinstance(self._answer, Exception):
+            raise self._answer
+        return self._answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "failures"),
+    [
+        (Response(200, {}, b""), None),
+        (Response(404, {}, b""), None),
+        (Response(503, {}, b""), [1]),
+        (op.NotSent("no"), [1]),
+        (op.OutcomeUnknown("no"), [1]),
+    ],
+    ids=["200", "404", "503", "not sent", "unknown"],
+)
+def test_a_providers_time_is_measured_however_it_answers(
+    told: Told,
+    answer: Response | Exception,
+    failures: list[float] | None,
+) -> None:
+    clock = HandClock()
+    transport = InstrumentedTransport(Wallet(clock, 1.25, answer), clock.now)
+    try:
+        assert transport.send(REQUEST, timeout=5) is answer
+    except op.OpenPaymentsError as error:
+        assert error is answer  # noqa: PT017 - one test for both
+    found = metrics(told)
+    assert found["ProviderLatency"] == [1250]
+    assert found.get("ProviderFailures") == failures

@@ -1,0 +1,106 @@
+"""API keys whose merchant, or whose last companion, is changed by somebody else meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.errors import ParameterInvalid, ResourceMissing, SessionBusy
+from checkout.domain.merchant import ApiKey
+from checkout.flows.merchant import api_keys
+from tests.dashboard_pages import Dashboard, dashboard
+from tests.merchant_api import SESSIONS
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def shop() -> Iterator[Dashboard]:
+    with dashboard() as found:
+        yield found
+
+
+@pytest.fixture
+def second(shop: Dashboard) -> ApiKey:
+    return api_keys.create(shop.services, shop.key, name="Second").key
+
+
+def between(shop: Dashboard, meanwhile: Callable[[], object]) -> Any:
+    """The services, of which the next write of keys comes after `meanwhile`."""
+    keys = shop.services.api_keys
+
+    class Between:
+        def __getattr__(self, name: str) -> Any:
+            if name != "of":
+                meanwhile()
+            return getattr(keys, name)
+
+    racing: Any = Between()
+    return replace(shop.services, api_keys=racing)
+
+
+def renamed(shop: Dashboard) -> None:
+    merchant = shop.services.merchants.get("mer_1")
+    assert merchant is not None
+    shop.services.merchants.replace(merchant.changed(name="New name"))
+
+
+def test_a_key_is_not_made_from_a_merchant_that_changed_meanwhile(shop: Dashboard) -> None:
+    racing = between(shop, lambda: renamed(shop))
+    with pytest.raises(SessionBusy, match="changed meanwhile"):
+        api_keys.create(racing, shop.key, name="Late")
+    with pytest.raises(SessionBusy):
+        api_keys.roll(racing, shop.key, shop.key.id, overlap=DAY)
+    assert shop.services.api_keys.of("mer_1") == (shop.key,)
+
+
+def test_of_two_who_roll_the_same_key_one_makes_a_new_one(shop: Dashboard) -> None:
+    def meanwhile() -> None:
+        api_keys.roll(shop.services, shop.key, shop.key.id, overlap=DAY)
+
+    with pytest.raises(SessionBusy):
+        api_keys.roll(between(shop, meanwhile), shop.key, shop.key.id, overlap=DAY)
+    assert len(shop.services.api_keys.of("mer_1")) == 2
+
+
+def test_of_two_who_revoke_the_last_two_keys_one_is_kept_from_it(
+    shop: Dashboard, second: ApiKey
+) -> None:
+    def meanwhile() -> None:
+        api_keys.revoke(shop.services, second, shop.key.id)
+
+    with pytest.raises(SessionBusy):
+        api_keys.revoke(between(shop, meanwhile), shop.key, second.id)
+    assert shop.get(SESSIONS).status == 401
+    kept = shop.services.api_keys.find(second.hash)
+    assert kept is not None
+    assert kept.lasting
+
+
+@pytest.mark.parametrize("overlap", [timedelta(seconds=-1), timedelta(days=7, seconds=1)])
+def test_an_overlap_is_zero_to_seven_days(shop: Dashboard, overlap: timedelta) -> None:
+    with pytest.raises(ParameterInvalid):
+        api_keys.roll(shop.services, shop.key, shop.key.id, overlap=overlap)
+    week = timedelta(days=7)
+    made = api_keys.roll(shop.services, shop.key, shop.key.id, overlap=week)
+    assert made.key.lasting
+
+
+@pytest.mark.parametrize("act", ["roll", "revoke"])
+def test_what_is_no_key_of_the_merchants_is_missing(shop: Dashboard, act: str) -> None:
+    told: set[str] = set()
+    for key_id in ("key_unknown", shop.other_key.id):
+        options = {"overlap": DAY} if act == "roll" else {}
+        with pytest.raises(ResourceMissing) as caught:
+            getattr(api_keys, act)(shop.services, shop.key, key_id, **options)
+        told.add(str(caught.value))
+    assert len(told) == 1
+
+
+def test_a_plain_key_is_in_no_representation(shop: Dashboard) -> None:
+    made = api_keys.create(shop.services, shop.key, name="Web shop")
+    assert made.plain not in repr(made)

@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+from checkout.domain.ids import new_api_key
+from checkout.flows.merchant.authentication import authenticate
+from tests.merchant_api import PREFIX, MerchantApi
+from tests.services import put_key
+from tests.support import NOW, seeded
+
+
+@pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
+def test_a_key_is_known_by_its_hash(scheme: str) -> None:
+    api = MerchantApi()
+    assert authenticate(api.services, f"{scheme} {api.secret}").merchant == "mer_1"
+    assert authenticate(api.services, f"  {scheme}   {api.secret} ").merchant == "mer_1"
+    assert authenticate(api.services, f"{scheme} {api.other_secret}").merchant == "mer_2"
+
+
+@pytest.mark.parametrize(
+    "header", [None, "", " ", "Bearer", "Bearer ", "Basic c2s6", "sk_x", "Token sk_x"]
+)
+def test_without_bearer_credentials_the_key_is_missing(header: str | None) -> None:
+    api = MerchantApi()
+    with pytest.raises(ApiKeyMissing):
+        authenticate(api.services, header)
+    assert not api.dynamo.calls
+
+
+@pytest.mark.parametrize(
+    "presented",
+    [
+        "x",
+        "sk_",
+        "sk_short",
+        "sk_" + "a" * 42,
+        "sk_" + "a" * 44,
+        "sk_" + "a" * 42 + "é",
+        "pk_" + "a" * 43,
+        "sk_" + "a" * 20 + " " + "a" * 22,
+    ],
+)
+def test_what_cannot_be_a_key_is_invalid_without_a_look_up(presented: str) -> None:
+    api = MerchantApi()
+    with pytest.raises(ApiKeyInvalid):
+        authenticate(api.services, f"Bearer {presented}")
+    assert not api.dynamo.calls
+
+
+def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it() -> None:
+    api = MerchantApi()
+    stranger = new_api_key(seeded(99))
+    with pytest.raises(ApiKeyInvalid) as unknown:
+        authenticate(api.services, f"Bearer {stranger}")
+    put_key(api.dynamo, PREFIX, replace(api.key, revoked_at=NOW))
+    with pytest.raises(ApiKeyInvalid) as revoked:
+        authenticate(api.services, f"Bearer {api.secret}")
+    assert unknown.value.message == revoked.value.message
+    assert api.secret not in repr(revoked.value)
+
+
+def test_use_of_a_key_is_noted_at_most_once_a_minute() -> None:
+    api = MerchantApi()
+    header = f"Bearer {api.secret}"
+    authenticate(api.services, header)
+    assert api.dynamo.calls == {"get_item": 1}
+    api.clock.pass_time(61)
+    authenticate(api.services, header)
+    assert api.dynamo.calls == {"get_item": 2, "update_item": 1}
+    api.clock.pass_time(59)
+    assert authenticate(api.services, header).last_used_at is not None
+    assert api.dynamo.calls == {"get_item": 3, "update_item": 1}

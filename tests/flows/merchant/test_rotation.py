@@ -1,0 +1,317 @@
+"""ENCRYPTION_KEY is rotated while the shop is open."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters.vault import REFRESH, AesVault
+from checkout.domain.errors import Unavailable
+from checkout.domain.ids import api_key_hash
+from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.session import Session, Status
+from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.flows.merchant import rotation
+from checkout.flows.merchant.api_keys import new_key
+from checkout.flows.merchant.rotation import Progress, re_encrypt
+from checkout.flows.payment import approve, prepare, sessions
+from checkout.ports.services import PayServices
+from sandbox.wallets.state import Account
+from tests.support import NOW, seeded
+from tests.world import HARBOR, World, derived
+
+OLD, NEW = "11" * 32, "22" * 32
+
+
+def rotated(world: World) -> None:
+    """The operator puts a new key in front of the old one."""
+    world.encryption_key = f"{NEW},{OLD}"
+
+
+def another_process(world: World, seed: int = 9) -> PayServices:
+    """Its own memory of the key, over the same tables and wallets."""
+    vault = AesVault(lambda: world.encryption_key, seeded(seed), clock=world.clock, derive=derived)
+    wallets = SignedWallets(world.transport, vault, world.clock, allow_loopback=True)
+    return replace(world.services, vault=vault, wallets=wallets)
+
+
+def ignored(progress: Progress) -> None:
+    return
+
+
+def stored(world: World, merchant_id: str) -> Merchant:
+    [found] = [
+        merchant
+        for merchant in world.services.merchants.page(limit=10_000).merchants
+        if merchant.id == merchant_id
+    ]
+    return found
+
+
+def key_ids(world: World) -> set[str]:
+    """Of all that merchants keep sealed."""
+    sealed: list[str] = []
+    for merchant in world.services.merchants.page(limit=10_000).merchants:
+        secrets = merchant.endpoint.secrets if merchant.endpoint else ()
+        sealed += [merchant.private_key, *(secret.sealed for secret in secrets)]
+    return {each.split(".")[1] for each in sealed}
+
+
+def with_webhook(world: World, services: PayServices | None = None) -> Merchant:
+    vault = (services or world.services).vault
+    place = secret_place(world.merchant.id)
+    secrets = tuple(
+        WebhookSecret(sealed=vault.seal(f"whsec_{number}", place=place), created_at=NOW)
+        for number in range(2)
+    )
+    merchant = stored(world, world.merchant.id).changed(
+        endpoint=Endpoint(url="https://shop.example/hook", secrets=secrets)
+    )
+    world.services.merchants.replace(merchant)
+    return merchant
+
+
+def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key() -> None:
+    world = World()
+    before = with_webhook(world)
+    rotated(world)
+    operator = another_process(world)
+    assert re_encrypt(operator, tell=ignored) == Progress(looked_at=1, renewed=1)
+    after = stored(world, before.id)
+    only_new = AesVault(lambda: NEW, seeded(), derive=derived)
+    assert only_new.open(after.private_key, place=private_key_place(after.id)) == (
+        world.services.vault.open(before.private_key, place=private_key_place(before.id))
+    )
+    assert after.endpoint is not None
+    opened = [
+        only_new.open(secret.sealed, place=secret_place(after.id))
+        for secret in after.endpoint.secrets
+    ]
+    assert opened == ["whsec_0", "whsec_1"]
+    assert replace(after, version=1, private_key="", endpoint=None) == replace(
+        before, version=1, private_key="", endpoint=None
+    )
+
+
+def test_a_second_run_finds_nothing_left_and_writes_nothing() -> None:
+    world = World()
+    rotated(world)
+    operator = another_process(world)
+    re_encrypt(operator, tell=ignored)
+    world.forget()
+    assert re_encrypt(operator, tell=ignored) == Progress(looked_at=1, renewed=0)
+    assert world.aws_calls() == ["scan"]
+
+
+def test_a_merchant_that_is_changed_meanwhile_keeps_the_change() -> None:
+    world = World()
+    rotated(world)
+    operator = another_process(world)
+    inner = world.services.merchants
+    read = stored(world, world.merchant.id)
+    inner.replace(read.changed(name="Renamed"))
+    behind = BehindMerchants(inner, [read])
+    progress = re_encrypt(replace(operator, merchants=behind), tell=ignored)
+    assert progress == Progress(looked_at=1, renewed=1)
+    after = stored(world, world.merchant.id)
+    assert (after.name, operator.vault.is_current(after.private_key)) == ("Renamed", True)
+
+
+def test_a_merchant_that_others_keep_changing_is_told_and_left_for_the_next_run() -> None:
+    world = World()
+    rotated(world)
+    operator = another_process(world)
+    merchants = world.services.merchants
+
+    class Restless(BehindMerchants):
+        def replace(self, merchant: Merchant) -> None:
+            merchants.replace(stored(world, merchant.id).changed(name="Again"))
+            merchants.replace(merchant)
+
+    read = [stored(world, world.merchant.id)]
+    progress = re_encrypt(replace(operator, merchants=Restless(merchants, read)), tell=ignored)
+    assert progress.busy == [world.merchant.id]
+    assert not progress.complete
+    assert re_encrypt(operator, tell=ignored).complete
+
+
+def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other() -> None:
+    world = World()
+    others = AesVault(lambda: "33" * 32, seeded(), derive=derived)
+    lost = with_webhook(world, replace(world.services, vault=others))
+    merchants = open_shops(world, 3)
+    rotated(world)
+    progress = re_encrypt(another_process(world), tell=ignored)
+    assert progress == Progress(looked_at=4, renewed=3, unreadable=[lost.id])
+    assert stored(world, lost.id) == lost
+    assert len(merchants) == 3
+
+
+def test_broken_off_by_a_failing_store_it_goes_on_where_it_was(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rotation, "PAGE", 10)
+    world = World()
+    open_shops(world, 49)
+    rotated(world)
+    operator = another_process(world)
+    heard: list[int] = []
+
+    def failing(progress: Progress) -> None:
+        heard.append(progress.looked_at)
+        if len(heard) == 3:
+            raise Unavailable("The data store is not answering.")
+
+    with pytest.raises(Unavailable):
+        re_encrypt(operator, tell=failing)
+    second = re_encrypt(operator, tell=ignored)
+    assert 0 < second.renewed < 50
+    assert second.looked_at == 50
+    assert len(key_ids(world)) == 1
+
+
+class BehindMerchants:
+    """`ports.Merchants` that shows merchants as they were."""
+
+    def __init__(self, inner: Any, read: list[Merchant]) -> None:
+        self._inner = inner
+        self._read = read
+
+    def page(self, *, limit: int, after: str | None = None) -> Any:
+        page = self._inner.page(limit=limit, after=after)
+        return replace(page, merchants=tuple(self._read))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+# --- while checkouts go on ---
+
+
+@dataclass
+class Shop:
+    """A merchant with a customer who goes on by a step at a time."""
+
+    merchant: Merchant
+    secret: str
+    session: Session | None = None
+    callback: tuple[str, str] | None = None
+    paid: int = 0
+
+
+def open_shops(world: World, count: int) -> list[Shop]:
+    """`count` merchants more, each with a wallet, a registered key and a sealed one of its own."""
+    first = world.network.account(world.shop)
+    assert first is not None
+    place = private_key_place(world.merchant.id)
+    plain = world.services.vault.open(stored(world, world.merchant.id).private_key, place=place)
+    shops = []
+    for number in range(count):
+        wallet = f"{HARBOR}/shop-{number}"
+        world.network.add_account(
+            Account(wallet, f"Shop {number}", "USD", 2, 0, keys=list(first.keys))
+        )
+        identity = f"mer_{number:06d}"
+        merchant = replace(
+            world.merchant,
+            id=identity,
+            wallet_address=wallet,
+            private_key=world.services.vault.seal(plain, place=private_key_place(identity)),
+        )
+        made = new_key(world.services, merchant, name="First key")
+        assert world.services.merchants.add(merchant, made.key) is None
+        shops.append(Shop(merchant, made.plain))
+    return shops
+
+
+@dataclass
+class Business:
+    """Customers at many shops, served by processes that learned of the new key at their own
+    times.
+    """
+
+    world: World
+    processes: list[PayServices]
+    shops: list[Shop]
+    turn: int = 0
+    statuses: list[Status] = field(default_factory=list)
+
+    def steps(self, count: int) -> None:
+        """The next shop's customer goes on, at the next process."""
+        for _ in range(count):
+            self._go_on(self.shops[self.turn % len(self.shops)])
+
+    def finish_all(self) -> None:
+        """Whoever awaits approval comes back."""
+        for shop in self.shops:
+            if shop.callback is not None:
+                self._go_on(shop)
+
+    def _go_on(self, shop: Shop) -> None:
+        services = self.processes[(self.turn // 3) % len(self.processes)]
+        self.turn += 1
+        self.world.clock.pass_time(0.5)
+        if shop.session is None:
+            key = services.api_keys.find(api_key_hash(shop.secret))
+            assert key is not None
+            body = sessions.create(services, key, self.world.new(), None).body
+            shop.session = self.world.session(json.loads(body)["id"])
+        elif shop.callback is None:
+            shop.session = prepare.submit_wallet(
+                services, shop.session.id, "https://localhost:4101/alice"
+            )
+            shop.callback = self.world.approve(shop.session)
+        else:
+            reference, presented = shop.callback
+            done = approve.finish(
+                services, shop.session.id, interact_ref=reference, presented_hash=presented
+            )
+            self.statuses.append(done.session.status)
+            shop.session, shop.callback, shop.paid = None, None, shop.paid + 1
+
+
+class CustomersBetween:
+    """`ports.Merchants` where a customer goes on before every eighth write."""
+
+    def __init__(self, inner: Any, business: Business) -> None:
+        self._inner = inner
+        self._business = business
+        self._writes = 0
+
+    def replace(self, merchant: Merchant) -> None:
+        self._writes += 1
+        if self._writes % 8 == 0:
+            self._business.steps(1)
+        self._inner.replace(merchant)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+
+def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fails() -> None:
+    world = World()
+    shops = open_shops(world, 999)
+    old = key_ids(world)
+    assert len(old) == 1
+    processes = [another_process(world, seed) for seed in (21, 22, 23)]
+    business = Business(world, processes, shops[::83])
+    business.steps(20)  # some await approval, sealed under the old key
+    rotated(world)
+    between: Any = CustomersBetween(world.services.merchants, business)
+    operator = replace(another_process(world, 24), merchants=between)
+    assert re_encrypt(operator, tell=ignored) == Progress(looked_at=1000, renewed=1000)
+    assert len(key_ids(world)) == 1
+    assert not key_ids(world) & old
+
+    business.finish_all()  # whoever awaited approval under the old key
+    world.encryption_key = NEW
+    world.clock.pass_time(REFRESH.total_seconds())
+    business.steps(len(business.shops) * 3)
+    assert set(business.statuses) == {Status.COMPLETED}
+    assert len(business.statuses) > 50
+    accounts = [world.network.account(shop.merchant.wallet_address) for shop in shops]
+    assert sum(account.balance for account in accounts if account) == 2000 * len(business.statuses)

@@ -1,0 +1,334 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from checkout.domain.errors import CallbackInvalid, PaymentInProgress
+from checkout.domain.session import Phase, Problem, Session, Status
+from checkout.domain.transitions import Event, advance
+from checkout.flows.payment import approve, sessions
+from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+from sandbox.wallets.provider import Rules
+from tests.world import CEDAR, World, lose_answers
+
+
+def awaiting(world: World, wallet: str = "alice") -> tuple[Session, tuple[str, str]]:
+    session = world.submit(world.create(), f"{CEDAR}/{wallet}")
+    return session, world.approve(session)
+
+
+def test_an_approved_payment_completes_the_session_with_one_event() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    done = world.finish(session, callback).session
+    assert done.status is Status.COMPLETED
+    assert done.completed_at == world.clock.now()
+    assert done.received == world.received() == 2000
+    assert done.outgoing_payment is not None
+    assert (done.grant, done.token, done.interact_url) == (None, None, None)
+    [event] = world.events()
+    assert event["type"] == "checkout.session.completed"
+    assert world.queue.messages == [event["id"]]
+
+
+def test_the_history_tells_every_step_in_order() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    done = world.finish(session, callback).session
+    assert [entry.event for entry in done.history] == [
+        "created",
+        "wallet_submitted",
+        "reference_stored",
+        "reference_stored",
+        "prepared",
+        "approval_claimed",
+        "payment_intended",
+        "payment_created",
+        "reconciled",
+    ]
+
+
+def test_a_repeated_callback_shows_the_state_it_finds_and_calls_nobody() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    done = world.finish(session, callback).session
+    world.transport.sent.clear()
+    assert world.finish(session, callback).session == done
+    assert world.transport.sent == []
+    assert world.received() == 2000
+    assert len(world.events()) == 1
+
+
+@pytest.mark.parametrize(
+    "forge",
+    [
+        lambda ref, presented: (ref, "A" * 43 + "="),
+        lambda ref, presented: ("another-ref", presented),
+        lambda ref, presented: (ref, ""),
+        lambda ref, presented: ("", presented),
+        lambda ref, presented: (ref, presented[:-2]),
+        lambda ref, presented: (ref, "not base64 \x00"),
+    ],
+)
+def test_a_callback_that_does_not_verify_does_nothing_at_all(
+    forge: Callable[[str, str], tuple[str, str]],
+) -> None:
+    world = World()
+    session, callback = awaiting(world)
+    world.transport.sent.clear()
+    world.dynamo.calls.clear()
+    with pytest.raises(CallbackInvalid):
+        world.finish(session, forge(*callback))
+    assert world.transport.sent == []
+    assert set(world.dynamo.calls) == {"get_item"}
+    assert world.session(session.id) == session
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_a_callback_of_another_session_is_refused() -> None:
+    world = World()
+    first, _ = awaiting(world)
+    _, foreign = awaiting(world, "carol")
+    with pytest.raises(CallbackInvalid):
+        world.finish(first, foreign)
+    assert world.session(first.id) == first
+
+
+def test_trap_05_an_approval_faster_than_the_wallets_wait_pays() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    begun = world.clock.now()
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.clock.now() - begun >= timedelta(seconds=5)
+
+
+def test_a_long_wait_is_waited_for_in_the_browser() -> None:
+    world = World(rules=Rules(wait=30))
+    session, callback = awaiting(world)
+    world.transport.sent.clear()
+    result = world.finish(session, callback)
+    assert result.wait_seconds == 30
+    assert world.transport.sent == []
+    assert world.session(session.id) == session
+    world.clock.pass_time(30)
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_a_wallet_whose_clock_disagrees_and_says_too_fast_is_asked_again() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    cedar = world.network.providers["cedar"]
+    world.network.providers["cedar"] = replace(cedar, rules=Rules(wait=8))
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_trap_06_a_lost_continuation_answer_opens_the_session_and_no_money_moves() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    world.transport.after = lose_answers("/continue/", OutcomeUnknown("lost"))
+    lost = world.finish(session, callback).session
+    assert (lost.status, lost.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
+    assert world.transport.count("POST", "/continue/") == 1
+    assert world.transport.count("DELETE", "/continue/") == 1
+    assert world.received() == 0
+    assert world.pay(lost).status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_trap_11_a_quote_that_ran_out_during_consent_is_renewed_within_the_approved_limit() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    world.clock.pass_time(299)
+    done = world.finish(session, callback).session
+    assert done.status is Status.COMPLETED
+    assert done.quote is not None
+    assert session.quote is not None
+    assert done.quote.id != session.quote.id
+    assert done.incoming_payment == session.incoming_payment
+    assert world.received() == 2000
+
+
+def test_a_renewed_quote_beyond_what_was_approved_asks_the_customer_again() -> None:
+    world = World()
+    session, callback = awaiting(world, "expensive-renewal")
+    world.clock.pass_time(299)
+    back = world.finish(session, callback).session
+    assert (back.status, back.problem) == (Status.OPEN, Problem.PRICE_CHANGED)
+    assert world.received() == 0
+    assert world.transport.count("POST", "/outgoing-payments") == 0
+    assert world.pay(back, f"{CEDAR}/expensive-renewal").status is Status.COMPLETED
+
+
+def test_a_wallet_with_one_second_quotes_pays() -> None:
+    world = World()
+    session, callback = awaiting(world, "quote-expired")
+    world.clock.pass_time(60)
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_trap_07_an_answer_lost_after_the_payment_is_never_sent_again() -> None:
+    world = World()
+    session, callback = awaiting(world, "dies-after-create")
+    doubtful = world.finish(session, callback).session
+    assert (doubtful.status, doubtful.phase) == (Status.AWAITING_APPROVAL, Phase.PAYING)
+    done = world.settle(doubtful)
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None
+    assert world.transport.count("POST", "/outgoing-payments") == 1
+    assert world.received() == 2000
+
+
+def test_a_definite_refusal_opens_the_session_once_the_wallet_shows_no_payment() -> None:
+    world = World()
+    session, callback = awaiting(world)
+
+    def refuse(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            for quote in world.network.state.quotes.values():
+                quote.debit = replace(quote.debit, value=quote.debit.value * 2)
+
+    world.transport.before = refuse
+    back = world.finish(session, callback).session
+    assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_REFUSED)
+    assert world.transport.count("GET", "/outgoing-payments/") == 1
+    assert world.transport.count("GET", "/outgoing-payments?") == 1
+    world.transport.before = lambda request: None
+    assert world.pay(back).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 408, 409, 425, 429, 500, 503])
+def test_an_answer_that_contradicts_what_the_wallet_shows_proves_nothing(status: int) -> None:
+    """A doubled delivery gets 400 "invalid quote"; a hostile wallet refuses what it accepted."""
+    world = World()
+    session, callback = awaiting(world)
+    send = world.network.handle
+
+    def lie(request: Request) -> Response:
+        response = send(request)
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            body = b'{"error":{"code":"400","description":"invalid quote"}}'
+            return Response(status, {"content-type": "application/json"}, body)
+        return response
+
+    world.transport.network = type("Lying", (), {"handle": staticmethod(lie)})()
+    doubtful = world.finish(session, callback).session
+    assert doubtful.phase is Phase.PAYING
+    assert world.settle(doubtful).status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+@pytest.mark.parametrize("ending", [sessions.expire, sessions.cancel])
+def test_a_session_that_ended_first_is_never_paid(ending: Callable[..., object]) -> None:
+    world = World()
+    session, callback = awaiting(world)
+    ending(world.services, world.key(), session.id)
+    after = world.finish(session, callback).session
+    assert after.status in (Status.EXPIRED, Status.CANCELED)
+    assert world.received() == 0
+    assert world.transport.count("POST", "/continue/") == 0
+
+
+@pytest.mark.parametrize("ending", [sessions.expire, sessions.cancel])
+def test_a_payment_in_flight_is_never_taken_back(ending: Callable[..., object]) -> None:
+    world = World()
+    session, callback = awaiting(world)
+    refused: list[str] = []
+
+    def during(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            with pytest.raises(PaymentInProgress):
+                ending(world.services, world.key(), session.id)
+            refused.append(request.url)
+
+    world.transport.before = during
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert refused
+
+
+def test_two_callbacks_at_once_pay_once() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    seen: list[Session] = []
+
+    def during(request: Request) -> None:
+        if "/continue/" in request.url and not seen:
+            seen.append(world.finish(session, callback).session)
+
+    world.transport.before = during
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert [other.phase for other in seen] == [Phase.CONTINUING]
+    assert world.transport.count("POST", "/continue/") == 1
+    assert world.transport.count("POST", "/outgoing-payments") == 1
+    assert world.received() == 2000
+
+
+def test_a_callback_after_the_expiry_finds_an_expired_session() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    world.clock.pass_time(24 * 3600)
+    assert world.finish(session, callback).session.status is Status.EXPIRED
+    assert world.received() == 0
+
+
+def test_whoever_wakes_up_after_the_attempts_deadline_does_not_send() -> None:
+    world = World()
+    session, callback = awaiting(world)
+    save = world.services.sessions.save
+
+    class Slow:
+        """The store, where the intent to pay takes a minute to be written."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(world_sessions, name)
+
+        def save(self, change: object, event: object = None) -> Session:
+            saved = save(change, event)  # type: ignore[arg-type]
+            if saved.phase is Phase.PAYING:
+                world.clock.pass_time(approve.SEND_WITHIN.total_seconds())
+            return saved
+
+    world_sessions = world.services.sessions
+    object.__setattr__(world.services, "sessions", Slow())
+    doubtful = world.finish(session, callback).session
+    assert doubtful.phase is Phase.PAYING
+    assert world.transport.count("POST", "/outgoing-payments") == 0
+    object.__setattr__(world.services, "sessions", world_sessions)
+    back = world.settle(doubtful)
+    assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
+
+
+def test_a_lease_that_lapsed_during_the_continuation_stops_the_payment() -> None:
+    world = World()
+    session, callback = awaiting(world)
+
+    def slow(request: Request) -> None:
+        if "/continue/" in request.url:
+            world.clock.pass_time(approve.LEASE.total_seconds())
+            sessions.settle(world.services, world.session(session.id))
+
+    world.transport.before = slow
+    after = world.finish(session, callback).session
+    assert after.status is Status.OPEN
+    assert world.transport.count("POST", "/outgoing-payments") == 0
+
+
+def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer() -> None:
+    world = World()
+    session, callback = awaiting(world)
+
+    def look(request: Request, response: Response) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            current = world.session(session.id)
+            now = world.clock.now()
+            change = advance(current, Event.CHECKED, now=now, writer="sweep", check_at=now)
+            world.services.sessions.save(change)
+
+    world.transport.after = look
+    done = world.finish(session, callback).session
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None

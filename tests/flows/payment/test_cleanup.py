@@ -1,0 +1,188 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from checkout.adapters.queue import NoQueue
+from checkout.domain.session import Session, Status
+from checkout.domain.transitions import Event, advance
+from checkout.flows.payment import sessions
+from checkout.flows.payment.cleanup import DEADLINE, TryLater, clean_up
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request
+from checkout.ports.wallets import Cleanup
+from tests.world import CEDAR, World
+
+
+def ended(world: World, how: str, session: Session) -> Session:
+    key = world.key()
+    if how == "cancel":
+        return sessions.cancel(world.services, key, session.id)
+    if how == "expire":
+        return sessions.expire(world.services, key, session.id)
+    world.clock.pass_time(24 * 3600)
+    return sessions.settle(world.services, session)
+
+
+@pytest.fixture(params=["cancel", "expire", "expiry"])
+def how(request: pytest.FixtureRequest) -> str:
+    chosen: str = request.param
+    return chosen
+
+
+# --- what is handed over ---
+
+
+def test_an_end_hands_over_the_grant_and_the_incoming_payment(how: str) -> None:
+    world = World()
+    awaiting = world.submit(world.create())
+    assert awaiting.incoming_payment is not None
+    assert awaiting.customer is not None
+    done = ended(world, how, awaiting)
+    assert done.terminal
+    assert world.tasks.left == [
+        Cleanup(
+            session=awaiting.id,
+            merchant=awaiting.merchant,
+            auth_server=awaiting.customer.auth_server,
+            grant=awaiting.grant,
+            incoming_payment=awaiting.incoming_payment.id,
+        )
+    ]
+    assert done.grant is None
+
+
+def test_what_is_handed_over_is_sealed_and_not_shown() -> None:
+    world = World()
+    awaiting = world.submit(world.create())
+    ended(world, "cancel", awaiting)
+    [task] = world.tasks.left
+    assert task.grant is not None
+    assert task.grant.startswith("v1.")
+    assert task.grant not in repr(task)
+
+
+def test_a_session_without_a_wallet_leaves_nothing_behind(how: str) -> None:
+    world = World()
+    assert ended(world, how, world.create()).terminal
+    assert world.tasks.left == []
+
+
+def test_a_completed_payment_leaves_nothing_behind() -> None:
+    world = World()
+    assert world.pay(world.create()).status is Status.COMPLETED
+    assert world.tasks.left == []
+
+
+def test_a_new_wallet_leaves_the_old_grant_behind_and_keeps_the_incoming_payment() -> None:
+    world = World()
+    first = world.submit(world.create())
+    second = world.submit(first, f"{CEDAR}/carol")
+    [task] = world.tasks.left
+    assert (task.grant, task.incoming_payment) == (first.grant, None)
+    clean_up(world.services, task)
+    assert world.finish(second, world.approve(second)).session.status is Status.COMPLETED
+
+
+def test_an_approval_whose_process_died_leaves_its_grant_behind() -> None:
+    world = World()
+    awaiting = world.submit(world.create())
+    now = world.clock.now()
+    claimed = world.services.sessions.save(
+        advance(awaiting, Event.APPROVAL_CLAIMED, now=now, writer="dead", lease_until=now)
+    )
+    assert sessions.settle(world.services, claimed).status is Status.OPEN
+    assert [(task.grant, task.incoming_payment) for task in world.tasks.left] == [
+        (awaiting.grant, None)
+    ]
+
+
+def test_without_a_queue_an_end_is_an_end(how: str) -> None:
+    world = World()
+    world.services = replace(world.services, tasks=NoQueue())
+    assert ended(world, how, world.submit(world.create())).terminal
+
+
+# --- what is done with it ---
+
+
+def left_behind() -> tuple[World, Session, Cleanup]:
+    world = World()
+    awaiting = world.submit(world.create())
+    ended(world, "cancel", awaiting)
+    [task] = world.tasks.left
+    world.forget()
+    return world, awaiting, task
+
+
+def closed(world: World, session: Session) -> bool:
+    assert session.incoming_payment is not None
+    payment = world.network.incoming_payment(session.incoming_payment.id)
+    assert payment is not None
+    return payment.completed
+
+
+def test_the_grant_is_cancelled_and_the_incoming_payment_closed() -> None:
+    world, session, task = left_behind()
+    clean_up(world.services, task)
+    assert world.transport.count("DELETE", "/continue/") == 1
+    assert world.transport.count("POST", "/complete") == 1
+    assert closed(world, session)
+    assert session.interact_url is not None
+    assert "interact_ref" not in world.network.approve(session.interact_url)
+
+
+def test_tidying_twice_is_no_harm() -> None:
+    world, session, task = left_behind()
+    clean_up(world.services, task)
+    clean_up(world.services, task)
+    assert closed(world, session)
+
+
+def test_what_runs_out_first_needs_no_tidying() -> None:
+    world, session, task = left_behind()
+    world.clock.pass_time(2 * 24 * 3600)
+    clean_up(world.services, task)
+    assert world.session(session.id).status is Status.CANCELED
+
+
+@pytest.mark.parametrize("lost", [NotSent("down"), OutcomeUnknown("lost")])
+@pytest.mark.parametrize("part", ["/continue/", "/complete"])
+def test_where_a_wallet_does_not_answer_the_other_is_asked_and_the_task_comes_again(
+    part: str, lost: Exception
+) -> None:
+    world, session, task = left_behind()
+
+    def fail(request: Request) -> None:
+        if part in request.url:
+            raise lost
+
+    world.transport.before = fail
+    with pytest.raises(TryLater):
+        clean_up(world.services, task)
+    assert closed(world, session) is (part == "/continue/")
+    world.transport.before = lambda request: None
+    clean_up(world.services, task)
+    assert closed(world, session)
+
+
+def test_a_merchant_that_is_gone_has_nothing_to_tidy() -> None:
+    world, _, task = left_behind()
+    clean_up(world.services, replace(task, merchant="mer_gone"))
+    assert world.transport.sent == []
+
+
+def test_where_one_wallet_takes_all_the_time_the_other_is_not_called() -> None:
+    world, _, task = left_behind()
+    called: list[str] = []
+
+    def hang(request: Request) -> None:
+        called.append(request.method)
+        world.clock.pass_time(DEADLINE.total_seconds())
+        raise OutcomeUnknown("no answer")
+
+    world.transport.before = hang
+    with pytest.raises(TryLater):
+        clean_up(world.services, task)
+    assert called == ["DELETE"]

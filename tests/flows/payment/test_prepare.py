@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from checkout.domain.errors import (
+    AmountTooSmallForWallet,
+    CheckoutError,
+    MerchantWalletError,
+    PaymentInProgress,
+    RateLimited,
+    SessionBusy,
+    SessionUnexpectedState,
+    WalletInvalid,
+    WalletUnavailable,
+    WalletUnreachable,
+)
+from checkout.domain.session import Problem, Status
+from checkout.domain.transitions import Event, advance
+from checkout.flows.payment import prepare, sessions
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+from tests.world import CEDAR, HARBOR, World
+
+
+def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on() -> None:
+    world = World()
+    session = world.submit(world.create())
+    assert session.status is Status.AWAITING_APPROVAL
+    assert session.quote is not None
+    assert session.quote.receive.value == 2000
+    assert session.quote.debit.asset_code == "EUR"
+    assert session.interact_url is not None
+    assert session.customer is not None
+    assert session.customer.id == f"{CEDAR}/alice"
+    assert world.session(session.id) == session
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        f"{CEDAR}/alice/",
+        f"{CEDAR}/ALICE",
+        "https://LOCALHOST:4101/alice",
+        "localhost:4101/alice",
+        "$localhost:4101/alice",
+        "  $localhost:4101/alice  ",
+    ],
+)
+def test_a_wallet_address_may_be_typed_in_many_ways(typed: str) -> None:
+    world = World()
+    session = world.pay(world.create(), typed)
+    assert session.status is Status.COMPLETED
+    assert session.customer is not None
+    assert session.customer.id == f"{CEDAR}/alice"
+
+
+@pytest.mark.parametrize(
+    ("typed", "error", "problem"),
+    [
+        ("not a wallet", WalletInvalid, None),
+        (f"{CEDAR}/nobody", WalletInvalid, Problem.WALLET_INVALID),
+        ("https://localhost:9/alice", WalletUnreachable, Problem.WALLET_UNREACHABLE),
+        (f"{CEDAR}/unpeered", WalletUnavailable, Problem.WALLET_UNAVAILABLE),
+        (f"{CEDAR}/too-small", AmountTooSmallForWallet, Problem.AMOUNT_TOO_SMALL_FOR_WALLET),
+    ],
+)
+def test_a_wallet_that_cannot_pay_leaves_the_session_open_and_says_why(
+    typed: str, error: type[CheckoutError], problem: Problem | None
+) -> None:
+    world = World()
+    session = world.create()
+    with pytest.raises(error):
+        world.submit(session, typed)
+    after = world.session(session.id)
+    assert (after.status, after.problem) == (Status.OPEN, problem)
+    assert after.lease_until is None
+    assert world.pay(after).status is Status.COMPLETED
+
+
+def _lost(part: str, error: Callable[[], Exception]) -> Callable[[Request], None]:
+    def hook(request: Request) -> None:
+        if part in request.url:
+            raise error()
+
+    return hook
+
+
+@pytest.mark.parametrize(
+    ("part", "error"),
+    [
+        ("4101/alice", WalletUnreachable),
+        ("4202", MerchantWalletError),  # the merchant's authorization server
+        ("/incoming-payments", MerchantWalletError),
+        ("/quotes", WalletUnavailable),
+        ("4102", WalletUnavailable),  # the customer's authorization server
+    ],
+)
+@pytest.mark.parametrize("answered", [True, False])
+def test_a_failure_of_any_preparation_call_is_safe(
+    part: str, error: type[CheckoutError], answered: bool
+) -> None:
+    world = World()
+    session = world.create()
+    lost = _lost(part, lambda: OutcomeUnknown("lost"))
+    if answered:
+        world.transport.after = lambda request, response: lost(request)
+    else:
+        world.transport.before = lost
+    with pytest.raises(error):
+        world.submit(session)
+    assert world.session(session.id).status is Status.OPEN
+    world.transport.before, world.transport.after = (lambda r: None), (lambda r, a: None)
+    assert world.pay(session).status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_the_incoming_payment_is_used_again_by_the_next_try() -> None:
+    world = World()
+    session = world.create()
+    first = world.submit(session)
+    second = world.submit(first, f"{CEDAR}/carol")
+    assert first.incoming_payment == second.incoming_payment
+    assert world.transport.count("POST", "/incoming-payments") == 1
+
+
+def test_an_incoming_payment_that_was_closed_elsewhere_is_replaced() -> None:
+    world = World()
+    session = world.submit(world.create())
+    assert session.incoming_payment is not None
+    stored = world.network.incoming_payment(session.incoming_payment.id)
+    assert stored is not None
+    stored.completed = True
+    again = world.submit(session)
+    assert again.incoming_payment != session.incoming_payment
+    assert world.pay(again).status is Status.COMPLETED
+
+
+def test_a_new_wallet_makes_the_old_approval_worthless() -> None:
+    world = World()
+    first = world.submit(world.create())
+    old = world.approve(first)
+    second = world.submit(first, f"{CEDAR}/carol")
+    with pytest.raises(CheckoutError, match="does not belong"):
+        world.finish(second, old)
+    assert world.session(second.id) == second
+    assert world.finish(second, world.approve(second)).session.status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_a_second_submission_while_one_is_at_work_is_told_to_wait() -> None:
+    world = World()
+    session = world.create()
+    seen: list[Exception] = []
+
+    def during(request: Request) -> None:
+        if "/quotes" in request.url and not seen:
+            with pytest.raises(SessionBusy) as busy:
+                world.submit(session, f"{CEDAR}/carol")
+            seen.append(busy.value)
+
+    world.transport.before = during
+    assert world.submit(session).status is Status.AWAITING_APPROVAL
+    assert seen
+
+
+def test_a_preparation_that_died_is_free_again_once_its_lease_has_lapsed() -> None:
+    world = World()
+    session = world.create()
+    change = advance(
+        session,
+        Event.WALLET_SUBMITTED,
+        now=world.clock.now(),
+        writer="dead",
+        lease_until=world.clock.now() + prepare.LEASE,
+    )
+    world.services.sessions.save(change)
+    with pytest.raises(SessionBusy):
+        world.submit(session)
+    world.clock.pass_time(prepare.LEASE.total_seconds())
+    assert world.submit(session).status is Status.AWAITING_APPROVAL
+
+
+def test_a_merchant_who_cancels_meanwhile_wins() -> None:
+    world = World()
+    session = world.create()
+
+    def cancel(request: Request, response: Response) -> None:
+        if "/quotes" in request.url:
+            world.clock.pass_time(24 * 3600)
+            sessions.settle(world.services, world.session(session.id))
+
+    world.transport.after = cancel
+    with pytest.raises(SessionUnexpectedState, match="expired"):
+        world.submit(session)
+    after = world.session(session.id)
+    assert after.status is Status.EXPIRED
+    assert after.grant is None
+
+
+@pytest.mark.parametrize("ending", [sessions.expire, sessions.cancel])
+def test_a_session_that_has_ended_takes_no_wallet(ending: Callable[..., object]) -> None:
+    world = World()
+    session = world.create()
+    ending(world.services, world.key(), session.id)
+    with pytest.raises(SessionUnexpectedState):
+        world.submit(session)
+    assert world.transport.count("POST", "incoming-payments") == 0
+
+
+def test_a_payment_in_flight_takes_no_other_wallet() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    assert session.status is Status.PROCESSING
+    with pytest.raises(PaymentInProgress):
+        world.submit(session)
+
+
+def test_ten_submissions_in_ten_minutes_are_enough() -> None:
+    world = World()
+    session = world.create()
+    for _ in range(10):
+        with pytest.raises(WalletUnavailable):
+            world.submit(session, f"{CEDAR}/unpeered")
+        world.clock.pass_time(1)
+    with pytest.raises(RateLimited) as limited:
+        world.submit(session)
+    assert limited.value.retry_after == 591
+    world.clock.pass_time(limited.value.retry_after)
+    assert world.submit(session).status is Status.AWAITING_APPROVAL
+
+
+def test_a_slow_wallet_is_not_waited_for_beyond_the_deadline() -> None:
+    world = World()
+    world.transport.before = lambda request: world.clock.sleep(9)
+    session = world.create()
+    with pytest.raises(CheckoutError):
+        world.submit(session)
+    assert world.session(session.id).status is Status.OPEN
+    assert world.clock.now() - session.created_at < prepare.LEASE
+
+
+@pytest.mark.parametrize(
+    ("shop", "currency", "amount", "wallet", "units"),
+    [
+        ("shop", "usd", 2000, "alice", 2000),  # EUR to USD
+        ("shop", "usd", 2000, "bob", 2000),  # USD to USD, within one provider
+        ("shop-jpy", "jpy", 500, "alice", 500),  # scale 0
+        ("shop-kwd", "kwd", 1234, "alice", 1234),  # three digits
+        ("shop-scale9", "usd", 2000, "alice", 20_000_000_000),
+        ("shop", "usd", 2000, "jpy", 2000),
+        ("shop", "usd", 2000, "scale9", 2000),
+        ("shop", "usd", 1, "alice", 1),
+    ],
+)
+def test_the_merchant_receives_exactly_the_amount(
+    shop: str, currency: str, amount: int, wallet: str, units: int
+) -> None:
+    world = World(shop=f"{HARBOR}/{shop}")
+    customer = f"{HARBOR}/bob" if wallet == "bob" else f"{CEDAR}/{wallet}"
+    before = world.network.account(customer)
+    assert before is not None
+    balance = before.balance
+    session = world.pay(world.create(amount, currency), customer)
+    assert session.status is Status.COMPLETED
+    assert world.received() == units
+    assert session.quote is not None
+    after = world.network.account(customer)
+    assert after is not None
+    assert balance - after.balance == session.quote.debit.value
+
+
+def test_metadata_and_line_items_are_never_sent_to_a_wallet_provider() -> None:
+    world = World()
+    bodies: list[bytes] = []
+    world.transport.before = lambda request: bodies.append(request.body or b"")
+    world.pay(world.create(metadata_json='{"order":"private-4711"}'))
+    assert not any(b"4711" in body or b"Tea" in body for body in bodies)
+
+
+def test_an_unreachable_shop_key_is_the_shops_trouble_not_the_customers() -> None:
+    world = World()
+    account = world.network.account(world.shop)
+    assert account is not None
+    account.keys = []
+    with pytest.raises(MerchantWalletError):
+        world.submit(world.create())
+
+
+def test_a_refused_address_is_never_called() -> None:
+    world = World()
+
+    def refuse(request: Request) -> None:
+        raise NotSent("refused address")
+
+    world.transport.before = refuse
+    world.transport.sent.clear()
+    with pytest.raises(WalletUnreachable):
+        world.submit(world.create())
+    assert world.transport.sent == []
+
+
+def test_the_finish_address_is_this_sessions_callback() -> None:
+    world = World()
+    session = world.submit(world.create())
+    assert session.interact_url is not None
+    callback = world.network.approve(session.interact_url)
+    assert callback.startswith(f"{world.services.base_url}/pay/{session.id}/grant/callback?")

@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from checkout.domain.session import Attention, Phase, Problem, Session, Status
+from checkout.domain.transitions import FENCE
+from checkout.flows.payment import reconcile
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+from checkout.ports.wallets import CompletionPolicy
+from tests.world import CEDAR, World, lose_answers
+
+
+def test_money_that_arrives_late_completes_the_session_when_it_arrives() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/late")
+    assert session.status is Status.PROCESSING
+    assert world.events() == []
+    assert world.settle(session).status is Status.COMPLETED
+    assert world.received() == 2000
+    assert len(world.events()) == 1
+
+
+def test_a_wallet_without_money_can_pay_in_the_end_with_the_same_link() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/no-funds")
+    assert session.status is Status.PROCESSING
+    begun = world.clock.now()
+    back = world.settle(session)
+    assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
+    assert FENCE <= world.clock.now() - begun < timedelta(seconds=60)
+    assert back.incoming_payment is None
+    assert world.pay(back).status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_trap_09_a_payment_that_says_neither_failed_nor_sent_is_not_believed() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    back = world.settle(session)
+    assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
+    assert world.events() == []
+
+
+def test_a_wallet_that_lies_about_failure_cannot_hide_the_money() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/says-failed")
+    assert world.settle(session).status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_half_of_the_money_is_flagged_for_the_merchant_and_never_closed() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/partial")
+    session = world.settle(session, seconds=120)
+    assert session.status is Status.PROCESSING
+    assert (session.attention, session.received) == (Attention.PARTIAL_PAYMENT, 1000)
+    assert session.closing_at is None
+    assert session.incoming_payment is not None
+    world.clock.pass_time(
+        (session.incoming_payment.expires_at - world.clock.now()).total_seconds() + 60
+    )
+    session = world.settle(session, seconds=5)
+    assert session.status is Status.PROCESSING
+    assert session.due_at() is None
+
+
+def test_under_instructed_the_wallets_word_suffices() -> None:
+    world = World(policy=CompletionPolicy.INSTRUCTED)
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    assert session.status is Status.COMPLETED
+    assert session.received is None
+    assert world.received() == 0
+
+
+def _paying(world: World, wallet: str = "alice") -> Session:
+    """A session whose payment was sent, and whose answer was lost."""
+    session = world.submit(world.create(), f"{CEDAR}/{wallet}")
+    callback = world.approve(session)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
+    doubtful = world.finish(session, callback).session
+    assert doubtful.phase is Phase.PAYING
+    return doubtful
+
+
+def test_a_payment_whose_answer_was_lost_is_found_by_its_quote() -> None:
+    world = World()
+    done = world.settle(_paying(world))
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None
+    assert world.transport.count("GET", "/outgoing-payments/") == 1
+    assert world.transport.count("POST", "/outgoing-payments") == 1
+
+
+def test_received_money_completes_even_where_the_wallet_cannot_be_asked() -> None:
+    world = World()
+    session = _paying(world)
+
+    def unreachable(request: Request) -> None:
+        if "4101" in request.url:
+            raise NotSent("down")
+
+    world.transport.before = unreachable
+    done = world.settle(session)
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is None
+    assert world.received() == 2000
+
+
+def test_a_request_that_never_arrived_is_disproved_behind_the_fence() -> None:
+    world = World()
+    session = world.submit(world.create())
+    callback = world.approve(session)
+
+    def lost(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            raise OutcomeUnknown("lost on the way")
+
+    world.transport.before = lost
+    doubtful = world.finish(session, callback).session
+    begun = world.clock.now()
+    back = world.settle(doubtful)
+    assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
+    waited = world.clock.now() - begun
+    assert timedelta(minutes=5) < waited < timedelta(minutes=10)
+    assert "closed" in [entry.event for entry in back.history]
+    world.transport.before = lambda request: None
+    assert world.pay(back).status is Status.COMPLETED
+
+
+def test_no_verdict_while_the_merchants_provider_is_down() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/no-funds")
+
+    def down(request: Request) -> None:
+        if ":42" in request.url:
+            raise NotSent("down")
+
+    world.transport.before = down
+    assert world.settle(session, seconds=1200).status is Status.PROCESSING
+    world.transport.before = lambda request: None
+    assert world.settle(session).status is Status.OPEN
+
+
+def test_an_expired_incoming_payment_that_vanished_counts_as_closed() -> None:
+    world = World()
+    session = world.create(expires_in_seconds=300)
+    awaiting = world.submit(session, f"{CEDAR}/never-credits")
+    session = world.finish(awaiting, world.approve(awaiting)).session
+    world.clock.pass_time(300 + 15 * 60 + 60)
+    back = world.settle(session)
+    assert back.status is Status.EXPIRED
+    assert world.events() == []
+
+
+def test_a_paid_session_past_its_expiry_still_completes() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(24 * 3600 + 60)
+    assert world.settle(session).status is Status.COMPLETED
+
+
+def test_a_token_that_ran_out_is_rotated_and_kept() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(700)
+    lost_credit = world.network.account(world.shop)
+    assert lost_credit is not None
+    done = world.settle(session)
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None
+    assert world.transport.count("POST", "/token/") >= 1
+
+
+def test_however_many_pages_poll_the_wallets_are_asked_once_per_interval() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(10)
+    world.transport.sent.clear()
+    for _ in range(50):
+        reconcile.advance_pending(world.services, session.id)
+    assert world.transport.count("GET", "/incoming-payments/") == 1
+    assert world.transport.count("GET", "/outgoing-payments/") == 1
+
+
+def test_a_session_that_owes_nothing_costs_one_read() -> None:
+    world = World()
+    session = world.pay(world.create())
+    world.dynamo.calls.clear()
+    world.transport.sent.clear()
+    reconcile.advance_pending(world.services, session.id)
+    assert list(world.dynamo.calls) == ["get_item"]
+    assert world.transport.sent == []
+
+
+@pytest.mark.parametrize("step", ["closing", "closed"])
+def test_money_that_shows_while_closing_completes(step: str) -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    while step not in str([entry.event for entry in session.history]):
+        session = world.settle(session, seconds=1)
+    assert session.incoming_payment is not None
+    stored = world.network.incoming_payment(session.incoming_payment.id)
+    assert stored is not None
+    stored.received = replace(stored.received, value=2000)
+    done = world.settle(session)
+    assert done.status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("status", [404, 410])
+def test_a_stray_404_right_after_the_expiry_does_not_disprove_a_payment(status: int) -> None:
+    """A page of something in between, on the deciding read: the money is there."""
+    world = World()
+    session = _paying(world)
+    assert session.incoming_payment is not None
+    answer = world.network.handle
+
+    def stray(request: Request) -> Response:
+        if request.method == "GET" and "/incoming-payments/" in request.url:
+            return Response(status, {"content-type": "text/html"}, b"<h1>Not here</h1>")
+        if ":4101" in request.url:
+            raise NotSent("the customer's wallet cannot be asked")
+        return answer(request)
+
+    world.transport.network = type("Stray", (), {"handle": staticmethod(stray)})()
+    left = session.incoming_payment.expires_at - world.clock.now()
+    world.clock.pass_time(left.total_seconds())
+    doubtful = world.settle(session, seconds=800, every=10)
+    assert doubtful.payment_in_flight
+    world.transport.network = world.network
+    assert world.settle(doubtful, seconds=4_000, every=10).status is Status.COMPLETED
+    assert world.received() == 2000

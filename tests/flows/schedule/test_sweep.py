@@ -1,0 +1,315 @@
+from __future__ import annotations
+
+import logging
+from datetime import timedelta
+
+import pytest
+
+from checkout.domain.session import Attention, Phase, Problem, Session, Status
+from checkout.domain.transitions import Event, advance
+from checkout.flows.payment import sessions
+from checkout.flows.schedule import sweep
+from checkout.flows.schedule.sweep import Counts
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Request
+from tests.world import CEDAR, PREFIX, World, lose_answers
+
+MINUTE = 60
+DAY = 24 * 3600
+
+
+def round_of(world: World, *, limit: int = 200, seconds: float = 50) -> Counts:
+    until = world.clock.now() + timedelta(seconds=seconds)
+    return sweep.run(world.services, until=until, limit=limit)
+
+
+def rounds(world: World, count: int) -> Counts:
+    """One round a minute; what the last one did."""
+    for _ in range(count):
+        world.clock.pass_time(MINUTE)
+        counts = round_of(world)
+    return counts
+
+
+def in_doubt(world: World, wallet: str = "alice") -> Session:
+    """A session whose payment was sent, and whose answer was lost; nobody watches it."""
+    session = world.submit(world.create(), f"{CEDAR}/{wallet}")
+    callback = world.approve(session)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
+    doubtful = world.finish(session, callback).session
+    assert doubtful.phase is Phase.PAYING
+    return doubtful
+
+
+def poison(world: World, session: Session) -> None:
+    """A record that no code of ours can read."""
+    world.dynamo.update_item(
+        TableName=f"{PREFIX}-checkout_sessions",
+        Key={"id": {"S": session.id}},
+        UpdateExpression="REMOVE #amount",
+        ExpressionAttributeNames={"#amount": "amount_total"},
+    )
+
+
+# --- what a round does ---
+
+
+def test_where_nothing_is_due_a_round_asks_the_index_only() -> None:
+    world = World()
+    world.create()
+    world.pay(world.create())
+    world.deliver_hinted()
+    world.forget()
+    assert round_of(world) == Counts()
+    assert set(world.aws_calls()) == {"query"}
+    assert world.transport.sent == []
+
+
+def test_a_session_past_its_expiry_is_expired() -> None:
+    world = World()
+    session = world.create(expires_in_seconds=1800)
+    world.clock.pass_time(1800)
+    counts = round_of(world)
+    assert (counts.looked_at, dict(counts.moved)) == (1, {"expiry_passed": 1})
+    assert world.session(session.id).status is Status.EXPIRED
+    assert round_of(world) == Counts()
+
+
+@pytest.mark.parametrize(
+    ("event", "problem"),
+    [
+        (Event.WALLET_SUBMITTED, Problem.PREPARATION_INTERRUPTED),
+        (Event.APPROVAL_CLAIMED, Problem.APPROVAL_UNUSABLE),
+    ],
+)
+def test_what_a_dead_process_left_behind_is_opened_when_its_lease_has_lapsed(
+    event: Event, problem: Problem
+) -> None:
+    world = World()
+    session = world.create()
+    if event is Event.APPROVAL_CLAIMED:
+        session = world.submit(session)
+    now = world.clock.now()
+    until = now + timedelta(seconds=45)
+    change = advance(session, event, now=now, writer="dead", lease_until=until)
+    world.services.sessions.save(change)
+    assert round_of(world) == Counts()
+    counts = rounds(world, 1)
+    assert counts.looked_at == 1
+    opened = world.session(session.id)
+    assert (opened.status, opened.problem) == (Status.OPEN, problem)
+    assert world.pay(opened).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("first", [1, 9, 10, 11, 59])
+def test_a_payment_whose_answer_was_lost_completes_with_nobody_watching(first: int) -> None:
+    """In 95 seconds, whenever the first round comes."""
+    world = World()
+    session = in_doubt(world)
+    begun = world.clock.now()
+    world.clock.pass_time(first)
+    counts = round_of(world)
+    while world.session(session.id).payment_in_flight:
+        counts = rounds(world, 1)
+    assert counts.moved == {"reconciled": 1}
+    assert world.session(session.id).status is Status.COMPLETED
+    assert world.clock.now() - begun <= timedelta(seconds=95)
+    assert [event["session"] for event in world.events()] == [session.id]
+    assert world.queue.messages == [event["id"] for event in world.events()]
+
+
+def test_money_that_arrives_when_the_page_is_closed_completes_the_session() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/late")
+    assert session.status is Status.PROCESSING
+    rounds(world, 3)
+    assert world.session(session.id).status is Status.COMPLETED
+
+
+@pytest.mark.parametrize("first", [1, 9, 11, 31, 59])
+@pytest.mark.parametrize("wallet", ["no-funds", "never-credits"])
+def test_a_payment_that_never_comes_opens_the_session_within_the_bound(
+    wallet: str, first: int
+) -> None:
+    """The quote's life and 5 minutes, whenever the first round comes."""
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/{wallet}")
+    assert session.quote is not None
+    assert session.quote.expires_at is not None
+    bound = session.quote.expires_at + timedelta(minutes=5)
+    world.clock.pass_time(first)
+    round_of(world)
+    while world.session(session.id).payment_in_flight:
+        rounds(world, 1)
+        assert world.clock.now() <= bound
+    opened = world.session(session.id)
+    assert (opened.status, opened.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
+    assert world.pay(opened).status is Status.COMPLETED
+
+
+def test_two_rounds_at_once_do_no_more_than_one() -> None:
+    world = World()
+    doubtful = [in_doubt(world) for _ in range(3)]
+    world.clock.pass_time(MINUTE)
+    others: list[Counts] = []
+    step = world.transport.before
+
+    def meanwhile(request: Request) -> None:
+        world.transport.before = step
+        others.append(round_of(world))
+
+    world.transport.before = meanwhile
+    counts = round_of(world)
+    assert len(others) == 1
+    assert counts.failed == others[0].failed == 0
+    assert {world.session(session.id).status for session in doubtful} == {Status.COMPLETED}
+    assert len(world.events()) == 3
+    assert world.transport.count("POST", "/outgoing-payments") == 3
+
+
+# --- what it is bounded by ---
+
+
+def test_a_round_looks_at_no_more_than_its_limit_the_longest_due_first() -> None:
+    world = World()
+    created = []
+    for _ in range(5):
+        created.append(world.create(expires_in_seconds=1800))
+        world.clock.pass_time(1)
+    world.clock.pass_time(1800)
+    counts = round_of(world, limit=3)
+    assert (counts.looked_at, counts.left_over) == (3, 1)  # one more is asked for, to know of it
+    statuses = [world.session(session.id).status for session in created]
+    assert statuses == [Status.EXPIRED] * 3 + [Status.OPEN] * 2
+    assert round_of(world, limit=3).looked_at == 2
+    assert round_of(world, limit=3) == Counts()
+
+
+def test_a_round_whose_time_is_over_begins_nothing_more() -> None:
+    world = World()
+    for _ in range(3):
+        in_doubt(world)
+    world.clock.pass_time(MINUTE)
+    world.transport.after = lambda request, response: world.clock.pass_time(1)
+    counts = round_of(world, seconds=1)
+    assert (counts.looked_at, counts.left_over) == (1, 2)
+    world.deliver_hinted()
+    assert round_of(world, seconds=0) == Counts(left_over=2)
+
+
+def test_a_poisoned_record_stops_no_other_and_starves_none() -> None:
+    world = World()
+    poisoned = [world.create(expires_in_seconds=1800) for _ in range(4)]
+    for session in poisoned:
+        poison(world, session)
+    world.clock.pass_time(60)  # due behind the poisoned ones
+    good = [world.create(expires_in_seconds=1800) for _ in range(12)]
+    world.clock.pass_time(1800)
+    for left in (9, 6, 3, 0):
+        counts = round_of(world, limit=3)
+        assert (counts.looked_at, counts.failed) == (3, 4)
+        assert sum(world.session(s.id).status is Status.OPEN for s in good) == left
+    assert round_of(world, limit=3) == Counts(failed=4)
+
+
+def test_a_failure_is_logged_without_the_sessions_address_or_the_errors_text(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    session = world.create(expires_in_seconds=1800)
+    poison(world, session)
+    world.clock.pass_time(1800)
+    with caplog.at_level(logging.WARNING):
+        round_of(world)
+    assert "KeyError at session_from" in caplog.text
+    assert session.id not in caplog.text
+
+
+def test_a_provider_that_hangs_holds_up_no_others_sessions() -> None:
+    world = World()
+    hanging = []
+    for _ in range(4):
+        session = world.submit(world.create(), f"{CEDAR}/alice")
+        hanging.append(session)
+        callback = world.approve(session)
+        world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
+        assert world.finish(session, callback).session.phase is Phase.PAYING
+    world.clock.pass_time(30)
+    good = [world.create(expires_in_seconds=1800) for _ in range(3)]
+    world.clock.pass_time(1800)
+
+    def hang(request: Request) -> None:
+        world.clock.pass_time(20)
+        raise NotSent("no answer")
+
+    world.transport.before = hang
+    counts = round_of(world, seconds=50)
+    assert {world.session(session.id).status for session in good} == {Status.EXPIRED}
+    assert counts.looked_at == 3 + 3  # the others of the provider had what time was left
+    assert counts.left_over == 1
+    world.transport.before = lambda request: None
+    world.clock.pass_time(MINUTE)
+    assert round_of(world).looked_at == 4
+    assert {world.session(session.id).status for session in hanging} == {Status.COMPLETED}
+
+
+# --- what it cannot decide ---
+
+
+def down(request: Request) -> None:
+    raise NotSent("down")
+
+
+def test_a_provider_down_for_long_is_shown_to_the_merchant_and_asked_once_an_hour() -> None:
+    world = World()
+    session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/late")
+    world.transport.before = down
+    counts = rounds(world, 59)
+    assert counts.needs_attention == 0
+    assert world.session(session.id).attention is None
+    rounds(world, 3)
+    assert world.session(session.id).attention is Attention.UNDECIDED
+    looked = [rounds(world, 1) for _ in range(180)]
+    assert sum(counts.looked_at for counts in looked) == 3
+    assert sum(counts.needs_attention for counts in looked) == 3
+    world.transport.before = lambda request: None
+    rounds(world, 61)
+    done = world.session(session.id)
+    assert (done.status, done.attention) == (Status.COMPLETED, None)
+
+
+def test_what_is_proven_never_to_come_needs_no_attention_any_more() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.transport.before = down
+    rounds(world, 70)
+    assert world.session(session.id).attention is Attention.UNDECIDED
+    world.transport.before = lambda request: None
+    rounds(world, 64)
+    opened = world.session(session.id)
+    assert (opened.status, opened.attention) == (Status.OPEN, None)
+
+
+def test_a_partial_payment_stays_visible_until_its_incoming_payments_end() -> None:
+    world = World()
+    session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/partial")
+    rounds(world, 70)
+    assert world.session(session.id).attention is Attention.PARTIAL_PAYMENT
+    looked = sum(rounds(world, 1).looked_at for _ in range(120))
+    assert looked == 2
+    assert session.incoming_payment is not None
+    rest = session.incoming_payment.expires_at - world.clock.now()
+    world.clock.pass_time(rest.total_seconds() + 3600)
+    rounds(world, 1)
+    flagged = world.session(session.id)
+    assert (flagged.status, flagged.due_at()) == (Status.PROCESSING, None)
+    assert round_of(world) == Counts()
+
+
+def test_a_session_that_nobody_paid_yet_can_be_canceled_between_rounds() -> None:
+    world = World()
+    session = world.submit(world.create())
+    rounds(world, 5)
+    assert sessions.cancel(world.services, world.key(), session.id).status is Status.CANCELED
+    rounds(world, 5)
+    assert world.session(session.id).status is Status.CANCELED

@@ -1,0 +1,126 @@
+"""The dashboard's figures: every ended session is counted once, whatever the rounds run into."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.session import Status
+from checkout.domain.tally import DayTally
+from checkout.flows.payment import sessions
+from checkout.flows.schedule import tally
+from tests.support import NOW
+from tests.world import CEDAR, HARBOR, World
+
+TODAY = NOW.date()
+
+
+def counted(world: World) -> int:
+    clock = world.clock
+    return tally.run(world.services.tallies, clock, until=clock.now() + timedelta(seconds=50))
+
+
+def today(world: World) -> DayTally:
+    (found,) = world.services.tallies.days(world.merchant.id, "usd", [world.clock.now().date()])
+    return found
+
+
+def test_ended_sessions_are_counted_by_how_far_they_got() -> None:
+    world = World()
+    assert world.pay(world.create(2000)).status is Status.COMPLETED
+    assert world.pay(world.create(550)).status is Status.COMPLETED
+    for session in (world.create(), world.submit(world.create())):
+        sessions.cancel(world.services, world.key(), session.id)
+    refused = world.submit(world.create())
+    world.transport.before = _no_payment
+    world.finish(refused, world.approve(refused))
+    world.transport.before = lambda request: None
+    sessions.cancel(world.services, world.key(), refused.id)
+    world.create()  # has not ended
+    assert counted(world) == 5
+    assert today(world) == DayTally(
+        merchant=world.merchant.id,
+        currency="usd",
+        day=TODAY,
+        ended=5,
+        wallet=4,
+        approved=3,
+        paid=2,
+        amount=2550,
+    )
+
+
+def _no_payment(request: Any) -> None:
+    from checkout.open_payments.errors import NotSent
+
+    if "/continue/" in request.url:
+        raise NotSent("")
+
+
+def test_nothing_is_counted_twice_and_later_rounds_add() -> None:
+    world = World()
+    world.pay(world.create())
+    assert [counted(world), counted(world)] == [1, 0]
+    world.pay(world.create())
+    assert counted(world) == 1
+    assert (today(world).ended, today(world).amount) == (2, 4000)
+
+
+def test_a_session_counts_on_the_utc_day_of_its_end() -> None:
+    world = World()
+    session = world.create()
+    world.clock.pass_time(86_400)
+    sessions.get(world.services, world.key(), session.id)
+    world.clock.pass_time(3 * 86_400)
+    counted(world)
+    days = [TODAY + timedelta(days=number) for number in range(3)]
+    found = world.services.tallies.days(world.merchant.id, "usd", days)
+    assert [each.ended for each in found] == [0, 1, 0]
+
+
+def test_of_two_rounds_with_the_same_sessions_one_counts() -> None:
+    world = World()
+    for _ in range(3):
+        world.pay(world.create())
+    tallies = world.services.tallies
+    ended = tallies.uncounted(world.clock.now(), limit=10)
+    assert len(ended) == 3
+    mine = (DayTally(merchant=world.merchant.id, currency="usd", day=TODAY, ended=3),)
+    assert tallies.count(mine, ended)
+    assert not tallies.count(mine, ended[:2])
+    assert today(world).ended == 3
+
+
+def test_a_round_counts_more_than_a_batch_and_those_of_every_merchant() -> None:
+    world = World()
+    other = World(client=world.dynamo, seed=4, shop=f"{HARBOR}/shop-jpy")
+    for _ in range(tally.BATCH + 5):
+        sessions.cancel(world.services, world.key(), world.create().id)
+    sessions.cancel(other.services, other.key(), other.create(20, "jpy").id)
+    assert counted(world) == tally.BATCH + 6
+    assert today(world).ended == tally.BATCH + 5
+    (theirs,) = other.services.tallies.days(other.merchant.id, "jpy", [TODAY])
+    assert theirs.ended == 1
+
+
+def test_a_round_begins_no_batch_when_its_time_is_over() -> None:
+    world = World()
+    world.pay(world.create())
+    assert tally.run(world.services.tallies, world.clock, until=world.clock.now()) == 0
+    assert counted(world) == 1
+
+
+def test_counting_changes_nothing_of_the_session() -> None:
+    world = World()
+    paid = world.pay(world.create(), f"{CEDAR}/alice")
+    counted(world)
+    assert world.session(paid.id) == paid
+
+
+@pytest.mark.parametrize("at", [datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)])
+def test_a_day_that_nothing_happened_on_is_all_zeros(at: datetime) -> None:
+    world = World()
+    (empty,) = world.services.tallies.days("mer_nobody", "usd", [at.date()])
+    assert empty == DayTally(merchant="mer_nobody", currency="usd", day=at.date())

@@ -1,0 +1,795 @@
+"""Attempts at delivery, one at a time, and everything that can come between."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ReadTimeoutError
+
+from checkout.domain.errors import Unavailable
+from checkout.domain.merchant import Merchant
+from checkout.domain.webhooks import (
+    ATTEMPTS_MAX,
+    LEASE,
+    Delivery,
+    EventStatus,
+    GivenUp,
+    WebhookEvent,
+)
+from checkout.flows.webhooks import deliver as flow
+from checkout.flows.webhooks import endpoints
+from checkout.flows.webhooks.deliver import GIVE_WAY, Outcome, deliver, enqueue_due
+from checkout.ports.merchants import Merchants
+from checkout.ports.webhooks import DueEvent, QueuedEvent, Receipt
+from sandbox.cloud import table_definitions
+from tests.adapters.stores import Watched
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.support import NOW
+from tests.world import PREFIX, World
+
+URL = "https://shop.example/hooks"
+MS = timedelta(milliseconds=1)
+FAILED = Receipt(status=500, answer="oops")
+PENDING, DELIVERED, EXHAUSTED = EventStatus
+
+
+class Killed(Exception):  # noqa: N818 - what happens to a process
+    """The process ends here."""
+
+
+@pytest.fixture
+def world() -> World:
+    """A merchant that listens."""
+    world = World(client=Watched(InMemoryDynamoDb(table_definitions(PREFIX))))
+    world.listen()
+    return world
+
+
+def pinged(world: World) -> str:
+    """An event that is owed its first attempt now, with its hint in the queue."""
+    return endpoints.ping(world.endpoints, world.merchant.id).id
+
+
+def attempt(world: World, event_id: str) -> Outcome:
+    return world.deliver(event_id)
+
+
+def wait(world: World, event_id: str) -> None:
+    """Until the next attempt is owed."""
+    left = world.event(event_id).next_at - world.clock.now()
+    world.clock.pass_time(left / timedelta(seconds=1))
+
+
+def dies(world: World, event_id: str) -> None:
+    """An attempt whose process ends while the receiver is being asked."""
+    world.receivers.meanwhile = _killed
+    with pytest.raises(Killed):
+        attempt(world, event_id)
+    world.receivers.meanwhile = lambda: None
+
+
+def _killed() -> None:
+    raise Killed
+
+
+def v1s(headers: dict[str, str]) -> list[str]:
+    _, *signatures = headers["Checkout-Signature"].split(",")
+    return [each.removeprefix("v1=") for each in signatures]
+
+
+def signed(secret: str, headers: dict[str, str], body: bytes) -> str:
+    at = headers["Checkout-Signature"].partition(",")[0].removeprefix("t=")
+    return hmac.new(secret.encode(), at.encode() + b"." + body, hashlib.sha256).hexdigest()
+
+
+# --- outcomes ---
+
+
+def test_a_success_ends_the_event_and_the_log_says_what_was_answered(world: World) -> None:
+    event_id = pinged(world)
+    world.receivers.meanwhile = lambda: world.clock.pass_time(0.25)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    event = world.event(event_id)
+    assert (event.status, event.attempts, event.ended_at) == (DELIVERED, 1, NOW + 250 * MS)
+    assert event.deliveries == (Delivery(NOW, 250, 200, None, "thanks"),)
+    assert attempt(world, event_id) is Outcome.NOTHING
+    assert len(world.receivers.got) == 1
+
+
+@pytest.mark.parametrize(
+    "receipt",
+    [
+        Receipt(status=302, answer=""),
+        Receipt(status=404, answer="no"),
+        FAILED,
+        Receipt(error="not sent: shop.example: address refused"),
+        Receipt(error="no answer: shop.example: out of time"),
+    ],
+)
+def test_a_failure_is_noted_and_tried_again_after_the_pause(world: World, receipt: Receipt) -> None:
+    event_id = pinged(world)
+    world.receivers.answers = [receipt]
+    world.queue.messages.clear()
+    world.queue.delays.clear()
+    assert attempt(world, event_id) is Outcome.FAILED
+    event = world.event(event_id)
+    assert (event.status, event.next_at) == (PENDING, NOW + timedelta(seconds=1))
+    assert event.deliveries == (Delivery(NOW, 0, receipt.status, receipt.error, receipt.answer),)
+    assert (world.queue.messages, world.queue.delays) == ([event_id], [1])
+
+
+def test_a_pause_that_the_queue_cannot_keep_is_left_to_the_sweep(world: World) -> None:
+    event_id = pinged(world)
+    enqueued = []
+    for _ in range(5):
+        world.receivers.answers = [FAILED]
+        world.queue.messages.clear()
+        attempt(world, event_id)
+        enqueued.append(bool(world.queue.messages))
+        wait(world, event_id)
+    assert enqueued == [True, True, True, False, False]
+
+
+@pytest.mark.parametrize(("seconds", "messages"), [(900, 1), (901, 0), (10**9, 0)])
+def test_a_wish_to_wait_is_kept_and_never_hinted_beyond_the_queues_limit(
+    world: World, seconds: int, messages: int
+) -> None:
+    event_id = pinged(world)
+    world.queue.messages.clear()
+    world.queue.delays.clear()
+    world.receivers.answers = [replace(FAILED, retry_after=timedelta(seconds=seconds))]
+    attempt(world, event_id)
+    assert world.event(event_id).next_at == NOW + timedelta(seconds=min(seconds, 86_400))
+    assert len(world.queue.messages) == messages
+    assert all(delay <= 900 for delay in world.queue.delays)
+
+
+def test_eleven_failures_are_the_end_each_at_its_time_and_of_the_same_bytes(world: World) -> None:
+    session = world.pay(world.create(metadata_json='{"order":"ü 🫖"}'))
+    event_id = session.event
+    assert event_id is not None
+    outcomes = []
+    for _ in range(ATTEMPTS_MAX):
+        world.receivers.answers = [FAILED]
+        wait(world, event_id)
+        outcomes.append(attempt(world, event_id))
+    assert outcomes == [Outcome.FAILED] * 10 + [Outcome.GIVEN_UP]
+    event = world.event(event_id)
+    assert (event.status, event.given_up) == (EXHAUSTED, GivenUp.ATTEMPTS)
+    assert attempt(world, event_id) is Outcome.NOTHING
+    bodies = {body for _, _, body in world.receivers.got}
+    assert bodies == {event.body.encode()}
+    assert len(world.receivers.got) == 11
+    times = [int(headers["webhook-timestamp"]) for _, headers, _ in world.receivers.got]
+    assert times == sorted(set(times))  # fresh for each attempt
+    assert {headers["webhook-id"] for _, headers, _ in world.receivers.got} == {event_id}
+
+
+def test_an_unknown_event_is_nothing(world: World) -> None:
+    assert attempt(world, "evt_unknown") is Outcome.NOTHING
+    assert world.receivers.got == []
+
+
+def test_without_an_endpoint_nothing_is_sent_and_the_event_can_be_sent_later(world: World) -> None:
+    event_id = pinged(world)
+    endpoints.remove(world.endpoints, world.merchant.id)
+    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    event = world.event(event_id)
+    assert (event.status, event.given_up, event.attempts) == (EXHAUSTED, GivenUp.NO_ENDPOINT, 0)
+    world.listen(url="https://new.example/hooks")
+    endpoints.resend(world.endpoints, world.merchant.id, event_id)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert [url for url, _, _ in world.receivers.got] == ["https://new.example/hooks"]
+
+
+def test_a_merchant_that_is_unknown_has_no_endpoint(world: World) -> None:
+    world.services.events.add(replace(_an_event(world), merchant="mer_unknown"))
+    assert attempt(world, "evt_lone") is Outcome.GIVEN_UP
+    assert world.event("evt_lone").given_up is GivenUp.NO_ENDPOINT
+
+
+def _an_event(world: World) -> WebhookEvent:
+    return WebhookEvent(
+        id="evt_lone",
+        merchant=world.merchant.id,
+        session=None,
+        type="ping",
+        body="{}",
+        created_at=NOW,
+        next_at=NOW,
+    )
+
+
+# --- the endpoint changes ---
+
+
+def test_410_disables_the_endpoint_and_ends_the_event(world: World) -> None:
+    first, second = pinged(world), pinged(world)
+    world.receivers.answers = [Receipt(status=410, answer="")]
+    assert attempt(world, first) is Outcome.GIVEN_UP
+    assert world.event(first).given_up is GivenUp.GONE
+    assert attempt(world, second) is Outcome.GIVEN_UP
+    assert world.event(second).given_up is GivenUp.DISABLED
+    assert len(world.receivers.got) == 1
+    stored = world.core.merchants.get(world.merchant.id)
+    assert stored is not None
+    assert stored.endpoint is not None
+    assert stored.endpoint.disabled_at == NOW
+
+
+def test_an_enabled_endpoint_gets_what_is_sent_again(world: World) -> None:
+    event_id = pinged(world)
+    world.receivers.answers = [Receipt(status=410, answer="")]
+    attempt(world, event_id)
+    endpoints.enable(world.endpoints, world.merchant.id)
+    endpoints.resend(world.endpoints, world.merchant.id, event_id)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert [entry.status for entry in world.event(event_id).deliveries] == [410, 200]
+
+
+def test_410_does_not_disable_an_endpoint_that_was_set_meanwhile(world: World) -> None:
+    event_id = pinged(world)
+    world.receivers.answers = [Receipt(status=410, answer="")]
+    world.receivers.meanwhile = lambda: endpoints.configure(
+        world.endpoints, world.merchant.id, url="https://new.example/", events=()
+    )
+    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    stored = world.core.merchants.get(world.merchant.id)
+    assert stored is not None
+    assert stored.endpoint is not None
+    assert (stored.endpoint.url, stored.endpoint.disabled_at) == ("https://new.example/", None)
+
+
+@pytest.mark.parametrize("change", ["removed", "disabled"])
+def test_410_of_an_endpoint_that_is_gone_already_changes_no_merchant(
+    world: World, change: str
+) -> None:
+    event_id = pinged(world)
+    world.receivers.answers = [Receipt(status=410, answer="")]
+
+    def meanwhile() -> None:
+        merchant = stored(world)
+        if change == "removed":
+            endpoints.remove(world.endpoints, merchant.id)
+        else:
+            world.core.merchants.replace(merchant.disabled(NOW - 5 * MS))
+
+    world.receivers.meanwhile = meanwhile
+    before = stored(world).version
+    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    assert stored(world).version == before + 1
+
+
+def stored(world: World) -> Merchant:
+    found = world.core.merchants.get(world.merchant.id)
+    assert found is not None
+    return found
+
+
+@dataclass
+class Contended:
+    """`ports.Merchants` with another writer before each of the next `races` writes."""
+
+    merchants: Merchants
+    races: int
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.merchants, name)
+
+    def replace(self, merchant: Merchant) -> None:
+        if self.races:
+            self.races -= 1
+            current = self.merchants.get(merchant.id)
+            assert current is not None
+            self.merchants.replace(current.changed(name=f"Shop {self.races}"))
+        self.merchants.replace(merchant)
+
+
+@pytest.mark.parametrize(("races", "disabled"), [(GIVE_WAY - 1, True), (GIVE_WAY, False)])
+def test_disabling_gives_way_to_other_changes_and_undoes_none(
+    world: World, races: int, disabled: bool
+) -> None:
+    event_id = pinged(world)
+    contended: Any = Contended(world.core.merchants, races)
+    world.core = replace(world.core, merchants=contended)
+    world.receivers.answers = [Receipt(status=410, answer="")]
+    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    merchant = stored(world)
+    assert merchant.endpoint is not None
+    assert (merchant.endpoint.disabled_at is not None) is disabled
+    assert merchant.name == "Shop 0"
+
+
+def test_an_address_that_was_changed_between_two_attempts_gets_the_second(world: World) -> None:
+    event_id = pinged(world)
+    world.receivers.answers = [FAILED]
+    attempt(world, event_id)
+    endpoints.configure(
+        world.endpoints, world.merchant.id, url="https://new.example/hooks", events=()
+    )
+    wait(world, event_id)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert [url for url, _, _ in world.receivers.got] == [URL, "https://new.example/hooks"]
+
+
+# --- secrets ---
+
+
+def test_while_a_secret_is_rolled_both_sign_and_after_the_overlap_the_new_one_alone() -> None:
+    world = World()
+    old = world.listen()
+    rolled = endpoints.roll_secret(
+        world.endpoints, world.merchant.id, overlap=timedelta(hours=1)
+    ).secret
+    assert rolled is not None
+    both = pinged(world)
+    world.clock.pass_time(3599.999)
+    attempt(world, both)
+    world.clock.pass_time(0.001)
+    alone = pinged(world)
+    attempt(world, alone)
+    found = [
+        [secret for secret in (rolled, old) if signed(secret, headers, body) in v1s(headers)]
+        for _, headers, body in world.receivers.got
+    ]
+    assert found == [[rolled, old], [rolled]]
+    assert [len(v1s(headers)) for _, headers, _ in world.receivers.got] == [2, 1]
+    _, headers, body = world.receivers.got[0]
+    content = f"{both}.{headers['webhook-timestamp']}.".encode() + body
+    standard = [
+        base64.b64encode(
+            hmac.new(base64.b64decode(secret[6:]), content, hashlib.sha256).digest()
+        ).decode()
+        for secret in (rolled, old)
+    ]
+    assert headers["webhook-signature"] == " ".join(f"v1,{each}" for each in standard)
+
+
+def test_without_an_overlap_the_old_secret_signs_nothing_more() -> None:
+    world = World()
+    old = world.listen()
+    endpoints.roll_secret(world.endpoints, world.merchant.id, overlap=timedelta(0))
+    attempt(world, pinged(world))
+    _, headers, body = world.receivers.got[0]
+    assert len(v1s(headers)) == 1
+    assert signed(old, headers, body) not in v1s(headers)
+
+
+def test_where_the_key_cannot_be_had_no_attempt_is_spent(world: World) -> None:
+    class Down:
+        def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
+            raise Unavailable("The key service is not answering.")
+
+    event_id = pinged(world)
+    before = world.event(event_id)
+    down: Any = Down()
+    with pytest.raises(Unavailable):
+        deliver(world.core, down, world.receivers, event_id)
+    assert world.event(event_id) == before
+    assert attempt(world, event_id) is Outcome.DELIVERED
+
+
+def test_no_secret_is_in_what_is_logged_or_sent(caplog: pytest.LogCaptureFixture) -> None:
+    world = World()
+    secret = world.listen()
+    with caplog.at_level(logging.DEBUG):
+        attempt(world, pinged(world))
+    assert secret.removeprefix("whsec_") not in caplog.text
+    assert secret.removeprefix("whsec_") not in repr(world.receivers.got)
+
+
+# --- hints ---
+
+
+def test_a_hint_that_comes_a_little_early_is_sent_again_and_no_attempt_made(world: World) -> None:
+    event_id = pinged(world)
+    world.receivers.answers = [FAILED]
+    attempt(world, event_id)
+    world.clock.pass_time(0.2)
+    world.queue.messages.clear()
+    world.queue.delays.clear()
+    assert attempt(world, event_id) is Outcome.NOTHING
+    assert (world.queue.messages, world.queue.delays) == ([event_id], [1])  # never early again
+    assert len(world.receivers.got) == 1
+
+
+def test_a_hint_that_comes_far_too_early_is_dropped(world: World) -> None:
+    event_id = pinged(world)
+    dies(world, event_id)
+    world.queue.messages.clear()
+    world.clock.pass_time((LEASE - flow.EARLY) / timedelta(seconds=1) - 0.001)
+    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.queue.messages == []
+    world.clock.pass_time(0.001)
+    attempt(world, event_id)
+    assert world.queue.messages == [event_id]
+
+
+# --- processes that die, and two at once ---
+
+
+def test_after_a_death_the_next_attempt_is_made_when_the_lease_is_over(world: World) -> None:
+    event_id = pinged(world)
+    dies(world, event_id)
+    assert world.event(event_id).deliveries == (Delivery(NOW),)
+    world.clock.pass_time(29.999)
+    assert attempt(world, event_id) is Outcome.NOTHING
+    world.clock.pass_time(0.001)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    event = world.event(event_id)
+    assert [entry.status for entry in event.deliveries] == [None, 200]
+    assert event.deliveries[0].duration_ms is None  # nobody knows how it ended
+    assert event.attempts == 2
+
+
+def test_deaths_alone_lead_to_the_end_too(world: World) -> None:
+    event_id = pinged(world)
+    for _ in range(ATTEMPTS_MAX):
+        dies(world, event_id)
+        wait(world, event_id)
+    assert world.event(event_id).status is PENDING
+    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    event = world.event(event_id)
+    assert (event.given_up, event.attempts) == (GivenUp.ATTEMPTS, ATTEMPTS_MAX)
+    assert len(world.receivers.got) == ATTEMPTS_MAX
+
+
+def before_the_lease(world: World, meanwhile: Callable[[], object]) -> Any:
+    """Sender services in which `meanwhile` happens after the event was read."""
+
+    class Between:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(world.core.merchants, name)
+
+        def get(self, merchant_id: str) -> Merchant | None:
+            meanwhile()
+            return world.core.merchants.get(merchant_id)
+
+    between: Any = Between()
+    return replace(world.core, merchants=between)
+
+
+def test_of_two_senders_one_makes_the_attempt(world: World) -> None:
+    event_id = pinged(world)
+    outcomes: list[Outcome] = []
+    late = before_the_lease(world, lambda: outcomes.append(attempt(world, event_id)))
+    assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
+    assert outcomes == [Outcome.DELIVERED]
+    assert len(world.receivers.got) == 1
+
+
+def test_of_two_senders_in_the_same_millisecond_one_makes_the_attempt(world: World) -> None:
+    event_id = pinged(world)
+    late = before_the_lease(world, lambda: dies(world, event_id))
+    assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
+    assert len(world.receivers.got) == 1
+    assert world.event(event_id).attempts == 1
+
+
+def test_who_would_give_up_an_event_that_has_moved_leaves_it(world: World) -> None:
+    event_id = pinged(world)
+
+    def meanwhile() -> None:
+        attempt(world, event_id)
+        endpoints.remove(world.endpoints, world.merchant.id)
+
+    between = before_the_lease(world, meanwhile)
+    assert deliver(between, world.vault, world.receivers, event_id) is Outcome.NOTHING
+    assert world.event(event_id).status is DELIVERED
+
+
+# --- outcomes that come after the lease ---
+
+
+def overtaken(world: World, event_id: str, first: Receipt, second: Receipt) -> list[Outcome]:
+    """An attempt takes longer than its lease, and another one is made in the meantime."""
+    outcomes: list[Outcome] = []
+
+    def meanwhile() -> None:
+        world.receivers.meanwhile = lambda: None
+        world.clock.pass_time(30)
+        world.receivers.answers = [second, first]
+        outcomes.append(attempt(world, event_id))
+
+    world.receivers.meanwhile = meanwhile
+    return [attempt(world, event_id), *outcomes]
+
+
+def test_a_late_success_ends_an_event_whose_next_attempt_has_failed(world: World) -> None:
+    event_id = pinged(world)
+    said = overtaken(world, event_id, Receipt(status=200), FAILED)
+    assert said == [Outcome.DELIVERED, Outcome.FAILED]
+    event = world.event(event_id)
+    assert (event.status, event.attempts) == (DELIVERED, 2)
+    assert [entry.status for entry in event.deliveries] == [200, 500]
+    assert [entry.duration_ms for entry in event.deliveries] == [30_000, 0]
+    world.clock.pass_time(60)
+    assert attempt(world, event_id) is Outcome.NOTHING
+
+
+def test_a_late_failure_takes_nothing_from_a_success(world: World) -> None:
+    event_id = pinged(world)
+    overtaken(world, event_id, FAILED, Receipt(status=200))
+    event = world.event(event_id)
+    assert (event.status, event.ended_at) == (DELIVERED, NOW + timedelta(seconds=30))
+    assert [entry.status for entry in event.deliveries] == [500, 200]
+
+
+def test_a_late_success_corrects_an_event_given_up_for_a_disabled_endpoint(world: World) -> None:
+    event_id = pinged(world)
+    overtaken(world, event_id, Receipt(status=200), Receipt(status=410))
+    event = world.event(event_id)
+    assert (event.status, event.given_up) == (DELIVERED, None)
+
+
+def test_a_success_overtaken_by_another_lease_leaves_that_attempt_its_entry(world: World) -> None:
+    event_id = pinged(world)
+
+    def meanwhile() -> None:
+        world.clock.pass_time(30)
+        dies(world, event_id)
+
+    world.receivers.meanwhile = meanwhile
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    event = world.event(event_id)
+    assert event.status is DELIVERED
+    assert [entry.status for entry in event.deliveries] == [200, None]
+
+
+@pytest.mark.parametrize(("races", "noted"), [(GIVE_WAY, True), (GIVE_WAY + 1, False)])
+def test_a_late_note_gives_way_to_other_writers_and_undoes_none(
+    world: World, races: int, noted: bool
+) -> None:
+    event_id = pinged(world)
+    events = world.services.events
+    left = [races]
+
+    class Contended:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(events, name)
+
+        def save(self, event: WebhookEvent) -> None:
+            if world.receivers.got and left[0]:  # the outcome's own write, then the notes
+                left[0] -= 1
+                current = world.event(event_id)
+                events.save(replace(current, version=current.version + 1, attempts=9))
+            events.save(event)
+
+    contended: Any = Contended()
+    world.core = replace(world.core, events=contended)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    event = world.event(event_id)
+    assert (event.status is DELIVERED) is noted
+    assert event.attempts == 9
+
+
+# --- answers of the store that get lost ---
+
+
+def lost(world: World, write: int) -> None:
+    """The answer to this write of the next attempt gets lost; it is tried again."""
+    client: Any = world.dynamo
+    done = client.client.put_item
+    count = [0]
+
+    def put_item(**request: Any) -> Any:
+        count[0] += 1
+        answer = done(**request)
+        if count[0] == write:
+            raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
+        return answer
+
+    client.client.put_item = put_item
+
+
+@pytest.mark.parametrize("receipt", [Receipt(status=200), FAILED])
+@pytest.mark.parametrize("write", [1, 2])
+def test_a_lost_answer_of_either_write_changes_nothing(
+    world: World, write: int, receipt: Receipt
+) -> None:
+    event_id = pinged(world)
+    lost(world, write)
+    world.receivers.answers = [replace(receipt, answer="said")]
+    world.queue.messages.clear()
+    expected = Outcome.DELIVERED if receipt.status == 200 else Outcome.FAILED
+    assert attempt(world, event_id) is expected
+    event = world.event(event_id)
+    assert (event.version, event.attempts) == (3, 1)
+    assert [entry.status for entry in event.deliveries] == [receipt.status]
+    assert len(world.receivers.got) == 1
+    assert world.queue.messages == ([event_id] if event.status is PENDING else [])
+
+
+def test_a_lost_answer_of_a_jittered_pause_counts_as_written(world: World) -> None:
+    event_id = pinged(world)
+    for _ in range(2):
+        world.receivers.answers = [FAILED]
+        attempt(world, event_id)
+        wait(world, event_id)
+    lost(world, 2)
+    world.receivers.answers = [FAILED]
+    before = world.event(event_id).version
+    attempt(world, event_id)
+    assert world.event(event_id).version == before + 2
+
+
+@pytest.mark.parametrize("endpoint", ["none", "disabled"])
+def test_a_lost_answer_of_giving_up_changes_nothing(world: World, endpoint: str) -> None:
+    event_id = pinged(world)
+    if endpoint == "none":
+        endpoints.remove(world.endpoints, world.merchant.id)
+    else:
+        world.core.merchants.replace(stored(world).disabled(NOW))
+    lost(world, 1)
+    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    assert world.event(event_id).version == 2
+
+
+def test_a_store_that_fails_before_the_lease_costs_no_attempt(world: World) -> None:
+    event_id = pinged(world)
+    client: Any = world.dynamo
+    done = client.client.put_item
+    client.client.put_item = _down
+    with pytest.raises(Unavailable):
+        attempt(world, event_id)
+    assert world.receivers.got == []
+    client.client.put_item = done
+    assert attempt(world, event_id) is Outcome.DELIVERED
+
+
+def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: World) -> None:
+    event_id = pinged(world)
+    client: Any = world.dynamo
+    done = client.client.put_item
+
+    def meanwhile() -> None:
+        client.client.put_item = _down
+
+    world.receivers.meanwhile = meanwhile
+    with pytest.raises(Unavailable):
+        attempt(world, event_id)
+    client.client.put_item = done
+    world.receivers.meanwhile = lambda: None
+    assert attempt(world, event_id) is Outcome.NOTHING
+    world.clock.pass_time(30)
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert len({body for _, _, body in world.receivers.got}) == 1
+    assert len(world.receivers.got) == 2
+
+
+def _down(**request: Any) -> Any:
+    error: Any = {"Error": {"Code": "InternalServerError", "Message": ""}}
+    raise ClientError(error, "PutItem")
+
+
+# --- what the sweep hints at ---
+
+
+def swept(world: World, *, limit: int = 10) -> list[str]:
+    world.queue.messages.clear()
+    world.queue.delays.clear()
+    enqueue_due(world.services.events, world.queue, now=world.clock.now(), limit=limit)
+    return world.queue.messages
+
+
+def test_what_nothing_came_of_is_hinted_at_again_five_minutes_later(world: World) -> None:
+    event_id = pinged(world)
+    enqueued = []
+    for minute in range(10):
+        if swept(world):
+            assert world.queue.messages == [event_id]
+            enqueued.append(60 * minute + world.queue.delays[0])
+        world.clock.pass_time(60)
+    assert enqueued == [0, 300, 600]
+
+
+def test_putting_off_makes_what_is_owed_no_younger(world: World) -> None:
+    pinged(world)
+    ages = []
+    for _ in range(3):
+        found = enqueue_due(world.services.events, world.queue, now=world.clock.now(), limit=10)
+        ages.append(found.longest.total_seconds())
+        world.clock.pass_time(300)
+    assert ages == [0, 300, 600]
+
+
+def test_what_falls_due_before_the_next_round_is_hinted_at_with_its_delay(world: World) -> None:
+    event_id = pinged(world)
+    dies(world, event_id)  # due in 30 s
+    assert (swept(world), world.queue.delays) == ([event_id], [30])
+
+
+def test_a_round_hints_at_the_longest_due_up_to_its_limit(world: World) -> None:
+    ids = []
+    for _ in range(3):
+        ids.append(pinged(world))
+        world.clock.pass_time(1)
+    assert swept(world, limit=2) == ids[:2]
+    assert swept(world, limit=1) == ids[2:]
+
+
+def test_being_hinted_at_costs_an_event_neither_version_nor_attempt(world: World) -> None:
+    event_id = pinged(world)
+    before = world.event(event_id)
+    swept(world)
+    assert world.event(event_id) == before
+    assert attempt(world, event_id) is Outcome.DELIVERED
+    world.clock.pass_time(3600)
+    assert swept(world) == []
+
+
+def test_two_rounds_at_once_hint_twice_and_one_attempt_is_made(world: World) -> None:
+    event_id = pinged(world)
+    events, enqueued = world.services.events, world.queue.messages
+    enqueued.clear()
+
+    class Overtaken:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(events, name)
+
+        def put_off(self, event: DueEvent, until: Any) -> bool:
+            world.clock.pass_time(0.001)
+            enqueue_due(events, world.queue, now=world.clock.now(), limit=10)
+            return events.put_off(event, until)
+
+    overtaken_round: Any = Overtaken()
+    assert enqueue_due(overtaken_round, world.queue, now=world.clock.now(), limit=10).enqueued == 1
+    assert enqueued == [event_id] * 2
+    assert world.deliver_hinted() == [Outcome.DELIVERED, Outcome.NOTHING]
+
+
+def test_a_put_off_whose_answer_was_lost_is_still_hinted_at(world: World) -> None:
+    event_id = pinged(world)
+    client: Any = world.dynamo
+    client.lose = 1
+    assert swept(world) == [event_id]
+
+
+def test_a_round_that_dies_in_the_middle_keeps_no_hint_back(world: World) -> None:
+    first = pinged(world)
+    world.clock.pass_time(0.001)
+    second = pinged(world)
+    events = world.services.events
+
+    class Dying:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(events, name)
+
+        def put_off(self, event: DueEvent, until: Any) -> bool:
+            if event.id == second:
+                raise Killed
+            return events.put_off(event, until)
+
+    world.queue.messages.clear()
+    dying: Any = Dying()
+    with pytest.raises(Killed):
+        enqueue_due(dying, world.queue, now=world.clock.now(), limit=10)
+    assert world.queue.messages == [first, second]
+    world.clock.pass_time(60)
+    assert swept(world, limit=1) == [second]
+
+
+def test_a_completed_session_whose_process_died_after_the_commit_is_told_of(world: World) -> None:
+    class Dead:
+        def enqueue(self, messages: list[QueuedEvent]) -> None:
+            raise Killed
+
+    dead: Any = Dead()
+    awaiting = world.submit(world.create())
+    callback = world.approve(awaiting)
+    services, world.services = world.services, replace(world.services, queue=dead)
+    with pytest.raises(Killed):
+        world.finish(awaiting, callback)
+    world.services = services
+    world.clock.pass_time(60)
+    [event_id] = swept(world)
+    assert world.deliver_hinted() == [Outcome.DELIVERED]
+    assert world.event(event_id).session == awaiting.id

@@ -1,0 +1,87 @@
+"""Build the service bags of tests over any DynamoDB client: one place for all suites."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from checkout.adapters import dynamo
+from checkout.adapters.cached_merchants import CachedMerchants
+from checkout.adapters.dynamo.merchant_records import key_item
+from checkout.domain.merchant import ApiKey
+from checkout.ports.runtime import Clock, RandomBytes, Vault
+from checkout.ports.services import DashboardServices, PayServices, Services
+from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
+from checkout.ports.webhooks import EventQueue, Hosts
+
+
+def core(
+    client: Any,
+    prefix: str,
+    *,
+    clock: Clock,
+    random_bytes: RandomBytes,
+    queue: EventQueue,
+    tasks: TaskQueue,
+    base_url: str,
+    allow_loopback: bool = False,
+) -> Services:
+    """Return the ports of every entry point; the stores are the product's, not instrumented."""
+    paced: Any = {"sleep": clock.sleep, "random_bytes": random_bytes}
+    return Services(
+        clock=clock,
+        random_bytes=random_bytes,
+        base_url=base_url,
+        allow_loopback=allow_loopback,
+        database=dynamo.DynamoDatabase(client, prefix),
+        sessions=dynamo.DynamoSessions(client, prefix, **paced),
+        merchants=dynamo.DynamoMerchants(client, prefix),
+        api_keys=dynamo.DynamoApiKeys(client, prefix),
+        events=dynamo.DynamoEvents(client, prefix, **paced),
+        queue=queue,
+        tasks=tasks,
+    )
+
+
+def pay(
+    base: Services,
+    client: Any,
+    prefix: str,
+    *,
+    vault: Vault,
+    wallets: Wallets,
+    completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
+) -> PayServices:
+    """Return `base` with wallets, and with merchants cached as in production."""
+    shared = base.shared() | {"merchants": CachedMerchants(base.merchants, base.clock)}
+    return PayServices(
+        **shared,
+        vault=vault,
+        wallets=wallets,
+        tallies=_tallies(base, client, prefix),
+        completion_policy=completion_policy,
+    )
+
+
+def dashboard(
+    base: Services, client: Any, prefix: str, *, vault: Vault, hosts: Hosts
+) -> DashboardServices:
+    """Return `base` with the merchant's own records."""
+    return DashboardServices(
+        **base.shared(),
+        vault=vault,
+        tallies=_tallies(base, client, prefix),
+        sign_ins=dynamo.DynamoSignIns(client, prefix),
+        audit=dynamo.DynamoAudit(client, prefix),
+        hosts=hosts,
+    )
+
+
+def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:
+    return dynamo.DynamoTallies(
+        client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
+    )
+
+
+def put_key(client: Any, prefix: str, key: ApiKey) -> None:
+    """Store `key` as it is, whatever it is."""
+    client.put_item(TableName=f"{prefix}-api_keys", Item=key_item(key))
