@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount
 from sandbox.place import Place
 
 PRICE: Final = Amount(2000, "USD", 2)

@@ -13,9 +13,10 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.money import Amount, from_minor_units
+from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
+from checkout.open_payments.models import Amount
 
 ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")

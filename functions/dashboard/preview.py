@@ -11,8 +11,8 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout.domain.merchant import Merchant
-from checkout.domain.money import Amount
 from checkout.domain.session import LineItem, Session, Status
+from checkout.open_payments.models import Amount
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Visit
 from dashboard.headers import is_preview

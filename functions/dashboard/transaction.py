@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.money import Amount
 from checkout.domain.session import HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
+from checkout.open_payments.models import Amount
 from dashboard import texts
 from dashboard.view import Moment, minor, moment, readable
 

@@ -11,10 +11,11 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.audit import AuditEntry
-from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
+from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
 from checkout.flows.merchant.export import Part
+from checkout.open_payments.models import Amount
 from dashboard.texts import ACTION, STATUS
 
 # Where records have pages, by how their ids begin.

@@ -13,10 +13,10 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.money import Amount
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
 from checkout.flows.payment.approve import Finish
+from checkout.open_payments.models import Amount
 from checkout.ports.services import PayServices
 from pay import render
 from pay.inputs import Submission

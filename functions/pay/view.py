@@ -15,10 +15,11 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from checkout.domain.merchant import Merchant
-from checkout.domain.money import Amount, from_minor_units
+from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
-from checkout.domain.session import Attention, LineItem, QuoteRef, Session
+from checkout.domain.session import Attention, LineItem, Session
 from checkout.domain.transitions import Event
+from checkout.open_payments.models import Amount, Quote
 from pay.colors import Accent, accent
 from pay.language import Reader
 from pay.pictures import logo_mark
@@ -209,7 +210,7 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     )
 
 
-def _price(quote: QuoteRef, reader: Reader, now: datetime) -> Price:
+def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
     ends = quote.expires_at
     return Price(
         debit=reader.amount(quote.debit),

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -23,23 +23,20 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.ids import new_event_id, new_nonce, new_session_id
+from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
 from checkout.domain.session import Phase, Problem, Session, Status
-from checkout.domain.transitions import Change, Event, IllegalTransition, advance
-from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.domain.transitions import Change, Event, IllegalTransition
 from checkout.flows.cursors import cursor, position_of
+from checkout.flows.payment.writes import change, give_way
 from checkout.ports.services import Services
 from checkout.ports.sessions import Reservation, StaleSession
-from checkout.ports.wallets import Cleanup
-from checkout.ports.webhooks import QueuedEvent
 
 IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request looks at
-GIVE_WAY: Final = 5  # how often a loser of a write decides anew
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
@@ -172,57 +169,15 @@ def cancel(services: Services, key: ApiKey, session_id: str) -> Session:
 
 
 def settle(services: Services, session: Session) -> Session:
-    """Write down what the clock has decided already; returns the session as it is now.
+    """Write what the clock has decided already; return the session as it is now.
 
-    Past its expiry it is expired; a preparation or continuation whose lease lapsed died, and no
-    money can come of it: open again.
+    A session past its expiry is expired. A preparation or continuation whose lease has lapsed is
+    dead, and no money can come of it, so the session is open again.
     """
-    for _ in range(GIVE_WAY):
-        change = _decided(services, session)
-        if change is None:
-            return session
-        try:
-            session = commit(services, change)
-        except StaleSession as stale:
-            session = stale.current
-    return session
-
-
-def commit(services: Services, change: Change) -> Session:
-    """Write `change`, and in the same transaction the event that it owes the merchant; afterwards,
-    best effort, have the event sent and the rest tidied up. Raises StaleSession.
-    """
-    event = _event(services, change)
-    if event is not None:
-        change = replace(change, after=replace(change.after, event=event.id))
-    saved = services.sessions.save(change, event)
-    if event is not None:
-        services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
-    clean_up(services, change)
-    return saved
-
-
-def clean_up(services: Services, change: Change) -> None:
-    """After `change` was written: have what it ended at the wallets cancelled and closed there.
-
-    Best effort, since the session's record no longer depends on it: an approval that was given up
-    cannot be redeemed here, and neither a grant nor an incoming payment outlives its expiry.
-    """
-    before, after = change.before, change.after
-    grant = before.grant if after.grant is None else None
-    unpaid = after.status in (Status.EXPIRED, Status.CANCELED)
-    payment = before.incoming_payment if unpaid else None
-    if grant is None and payment is None:
-        return
-    services.tasks.clean_up(
-        Cleanup(
-            session=before.id,
-            merchant=before.merchant,
-            auth_server=before.customer.auth_server if before.customer else None,
-            grant=grant,
-            incoming_payment=payment.id if payment else None,
-        )
-    )
+    try:
+        return give_way(services, session, lambda current: _decided(services, current))
+    except StaleSession as stale:
+        return stale.current
 
 
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
@@ -275,62 +230,41 @@ def _own(services: Services, key: ApiKey, session_id: str) -> Session:
 
 
 def _decided(services: Services, session: Session) -> Change | None:
-    """The change that the clock has decided for `session`, or None."""
+    """Return the change that the clock has decided for `session`, or None."""
     now = services.clock.now()
-    changes: dict[str, Any] = {}
     if session.overdue(now):
-        event = Event.EXPIRY_PASSED
-    elif session.lease_live(now):
+        return change(services, session, Event.EXPIRY_PASSED)
+    if session.lease_live(now):
         return None
-    elif session.status is Status.PREPARING:
-        event = Event.PREPARATION_FAILED
-        changes = {"problem": Problem.PREPARATION_INTERRUPTED, "note": "lease lapsed"}
+    if session.status is Status.PREPARING:
+        event, problem = Event.PREPARATION_FAILED, Problem.PREPARATION_INTERRUPTED
     elif session.phase is Phase.CONTINUING:
-        event = Event.APPROVAL_LOST
-        changes = {"problem": Problem.APPROVAL_UNUSABLE, "note": "lease lapsed"}
+        event, problem = Event.APPROVAL_LOST, Problem.APPROVAL_UNUSABLE
     else:
         return None
-    return advance(session, event, now=now, writer=new_nonce(services.random_bytes), **changes)
-
-
-def _event(services: Services, change: Change) -> WebhookEvent | None:
-    """What the merchant is to be told of `change`: of a payment always, of the other ends if they
-    ask for it.
-    """
-    if change.webhook is None:
-        return None
-    if change.webhook in OPTIONAL:
-        merchant = services.merchants.get(change.after.merchant)
-        if merchant is None or merchant.endpoint is None:
-            return None
-        if not merchant.endpoint.wants(change.webhook):
-            return None
-    return WebhookEvent(
-        id=new_event_id(services.random_bytes),
-        merchant=change.after.merchant,
-        session=change.after.id,
-        type=change.webhook,
-        body=event_body(change.after),
-        created_at=change.after.updated_at,
-        next_at=change.after.updated_at,
-    )
+    return change(services, session, event, problem=problem, note="lease lapsed")
 
 
 def _end(services: Services, session: Session, event: Event) -> Session:
-    for _ in range(GIVE_WAY):
-        now = services.clock.now()
-        writer = new_nonce(services.random_bytes)
-        try:
-            change = advance(session, event, now=now, writer=writer)
-            return commit(services, change)
-        except StaleSession as stale:
-            session = stale.current
-        except IllegalTransition:
-            settled = settle(services, session)
-            if settled.version == session.version:
-                raise _refusal(session, event) from None
-            session = settled
-    raise SessionBusy("This session is being changed by other requests; try again shortly.")
+    try:
+        return give_way(services, session, lambda current: _ending(services, current, event))
+    except IllegalTransition as illegal:
+        raise _refusal(illegal.session, event) from None
+    except StaleSession:
+        raise SessionBusy(
+            "This session is being changed by other requests; try again shortly."
+        ) from None
+
+
+def _ending(services: Services, session: Session, event: Event) -> Change:
+    """Return the change that ends the session, which may first have to be settled."""
+    try:
+        return change(services, session, event)
+    except IllegalTransition:
+        settled = settle(services, session)
+        if settled.version == session.version:
+            raise
+        return change(services, settled, event)
 
 
 def _refusal(session: Session, event: Event) -> CheckoutError:
