@@ -1,8 +1,6 @@
-"""A session outside of its payment: created, read, listed, expired, canceled, and settled by the
-clock.
+"""Create, read, list, expire and cancel sessions, and settle what the clock has decided.
 
-Every write is conditional on the session being as it was read; a loser reads again and decides
-anew. No wallet is called here: what an end leaves behind there is handed to the task queue.
+No wallet is called here: what an end leaves behind at the wallets goes to the task queue.
 """
 
 from __future__ import annotations
@@ -36,7 +34,7 @@ from checkout.ports.sessions import Reservation, StaleSession
 
 IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
 PAGE_MAX: Final = 100
-FILTER_ROUNDS: Final = 5  # index pages that one filtered list request looks at
+FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
@@ -47,9 +45,7 @@ _VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canc
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The answer to a creation; `body` is the same JSON text each time an idempotency key is used
-    again.
-    """
+    """The response to a creation; a replay of the idempotency key has the same `body`."""
 
     status: int
     body: str
@@ -58,9 +54,11 @@ class Created:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """What to list. The times bound `created_at` (from inclusive, before exclusive), the amounts
-    `amount_total` in minor units (both inclusive); `search` is a wallet, or a value of the
-    metadata. `rounds` bounds the index pages that are looked at for one answer.
+    """The filters of a list.
+
+    The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
+    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `rounds` bounds
+    the index pages that are read for one response.
     """
 
     limit: int = 10
@@ -75,7 +73,7 @@ class ListQuery:
 
     @property
     def filters(self) -> bool:
-        """What no index knows is found by looking."""
+        """Tell whether sessions must be read to be filtered: no index has these fields."""
         return (self.status, self.amount_from, self.amount_to) != (None, None, None)
 
     def matches(self, session: Session, now: datetime) -> bool:
@@ -89,8 +87,9 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """With a filter there may be more to come even when few or no sessions are here: all down to
-    `looked_to` were looked at.
+    """A page of a list. All sessions created since `looked_to` were read.
+
+    With a filter, more may follow even if this page holds few sessions or none.
     """
 
     sessions: tuple[Session, ...]
@@ -142,9 +141,7 @@ def create(
 
 
 def load(services: Services, session_id: str) -> Session:
-    """The session as stored. Raises ResourceMissing, also for what cannot be an id (not looked
-    up).
-    """
+    """Read a session. Raises ResourceMissing; an id of the wrong form is not looked up."""
     session = services.sessions.get(session_id) if _SESSION_ID.fullmatch(session_id) else None
     if session is None:
         raise ResourceMissing("No such checkout session.")
@@ -152,7 +149,7 @@ def load(services: Services, session_id: str) -> Session:
 
 
 def get(services: Services, key: ApiKey, session_id: str) -> Session:
-    """The merchant's session, settled. Raises ResourceMissing, for another merchant's too."""
+    """Return the merchant's session, settled. Raises ResourceMissing, also for another's."""
     return settle(services, _own(services, key, session_id))
 
 
@@ -181,10 +178,10 @@ def settle(services: Services, session: Session) -> Session:
 
 
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
-    """A page of the merchant's sessions, newest first by (created_at, id).
+    """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    At most `rounds` index pages are read, then a cursor is handed back, so that a filter for what
-    is rare cannot make one request read without end. Raises CursorInvalid.
+    Reads at most `rounds` index pages and then returns a cursor, so that a filter with few matches
+    cannot make one request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, POSITION) if query.cursor is not None else None
     now = services.clock.now()
@@ -202,7 +199,7 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
         after = page.next_key
         for session in page.sessions:
             if query.matches(session, now):
-                if len(found) == query.limit:  # one more than asked: stop behind the last asked
+                if len(found) == query.limit:  # one more than asked: there is a next page
                     return Listed(tuple(found), cursor_behind(key, found[-1]), found[-1].created_at)
                 found.append(session)
             looked_to = session.created_at
@@ -213,12 +210,12 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
 
 
 def cursor_behind(key: ApiKey, session: Session) -> str:
-    """Where a list goes on behind `session`."""
+    """Return the cursor that continues a list after `session`."""
     return cursor(key.merchant, _position(session))
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON: what is answered, and what a replay answers again byte for byte."""
+    """Return compact JSON: the response's body, which a replay repeats byte for byte."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -284,8 +281,6 @@ def _reservation_key(merchant: str, idempotency_key: str) -> str:
 
 
 def _position(session: Session) -> str:
-    """Where the session stands in the order of `Sessions.page`: its `next_key`, were it the last of
-    a page.
-    """
+    """Return the `next_key` of a page of `Sessions.page` that ends with this session."""
     milliseconds = (session.created_at - _EPOCH) // timedelta(milliseconds=1)
     return f"{milliseconds:013d}#{session.id}"
