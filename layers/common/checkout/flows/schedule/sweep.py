@@ -51,8 +51,8 @@ def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts
     """Check up to `limit` due sessions, oldest first, and begin none after `until`.
 
     A session that fails stays at the head of the index and costs one read a round; it does not
-    count towards `limit`. Nor do the other sessions of a provider that has just hung: they are checked in
-    the time that remains at the end. Raises Unavailable if the index cannot be read.
+    count towards `limit`. Nor do the other sessions of a provider that has just hung: they are
+    checked in the time that remains at the end. Raises Unavailable if the index cannot be read.
     """
     now = services.clock.now()
     counts = Counts()

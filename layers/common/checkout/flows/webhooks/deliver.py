@@ -2,8 +2,8 @@
 
 The event's record is the truth; a queue message is only a hint. The process that holds the lease
 makes the attempt, and all others leave. A process that dies costs at most the attempt it had
-leased; the receiver may have got that one and gets the event again (at least once). Source: decisions.md
-"Webhooks".
+leased; the receiver may have got that one and gets the event again (at least once). Source:
+decisions.md "Webhooks".
 """
 
 from __future__ import annotations
