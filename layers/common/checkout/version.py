@@ -1,5 +1,5 @@
-"""The version of the product, as `/api/health` and the User-Agent tell it; pyproject.toml says the
-same.
+"""The version of the product, in `/api/health`, the User-Agent and the package (pyproject.toml reads
+it from here).
 """
 
 from __future__ import annotations
