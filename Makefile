@@ -115,24 +115,24 @@ clean:  ## delete the local world's data, builds and caches
 
 .venv/run-stamp: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
-	@echo "Installing the shop and the checkout into .venv (first run only; XX MB to download, about 30 s) …"
+	@echo "First run: installing the shop and the checkout into .venv (40 MB to download, about 30 seconds) …"
 	@$(PYTHON) -m venv .venv && .venv/$(PIP) -r $< && $(BIN)/python -m pip $(PIP_INSTALL) --no-deps --no-build-isolation --editable . && touch $@
 
 .venv-cloud/stamp: sandbox/cloud-requirements.txt | .venv/run-stamp
-	@echo "Installing the AWS emulator into .venv-cloud (first run only; XX MB to download, about 10 s) …"
+	@echo "First run: installing the AWS emulator into .venv-cloud (20 MB to download, about 10 seconds) …"
 	@$(PYTHON) -m venv --without-pip .venv-cloud && $(BIN)/python -m pip --python .venv-cloud/bin/python $(PIP_INSTALL) --require-hashes -r $< && touch $@
 
 .venv/stamp: requirements-dev.txt | .venv/run-stamp
-	@echo "Installing the developers' tools into .venv (first run only; XX MB to download, about a minute) …"
+	@echo "First run: installing the developers' tools into .venv (120 MB to download, about a minute) …"
 	@.venv/$(PIP) -r $< && touch $@
 
 .venv-rehearsal/stamp: sandbox/rehearsal-requirements.txt .venv-sam/stamp
-	@echo "Installing the AWS emulator for the rehearsal into .venv-rehearsal (first run only) …"
+	@echo "First run: installing the AWS emulator for the rehearsal into .venv-rehearsal …"
 	@.venv-sam/bin/python -m venv .venv-rehearsal && .venv-rehearsal/$(PIP) -r $< && touch $@
 
 .venv-sam/stamp: sandbox/sam-requirements.txt
 	@[ -n "$(PYTHON313)" ] || { echo "Python 3.13, which the functions run on, is needed on the PATH, or: make PYTHON313=/path/to/python3.13 …" >&2; exit 1; }
-	@echo "Installing AWS SAM into .venv-sam (first run only) …"
+	@echo "First run: installing AWS SAM into .venv-sam …"
 	@$(PYTHON313) -m venv .venv-sam && .venv-sam/$(PIP) -r $< && touch $@
 
 .venv/lock/stamp: .venv/stamp

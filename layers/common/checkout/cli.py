@@ -1,10 +1,10 @@
 """The operator's command line, against AWS or the local world.
 
-`checkout setup` creates a merchant, `checkout webhook` sets, shows or tests its webhook endpoint, and
-`checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY.
+`checkout setup` creates a merchant, `checkout webhook` sets, shows or tests its webhook endpoint,
+and `checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY.
 
-It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it refuses,
-it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
+It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it
+refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
+
+from botocore.exceptions import BotoCoreError
 
 from checkout import wiring
 from checkout.domain.errors import CheckoutError, ResourceMissing
@@ -44,7 +46,7 @@ def main(
         if chosen.command == "webhook":
             return _webhook(services(), chosen)
         return _re_encrypt()
-    except (setup.SetupRefused, SettingsError, CheckoutError) as refused:
+    except (setup.SetupRefused, SettingsError, CheckoutError, BotoCoreError) as refused:
         print(refused, file=sys.stderr)
         return 1
 

@@ -1,6 +1,4 @@
-"""The version of the product, in `/api/health`, the User-Agent and the package (pyproject.toml reads
-it from here).
-"""
+"""The version of the product, for `/api/health`, the User-Agent and pyproject.toml."""
 
 from __future__ import annotations
 
