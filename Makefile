@@ -16,7 +16,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop screenshots simulate soak simulate-mutants bench lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop screenshots simulate soak simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -51,7 +51,7 @@ cloud: setup ## run the tests that need the AWS emulator
 browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
 
-interop: setup ## run the tests against the official Open Payments packages (needs Node)
+interop: setup ## run the tests against the official Open Payments and webhook packages (needs Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
 
 screenshots: setup ## take screenshots of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic
@@ -88,6 +88,9 @@ lock: .venv/lock/stamp ## update the hashed requirements files from pyproject.to
 	$(UV) --group cloud -o sandbox/cloud-requirements.txt && $(UV) --group rehearsal -c sandbox/cloud-requirements.txt -o sandbox/rehearsal-requirements.txt && $(UV) --group sam -o sandbox/sam-requirements.txt
 	$(UV) --group layer -c requirements-dev.txt -o layers/common/requirements.txt && $(UV) --group pay -c requirements-dev.txt -o layers/pay/requirements.txt
 
+package: $(RUN) ## build the Python package (wheel and source) into dist/
+	$(BIN)/python -m hatchling build -d dist
+
 merchant: $(RUN) ## create a merchant: NAME= WALLET= KEY_ID= PRIVATE_KEY= (in the local world, unless DATABASE_URL is set)
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$(NAME)" --wallet-address "$(WALLET)" --key-id "$(KEY_ID)" --private-key "$(PRIVATE_KEY)"
 
@@ -111,7 +114,7 @@ logs: .venv-sam/stamp ## follow the deployed logs of FN=api, pay, dashboard, web
 	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"
 
 clean:  ## delete the local world's data, builds and caches
-	rm -rf .sandbox .aws-sam .aws-calls .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf dist .sandbox .aws-sam .aws-calls .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 .venv/run-stamp: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
