@@ -103,6 +103,8 @@ def test_a_documented_command_can_be_typed(command: Command) -> None:
         installed = program != "checkout" or re.search(r"pip install|bin/activate", command.page)
         assert installed or not command.whole, "not on the PATH: .venv/bin/checkout is"
         require_checkout(arguments, whole=command.whole)
+    elif command.words[:3] == (".venv/bin/python", "-m", "checkout.cli"):
+        require_checkout(arguments[2:], whole=command.whole)
     elif program in ("python", "python3", ".venv/bin/python"):
         require_module(program, arguments)
     elif "/" in program:
@@ -125,7 +127,7 @@ def test_a_snippet_is_valid_shell(script: str) -> None:
 def test_the_commands_are_found() -> None:
     texts = {str(each) for _, each in COMMANDS}
     assert {"make dev", "make test"} <= texts
-    assert any(each.startswith(".venv/bin/checkout webhook ") for each in texts)
+    assert any(re.match(r"\.venv/bin/(checkout|.* checkout\.cli) webhook ", each) for each in texts)
 
 
 def test_what_cannot_be_typed_is_noticed() -> None:
