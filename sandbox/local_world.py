@@ -36,9 +36,9 @@ from sandbox.shop import BODY_MAX, Shop
 from sandbox.template import resources
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import default_network
 
 if TYPE_CHECKING:
     from checkout.ports.services import PayServices

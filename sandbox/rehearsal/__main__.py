@@ -39,8 +39,8 @@ from sandbox.rehearsal import island, stack
 from sandbox.rehearsal.servers import Front, Receiver
 from sandbox.rehearsal.stack import RehearsalFailed
 from sandbox.wallets import certificates
+from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import PORT_BASE, default_network
 
 CHECKOUT: Final = "checkout.example"
 SHOP: Final = "shop.example"

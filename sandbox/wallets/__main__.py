@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.wallets import certificates
+from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import PORT_BASE, default_network
 
 
 def main() -> int:

@@ -20,9 +20,9 @@ from urllib.parse import parse_qs, urlsplit
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.open_payments.transport import Request, Response
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
-from sandbox.wallets.world import default_network
 
 CEDAR = "https://localhost:4101"
 HARBOR = "https://localhost:4201"
