@@ -1,7 +1,6 @@
-"""The authorization server: grants, their continuation and cancellation, and the management of
-tokens (GNAP).
+"""Authorization server (GNAP): grants, their continuation and cancellation, and tokens.
 
-The order of the checks is Rafiki's, since it decides which refusal a request with two faults gets.
+The order of the checks is Rafiki's, since it decides which error a request with two faults gets.
 """
 
 from __future__ import annotations
@@ -186,7 +185,7 @@ def _cancel(backend: Backend, call: Call, grant_id: str) -> Response:
 
 
 def _continued(backend: Backend, call: Call, body: Any, grant_id: str) -> Grant:
-    """The grant that a continuation request is about, its token and signature checked."""
+    """Check a continuation request's token and signature; return its grant."""
     if not verifier.has_valid_headers(call.headers, body):
         raise gnap(401, "invalid_client", "invalid signature headers")
     grant = backend.state.grants.get(grant_id)
@@ -223,7 +222,7 @@ def _rotate(backend: Backend, provider: Provider, call: Call, manage_id: str) ->
 
 
 def _managed(backend: Backend, call: Call, manage_id: str) -> Token:
-    """The token at a manage URI. An expired one can still be managed."""
+    """Return the token at a manage URI, even if it has expired."""
     body = call.json()
     if not verifier.has_valid_headers(call.headers, body):
         raise gnap(401, "invalid_client", "invalid signature headers")
@@ -275,7 +274,7 @@ def _validate(body: Any, schema: dict[str, Any]) -> None:
 
 
 def _invalid(found: str) -> answers.Refusal:
-    # At the authorization server these carry no `code`.
+    # The authorization server's validation errors have no `code`.
     return answers.Refusal(
         ok({"error": {"description": f"Received error validating OpenAPI request: {found}"}}, 400)
     )

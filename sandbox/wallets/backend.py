@@ -28,7 +28,7 @@ from sandbox.wallets.state import (
     encode,
 )
 
-FUNDING = timedelta(milliseconds=300)  # how long a wallet takes to notice that it has no money
+FUNDING = timedelta(milliseconds=300)  # until a wallet reports that it has no money
 NO_FUNDS = "Account does not have enough balance."
 
 
@@ -65,7 +65,10 @@ class Backend:
     # --- accounts ---
 
     def add_account(self, account: Account) -> None:
-        """Open `account`, unless its wallet address exists already."""
+        """Open `account`, unless its wallet address exists already.
+
+        Raises ValueError if no provider serves the address.
+        """
         if self.provider_of(account.id) is None:
             raise ValueError(f"no provider serves {account.id}")
         self.state.accounts.setdefault(account.id, account)
@@ -84,7 +87,7 @@ class Backend:
         return self.behaviours[account.behaviour if account else "normal"]
 
     def register_key(self, wallet_address_id: str, jwk: Mapping[str, str]) -> None:
-        """Add an Ed25519 public key to a wallet's jwks.json, as a wallet's developer page does.
+        """Add an Ed25519 public key to a wallet's jwks.json, like a wallet's developer page.
 
         A key of the same `kid` is replaced. Raises KeyError for an unknown wallet address.
         """
@@ -92,7 +95,7 @@ class Backend:
         account.keys = [key for key in account.keys if key["kid"] != jwk["kid"]] + [dict(jwk)]
 
     def linger(self, wallet_address: str) -> None:
-        """Take as long as this wallet takes to answer."""
+        """Sleep for the response time of this wallet."""
         seconds = self.behaviour(wallet_address).answers_after
         if seconds:
             self.sleep(seconds)
@@ -103,7 +106,7 @@ class Backend:
     # --- money ---
 
     def advance(self) -> None:
-        """Let every effect happen whose time has come, in the order of their times."""
+        """Apply every effect that is due, in the order of their times."""
         while due := self._due(self.now()):
             first = min(due, key=lambda each: each[0])
             if isinstance(first[1], Packet):
@@ -123,9 +126,7 @@ class Backend:
         return due
 
     def incoming_payment(self, url: str) -> IncomingPayment | None:
-        """The incoming payment at `url`. One that expired unpaid is gone, as if it had never
-        been.
-        """
+        """Return the incoming payment at `url`; None if unknown, or expired unpaid (deleted)."""
         payment = self.state.incoming.get(url.rsplit("/", 1)[-1])
         if payment is None or url != self.incoming_payment_url(payment):
             return None
@@ -139,9 +140,7 @@ class Backend:
         return f"{self.providers[payment.provider].resource_server}/incoming-payments/{payment.id}"
 
     def start(self, payment: OutgoingPayment) -> None:
-        """Take the money from the sender and send it, at once or when the wallet's behaviour says
-        so.
-        """
+        """Debit the sender and send the money, immediately or after the behaviour's delay."""
         self.state.outgoing[payment.id] = payment
         account = self.state.accounts[payment.wallet]
         delay = self.behaviour(payment.wallet).delivers_after
@@ -165,7 +164,7 @@ class Backend:
             return
         receiver = self.incoming_payment(payment.receiver)
         if receiver is None or not receiver.is_payable(at):
-            # Rafiki calls such a payment completed, with nothing sent.
+            # Rafiki reports such a payment as completed, with nothing sent.
             account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - payment.sent)
             return
         if not behaviour.delivered:
@@ -209,17 +208,17 @@ class Backend:
     # --- between runs ---
 
     def dump(self) -> dict[str, Any]:
-        """Everything there is to keep, as JSON-able data."""
+        """Return the state as JSON-able data."""
         return {"origins": self._origins(), "state": encode(self.state)}
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Go on from what `dump` gave. Accounts that it does not know stay as they are.
+        """Replace the state by a `dump`; keep accounts that are missing in it.
 
-        Raises ValueError for data of a network at other addresses, or of another version of the
+        Raises ValueError for the dump of a network with other origins, or of another version of the
         sandbox.
         """
         if data.get("origins") != self._origins():
-            raise ValueError("the saved wallets live at other addresses")
+            raise ValueError("the saved wallets have other addresses")
         accounts = self.state.accounts
         self.state = decode(data["state"])
         self.state.accounts = accounts | self.state.accounts

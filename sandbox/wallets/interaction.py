@@ -1,6 +1,4 @@
-"""The human's part of a grant: what approving, declining, dawdling and coming back twice
-lead to.
-"""
+"""Interaction of a grant: the customer approves, declines, comes too late or comes twice."""
 
 from __future__ import annotations
 
@@ -14,17 +12,15 @@ from sandbox.wallets.state import Grant, GrantState, Interaction
 
 
 class NoInteraction(Exception):
-    """No interaction has this address."""
+    """No interaction has this URL."""
 
 
 class NoRedirect(Exception):
-    """The customer stays at the wallet: the grant is polled, or this wallet never sends anyone
-    back.
-    """
+    """The customer stays at the wallet: the grant is polled, or this wallet never redirects."""
 
 
 def find(backend: Backend, interaction_id: str, nonce: str) -> tuple[Grant, Interaction]:
-    """The grant and the interaction at `/interact/{id}/{nonce}`. Raises NoInteraction."""
+    """Return the grant and interaction at `/interact/{id}/{nonce}`. Raises NoInteraction."""
     for grant in backend.state.grants.values():
         own = grant.interaction
         if own is not None and (own.id, own.nonce) == (interaction_id, nonce):
@@ -33,9 +29,9 @@ def find(backend: Backend, interaction_id: str, nonce: str) -> tuple[Grant, Inte
 
 
 def decide(backend: Backend, interact_url: str, *, approve: bool) -> str:
-    """What the consent page's buttons do. Returns the client's URL that the customer is sent to.
+    """Press a button of the consent page; return the client's URL that the customer is sent to.
 
-    Raises NoInteraction, and NoRedirect when the customer is not sent anywhere.
+    Raises NoInteraction, and NoRedirect if the wallet does not redirect.
     """
     parts = urlsplit(interact_url).path.split("/")
     grant, interaction = find(backend, parts[-2], parts[-1])
@@ -44,7 +40,7 @@ def decide(backend: Backend, interact_url: str, *, approve: bool) -> str:
 
 
 def obstacle(backend: Backend, grant: Grant, interaction: Interaction) -> str | None:
-    """Why there is nothing to decide any more, in Rafiki's words, or None."""
+    """Return why the customer can no longer decide, in Rafiki's words, or None."""
     if interaction.chosen or grant.state is GrantState.REVOKED:
         return "invalid interaction"
     if backend.now() >= interaction.expires_at:
@@ -53,9 +49,7 @@ def obstacle(backend: Backend, grant: Grant, interaction: Interaction) -> str | 
 
 
 def choose(backend: Backend, grant: Grant, interaction: Interaction, *, approve: bool) -> None:
-    """Record the customer's choice. The first one counts; later ones, and late ones, change
-    nothing.
-    """
+    """Record the customer's first choice; ignore later and late ones."""
     if obstacle(backend, grant, interaction) is not None:
         return
     approved = approve and behaviour(backend, grant).consent is not Consent.DECLINE
@@ -64,7 +58,7 @@ def choose(backend: Backend, grant: Grant, interaction: Interaction, *, approve:
 
 
 def finish(backend: Backend, grant: Grant, interaction: Interaction) -> str:
-    """Where the customer goes from here. Raises NoRedirect."""
+    """Return the URL that the customer is redirected to. Raises NoRedirect."""
     if interaction.finish_uri is None:
         raise NoRedirect
     if grant.state is GrantState.REVOKED or (
@@ -82,7 +76,7 @@ def finish(backend: Backend, grant: Grant, interaction: Interaction) -> str:
 
 
 def refusal(backend: Backend, grant: Grant, interaction: Interaction) -> str:
-    """Where a customer goes who opens the interaction too late or again. Raises NoRedirect."""
+    """Return the redirect for an interaction opened too late or again. Raises NoRedirect."""
     if interaction.finish_uri is None:
         raise NoRedirect
     message = obstacle(backend, grant, interaction) or "invalid interaction"
@@ -91,7 +85,7 @@ def refusal(backend: Backend, grant: Grant, interaction: Interaction) -> str:
 
 
 def behaviour(backend: Backend, grant: Grant) -> Behaviour:
-    """How the wallet that is asked for consent behaves."""
+    """Return the behaviour of the wallet that is asked for consent."""
     wallet = next((item["identifier"] for item in grant.access if "identifier" in item), "")
     return backend.behaviour(wallet)
 
@@ -104,7 +98,7 @@ def _hash(backend: Backend, grant: Grant, interaction: Interaction) -> str:
 
 
 def _with_query(url: str, found: dict[str, str]) -> str:
-    """`url` with parameters set as `URLSearchParams.set` does: its own are kept, but re-encoded."""
+    """Set query parameters like `URLSearchParams.set`, which re-encodes the existing ones."""
     parts = urlsplit(url)
     query = [
         pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in found

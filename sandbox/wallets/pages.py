@@ -1,8 +1,7 @@
-"""The pages for people: all wallets, an account with its statement, its keys, and the consent
-page.
+"""Pages for people: all wallets, an account's statement, its keys, and the consent page.
 
-They are plain forms without scripts. Whoever reaches this port is the customer: there is no sign-
-in.
+They are plain forms without scripts. There is no sign-in: everybody who reaches this port acts as
+the customer.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from sandbox.wallets.state import Account, Grant, GrantState, Interaction, Money
 _HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
-    # With no-referrer a browser would send these forms with the origin "null".
+    # With no-referrer, browsers would send these forms with the origin "null".
     "referrer-policy": "same-origin",
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -44,7 +43,7 @@ _TEMPLATES: Final = Environment(
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key pair just made: its id and its private half, to be shown once."""
+    """A new key pair: its id and its private half, which is shown once."""
 
     kid: str
     pem: str
@@ -52,7 +51,7 @@ class NewKey:
 
 
 def answer(backend: Backend, call: Call) -> Response:
-    """The page at the call's path."""
+    """Return the page at the request's path."""
     if call.method == "POST" and call.headers.get("origin", call.origin) != call.origin:
         return answers.text(403, "Forbidden")
     match (call.method, call.segments()):
@@ -125,7 +124,7 @@ def _change_keys(backend: Backend, call: Call) -> Response:
     try:
         jwk = json.loads(form.get("jwk", ""))
     except ValueError:
-        return _keys(backend, call, "This is not JSON.")
+        return _keys(backend, call, "This is not valid JSON.")
     found = failure(jwk, schemas.JWK, "The key")
     if found is not None:
         return _keys(backend, call, f"{found}.")
@@ -204,7 +203,7 @@ def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Res
 
 
 def _name_of(backend: Backend, receiver_url: str) -> str:
-    """The name of the account that an incoming payment pays into."""
+    """Return the name of the account that an incoming payment pays into."""
     payment = backend.state.incoming.get(receiver_url.rsplit("/", 1)[-1])
     return backend.state.accounts[payment.wallet].public_name if payment else receiver_url
 

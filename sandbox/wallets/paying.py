@@ -1,6 +1,6 @@
-"""Quotes and outgoing payments: what a customer's wallet would charge, and what it has sent.
+"""Quotes and outgoing payments of a customer's wallet.
 
-An outgoing payment has the UUID of its quote; a quote pays once. Money moves in `network`, not
+An outgoing payment has the UUID of its quote; a quote pays once. Money moves in `backend`, not
 here.
 """
 
@@ -23,13 +23,13 @@ from sandbox.wallets.state import Grant, IncomingPayment, Money, OutgoingPayment
 def create_quote(
     backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Response:
-    """POST /quotes: by the receiver's amount, a fixed receive amount or a fixed debit amount."""
+    """Handle POST /quotes: by the receiver's amount, a receive amount or a debit amount."""
     quote = _quote(backend, provider, access, body["receiver"], body)
     return ok(_shown_quote(backend, provider, quote), 201)
 
 
 def get_quote(backend: Backend, provider: Provider, access: Access, quote_id: str) -> Response:
-    """GET /quotes/{id}, expired or not."""
+    """Handle GET /quotes/{id}, expired or not."""
     quote = backend.state.quotes[quote_id]
     if not access.sees(quote):
         raise resource(404, "Quote does not exist")
@@ -70,7 +70,7 @@ def _amounts(
     receiver: IncomingPayment,
     body: dict[str, Any],
 ) -> tuple[Money, Money, int]:
-    """Debit, receive amount and the fee in the debit."""
+    """Return the debit, the receive amount and the fee in the debit."""
     asset = backend.state.accounts[wallet].money(0)
     fee = money.FREE if receiver.provider == provider.name else provider.fee
     behaviour = backend.behaviour(wallet)
@@ -96,7 +96,7 @@ def _amounts(
 
 
 def _wanted(receiver: IncomingPayment, body: dict[str, Any]) -> Money | None:
-    """The amount to deliver, or None when the debit amount decides."""
+    """Return the amount to deliver, or None if the debit amount decides."""
     remaining = receiver.remaining()
     if "debitAmount" in body:
         return None
@@ -155,14 +155,14 @@ def _shown_quote(backend: Backend, provider: Provider, quote: Quote) -> dict[str
 def create_payment(
     backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Response:
-    """POST /outgoing-payments, of a quote or of an incoming payment and a debit amount."""
+    """Handle POST /outgoing-payments, with a quote, or an incoming payment and a debit amount."""
     quote = _usable_quote(backend, provider, access, body)
     before = _spent(backend, access.grant)
     if provider.rules.limits_enforced and not _within_limits(access, quote, before):
         raise resource(403, "unauthorized")
     quote.used = True
     behaviour = backend.behaviour(quote.wallet)
-    # A provider whose quotes can be used again must find other names for the payments.
+    # A provider whose quotes can be used again needs other ids for the payments.
     named = provider.rules.own_payment_ids or quote.id in backend.state.outgoing
     payment = OutgoingPayment(
         id=backend.new_id() if named else quote.id,
@@ -195,7 +195,7 @@ def create_payment(
 
 
 def get_payment(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
-    """GET /outgoing-payments/{id}."""
+    """Handle GET /outgoing-payments/{id}."""
     payment = backend.state.outgoing[payment_id]
     if not access.sees(payment):
         raise resource(404, "Outgoing payment does not exist")
@@ -203,7 +203,7 @@ def get_payment(backend: Backend, provider: Provider, access: Access, payment_id
 
 
 def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -> Response:
-    """GET /outgoing-payments?wallet-address=…"""
+    """Handle GET /outgoing-payments?wallet-address=…."""
     own = [
         payment
         for payment in reversed(backend.state.outgoing.values())
@@ -213,7 +213,7 @@ def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -
 
 
 def spent(backend: Backend, grant: Grant) -> Response:
-    """GET /outgoing-payment-grant: what has gone out under this grant."""
+    """Handle GET /outgoing-payment-grant: the amounts spent under this grant."""
     debit, receive = _spent(backend, grant)
     return ok(
         {
@@ -245,7 +245,7 @@ def _usable_quote(
 
 
 def _spent(backend: Backend, grant: Grant) -> tuple[Money | None, Money | None]:
-    """What live payments of this grant take and bring, or None while there are none."""
+    """Return the debit and receive totals of the grant's live payments, or None without any."""
     live = [
         payment
         for payment in backend.state.outgoing.values()
@@ -258,7 +258,7 @@ def _spent(backend: Backend, grant: Grant) -> tuple[Money | None, Money | None]:
 
 
 def _within_limits(access: Access, quote: Quote, before: tuple[Money | None, Money | None]) -> bool:
-    """An `interval` is not counted: its amount is then the limit of the whole grant."""
+    """Return whether the quote fits the grant's limits; an `interval` limits the whole grant."""
     limits = next(
         item.get("limits", {})
         for item in access.grant.access

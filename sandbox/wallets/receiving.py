@@ -1,4 +1,4 @@
-"""Incoming payments: what a merchant's wallet is to receive, and what it has."""
+"""Incoming payments: the amounts that a merchant's wallet expects and has received."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ LONGEST = timedelta(days=30)
 
 
 def create(backend: Backend, provider: Provider, access: Access, body: dict[str, Any]) -> Response:
-    """POST /incoming-payments."""
+    """Handle POST /incoming-payments."""
     account = backend.state.accounts[access.wallet]
     now = backend.now()
     expires_at = now + LONGEST
@@ -49,7 +49,7 @@ def create(backend: Backend, provider: Provider, access: Access, body: dict[str,
 
 
 def get(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
-    """GET /incoming-payments/{id} with a token."""
+    """Handle GET /incoming-payments/{id} with a token."""
     payment = _seen(backend, access, payment_id)
     payable = payment.is_payable(backend.now())
     methods = _methods(backend, provider) if payable else []
@@ -57,13 +57,13 @@ def get(backend: Backend, provider: Provider, access: Access, payment_id: str) -
 
 
 def public(backend: Backend, provider: Provider, payment_id: str) -> Response:
-    """GET /incoming-payments/{id} without one: what anybody may know."""
+    """Handle GET /incoming-payments/{id} without a token: the public view."""
     payment = backend.state.incoming[payment_id]
     return ok({"receivedAmount": payment.received.json(), "authServer": provider.auth_server})
 
 
 def complete(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
-    """POST /incoming-payments/{id}/complete: nothing more is wanted."""
+    """Handle POST /incoming-payments/{id}/complete: close it to further money."""
     payment = _seen(backend, access, payment_id)
     if not payment.is_payable(backend.now()):
         raise resource(409, "wrong state")
@@ -72,7 +72,7 @@ def complete(backend: Backend, provider: Provider, access: Access, payment_id: s
 
 
 def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -> Response:
-    """GET /incoming-payments?wallet-address=…"""
+    """Handle GET /incoming-payments?wallet-address=…."""
     own = [
         payment
         for payment in reversed(backend.state.incoming.values())

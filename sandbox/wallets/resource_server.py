@@ -1,5 +1,4 @@
-"""The resource server: who may do what to which payment. What is then done is in `receiving` and
-`paying`.
+"""Resource server: check a request's authorization, then pass it to `receiving` or `paying`.
 
 The order of the checks is Rafiki's: the OpenAPI schema, the wallet address, the token, the
 signature.
@@ -28,7 +27,7 @@ _KINDS = {
 
 
 def answer(backend: Backend, provider: Provider, call: Call) -> Response:
-    """Route by what follows the tenant in the path."""
+    """Route by the path after the tenant."""
     parts = call.segments()[1:]
     match (call.method, parts):
         case ("GET", ["incoming-payments", payment_id]) if "authorization" not in call.headers:
@@ -92,7 +91,7 @@ def _list(backend: Backend, provider: Provider, call: Call, collection: str) -> 
 def _reach(
     backend: Backend, provider: Provider, call: Call, collection: str, item_id: str, action: str
 ) -> Access:
-    """The right to do `action` to one thing that exists."""
+    """Check the right to do `action` to one existing item."""
     if collection != "incoming-payments" or action != "read":
         _require_signature_headers(call)
     wallet = _wallet_of(backend, provider, collection, item_id)
@@ -112,8 +111,8 @@ def _wallet_of(backend: Backend, provider: Provider, collection: str, item_id: s
     found = collections[collection].get(item_id)
     gone = collection == "incoming-payments" and found and backend.has_vanished(found)
     if found is None or gone or found.provider != provider.name:
-        told = f"Failed to get wallet address from {_KINDS[collection]}"
-        raise resource(401, "Unauthorized", details={"description": told, "id": item_id})
+        description = f"Failed to get wallet address from {_KINDS[collection]}"
+        raise resource(401, "Unauthorized", details={"description": description, "id": item_id})
     wallet: str = found.wallet
     return wallet
 
@@ -153,15 +152,15 @@ def _check_signature(backend: Backend, call: Call, body: Any, grant: Grant) -> N
     if kid is None:
         raise resource(401, "Signature validation error: missing keyId in signature input")
     if grant.client is not None and backend.clients.keys(grant.client) is None:
-        told = "Signature validation error: could not retrieve client keys"
-        raise resource(401, told, details={"client": client})
+        description = "Signature validation error: could not retrieve client keys"
+        raise resource(401, description, details={"client": client})
     key = backend.clients.key_of(grant, kid)
     if key is None:
-        told = "Signature validation error: could not find key in list of client keys"
-        raise resource(401, told, details={"client": client, "keyIdInSignature": kid})
+        description = "Signature validation error: could not find key in list of client keys"
+        raise resource(401, description, details={"client": client, "keyIdInSignature": kid})
     if not verifier.verify(call.method, call.url, call.headers, body, key):
-        told = "Signature validation error: provided signature is invalid"
-        raise resource(401, told, details={"keyIdInSignature": kid, "client": client})
+        description = "Signature validation error: provided signature is invalid"
+        raise resource(401, description, details={"keyIdInSignature": kid, "client": client})
 
 
 def _require_signature_headers(call: Call) -> None:

@@ -1,4 +1,4 @@
-"""The wallet address server: who an account is and which keys it has. Public, unsigned."""
+"""Wallet address server: an account's public document and keys, without authorization."""
 
 from __future__ import annotations
 
@@ -13,9 +13,7 @@ _JSON_TYPES = {"application/json", "application/*", "*/*"}
 
 
 def answer(backend: Backend, provider: Provider, call: Call) -> Response:
-    """The document or the keys of a wallet address; a trailing slash and capitals in the path are
-    forgiven.
-    """
+    """Return the document or keys of a wallet address; ignore case and a trailing slash."""
     if call.method not in {"GET", "HEAD"}:
         raise answers.plain(404, "Not Found")
     if not _accepts_json(call.headers.get("accept", "*/*")):

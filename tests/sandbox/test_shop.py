@@ -198,8 +198,8 @@ def test_what_a_merchant_wrote_is_shown_as_text(shop: Shop, api: Api) -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("open", "Go on paying"),
-        ("awaiting_approval", "Go on paying"),
+        ("open", "Continue to payment"),
+        ("awaiting_approval", "Continue to payment"),
         ("completed", "Thank you"),  # paid in another tab
         ("canceled", "was canceled"),
     ],
