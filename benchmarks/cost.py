@@ -1,8 +1,8 @@
-"""`python -m benchmarks.cost`: what a thousand checkouts cost in AWS. Counted are the calls, units,
-messages and log lines that the real handlers are seen to make; the prices are AWS's list prices.
+"""`python -m benchmarks.cost`: the cost of a thousand checkouts in AWS.
 
-Not seen here, and so assumed below: how long a wallet provider takes, and what Lambda adds. Taxes,
-free tiers and the support plan are left out.
+It counts the calls, request units, messages and log lines of the real handlers; the prices are
+AWS's list prices. It cannot measure the response time of wallet providers or Lambda's overhead; the
+constants below assume them. Taxes, free tiers and the support plan are left out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MINUTES_A_MONTH: Final = 43_800
 
 
 class Observed:
-    """A deployment whose use is metered."""
+    """A deployment with metered use."""
 
     def __init__(self) -> None:
         tables = table_definitions(PREFIX)
@@ -55,7 +55,7 @@ class Observed:
         self.deployed.dynamo.client = self.meter
 
     def used(self, step: Callable[[], Any], *, requests: int = 1, receivers: int = 0) -> Usage:
-        """What `step` used, which is one invocation."""
+        """Return the usage of `step`, which is one invocation."""
         self.meter.usage = Usage()
         sent, messages = len(self.deployed.world.transport.sent), self.deployed.queue.asked
         asked = len(messages)
@@ -75,7 +75,10 @@ class Observed:
 
 
 def checkout(observed: Observed, number: int) -> dict[str, Usage]:
-    """A purchase, by its steps; the first of a process fetches grants and the key besides."""
+    """Return the usage of a purchase by its steps.
+
+    The first purchase of a process also fetches grants and the encryption key.
+    """
     deployed = observed.deployed
     used = observed.used
     answers: dict[str, Any] = {}
@@ -104,7 +107,7 @@ def checkout(observed: Observed, number: int) -> dict[str, Usage]:
 
 
 def parts(usage: Usage) -> dict[str, float]:
-    """Millionths of a dollar of each price."""
+    """Return millionths of a dollar per price."""
     amounts = {
         "HTTP API requests": usage.requests,
         "Lambda invocations": usage.invocations,
@@ -119,12 +122,12 @@ def parts(usage: Usage) -> dict[str, float]:
 
 
 def a_thousand(usage: Usage) -> float:
-    """US dollars for a thousand of it."""
+    """Return US dollars for a thousand times `usage`."""
     return sum(parts(usage).values()) / 1000
 
 
 def sweep_a_month() -> float:
-    """US dollars for a month of rounds that find nothing: a query a shard of both due indexes."""
+    """Return US dollars for a month of idle rounds: a query per shard of both due indexes."""
     queries = 2 * DUE_SHARDS
     usage = Usage(invocations=1, reads=queries / 2, log_kb=PLATFORM_KB + 0.5)
     usage.seconds = queries * AWS_SECONDS + OWN_SECONDS
@@ -132,6 +135,7 @@ def sweep_a_month() -> float:
 
 
 def measured() -> dict[str, Usage]:
+    """Return the usage of the second purchase of a process, by its steps."""
     telemetry.start("pay")
     try:
         observed = Observed()

@@ -152,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_GET  # noqa: N815
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_GET
 
     def _answer(self) -> None:
         length = self.headers.get("Content-Length", "0")

@@ -1,4 +1,4 @@
-"""The counts behind the operator's page; what it prints is what a purchase costs."""
+"""The metering behind the costs on the operator's page, and the page's numbers."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_pages_say_what_the_benchmark_prints(
     page: Path,
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
-    """To a cent and a dollar."""
+    """Compare to within a cent and a dollar."""
     text = page.read_text("utf-8")
     [cents] = re.findall(r"cost about (\d+) US cents", text)
     [dollars] = re.findall(r"at rest (?:costs )?about (\d+) US dollars a month", text)

@@ -1,4 +1,4 @@
-"""What a person sees: wallets, accounts, keys, and the consent page with its way back."""
+"""The wallets' pages: accounts, keys, and the consent page with its redirect."""
 
 from __future__ import annotations
 

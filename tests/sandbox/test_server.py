@@ -1,4 +1,4 @@
-"""The network behind real sockets on loopback, with its own certificates, and what it keeps."""
+"""The network behind real sockets on loopback: certificates, responses and saved state."""
 
 from __future__ import annotations
 

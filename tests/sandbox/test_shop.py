@@ -24,7 +24,7 @@ SESSION = {
 
 
 class Api:
-    """The merchant API as the shop sees it: notes what is asked, answers `session`."""
+    """The merchant API as the shop sees it: records requests and responds with `session`."""
 
     def __init__(self) -> None:
         self.session: dict[str, Any] = dict(SESSION)
@@ -57,7 +57,7 @@ def _shop(api: Callable[[httpx2.Request], httpx2.Response]) -> Shop:
 
 
 class Page(HTMLParser):
-    """The text, and the forms' fields, of a page."""
+    """The text and the form fields of a page."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""What an operator sees and chooses: alarms, dashboard, outputs, stages."""
+"""Operation of the stack: alarms, dashboard, outputs, stages."""
 
 from __future__ import annotations
 
