@@ -20,7 +20,7 @@ from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.world import PREFIX
 
-# US dollars in us-east-1, of a million of each, unless it says otherwise.
+# US dollars per million in us-east-1, unless the name gives another unit.
 PRICES: Final = {
     "HTTP API requests": 1.00,
     "Lambda invocations": 0.20,
@@ -31,17 +31,17 @@ PRICES: Final = {
     "log and metric lines, GB": 0.50,
     "traffic out, GB": 0.09,
 }
-FIXED: Final = {  # a month
+FIXED: Final = {  # US dollars per month
     "KMS key": 1.00,
     "secret": 0.40,
     "alarms (12)": 1.20,
-    "metrics of our own (up to 40)": 12.00,
+    "custom metrics (up to 40)": 12.00,
 }
 MEMORY_GB: Final = 1.0
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint
 AWS_SECONDS: Final = 0.008  # a call to DynamoDB or SQS
-OWN_SECONDS: Final = 0.02  # the rest of an invocation, cold starts spread over many
-PLATFORM_KB: Final = 0.35  # Lambda's own lines of an invocation
+OWN_SECONDS: Final = 0.02  # the rest of an invocation, with its share of cold starts
+PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
 MINUTES_A_MONTH: Final = 43_800
 
 
@@ -91,18 +91,18 @@ def checkout(observed: Observed, number: int) -> dict[str, Usage]:
         return run
 
     create = kept("created", lambda: deployed.create(Idempotency_Key=f"order-{number}"))
-    steps = {"the merchant creates it": used(create)}
+    steps = {"create the session": used(create)}
     session = deployed.world.session(answers["created"].json["id"])
-    steps["the customer opens it"] = used(lambda: deployed.visit("GET", session))
-    steps["a wallet is given"] = used(kept("wallet", lambda: deployed.submit(session)))
+    steps["open the page"] = used(lambda: deployed.visit("GET", session))
+    steps["submit the wallet"] = used(kept("wallet", lambda: deployed.submit(session)))
     callback = deployed.approve(answers["wallet"].json["interact_url"])
-    steps["approved: paid"] = used(lambda: deployed.come_back(session, callback))
-    steps["the confirmation"] = used(lambda: deployed.visit("GET", session, "/success"))
+    steps["approve and pay"] = used(lambda: deployed.come_back(session, callback))
+    steps["confirmation page"] = used(lambda: deployed.visit("GET", session, "/success"))
     sent = used(deployed.send_webhooks, requests=0, receivers=1)
     sent.messages += 2  # received and deleted
-    steps["the webhook"] = sent
+    steps["deliver the webhook"] = sent
     read = f"/sessions/{session.id}"
-    steps["the merchant reads it"] = used(lambda: deployed.call("GET", read))
+    steps["read the session"] = used(lambda: deployed.call("GET", read))
     return steps
 
 
@@ -140,7 +140,7 @@ def measured() -> dict[str, Usage]:
     try:
         observed = Observed()
         observed.deployed.wants_webhooks()
-        checkout(observed, 1)  # warms the process
+        checkout(observed, 1)  # warm-up
         observed.deployed.world.clock.pass_time(2)
         return checkout(observed, 2)
     finally:
@@ -150,21 +150,21 @@ def measured() -> dict[str, Usage]:
 def main() -> None:
     steps = measured()
     total = sum(steps.values(), Usage())
-    print("| step | AWS calls | write units | of indexes | read units | wallet calls | log KB |")
+    print("| step | AWS calls | write units | index writes | read units | wallet calls | log KB |")
     print("|---|---|---|---|---|---|---|")
-    for name, used in [*steps.items(), ("together", total)]:
+    for name, used in [*steps.items(), ("total", total)]:
         print(
             f"| {name} | {used.calls + used.messages:g} | {used.writes:g} | {used.index_writes:g} "
             f"| {used.reads:g} | {used.wallet_calls:g} | {used.log_kb:.1f} |"
         )
-    print("\n| a thousand checkouts | US dollars |\n|---|---|")
+    print("\n| per thousand checkouts | US dollars |\n|---|---|")
     for name, millionths in parts(total).items():
         print(f"| {name} | {millionths / 1000:.4f} |")
-    print(f"| together | {a_thousand(total):.4f} |")
-    print("\n| each month besides | US dollars |\n|---|---|")
-    for name, dollars in [*FIXED.items(), ("the sweep, each minute", sweep_a_month())]:
+    print(f"| total | {a_thousand(total):.4f} |")
+    print("\n| fixed costs per month | US dollars |\n|---|---|")
+    for name, dollars in [*FIXED.items(), ("sweep, every minute", sweep_a_month())]:
         print(f"| {name} | {dollars:.2f} |")
-    print(f"| together | {sum(FIXED.values()) + sweep_a_month():.2f} |")
+    print(f"| total | {sum(FIXED.values()) + sweep_a_month():.2f} |")
 
 
 if __name__ == "__main__":

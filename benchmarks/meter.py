@@ -87,7 +87,7 @@ class Metered:
                     for index in table.get("GlobalSecondaryIndexes", [])
                 )
         factor = 2 if operation == "transact_write_items" else 1
-        self.usage.writes += max(units, 1) * factor  # a write that was refused is billed too
+        self.usage.writes += max(units, 1) * factor  # rejected writes are billed too
         self.usage.index_writes += moved
 
     def _read(self, operation: str, answer: dict[str, Any]) -> None:

@@ -100,7 +100,7 @@ def main() -> str | None:
     print("| first byte | ms |\n|---|---|")
     print(f"| the hosted page | {ours:.2f} |\n| a bare Jinja page | {least:.2f} |")
     print(f"| times (at most {LIMIT}) | {ours / least:.2f} |")
-    return None if ours <= LIMIT * least else "The page is too slow."
+    return None if ours <= LIMIT * least else "The hosted page is too slow."
 
 
 if __name__ == "__main__":

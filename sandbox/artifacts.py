@@ -32,7 +32,7 @@ def finish(build: Path) -> None:
     for data in build.glob("*/python/botocore/data"):
         _trim(data)
     for artifact in (each for each in build.iterdir() if each.is_dir()):
-        for stale in list(artifact.rglob("__pycache__")):  # of a developer's runs, with any version
+        for stale in list(artifact.rglob("__pycache__")):  # of developers' runs, with any Python
             shutil.rmtree(stale)
         compiled = compileall.compile_dir(
             artifact,

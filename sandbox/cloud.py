@@ -225,9 +225,8 @@ def _claimed(pid_file: Path) -> Iterator[IO[str]]:
             file.seek(0)
             pid = file.read()
             with suppress(ValueError, ProcessLookupError):  # not written yet; just stopped
-                os.kill(
-                    int(pid), signal.SIGTERM
-                )  # only once: a second signal would interrupt saving
+                # Only once: a second signal would interrupt saving.
+                os.kill(int(pid), signal.SIGTERM)
             deadline = time.monotonic() + _STOPPED_WITHIN
             while not _locked(file):
                 if time.monotonic() > deadline:

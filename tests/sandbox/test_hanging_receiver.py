@@ -27,7 +27,7 @@ from tests.sandbox.dev import Dev
 pytestmark = pytest.mark.cloud
 
 EVENTS = 10  # of each merchant, at least
-HANGS_FOR = 10.5  # seconds: longer than the sender waits
+HANGS_FOR = 10.5  # seconds; longer than the sender's timeout
 
 
 class Receiver:
@@ -50,7 +50,7 @@ class Receiver:
 
     def close(self) -> None:
         self._ending.set()
-        time.sleep(0.5)  # those that hung are answered, where somebody still waits
+        time.sleep(0.5)  # let the hanging requests finish
         self._server.close()
 
 
@@ -80,7 +80,7 @@ def test_one_endpoint_that_hangs_delays_no_other_merchants_events(world: Dev) ->
 
     bought: list[str] = []
     with ThreadPoolExecutor(1) as beside:
-        # Theirs come one by one, while ours do: each may keep a sender busy for ten seconds.
+        # The other merchant's events occur meanwhile; each can block a sender for ten seconds.
         theirs = beside.submit(cancel, world, slow_key)
         for _ in range(EVENTS):
             demo(world, quick_key, bought).run()

@@ -253,29 +253,29 @@ def shape(value: Any) -> Any:
 
 
 def check(recorded: dict[str, Any], answer: Response) -> None:
-    told = content(answer)
-    assert answer.status == recorded["status"], told
+    actual = content(answer)
+    assert answer.status == recorded["status"], actual
     if recorded["actor"] != "client":
         return
     expected = recorded["answer"]
     if expected is None:
-        assert told is None
+        assert actual is None
     elif answer.status >= 400:
-        if isinstance(told, dict):
+        if isinstance(actual, dict):
             # Rafiki also prints the client's whole key set here.
             expected["error"].get("details", {}).pop("clientKeys", None)
-            known = told["error"].get("details", {}).get("minSendAmount")
+            known = actual["error"].get("details", {}).get("minSendAmount")
             if known:
                 expected["error"]["details"]["minSendAmount"]["value"] = known["value"]
-        assert told == expected
+        assert actual == expected
         assert answer.headers.get("www-authenticate") == recorded.get("www-authenticate")
     else:
         expected = json.loads(json.dumps(expected).replace("{20 KB}", "x" * 20_000))
-        if recorded["method"] == "GET" and "methods" in told:
+        if recorded["method"] == "GET" and "methods" in actual:
             # Ours may have been paid already, and then has no methods.
-            assert told.pop("methods") == [] or expected["methods"]
+            assert actual.pop("methods") == [] or expected["methods"]
             del expected["methods"]
-        assert shape(told) == shape(expected)
+        assert shape(actual) == shape(expected)
 
 
 # --- errors.json ---
@@ -352,7 +352,7 @@ def play_all(replay: Replay, recording: list[dict[str, Any]]) -> None:
         replay.learn(recorded["answer"], content(answer))
         opened = recorded["actor"] == "browser" and recorded["status"] == 302
         if opened and "location" not in recorded:
-            # Where the real one sends the customer on to the wallet's own page, ours is that page.
+            # Rafiki redirects the customer to the wallet's own page; ours is that page.
             assert answer.status == 200, recorded["name"]
             continue
         try:

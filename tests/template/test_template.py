@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
 BY_PATH = {"api": "ApiFunction", "dashboard": "DashboardFunction", "pay": "PayFunction"}
-# For a developer's machine only: the first is in the secret, the others Lambda refuses.
+# For developers' machines only; Lambda has the first in the secret and refuses the others.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
 
 
