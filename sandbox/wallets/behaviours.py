@@ -14,7 +14,7 @@ from typing import Final
 
 
 class Consent(StrEnum):
-    """What the consent page lets the customer do."""
+    """Possible outcomes of the consent page."""
 
     ASK = "ask"
     DECLINE = "decline"
