@@ -16,7 +16,7 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop screenshots simulate soak simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop screenshots readme-pictures simulate soak simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -56,6 +56,9 @@ interop: setup ## run the tests against the official Open Payments and webhook p
 
 screenshots: setup ## take screenshots of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic
 	$(BIN)/python -m tests.browser.screenshots
+
+readme-pictures: setup ## take the pictures of the README, into docs/images/: the hosted page and the dashboard
+	$(BIN)/python -m tests.browser.readme_pictures
 
 simulate: setup ## simulate WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, checked at each step
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))

@@ -242,7 +242,7 @@ def test_words_of_others_keep_their_own_direction(browser: Customer) -> None:
 
 def test_the_guide_names_sentences_and_buttons_of_the_pages() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "pages.md").read_text("utf-8")
-    table = guide.split("## When something goes wrong")[1].split("\n## ")[0]
+    table = guide.split("## Error messages")[1].split("\n## ")[0]
     rows = re.findall(r"^\|(?! what|---)(.*)\|$", table, re.M)
     assert len(rows) > 10
     sentences = {form.rstrip(".") for one in ENGLISH.values() for form in forms(one)}
