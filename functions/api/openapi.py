@@ -1,8 +1,7 @@
-"""The OpenAPI 3.1 document of the merchant API. `python -m api.openapi` prints it; that is
-docs/openapi.json.
+"""The OpenAPI 3.1 document of the merchant API; `python -m api.openapi` prints docs/openapi.json.
 
-The requests' fields come from `models.py` and the errors from `web.py`; what an operation does and
-answers is written here.
+The fields of requests come from `requests.py`, the errors from `web.py`. The descriptions of
+operations and responses are written here.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ _POSSIBLE: Final[set[type[CheckoutError]]] = {*_ALWAYS, *_CREATE, *_LIST, *_END,
 
 
 def document() -> dict[str, Any]:
-    """The whole document, as plain JSON values."""
+    """Return the whole document as JSON values."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -227,7 +226,7 @@ def _id_parameter() -> dict[str, Any]:
 
 
 def _query_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """One of `ListSessions`' fields; None there means that the parameter is absent."""
+    """Return one field of `ListSessions` as a parameter; None there means absent."""
     plain = next((arm for arm in schema.get("anyOf", []) if arm.get("type") != "null"), schema)
     if "$ref" in plain:
         plain = {"type": "string", "enum": [status.value for status in Status]}

@@ -1,5 +1,7 @@
-"""The schemas of the OpenAPI document: the requests' from `models.py`, the answers' written here,
-where tests hold them against real answers.
+"""The schemas of the OpenAPI document.
+
+Those of requests come from `requests.py`. Those of responses are written here, and tests compare
+them with real responses.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ EXAMPLE_REQUEST_ID: Final = "req_5dTMd0wvG8PZx5nNq2LrYb"
 
 
 def schemas(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
-    """All schemas by name; `possible` are the errors that the API answers with."""
+    """Return all schemas by name; `possible` are the errors that the API responds with."""
     return _requests() | {
         "Session": _session(),
         "LineItem": _line_item(),
@@ -45,7 +47,7 @@ def _without_titles(value: Any) -> Any:
 def _object(
     properties: dict[str, Any], optional: tuple[str, ...] = (), **more: Any
 ) -> dict[str, Any]:
-    """An answer's object: the fields named are always there, unless optional."""
+    """Return the schema of a response's object; only the `optional` fields may be absent."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "required": required, "properties": properties, **more}
 

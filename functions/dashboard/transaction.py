@@ -187,8 +187,8 @@ def _steps(session: Session) -> Iterator[Step]:
     before, given = session.created_at, 0
     history = [entry for entry in session.history if entry.event != _CREATED]
     names = [entry.event for entry in history]
-    following, preceding = [*names[1:], ""], ["", *names[:-1]]
-    for entry, follows, precedes in zip(history, following, preceding, strict=True):
+    neighbours = zip(history, [*names[1:], ""], ["", *names], strict=False)
+    for entry, follows, precedes in neighbours:
         text, resource = texts.STEP.get(entry.event, entry.event), None
         detail = _detail(entry)
         if entry.event == Event.WALLET_SUBMITTED:

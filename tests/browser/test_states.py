@@ -112,10 +112,10 @@ def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Serve
 
 @pytest.mark.parametrize("color", ["#ffff00", "#000000", "#ffffff", "#777777", "#ff0000"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_merchants_colour_and_logo_stay_readable(
+def test_a_merchants_color_and_logo_stay_readable(
     browser: Browser, pages: Served, axe: str, color: str, scheme: str
 ) -> None:
-    logo = Logo("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>')
+    logo = Logo("image/png", png())
     page = new_context(browser, scheme=scheme).new_page()
     with pages.merchant(accent_color=color, logo=logo):
         for name in ("declined", "confirmation"):

@@ -282,11 +282,11 @@ def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
     shop.services = replace(shop.services, api_keys=keys)
     hosts = {"return_hosts": "shop.example"}
     browser.post("/settings/return-hosts", hosts)
-    assert "Save it once more" not in browser.get("/settings").page.main
+    assert "Save the list again" not in browser.get("/settings").page.main
     keys.unseen = set()
-    assert "Save it once more" in browser.get("/settings").page.main
+    assert "Save the list again" in browser.get("/settings").page.main
     browser.post("/settings/return-hosts", hosts)
-    assert "Save it once more" not in browser.get("/settings").page.main
+    assert "Save the list again" not in browser.get("/settings").page.main
     assert opened(shop, "elsewhere.example", answer.page.one("code", id="secret").text[0]) == 400
 
 
@@ -301,7 +301,7 @@ def test_an_index_that_lags_behind_the_change_is_no_alarm(shop: Dashboard) -> No
     browser = shop.signed_in()
     shop.services = replace(shop.services, api_keys=Stale(shop.dynamo, PREFIX))
     browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
-    assert "Save it once more" not in browser.get("/settings").page.main
+    assert "Save the list again" not in browser.get("/settings").page.main
 
 
 def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:

@@ -43,7 +43,7 @@ def closes_the_tab(world: World, browser: Customer, session: Session) -> None:
     world.clock.pass_time(3_600)
     told = browser.open(session)
     assert awaiting.interact_url is not None
-    assert NOT_CHARGED in told.body or "Nothing is paid before you approve" in told.body
+    assert NOT_CHARGED in told.body or "Nothing is paid until you approve" in told.body
 
 
 def comes_back_after_the_quote_has_run_out(
