@@ -55,7 +55,9 @@ def _in_bounds(value: int) -> int:
 def _spoken(value: str) -> str:
     if language_of(value) is None:
         raise PydanticCustomError(
-            "locale_unknown", "The pages speak {languages}.", {"languages": ", ".join(LANGUAGES)}
+            "locale_unknown",
+            "The supported languages are {languages}.",
+            {"languages": ", ".join(LANGUAGES)},
         )
     return value
 
@@ -90,7 +92,7 @@ class ProductData(_Form):
         Field(
             min_length=1,
             max_length=200,
-            description="Shown to the customer. Blanks around it are removed before counting.",
+            description="Shown to the customer. Surrounding whitespace is removed before counting.",
             examples=["Espresso beans, 1 kg"],
         ),
         BeforeValidator(lambda value: value.strip() if isinstance(value, str) else value),

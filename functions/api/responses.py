@@ -65,7 +65,8 @@ def _session() -> dict[str, Any]:
                 "enum": [status.value for status in Status],
                 "description": "completed, expired and canceled never change again.",
             },
-            "url": url | {"description": "The customer's checkout page. Whoever has it may pay."},
+            "url": url
+            | {"description": "The customer's checkout page. Anyone who has it can pay."},
             "amount_total": {
                 "type": "integer",
                 "minimum": 1,
@@ -78,11 +79,11 @@ def _session() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": metadata["additionalProperties"],
             },
-            "success_url": url | {"description": "With the session's id put in."},
-            "cancel_url": url | {"description": "With the session's id put in."},
+            "success_url": url | {"description": "With the session's id inserted."},
+            "cancel_url": url | {"description": "With the session's id inserted."},
             "customer_wallet": url_or_null | {"description": "null until a wallet is submitted."},
             "incoming_payment": url_or_null
-            | {"description": "The payment expected at your wallet; null until it is prepared."},
+            | {"description": "The payment that your wallet expects; null until it is prepared."},
             "outgoing_payment": url_or_null
             | {"description": "The payment at the customer's wallet; null until it is made."},
             "expires_at": time | {"examples": ["2026-03-02T12:00:00.000Z"]},
@@ -106,7 +107,7 @@ def _line_item() -> dict[str, Any]:
     )
     return _object(
         {"price_data": price, "quantity": {"type": "integer"}},
-        description="As submitted, the currency in lowercase and the quantity always there.",
+        description="As submitted, with the currency in lowercase and always with a quantity.",
     )
 
 

@@ -301,7 +301,7 @@ def test_customers_see_the_looks_and_are_sent_to_the_return_hosts_alone(
     assert api(place, own_key(place)).status_code == 201
     page.get_by_label("Return hosts").fill("https://shop.example/")
     page.get_by_role("button", name="Save hosts").click()
-    expect(page.get_by_role("alert")).to_contain_text("is no host name")
+    expect(page.get_by_role("alert")).to_contain_text("is not a host name")
     page.get_by_label("Return hosts").fill("")
     page.get_by_role("button", name="Save hosts").click()
     assert api(place, own_key(place), success_url="https://evil.example/").status_code == 201

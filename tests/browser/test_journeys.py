@@ -160,7 +160,7 @@ def test_a_wallet_without_money_is_told_when_it_is_certain_and_another_pays(
     expect(page.get_by_role("main")).not_to_contain_text(NOT_CHARGED)
     pages.world.settle(pages.world.session(session.id))
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("no money reached the shop", timeout=SOON)
+    expect(alert).to_contain_text("The shop has not received any money", timeout=SOON)
     page.locator("#wallet_address").fill(f"{CEDAR}/carol")
     page.get_by_role("button", name="Try again").click()
     leave(page)

@@ -19,6 +19,7 @@ from pay.colors import contrast
 from tests.browser.gallery import STATES, show
 from tests.browser.launch import chromium
 from tests.browser.served import Served, new_context
+from tests.browser.test_dashboard_settings import png
 from tests.hosted_pages import QUOTE, WALLET, line
 
 pytestmark = pytest.mark.browser

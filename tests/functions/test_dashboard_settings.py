@@ -86,7 +86,7 @@ def test_the_looks_are_saved_and_noted(shop: Dashboard) -> None:
     now = merchant(shop)
     assert (now.name, now.accent_color, now.locale) == ("Café Ñandú", "#aa3300", "pt")
     audit = browser.get("/audit").page.main
-    assert "Changed settings display name, accent colour, language" in audit
+    assert "Changed settings display name, accent color, language" in audit
 
 
 def test_saving_what_is_there_already_changes_and_notes_nothing(shop: Dashboard) -> None:

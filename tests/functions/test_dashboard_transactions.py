@@ -332,6 +332,16 @@ def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser)
     assert "Attempt number 2." in page.main
 
 
+def test_a_step_and_a_problem_that_this_release_does_not_know_have_their_own_names(
+    shop: Dashboard, browser: Browser
+) -> None:
+    known = story(Event.WALLET_SUBMITTED)
+    refunded = HistoryEntry(NOW + timedelta(seconds=2), "refund_requested", "too_late: Gone")
+    session = shop.store(history=(*known, refunded))
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "refund_requested too_late: Gone" in page.main
+
+
 @pytest.mark.parametrize("end", ["cancel", "expire"])
 def test_a_session_is_ended_by_its_form_and_noted_in_the_audit_log(
     shop: Dashboard, browser: Browser, end: str

@@ -253,6 +253,17 @@ def test_the_log_is_filtered_and_paged_without_a_gap_or_a_repeat(shop: Dashboard
     assert browser.get("/webhooks?status=nonsense").status == 200
 
 
+def test_an_event_of_a_type_that_this_release_does_not_know_is_shown_by_its_type(
+    shop: Dashboard,
+) -> None:
+    browser = shop.signed_in()
+    event = stored(shop, type="checkout.session.refunded")
+    assert "checkout.session.refunded" in browser.get("/webhooks").page.main
+    assert "Event: checkout.session.refunded" in browser.get(f"/webhooks/{event.id}").page.main
+    session = shop.store(event=event.id, status=Status.COMPLETED)
+    assert event.type in browser.get(f"/transactions/{session.id}").page.main
+
+
 def test_another_merchants_events_cannot_be_reached(shop: Dashboard) -> None:
     theirs = stored(shop, merchant="mer_2")
     for _ in range(delivery_log.PAGE + 1):

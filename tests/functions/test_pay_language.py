@@ -1,4 +1,4 @@
-"""Eight languages: none lacks a sentence, and each writes numbers and dates its own way."""
+"""No language lacks a sentence, and each writes numbers and dates its own way."""
 
 from __future__ import annotations
 
