@@ -34,7 +34,7 @@ def lets_the_approval_time_out(world: World, browser: Customer, session: Session
     world.clock.pass_time(601)
     assert awaiting.interact_url is not None
     told = browser.get(world.network.approve(awaiting.interact_url))
-    assert "ran out" in told.body
+    assert "You did not approve the payment in time" in told.body
     assert NOT_CHARGED in told.body
 
 
@@ -56,7 +56,7 @@ def comes_back_after_the_quote_has_run_out(
     back = browser.open(session, "/grant/callback", params=query)
     assert back.location.endswith(session.id)
     told = browser.open(session)
-    assert "rose above what you approved" in told.body
+    assert "went up after you approved it" in told.body
     assert NOT_CHARGED in told.body
 
 
