@@ -9,10 +9,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
+from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
+from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from dashboard.texts import DELIVERY, GIVEN_UP, NOT_SENT
 

@@ -20,7 +20,8 @@ from babel.dates import format_date, format_time
 from babel.numbers import NumberPattern, parse_pattern
 
 from checkout.domain.languages import language_of
-from checkout.domain.money import Amount, minor_unit_digits
+from checkout.domain.money import minor_unit_digits
+from checkout.open_payments.models import Amount
 from pay.texts import Texts, texts
 
 DEFAULT: Final = "en"

@@ -12,10 +12,10 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.money import Amount
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
 from checkout.flows.payment.approve import Finish
+from checkout.open_payments.models import Amount
 from checkout.pages import see_other
 from checkout.ports.services import PayServices
 from pay import render

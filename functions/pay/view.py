@@ -17,8 +17,9 @@ from urllib.parse import urlsplit
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
-from checkout.domain.session import Attention, LineItem, QuoteRef, Session
+from checkout.domain.session import Attention, LineItem, Session
 from checkout.domain.transitions import Event
+from checkout.open_payments.models import Quote
 from checkout.pages import Moment
 from pay.colors import Accent, accent
 from pay.language import Reader
@@ -205,7 +206,7 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     )
 
 
-def _price(quote: QuoteRef, reader: Reader, now: datetime) -> Price:
+def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
     ends = quote.expires_at
     return Price(
         debit=reader.amount(quote.debit),

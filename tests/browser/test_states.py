@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import Logo
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount
 from pay.colors import contrast
 from tests.browser.gallery import STATES, show
 from tests.browser.launch import chromium

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from checkout.domain.merchant import ApiKey
-from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attention,
     HistoryEntry,
@@ -26,6 +25,7 @@ from checkout.domain.transitions import Event
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, WebhookEvent
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
+from checkout.open_payments.models import Amount
 from dashboard import texts
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 from tests.hosted_pages import AWAITING, Page

@@ -16,8 +16,8 @@ from babel.messages.pofile import read_po
 import pay
 from checkout.domain.errors import CheckoutError
 from checkout.domain.languages import LANGUAGES
-from checkout.domain.money import Amount
 from checkout.domain.session import Problem, Status
+from checkout.open_payments.models import Amount
 from checkout.web import STATUS
 from pay.language import reader
 from pay.texts import FOLDER, texts

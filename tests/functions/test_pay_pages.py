@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.money import Amount
 from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
+from checkout.open_payments.models import Amount
 from pay.language import reader
 from pay.texts import texts
 from pay.view import shown

@@ -29,7 +29,7 @@ ASKED = Amount(2500, "USD", 2)
 DEBIT = Amount(2442, "EUR", 2)
 RESOURCES = "https://shop.example/tenant"
 RECEIVER = "https://shop.example/tenant/incoming-payments/1"
-QUOTE = Quote("https://wallet.example/tenant/quotes/9", ALICE.id, RECEIVER, DEBIT, ASKED, None)
+QUOTE = Quote("https://wallet.example/tenant/quotes/9", DEBIT, ASKED, None)
 
 DOCUMENT = {
     "id": ALICE.id,
@@ -128,7 +128,7 @@ CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
     "payment": (
         201,
         PAID,
-        lambda client: client.create_outgoing_payment(ALICE, TOKEN, quote=QUOTE),
+        lambda client: client.create_outgoing_payment(ALICE, TOKEN, quote=QUOTE, receiver=RECEIVER),
     ),
     "paid": (200, PAID, lambda client: client.get_outgoing_payment(str(PAID["id"]), TOKEN)),
     "page": (200, PAGE, lambda client: client.list_outgoing_payments(ALICE, TOKEN)),

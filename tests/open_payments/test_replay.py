@@ -90,7 +90,7 @@ def test_a_recorded_payment_is_understood_from_wallet_address_to_receipt(
     approved = client.continue_grant(
         wallet.auth_server, pending.continuation, interact_ref=told["hash"]["interactRef"]
     )
-    payment = client.create_outgoing_payment(wallet, approved, quote=quote)
+    payment = client.create_outgoing_payment(wallet, approved, quote=quote, receiver=incoming.id)
     assert client.outgoing_payment_url(wallet, quote.id) == payment.id
     for _ in range(2):
         payment = client.get_outgoing_payment(payment.id, approved)
@@ -153,8 +153,6 @@ CONTINUATION = Continuation(f"{BASE}/continue/1", "tok", START)
 PAYMENT = f"{TENANT}/incoming-payments/1"
 QUOTE = Quote(
     "https://wallet.example/quotes/1",
-    WALLET.id,
-    PAYMENT,
     Amount(1, "EUR", 2),
     Amount(1, "EUR", 2),
     None,
@@ -212,7 +210,7 @@ def test_each_request_is_made_as_the_reference_client_makes_it(at: int) -> None:
 def test_trap_08_a_payment_names_its_quote_and_never_amounts_of_its_own() -> None:
     script = Script(answer(418))
     with pytest.raises(Refused):
-        script.client().create_outgoing_payment(WALLET, TOKEN, quote=QUOTE)
+        script.client().create_outgoing_payment(WALLET, TOKEN, quote=QUOTE, receiver=PAYMENT)
     assert script.sent[0].body == (
         b'{"walletAddress":"https://wallet.example/alice","quoteId":"https://wallet.example/quotes/1"}'
     )

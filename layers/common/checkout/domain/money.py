@@ -6,10 +6,10 @@ object and amounts").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
+from checkout.open_payments.models import Amount
 
 UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
@@ -32,26 +32,6 @@ _OTHER_DIGITS: Final = {
     "CLF": 4, "UYW": 4,
 }
 # fmt: on
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """`value` counts units of 10^-`asset_scale` of the asset: 2500, "USD", 2 is 25.00 USD."""
-
-    value: int
-    asset_code: str
-    asset_scale: int
-
-    def decimal(self) -> str:
-        """The amount as plain digits with a point, for example "25.00"; exact at any scale."""
-        digits = str(abs(self.value)).rjust(self.asset_scale + 1, "0")
-        whole = digits[: len(digits) - self.asset_scale]
-        fraction = digits[len(whole) :]
-        sign = "-" if self.value < 0 else ""
-        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
-
-    def __str__(self) -> str:
-        return f"{self.decimal()} {self.asset_code}"
 
 
 def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount, Quote, WalletAddress
 
 # The incoming payment outlives its session, so that a payment approved in the last second still
 # arrives (design.md C3).
@@ -78,30 +78,9 @@ class LineItem:
 
 
 @dataclass(frozen=True, slots=True)
-class CustomerWallet:
-    """From the wallet address document; `id` is canonical."""
-
-    id: str
-    auth_server: str
-    resource_server: str
-    asset_code: str
-    asset_scale: int
-
-
-@dataclass(frozen=True, slots=True)
 class IncomingPaymentRef:
     id: str
     expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class QuoteRef:
-    """`expires_at` is the customer's wallet's word and may be absent."""
-
-    id: str
-    debit: Amount
-    receive: Amount
-    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +124,9 @@ class Session:
     lease_until: datetime | None = None
     check_at: datetime | None = None
     checks: int = 0
-    customer: CustomerWallet | None = None
+    customer: WalletAddress | None = None
     incoming_payment: IncomingPaymentRef | None = None
-    quote: QuoteRef | None = None
+    quote: Quote | None = None
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)

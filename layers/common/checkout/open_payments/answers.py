@@ -217,10 +217,10 @@ def incoming_payment(answer: Answer, *, wallet: str, id_on: str | None = None) -
 
 
 def quote(answer: Answer, *, wallet: WalletAddress, receiver: str, receive: Amount) -> Quote:
+    answer.echo("walletAddress", wallet.id)
+    answer.echo("receiver", receiver)
     found = Quote(
         id=answer.https("id", same_origin_as=wallet.resource_server),
-        wallet_address=answer.echo("walletAddress", wallet.id),
-        receiver=answer.echo("receiver", receiver),
         debit=answer.amount("debitAmount"),
         receive=answer.amount("receiveAmount"),
         expires_at=answer.moment("expiresAt"),

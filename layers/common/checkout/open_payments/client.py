@@ -249,7 +249,7 @@ class OpenPayments:
         return answers.quote(reply.answer, wallet=wallet, receiver=receiver, receive=receive)
 
     def create_outgoing_payment(
-        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote
+        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote, receiver: str
     ) -> OutgoingPayment:
         """Move the money. A quote pays once; after anything but a payment, ask before sending
         again."""
@@ -262,7 +262,7 @@ class OpenPayments:
             expect=201,
         )
         found = answers.outgoing_payment(reply.answer, id_on=wallet.resource_server)
-        asked = (wallet.id, quote.id, quote.receiver, quote.debit)
+        asked = (wallet.id, quote.id, receiver, quote.debit)
         answered = (found.wallet_address, found.quote_id or quote.id, found.receiver, found.debit)
         if answered != asked:
             reply.answer.distrust("is not the payment that was asked for")

@@ -22,6 +22,17 @@ class Amount:
     def same_asset(self, other: Amount) -> bool:
         return (self.asset_code, self.asset_scale) == (other.asset_code, other.asset_scale)
 
+    def decimal(self) -> str:
+        """Return the amount in plain digits with a point, such as "25.00"; exact at any scale."""
+        digits = str(abs(self.value)).rjust(self.asset_scale + 1, "0")
+        whole = digits[: len(digits) - self.asset_scale]
+        fraction = digits[len(whole) :]
+        sign = "-" if self.value < 0 else ""
+        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+
+    def __str__(self) -> str:
+        return f"{self.decimal()} {self.asset_code}"
+
 
 @dataclass(frozen=True, slots=True)
 class WalletAddress:
@@ -101,8 +112,6 @@ class Quote:
     absent."""
 
     id: str
-    wallet_address: str
-    receiver: str
     debit: Amount
     receive: Amount
     expires_at: datetime | None

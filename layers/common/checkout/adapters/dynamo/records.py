@@ -29,21 +29,19 @@ from checkout.adapters.dynamo.values import (
     text,
     text_from,
 )
-from checkout.domain.money import Amount
 from checkout.domain.search import search_key
 from checkout.domain.session import (
     Attempt,
     Attention,
-    CustomerWallet,
     HistoryEntry,
     IncomingPaymentRef,
     LineItem,
     Phase,
     Problem,
-    QuoteRef,
     Session,
     Status,
 )
+from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.sessions import Reservation
 
 DUE_SHARDS: Final = 8
@@ -221,7 +219,7 @@ def _amount_from(value: Value) -> Amount:
     )
 
 
-def _customer(wallet: CustomerWallet) -> Value:
+def _customer(wallet: WalletAddress) -> Value:
     return {
         "M": {
             "id": text(wallet.id),
@@ -233,9 +231,9 @@ def _customer(wallet: CustomerWallet) -> Value:
     }
 
 
-def _customer_from(value: Value) -> CustomerWallet:
+def _customer_from(value: Value) -> WalletAddress:
     parts = value["M"]
-    return CustomerWallet(
+    return WalletAddress(
         id=text_from(parts["id"]),
         auth_server=text_from(parts["auth_server"]),
         resource_server=text_from(parts["resource_server"]),
@@ -253,7 +251,7 @@ def _incoming_payment_from(value: Value) -> IncomingPaymentRef:
     return IncomingPaymentRef(text_from(parts["id"]), instant_from(parts["expires_at"]))
 
 
-def _quote(quote: QuoteRef) -> Value:
+def _quote(quote: Quote) -> Value:
     return {
         "M": present(
             id=text(quote.id),
@@ -264,9 +262,9 @@ def _quote(quote: QuoteRef) -> Value:
     }
 
 
-def _quote_from(value: Value) -> QuoteRef:
+def _quote_from(value: Value) -> Quote:
     parts = value["M"]
-    return QuoteRef(
+    return Quote(
         id=text_from(parts["id"]),
         debit=_amount_from(parts["debit"]),
         receive=_amount_from(parts["receive"]),

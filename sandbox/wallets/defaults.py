@@ -1,7 +1,6 @@
-"""The world that tests and the local world start with: two providers, two currencies, and who
-banks there.
+"""Default network of the tests and the local world: two providers and their accounts.
 
-Cedar Bank has the customers in EUR and the wallets that misbehave, Harbor Wallet the shops and
+Cedar Bank has customers in EUR and the wallets that misbehave; Harbor Wallet has the shops and
 customers in USD.
 """
 
@@ -40,7 +39,7 @@ _HARBOR: Final = (
 
 
 def on_localhost(port: int) -> str:
-    """The origin of a provider's server in the local world."""
+    """Return the origin of a provider's server in the local world."""
     return f"https://localhost:{port}"
 
 
@@ -55,8 +54,10 @@ def default_network(
     fetch: Callable[[str], bytes] = no_fetch,
     sleep: Callable[[float], None] = lambda _: None,
 ) -> Network:
-    """Two providers on localhost, pages at `port_base`: Cedar Bank at +1 (auth +2), Harbor Wallet
-    at +101 (auth +102); elsewhere where `origin` (of these ports) and `pages_origin` say so.
+    """Return a network of two providers, by default on localhost.
+
+    The pages are at `port_base`, Cedar Bank at +1 (authorization server +2), Harbor Wallet at +101
+    (+102). `origin`, a function of these ports, and `pages_origin` choose other addresses.
     """
     rules = rules or Rules()
     cedar = _provider("cedar", "Cedar Bank", port_base + 1, origin, _CEDAR_TENANT, rules)
