@@ -155,12 +155,12 @@ def test_a_payment_is_found_by_its_wallet_among_ten_thousand_read_and_exported(
     steps = page.locator("section:has(#timeline) li strong").all_inner_texts()
     assert steps == [
         "Created by your server",
-        "The customer gave a wallet address",
-        "An incoming payment was made in your wallet",
-        "The customer's wallet named its price",
-        "Ready: the customer was shown the price and the way to approve",
+        "The customer entered a wallet address",
+        "An incoming payment was created in your wallet",
+        "The customer's wallet quoted its price",
+        "Ready: the customer saw the price and the way to approve it",
         "The customer came back from their wallet with an approval",
-        "The payment was instructed",
+        "The payment was sent to the customer's wallet",
         "The customer's wallet accepted the payment",
         "Paid",
     ]

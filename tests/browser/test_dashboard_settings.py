@@ -157,7 +157,7 @@ def test_a_failed_delivery_is_seen_and_sent_again(
     webhook_set(page, receiver)
     page.get_by_role("button", name="Send a test event").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Event: Test")
-    shows(page, "Answered 500", 3)
+    shows(page, "Response 500", 3)
     page.get_by_text("Response body").first.click()
     expect(page.get_by_text("status 500 <b>from the shop</b>").first).to_be_visible()
     receiver.status = 200
