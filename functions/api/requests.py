@@ -85,7 +85,7 @@ def _metadata(value: Any) -> Any:
 
 
 class ProductData(_Form):
-    """What is sold."""
+    """The product that is sold."""
 
     name: Annotated[
         str,
@@ -224,7 +224,7 @@ UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(_
 
 
 class ListSessions(_Form):
-    """Which sessions to list."""
+    """The filters and the position of a list of sessions."""
 
     limit: Annotated[
         int,
