@@ -20,6 +20,7 @@ from pay.colors import contrast
 from tests.browser.gallery import STATES, show
 from tests.browser.launch import chromium
 from tests.browser.served import Served, new_context
+from tests.browser.test_dashboard_settings import png
 from tests.hosted_pages import QUOTE, WALLET, line
 
 pytestmark = pytest.mark.browser
@@ -118,10 +119,10 @@ def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Serve
 
 @pytest.mark.parametrize("color", ["#ffff00", "#000000", "#ffffff", "#777777", "#ff0000"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_merchants_colour_and_logo_stay_readable(
+def test_a_merchants_color_and_logo_stay_readable(
     browser: Browser, pages: Served, axe: str, color: str, scheme: str
 ) -> None:
-    logo = Logo("image/png", DOT)
+    logo = Logo("image/png", png())
     page = new_context(browser, scheme=scheme).new_page()
     with pages.merchant(accent_color=color, logo=logo):
         for name in ("declined", "confirmation"):

@@ -1,4 +1,4 @@
-"""Eight languages: none lacks a sentence, and each writes numbers and dates its own way."""
+"""No language lacks a sentence, and each writes numbers and dates its own way."""
 
 from __future__ import annotations
 
@@ -229,7 +229,7 @@ def test_an_error_speaks_the_browsers_language_and_never_the_flows(browser: Cust
     assert "Unter dieser Adresse haben wir kein Wallet gefunden." in answer.page.main
     assert "Ihnen wurde nichts berechnet." in answer.page.main
     missing = browser.get("/pay/cs_0000000000000000000000", headers=headers)
-    assert "Diese Zahlung gibt es nicht" in missing.page.main
+    assert "Wir haben diese Zahlung nicht gefunden" in missing.page.main
     waits = browser.world.create(locale="es")
     assert "Pagar 20,00 USD a Shop" in browser.open(waits, headers=headers).page.main
 

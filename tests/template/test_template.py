@@ -15,7 +15,7 @@ import pytest
 from checkout.domain import webhooks
 from checkout.flows.payment import cleanup, reconcile
 from checkout.settings import Settings
-from expirer.app import LAST_LOOK
+from expirer.app import LAST_CHECK
 from sandbox.template import resources, routes, stack_name, template
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -95,8 +95,8 @@ def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last
     [schedule] = function["Events"].values()
     assert schedule["Type"] == "ScheduleV2"
     assert schedule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
-    assert function["Timeout"] > LAST_LOOK.total_seconds() + 45
-    assert LAST_LOOK > reconcile.DEADLINE
+    assert function["Timeout"] > LAST_CHECK.total_seconds() + 45
+    assert LAST_CHECK > reconcile.DEADLINE
     assert not {route.function for route in routes()} & {"ExpirerFunction", "TasksFunction"}
 
 

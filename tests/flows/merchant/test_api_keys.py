@@ -51,7 +51,7 @@ def renamed(shop: Dashboard) -> None:
 
 def test_a_key_is_not_made_from_a_merchant_that_changed_meanwhile(shop: Dashboard) -> None:
     racing = between(shop, lambda: renamed(shop))
-    with pytest.raises(Conflict, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="changed in the meantime"):
         api_keys.create(racing, shop.key, name="Late")
     with pytest.raises(Conflict):
         api_keys.roll(racing, shop.key, shop.key.id, overlap=DAY)

@@ -78,7 +78,7 @@ def event_from(body: str) -> str:
 
 
 class SqsTaskQueue:
-    """`ports.TaskQueue` on an SQS standard queue; a message is `{"tidy": {…}}`.
+    """`ports.TaskQueue` on an SQS standard queue; a message is `{"cleanup": {…}}`.
 
     `client` is called at the first task, as there.
     """
@@ -88,7 +88,7 @@ class SqsTaskQueue:
         self._queue_url = queue_url
 
     def clean_up(self, cleanup: Cleanup) -> None:
-        body = json.dumps({"tidy": asdict(cleanup)})
+        body = json.dumps({"cleanup": asdict(cleanup)})
         try:
             self._client().send_message(QueueUrl=self._queue_url, MessageBody=body)
         except (ClientError, BotoCoreError) as error:
@@ -106,7 +106,7 @@ def cleanup_from(body: str) -> Cleanup:
 
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
-    return Cleanup(**json.loads(body)["tidy"])
+    return Cleanup(**json.loads(body)["cleanup"])
 
 
 class NoQueue:

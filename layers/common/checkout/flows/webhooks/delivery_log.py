@@ -9,6 +9,7 @@ from typing import Final
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.grammar import EVENT_ID
+from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.webhooks import endpoints
@@ -56,6 +57,12 @@ def get(services: DashboardServices, merchant_id: str, event_id: str) -> Webhook
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
     return event
+
+
+def of_session(services: DashboardServices, session: Session) -> WebhookEvent | None:
+    """Return the webhook event of the session's end, or None where there is none."""
+    event = services.events.get(session.event) if session.event else None
+    return event if event is not None and event.merchant == session.merchant else None
 
 
 def resend_failed(

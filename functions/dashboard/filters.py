@@ -1,7 +1,7 @@
-"""The filters of the transactions, as they are typed: the same for the list and for the export.
+"""The filters of transactions, for the list and for the export.
 
-What cannot be understood is said beside the form, and nothing is listed: a filter that was left out
-silently would show what was not asked for.
+A filter that cannot be understood is named beside the form, and nothing is listed: to ignore it
+would show transactions that were not asked for.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 from urllib.parse import urlencode
 
 from fastapi import Depends, Request
@@ -20,18 +20,19 @@ from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX, minor_unit_digits
 from checkout.domain.session import Status
 from checkout.flows.payment.sessions import ListQuery
-from dashboard.dependencies import Injected, Who
+from dashboard.dependencies import Injected, Key
 
 PAGE: Final = 25
 PERIOD: Final = timedelta(days=30)
-TEXT_MAX: Final = 2048  # characters of what is searched for
+TEXT_MAX: Final = 2048  # characters of the search text
 _NAMES: Final = ("q", "status", "from", "to", "min", "max")
 _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """`typed` are the fields as they were given; `wrong` says what cannot be understood of them.
+    """Filters as `typed` and as a query; `wrong` says which of them cannot be understood.
+
     `first` and `last` are the days of the figures.
     """
 
@@ -47,20 +48,21 @@ class Filters:
         return any(self.typed.values())
 
     def address(self, **more: str | None) -> str:
-        """The query that asks for the same again."""
+        """Return the query string of these filters, with `more`."""
         fields = {**self.typed, **more}
         return urlencode({name: value for name, value in fields.items() if value})
 
 
-async def filters(injected: Injected, who: Who, request: Request) -> Filters:
+async def filters(injected: Injected, key: Key, request: Request) -> Filters:
+    """Return the filters of the query string."""
     query = request.query_params
     typed = {name: query.get(name, "").strip()[:TEXT_MAX] for name in _NAMES}
     wrong: list[str] = []
     today = injected.clock.now().date()
     since, until = (_day(typed[name], name, wrong) for name in ("from", "to"))
-    lowest, highest = (_amount(typed[name], who.key, wrong) for name in ("min", "max"))
+    lowest, highest = (_amount(typed[name], key, wrong) for name in ("min", "max"))
     if since is not None and until is not None and since > until:
-        wrong.append("The first day is after the last one.")
+        wrong.append("The first day is after the last day.")
         since = None
     if typed["status"] not in ("", *Status):
         wrong.append("There is no such status.")
@@ -99,7 +101,7 @@ def _day(typed: str, name: str, wrong: list[str]) -> date | None:
 
 
 def _amount(typed: str, key: ApiKey, wrong: list[str]) -> int | None:
-    """Minor units of what is typed in the currency itself, exactly."""
+    """Return the typed decimal amount in minor units, exactly."""
     if not typed:
         return None
     digits = minor_unit_digits(key.asset_code, wallet_scale=key.asset_scale)
@@ -113,7 +115,7 @@ def _amount(typed: str, key: ApiKey, wrong: list[str]) -> int | None:
 
 
 async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
-    """Filters for what has no form to say beside what is wrong. Raises ParameterInvalid."""
+    """Return the filters. Raise ParameterInvalid for one that cannot be understood."""
     if found.wrong:
         raise ParameterInvalid(found.wrong[0])
     return found
@@ -121,4 +123,3 @@ async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
 
 Filtered = Annotated[Filters, Depends(filters)]
 Understood = Annotated[Filters, Depends(understood)]
-ExportFile = Literal["transactions", "items"]

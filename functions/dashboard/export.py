@@ -1,7 +1,8 @@
-"""The two files of the export: a row a session, and a row a line item.
+"""The export: a page with the parts, and each part as two CSV files.
 
-Amounts are in minor units (as the API has them) and as decimals. Refuses to hand a spreadsheet a
-formula: text that begins like one gets an apostrophe before it.
+One file has a row for each session, the other one for each line item. Amounts are in minor units,
+as in the API, and as decimals. Text that a spreadsheet would take for a formula is prefixed with an
+apostrophe.
 """
 
 from __future__ import annotations
@@ -10,14 +11,23 @@ import csv
 import io
 import json
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
+
+from fastapi import APIRouter, Request, Response
 
 from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
-from checkout.open_payments.models import Amount
+from checkout.flows.merchant import actions, export
+from checkout.pages import Moment
+from dashboard.dependencies import Injected, Key
+from dashboard.filters import Understood
+from dashboard.rendering import page
+from dashboard.view import moment
 
+router = APIRouter(prefix="/export")
 ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
 
@@ -25,11 +35,55 @@ Row = Sequence[str | int]
 Rows = Callable[[Session, datetime], Iterable[Row]]
 
 
-def transactions(session: Session, now: datetime) -> Iterable[Row]:
-    received = ""
-    if session.received is not None:
-        scale = session.receive.asset_scale
-        received = Amount(session.received, session.receive.asset_code, scale).decimal()
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the export; `first` is its newest session, `last` its oldest."""
+
+    count: int
+    first: Moment | None
+    last: Moment | None
+    next_cursor: str | None
+
+
+@router.get("")
+async def export_page(
+    services: Injected, request: Request, key: Key, filters: Understood
+) -> Response:
+    found = export.part(services, key, filters.text, filters.query)
+    times = [moment(session.created_at) for session in found.sessions]
+    part = Part(
+        count=len(times),
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
+        next_cursor=found.next_cursor,
+    )
+    return page(request, "export.html", section="", filters=filters, part=part)
+
+
+@router.get("/{file}.csv")
+async def export_file(
+    services: Injected,
+    key: Key,
+    file: Literal["transactions", "items"],
+    filters: Understood,
+    append: str = "",
+) -> Response:
+    """Return as much of the part as fits; `Export-Next` is the cursor of the rest."""
+    name = f"{file}.csv"
+    whole = actions.download(services, key, filters.text, filters.query, file=name)
+    text, count = _written(file, whole.sessions, now=services.clock.now(), titles=not append)
+    part = whole.cut(key, count)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Export-Count": str(count),
+    }
+    if part.next_cursor is not None:
+        headers["Export-Next"] = part.next_cursor
+    return Response(text, media_type="text/csv", headers=headers)
+
+
+def _transactions(session: Session, now: datetime) -> Iterable[Row]:
+    received = replace(session.receive, value=session.received or 0).decimal()
     yield (
         session.id,
         session.status_at(now).value,
@@ -39,7 +93,7 @@ def transactions(session: Session, now: datetime) -> Iterable[Row]:
         session.currency,
         session.amount_total,
         _decimal(session.amount_total, session),
-        received,
+        received if session.received is not None else "",
         session.customer.id if session.customer else "",
         session.incoming_payment.id if session.incoming_payment else "",
         session.outgoing_payment or "",
@@ -48,7 +102,7 @@ def transactions(session: Session, now: datetime) -> Iterable[Row]:
     )
 
 
-def items(session: Session, now: datetime) -> Iterable[Row]:
+def _items(session: Session, now: datetime) -> Iterable[Row]:
     for number, item in enumerate(session.line_items, 1):
         total = item.unit_amount * item.quantity
         yield (
@@ -67,7 +121,7 @@ def items(session: Session, now: datetime) -> Iterable[Row]:
         )
 
 
-_TRANSACTIONS: Final = (
+_TRANSACTION_TITLES: Final = (
     "id",
     "status",
     "created_at",
@@ -83,7 +137,7 @@ _TRANSACTIONS: Final = (
     "attention",
     "metadata",
 )
-_ITEMS: Final = (
+_ITEM_TITLES: Final = (
     "session",
     "session_status",
     "session_created_at",
@@ -97,17 +151,17 @@ _ITEMS: Final = (
     "total",
     "total_decimal",
 )
-FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
-    "transactions": (_TRANSACTIONS, transactions),
-    "items": (_ITEMS, items),
+_FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
+    "transactions": (_TRANSACTION_TITLES, _transactions),
+    "items": (_ITEM_TITLES, _items),
 }
 
 
-def written(
+def _written(
     file: str, sessions: Sequence[Session], *, now: datetime, titles: bool
 ) -> tuple[str, int]:
-    """As much of `file` as fits into an answer, and how many of the sessions that is."""
-    columns, rows = FILES[file]
+    """Return as much of `file` as fits into a response, and the number of sessions in it."""
+    columns, rows = _FILES[file]
     parts = [_lines([columns])] if titles else []
     size = 0
     for number, session in enumerate(sessions):
@@ -119,7 +173,7 @@ def written(
 
 
 def _lines(rows: Iterable[Row]) -> str:
-    """RFC 4180."""
+    """Return the rows as CSV (RFC 4180)."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([_safe(value) for value in row] for row in rows)
     return text.getvalue()

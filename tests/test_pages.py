@@ -8,7 +8,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Message
 
-from checkout.page_headers import PageHeaders, if_it_succeeds, nonce_of
+from checkout.pages import PageHeaders, nonce_of, on_success_header
 
 
 def answered(path: str, *, scheme: str = "https") -> tuple[dict[str, str], list[int]]:
@@ -20,7 +20,7 @@ def answered(path: str, *, scheme: str = "https") -> tuple[dict[str, str], list[
         return bytes(range(size))
 
     def show(request: Request) -> Response:
-        if_it_succeeds(request, "cache-control", "private")
+        on_success_header(request, "cache-control", "private")
         status = int(request.path_params["status"])
         return PlainTextResponse(nonce_of(request), status, {"cache-control": "no-store"})
 

@@ -1,6 +1,6 @@
-"""The Lambda function of the task queue: what is done at wallets after the answer.
+"""The Lambda function of the task queue: clean-up at wallets, after the response was sent.
 
-A task that fails comes again, alone, until the queue hands it to the dead letters.
+A task that fails is retried alone, until the queue moves it to the dead-letter queue.
 """
 
 from __future__ import annotations
@@ -22,9 +22,7 @@ from checkout.ports.services import PayServices
 
 
 def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any], Any]:
-    """The function that Lambda calls; it returns the messages that failed (SQS partial batch
-    response).
-    """
+    """Return the Lambda handler; it returns the failed messages (SQS partial batch response)."""
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
