@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,6 +19,7 @@ from checkout.domain.webhooks import (
     WebhookEvent,
 )
 from checkout.flows.webhooks import delivery_log
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 
 URL = "https://shop.example/hooks"
@@ -47,21 +47,13 @@ def stored(shop: Dashboard, **changes: Any) -> WebhookEvent:
     """An event of the first merchant's, given up after one attempt unless changed."""
     now = shop.clock.now()
     failed = Delivery(at=now, duration_ms=120, status=500, answer="out of order <b>")
-    event = WebhookEvent(
+    given_up = {"status": EventStatus.EXHAUSTED, "ended_at": now, "given_up": GivenUp.ATTEMPTS}
+    event = an_event(
         id=new_event_id(shop.services.random_bytes),
-        merchant="mer_1",
-        session=None,
-        type=COMPLETED,
-        body='{"id":"cs_1"}',
-        created_at=now,
-        next_at=now,
-        status=EventStatus.EXHAUSTED,
-        attempts=1,
-        deliveries=(failed,),
-        ended_at=now,
-        given_up=GivenUp.ATTEMPTS,
+        **{"session": None, "type": COMPLETED, "body": '{"id":"cs_1"}'},
+        **{"created_at": now, "next_at": now, "attempts": 1, "deliveries": (failed,)},
+        **given_up | changes,
     )
-    event = replace(event, **changes)
     shop.services.events.add(event)
     return event
 

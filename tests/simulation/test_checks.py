@@ -24,7 +24,7 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import WebhookEvent, event_body
+from checkout.domain.webhooks import COMPLETED, event_body
 from checkout.flows.payment import sealed
 from checkout.open_payments.models import Continuation
 from checkout.open_payments.transport import Request
@@ -38,6 +38,7 @@ from sandbox.wallets.state import (
     OutgoingPayment,
     Quote,
 )
+from tests.adapters.samples import an_event
 from tests.simulation import actors
 from tests.simulation.boundaries import BEGINNING, Process
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
@@ -175,17 +176,8 @@ def completed(session: Session) -> Session:
 def event_of(
     session: Session, body: str | None = None, event_id: str = "evt_1", version: int = 1
 ) -> dict[str, Any]:
-    event = WebhookEvent(
-        id=event_id,
-        merchant="mer_1",
-        session=session.id,
-        type="checkout.session.completed",
-        body=body or event_body(session),
-        version=version,
-        created_at=BEGINNING,
-        next_at=BEGINNING,
-    )
-    return event_item(event)
+    event = an_event(id=event_id, session=session.id, type=COMPLETED, version=version)
+    return event_item(replace(event, body=body or event_body(session)))
 
 
 # --- what is written ---
