@@ -47,13 +47,20 @@ def stored(shop: Dashboard, **changes: Any) -> WebhookEvent:
     """An event of the first merchant's, given up after one attempt unless changed."""
     now = shop.clock.now()
     failed = Delivery(at=now, duration_ms=120, status=500, answer="out of order <b>")
-    given_up = {"status": EventStatus.EXHAUSTED, "ended_at": now, "given_up": GivenUp.ATTEMPTS}
     event = an_event(
         id=new_event_id(shop.services.random_bytes),
-        **{"session": None, "type": COMPLETED, "body": '{"id":"cs_1"}'},
-        **{"created_at": now, "next_at": now, "attempts": 1, "deliveries": (failed,)},
-        **given_up | changes,
+        session=None,
+        type=COMPLETED,
+        body='{"id":"cs_1"}',
+        created_at=now,
+        next_at=now,
+        status=EventStatus.EXHAUSTED,
+        attempts=1,
+        deliveries=(failed,),
+        ended_at=now,
+        given_up=GivenUp.ATTEMPTS,
     )
+    event = replace(event, **changes)
     shop.services.events.add(event)
     return event
 
