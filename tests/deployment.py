@@ -41,8 +41,8 @@ from expirer.tasks import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import Answer, a_body, gateway_event
+from tests.product import CEDAR, PREFIX, World, derived
 from tests.support import seeded
-from tests.world import CEDAR, PREFIX, World, derived
 from webhook_sender.app import queued as sends
 
 Fault = Callable[[str, dict[str, Any]], None]

@@ -19,8 +19,8 @@ from checkout.domain.session import CustomerWallet, LineItem, QuoteRef, Session,
 from checkout.ports.services import PayServices
 from pay import dependencies
 from pay.app import app
+from tests.product import CEDAR, World
 from tests.support import NOW, a_session
-from tests.world import CEDAR, World
 
 VOID = frozenset({"meta", "link", "input", "br", "img"})
 INLINE = frozenset({"a", "bdi", "code", "label", "span", "strong", "time", "title"})

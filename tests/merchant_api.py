@@ -22,8 +22,8 @@ from sandbox.cloud import table_definitions
 from tests import services
 from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.product import NotedHints, NotedTasks
 from tests.support import NOW, HandClock, a_session, seeded
-from tests.world import NotedHints, NotedTasks
 
 PREFIX = "test"
 SESSIONS = "/api/checkout/sessions"

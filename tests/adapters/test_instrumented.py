@@ -21,8 +21,8 @@ from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.webhooks import Receipt
+from tests.product import CEDAR, World
 from tests.support import NOW, HandClock
-from tests.world import CEDAR, World
 
 Told = Callable[[], list[dict[str, Any]]]
 

@@ -14,8 +14,8 @@ from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Ses
 from checkout.domain.transitions import Event
 from tests.browser.served import Served
 from tests.hosted_pages import AWAITING, QUOTE, WALLET, line
+from tests.product import CEDAR
 from tests.support import NOW
-from tests.world import CEDAR
 
 
 @dataclass(frozen=True)

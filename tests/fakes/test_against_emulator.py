@@ -35,7 +35,7 @@ from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.stores import boto, with_tables
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.world import CEDAR, HARBOR, PREFIX, World, lose_answers
+from tests.product import CEDAR, HARBOR, PREFIX, World, lose_answers
 
 AGAIN: Final = 0.5  # how likely an earlier request is sent again after each
 WRITES: Final = ("put_item", "update_item", "transact_write_items")

@@ -18,8 +18,8 @@ from pay.app import handler
 from pay.inputs import Submission
 from pay.view import paths_of
 from tests.hosted_pages import Answer, Customer, customer, line
+from tests.product import CEDAR
 from tests.support import a_session
-from tests.world import CEDAR
 
 NONCE = re.compile(r"'nonce-([A-Za-z0-9+/]{22}==)'")
 

@@ -12,8 +12,8 @@ import pytest
 from checkout.domain.money import Amount
 from checkout.domain.session import Phase, Problem, QuoteRef, Session, Status
 from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, customer, line
+from tests.product import CEDAR
 from tests.support import NOW
-from tests.world import CEDAR
 
 HOSTILE = [
     "<script>alert(1)</script>",

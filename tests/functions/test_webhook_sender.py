@@ -19,7 +19,7 @@ from checkout.domain.webhooks import EventStatus
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome
 from checkout.ports.webhooks import QueuedEvent, Receipt
-from tests.world import World
+from tests.product import World
 from webhook_sender.app import queued
 
 REPOSITORY = Path(__file__).parent.parent.parent

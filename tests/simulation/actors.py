@@ -22,7 +22,7 @@ from tests.simulation.faults import CALM
 from tests.simulation.providers import CUSTOMER, OTHER_WALLET
 
 if TYPE_CHECKING:
-    from tests.simulation.world import Answer, SimWorld
+    from tests.simulation.sim_world import Answer, SimWorld
 
 SWEEP_TIME: Final = timedelta(seconds=50)
 MINUTE: Final = 60_000  # milliseconds

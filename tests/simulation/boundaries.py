@@ -18,7 +18,7 @@ from tests.simulation.faults import Aws, Http
 from tests.simulation.scheduler import Died
 
 if TYPE_CHECKING:
-    from tests.simulation.world import SimWorld
+    from tests.simulation.sim_world import SimWorld
 
 BEGINNING: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 WRITES: Final = {"put_item", "update_item", "transact_write_items"}

@@ -23,7 +23,7 @@ from checkout.ports.wallets import CompletionPolicy
 from tests.simulation.boundaries import Process, moment
 
 if TYPE_CHECKING:
-    from tests.simulation.world import SimWorld
+    from tests.simulation.sim_world import SimWorld
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}

@@ -42,7 +42,7 @@ from tests.adapters.samples import an_event
 from tests.simulation import actors
 from tests.simulation.boundaries import BEGINNING, Process
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
-from tests.simulation.world import Answer, SimWorld
+from tests.simulation.sim_world import Answer, SimWorld
 from tests.support import a_session
 
 TENANT = "438fa74a-fa7d-4317-9ced-dde32ece1787"

@@ -12,8 +12,8 @@ import pytest
 from checkout.domain.session import Status
 from checkout.flows.payment import reconcile
 from checkout.open_payments.transport import Request
+from tests.product import World
 from tests.simulation.mutants import Line, Mutant, applied
-from tests.world import World
 
 
 class Died(BaseException):

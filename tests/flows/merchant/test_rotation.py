@@ -21,8 +21,8 @@ from checkout.flows.merchant.rotation import Progress, re_encrypt
 from checkout.flows.payment import approve, prepare, sessions
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
+from tests.product import HARBOR, World, derived
 from tests.support import NOW, seeded
-from tests.world import HARBOR, World, derived
 
 OLD, NEW = "11" * 32, "22" * 32
 

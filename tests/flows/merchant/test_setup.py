@@ -8,7 +8,7 @@ from checkout.flows.merchant import authentication, setup
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request
 from tests.keys import KEY_ID, new_key_pair
-from tests.world import CEDAR, HARBOR, World
+from tests.product import CEDAR, HARBOR, World
 
 SHOP = f"{HARBOR}/shop-jpy"
 

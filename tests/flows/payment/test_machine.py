@@ -39,7 +39,7 @@ from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
 from sandbox.wallets.interaction import NoRedirect
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.world import CEDAR, PREFIX, World
+from tests.product import CEDAR, PREFIX, World
 
 pytestmark = pytest.mark.endurance
 

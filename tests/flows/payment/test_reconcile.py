@@ -11,7 +11,7 @@ from checkout.flows.payment import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.wallets import CompletionPolicy
-from tests.world import CEDAR, World, lose_answers
+from tests.product import CEDAR, World, lose_answers
 
 
 def test_money_that_arrives_late_completes_the_session_when_it_arrives() -> None:

@@ -12,7 +12,7 @@ from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
-from tests.world import CEDAR, PREFIX, World, lose_answers
+from tests.product import CEDAR, PREFIX, World, lose_answers
 
 MINUTE = 60
 DAY = 24 * 3600

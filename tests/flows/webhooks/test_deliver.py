@@ -33,8 +33,8 @@ from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
 from tests.adapters.stores import Watched
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.product import PREFIX, World
 from tests.support import NOW
-from tests.world import PREFIX, World
 
 URL = "https://shop.example/hooks"
 MS = timedelta(milliseconds=1)
