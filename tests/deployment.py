@@ -49,7 +49,7 @@ Fault = Callable[[str, dict[str, Any]], None]
 
 
 def refusal(code: str, operation: str, status: int = 400, message: str = "") -> ClientError:
-    """What AWS answers, as boto3 raises it."""
+    """Return AWS's refusal as boto3 raises it."""
     answer: Any = {
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -120,7 +120,7 @@ class Shop:
 
 
 class Context:
-    """What of Lambda's context is used."""
+    """The part of Lambda's context that is used."""
 
     aws_request_id = "8a5f1c6e-0000-4000-8000-000000000001"
 

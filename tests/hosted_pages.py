@@ -77,7 +77,7 @@ class Page(HTMLParser):
 
     @property
     def main(self) -> str:
-        """What is read, with single blanks."""
+        """Return the visible text, with single blanks."""
         return " ".join("".join(self.one("main").text).split())
 
     @property

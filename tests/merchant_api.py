@@ -144,7 +144,7 @@ class MerchantApi:
 def gateway_event(
     method: str, path: str, query: str, headers: Mapping[str, str], raw: bytes | None
 ) -> dict[str, Any]:
-    """What API Gateway's HTTP API sends (payload format 2.0); bodies always in base64."""
+    """Return an event of API Gateway's HTTP API (payload format 2.0), its body in base64."""
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "$default",

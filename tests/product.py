@@ -1,4 +1,4 @@
-"""A whole world in one process: the product over an in-memory DynamoDB, and the sandbox's wallets.
+"""The whole product in one process: over an in-memory DynamoDB, with the sandbox's wallets.
 
 No sockets, no threads, no sleeping: time is the test's. Every request to a wallet provider and
 every call to AWS is counted.
@@ -197,7 +197,7 @@ class World:
         return authentication.authenticate(self.services, f"Bearer {self.api_key}")
 
     def new(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> NewSession:
-        """What a merchant asks for: one line item of `amount` minor units."""
+        """Return a merchant's request: one line item of `amount` minor units."""
         asked = NewSession(
             line_items=(LineItem(currency, "Tea", None, amount, 1),),
             success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}",
@@ -268,7 +268,7 @@ class World:
         return session
 
     def received(self) -> int:
-        """What the merchant's wallet holds, in its own units."""
+        """Return the balance of the merchant's wallet, in its own units."""
         account = self.network.account(self.shop)
         assert account is not None
         return account.balance

@@ -20,8 +20,9 @@ from tests.support import NOW
 
 @dataclass(frozen=True)
 class State:
-    """How a session comes to be seen so. `typed`: a wallet address that is sent first; `silent`:
-    and nothing has answered yet. `waits`: its wallet wants time after the approval. `gone`: there
+    """One state of the hosted page, and the way to it.
+
+    `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`: its wallet wants time after the approval. `gone`: there
     is no session at the address.
     """
 

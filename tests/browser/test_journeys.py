@@ -1,4 +1,4 @@
-"""What customers go through, in Chromium, with the clock in the test's hand."""
+"""Test customers' journeys in Chromium, with the clock in the test's hand."""
 
 from __future__ import annotations
 

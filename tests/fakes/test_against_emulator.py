@@ -65,7 +65,7 @@ class Recorder(InMemoryDynamoDb):
 
 
 def recorded() -> list[Call]:
-    """What the product asks in a life with a bit of everything."""
+    """Return the requests of a life with a bit of everything."""
     requests: list[Call] = []
     for policy in CompletionPolicy:
         client = Recorder()
@@ -110,7 +110,7 @@ def _trouble(world: World) -> None:
 
 
 def spend_limits(world: World) -> None:
-    """Whatever was approved is used up, so that the wallet refuses to pay."""
+    """Use up the approved limits, so that the wallet refuses to pay."""
     for grant in world.network.state.grants.values():
         for access in grant.access:
             if "limits" in access:
@@ -180,7 +180,7 @@ def _webhooks(world: World) -> None:
 
 
 def webhook_forms(requests: list[Call]) -> Counter[str]:
-    """How often each kind of request met the table of events or wrote a merchant's record."""
+    """Count each kind of request to the table of events, and writes of a merchant's record."""
     found: Counter[str] = Counter()
     for name, request in requests:
         parts = request.get("TransactItems", [{name: request}])
@@ -213,7 +213,7 @@ def replay(requests: list[Call], rng: random.Random) -> Iterator[Call]:
 
 
 def asked(client: Any, name: str, request: dict[str, Any]) -> Any:
-    """What a client answers, without what only concerns the transport."""
+    """Return a client's answer without the transport's part."""
     try:
         answer = getattr(client, name)(**request)
     except ClientError as error:

@@ -33,7 +33,7 @@ class Desk:
         return signed_headers(EVENT_ID, COMPLETED, body, secrets=secrets, now=now)
 
     def asked(self, headers: str, body: str = BODY) -> str:
-        """What the page says of it."""
+        """Return the page's verdict."""
         answer = self.browser.post("/webhooks/check", {"headers": headers, "body": body})
         assert answer.status == 200, answer.page.main
         assert self.secret not in answer.body

@@ -1,4 +1,4 @@
-"""What a whole life of the product writes to the log, debug lines included: no secret."""
+"""Test the logs of a whole life of the product, debug lines included: no secret."""
 
 from __future__ import annotations
 

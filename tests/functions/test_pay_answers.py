@@ -1,4 +1,4 @@
-"""What every answer of the hosted pages carries, and the pages that are nothing but an error."""
+"""Test the headers of every answer of the hosted pages, and the error pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whatever a merchant, a customer or a wallet writes comes out as text."""
+"""Test that text of merchants, customers and wallets comes out as text."""
 
 from __future__ import annotations
 

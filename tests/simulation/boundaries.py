@@ -37,7 +37,7 @@ _UNSEEN: Final = (
 
 
 class Process:
-    """What a request runs in. `skew` is in milliseconds."""
+    """The process of a request. `skew` is in milliseconds."""
 
     def __init__(self, world: SimWorld, name: str, skew: int) -> None:
         self.world = world
@@ -161,7 +161,7 @@ class SimTransport:
 
 
 class SimDynamo:
-    """What of boto3's DynamoDB client the product uses, for one process, over the tables."""
+    """The used part of boto3's DynamoDB client, for one process, over the tables."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

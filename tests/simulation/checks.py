@@ -60,7 +60,7 @@ class Checker:
         return self._sessions
 
     def received(self, session_id: str) -> int:
-        """What the merchant's wallet got for this session, over all its incoming payments."""
+        """Return the money received for this session, over all its incoming payments."""
         incoming = self._world.network.state.incoming
         return sum(incoming[each].received.value for each in self._incoming[session_id])
 

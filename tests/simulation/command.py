@@ -165,7 +165,7 @@ def absent_kinds(total: Total) -> list[str]:
 
 
 def missed_yields(counts: Counter[str]) -> list[str]:
-    """Which of invariant 10's bounds these worlds miss; a few worlds prove nothing."""
+    """Return the bounds of invariant 10 that these worlds miss; a few worlds prove nothing."""
     missed = []
     for profile, kind, bound in BOUNDS:
         willing = counts[f"{profile} willing"]

@@ -66,7 +66,7 @@ WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
 @dataclass
 class Outcome:
-    """What a world came to. `trace` is kept only when asked for."""
+    """The result of a world. `trace` is kept only when asked for."""
 
     seed: int
     kind: str
@@ -80,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the other side of a request sees. `lost`: no answer came."""
+    """The answer as the other side of a request sees it. `lost`: no answer came."""
 
     value: Any = None
     error: CheckoutError | None = None

@@ -516,7 +516,7 @@ def test_a_sweep_that_fails_while_nothing_else_does_is_caught(stage: Stage) -> N
 
 
 def answers(stage: Stage, value: Callable[[], Any]) -> None:
-    """Whatever is asked of the product, that is the answer."""
+    """Let every request to the product have that answer."""
     stage.world.request = lambda name, act: Answer(value())  # type: ignore[method-assign]
 
 

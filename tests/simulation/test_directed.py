@@ -1,5 +1,6 @@
-"""What a random world hardly ever meets, played out step by step; each with the sabotage that it
-catches.
+"""Play out step by step the orders that a random world hardly ever meets.
+
+Each comes with the sabotage that it catches.
 """
 
 from __future__ import annotations

@@ -246,7 +246,7 @@ class Business:
             self._go_on(self.shops[self.turn % len(self.shops)])
 
     def finish_all(self) -> None:
-        """Whoever awaits approval comes back."""
+        """Bring back each customer who awaits approval."""
         for shop in self.shops:
             if shop.callback is not None:
                 self._go_on(shop)

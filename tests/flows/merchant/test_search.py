@@ -1,4 +1,4 @@
-"""What a merchant types, and what it finds."""
+"""Test the search: a merchant's text, and the sessions found."""
 
 from __future__ import annotations
 
