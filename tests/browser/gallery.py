@@ -22,8 +22,8 @@ from tests.support import NOW
 class State:
     """One state of the hosted page, and the way to it.
 
-    `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`: its wallet wants time after the approval. `gone`: there
-    is no session at the address.
+    `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`:
+    its wallet wants time after the approval. `gone`: there is no session at the address.
     """
 
     status: Status = Status.OPEN

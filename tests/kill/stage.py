@@ -1,7 +1,6 @@
 """The stage of the kill tests: an AWS emulator, wallets behind sockets, one merchant, a process.
 
-The process's children are killed. What this process does itself is never killed and calls the wallets
-directly.
+The process's children are killed. This process itself is not, and calls the wallets directly.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class SimTransport:
             return answer
         raise answer
 
-    def _faulty(
+    def _faulty(  # noqa: C901 - one case a fault
         self, request: Request, what: str, fault: Http, timeout: float
     ) -> Response | OpenPaymentsError:
         process, world = self._process, self._process.world

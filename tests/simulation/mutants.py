@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
@@ -431,14 +431,10 @@ MUTANTS: Final = (
 
 @contextmanager
 def applied(mutant: Mutant) -> Iterator[None]:
-    undo: list[Undo] = []
-    try:
+    with ExitStack() as undo:
         for part in mutant.parts:
-            undo.append(part.apply())
+            undo.callback(part.apply())
         yield
-    finally:
-        for each in reversed(undo):
-            each()
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,7 +42,7 @@ FAILED = Receipt(status=500, answer="oops")
 PENDING, DELIVERED, EXHAUSTED = EventStatus
 
 
-class Killed(Exception):  # noqa: N818 - what happens to a process
+class Killed(Exception):
     """The process ends here."""
 
 
