@@ -1,15 +1,17 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
-from checkout.domain.transitions import FENCE
+from checkout.domain.transitions import FENCE, Event, advance
 from checkout.flows.payment import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
+from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
 from tests.product import CEDAR, World, lose_answers
 
@@ -233,3 +235,155 @@ def test_a_stray_404_right_after_the_expiry_does_not_disprove_a_payment(status: 
     world.transport.network = world.network
     assert world.settle(doubtful, seconds=4_000, every=10).status is Status.COMPLETED
     assert world.received() == 2000
+
+
+# --- somebody else at the same time ---
+
+
+def _before(world: World, operation: str, act: Callable[[], object], *, times: int = 1) -> None:
+    """Let `act` happen before each of the next `times` calls of the DynamoDB operation."""
+    original, left = getattr(world.dynamo, operation), [times]
+
+    def interrupted(**request: object) -> object:
+        if left[0]:
+            left[0] -= 1
+            act()
+        return original(**request)
+
+    setattr(world.dynamo, operation, interrupted)
+
+
+def _checked(world: World, session_id: str) -> Session:
+    """Another page has checked the session and found nothing."""
+    session = world.session(session_id)
+    later = world.clock.now() + timedelta(seconds=1)
+    change = advance(
+        session, Event.CHECKED, now=world.clock.now(), writer="another page", check_at=later
+    )
+    return world.services.sessions.save(change)
+
+
+def test_of_two_pages_that_poll_at_once_one_asks_the_wallets() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(10)
+    world.transport.sent.clear()
+    poll = reconcile.advance_pending
+    _before(world, "update_item", lambda: poll(world.services, session.id))
+    assert poll(world.services, session.id) == world.session(session.id)
+    assert world.transport.count("GET", "/incoming-payments/") == 1
+
+
+def test_a_completion_gives_way_to_another_pages_check_and_is_written_once() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(60)
+    _before(world, "transact_write_items", lambda: _checked(world, session.id))
+    assert world.settle(session, seconds=60).status is Status.COMPLETED
+    assert len(world.events()) == 1
+
+
+def test_a_completion_that_somebody_else_has_written_is_theirs() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(60)
+
+    def complete() -> None:
+        reconcile.step(world.services, world.session(session.id))
+
+    _before(world, "transact_write_items", complete)
+    done = reconcile.advance_pending(world.services, session.id)
+    assert done == world.session(session.id)
+    assert done.status is Status.COMPLETED
+    assert len(world.events()) == 1
+
+
+def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(60)
+    _before(world, "transact_write_items", lambda: _checked(world, session.id), times=3)
+    assert reconcile.advance_pending(world.services, session.id).payment_in_flight
+    assert world.events() == []
+    assert world.settle(session).status is Status.COMPLETED
+    assert len(world.events()) == 1
+
+
+def test_a_session_that_has_ended_is_not_checked_again() -> None:
+    world = World()
+    done = world.pay(world.create())
+    with pytest.raises(StaleSession) as stale:
+        reconcile.step(world.services, done)
+    assert stale.value.current == done
+
+
+# --- the policy, the token, the fence ---
+
+
+def test_a_payment_in_flight_completes_by_the_wallets_word_once_the_policy_is_instructed() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.services = replace(world.services, completion_policy=CompletionPolicy.INSTRUCTED)
+    done = world.settle(session)
+    assert (done.status, done.received) == (Status.COMPLETED, None)
+
+
+def test_under_instructed_a_payment_that_is_found_again_suffices() -> None:
+    world = World(policy=CompletionPolicy.INSTRUCTED)
+    done = world.settle(_paying(world, "never-credits"))
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None
+
+
+def test_without_a_token_the_merchants_wallet_alone_decides() -> None:
+    world = World()
+    session = _paying(world)
+    change = advance(session, Event.CHECKED, now=world.clock.now(), writer="test", token=None)
+    done = world.settle(world.services.sessions.save(change))
+    assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
+    assert world.transport.count("GET", "/outgoing-payments/") == 0
+
+
+def test_a_wallet_that_refuses_to_be_asked_decides_nothing() -> None:
+    world = World()
+    session = _paying(world)
+    answer = world.network.handle
+
+    def refusing(request: Request) -> Response:
+        if request.method == "GET" and "/outgoing-payments" in request.url:
+            return Response(403, {}, b"no")
+        return answer(request)
+
+    world.transport.network = type("Refusing", (), {"handle": staticmethod(refusing)})()
+    done = world.settle(session)
+    assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
+    assert world.received() == 2000
+
+
+def test_a_read_that_begins_before_the_fence_is_over_decides_nothing() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    while session.closed_at is None:
+        session = world.settle(session, seconds=1)
+    early = reconcile.step(world.services, session)
+    assert early.payment_in_flight
+    assert world.settle(early).status is Status.OPEN
+
+
+def test_an_incoming_payment_that_stays_open_disproves_nothing() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    answer = world.network.handle
+
+    def ignoring(request: Request) -> Response:
+        if request.method == "POST" and request.url.endswith("/complete"):
+            return Response(500, {}, b"later")
+        return answer(request)
+
+    world.transport.network = type("Ignoring", (), {"handle": staticmethod(ignoring)})()
+    while session.closing_at is None:
+        session = world.settle(session, seconds=1)
+    doubtful = world.settle(session, seconds=30)
+    assert (doubtful.payment_in_flight, doubtful.closed_at) == (True, None)
+    world.transport.network = world.network
+    assert world.settle(doubtful).status is Status.OPEN
