@@ -310,3 +310,26 @@ def lose_answers(part: str, error: OpenPaymentsError, *, times: int = 1) -> Any:
             raise error
 
     return hook
+
+
+def interrupt(world: World, operation: str, act: Callable[[], object], *, times: int = 1) -> None:
+    """Let `act` happen before each of the next `times` calls of the DynamoDB operation."""
+    original, left = getattr(world.dynamo, operation), [times]
+
+    def interrupted(**request: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            act()
+        return original(**request)
+
+    setattr(world.dynamo, operation, interrupted)
+
+
+def answering(world: World, method: str, part: str, answer: Callable[[Request], Response]) -> None:
+    """Let `answer` stand for the wallets, for requests of that method with `part` in the URL."""
+
+    def handle(request: Request) -> Response:
+        asked = request.method == method and part in request.url
+        return answer(request) if asked else world.network.handle(request)
+
+    world.transport.network = type("Scripted", (), {"handle": staticmethod(handle)})()

@@ -19,20 +19,9 @@ from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.flows.payment import reconcile
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from tests.product import CEDAR, World
+from tests.product import CEDAR, World, answering, interrupt
 
 Answer = Callable[[Request], Response]
-
-
-def answering(world: World, method: str, part: str, answer: Answer) -> None:
-    """Let `answer` stand for the wallets, for requests of that method with `part` in the URL."""
-    network = world.network
-
-    def handle(request: Request) -> Response:
-        asked = request.method == method and part in request.url
-        return answer(request) if asked else network.handle(request)
-
-    world.transport.network = type("Scripted", (), {"handle": staticmethod(handle)})()
 
 
 def status(code: int) -> Answer:
@@ -41,18 +30,6 @@ def status(code: int) -> Answer:
 
 def unreachable(request: Request) -> Response:
     raise NotSent("down")
-
-
-def interrupt(world: World, operation: str, act: Callable[[], object]) -> None:
-    """Let `act` happen once, before the next call of the DynamoDB operation."""
-    original = getattr(world.dynamo, operation)
-
-    def interrupted(**request: object) -> object:
-        setattr(world.dynamo, operation, original)
-        act()
-        return original(**request)
-
-    setattr(world.dynamo, operation, interrupted)
 
 
 def awaiting(world: World) -> tuple[Session, tuple[str, str]]:
@@ -236,7 +213,8 @@ def test_money_in_another_asset_is_not_believed() -> None:
     def other(request: Request) -> Response:
         answer = network.handle(request)
         body = json.loads(answer.body)
-        body["receivedAmount"] = {"value": "2000", "assetCode": "EUR", "assetScale": 2}
+        euros = {"value": "2000", "assetCode": "EUR", "assetScale": 2}
+        body |= {name: euros for name in ("incomingAmount", "receivedAmount") if name in body}
         return Response(answer.status, answer.headers, json.dumps(body).encode())
 
     answering(world, "GET", "/incoming-payments/", other)
@@ -277,7 +255,7 @@ def test_a_list_that_shows_no_payment_leaves_it_to_the_merchants_wallet(endless:
         if "/outgoing-payments/" in request.url:
             return Response(404, {}, b"no")
         pages.append(request.url)
-        info = {"hasNextPage": endless, "hasPreviousPage": False, "endCursor": "more"}
+        info = {"hasNextPage": endless, "hasPreviousPage": False, "endCursor": f"more-{len(pages)}"}
         return Response(200, {}, json.dumps({"result": [], "pagination": info}).encode())
 
     answering(world, "GET", "/outgoing-payments", handle)

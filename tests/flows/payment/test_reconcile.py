@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -13,7 +12,7 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, lose_answers
+from tests.product import CEDAR, World, answering, interrupt, lose_answers
 
 
 def test_money_that_arrives_late_completes_the_session_when_it_arrives() -> None:
@@ -240,19 +239,6 @@ def test_a_stray_404_right_after_the_expiry_does_not_disprove_a_payment(status: 
 # --- somebody else at the same time ---
 
 
-def _before(world: World, operation: str, act: Callable[[], object], *, times: int = 1) -> None:
-    """Let `act` happen before each of the next `times` calls of the DynamoDB operation."""
-    original, left = getattr(world.dynamo, operation), [times]
-
-    def interrupted(**request: object) -> object:
-        if left[0]:
-            left[0] -= 1
-            act()
-        return original(**request)
-
-    setattr(world.dynamo, operation, interrupted)
-
-
 def _checked(world: World, session_id: str) -> Session:
     """Another page has checked the session and found nothing."""
     session = world.session(session_id)
@@ -269,7 +255,7 @@ def test_of_two_pages_that_poll_at_once_one_asks_the_wallets() -> None:
     world.clock.pass_time(10)
     world.transport.sent.clear()
     poll = reconcile.advance_pending
-    _before(world, "update_item", lambda: poll(world.services, session.id))
+    interrupt(world, "update_item", lambda: poll(world.services, session.id))
     assert poll(world.services, session.id) == world.session(session.id)
     assert world.transport.count("GET", "/incoming-payments/") == 1
 
@@ -278,7 +264,7 @@ def test_a_completion_gives_way_to_another_pages_check_and_is_written_once() -> 
     world = World()
     session = _paying(world)
     world.clock.pass_time(60)
-    _before(world, "transact_write_items", lambda: _checked(world, session.id))
+    interrupt(world, "transact_write_items", lambda: _checked(world, session.id))
     assert world.settle(session, seconds=60).status is Status.COMPLETED
     assert len(world.events()) == 1
 
@@ -291,7 +277,7 @@ def test_a_completion_that_somebody_else_has_written_is_theirs() -> None:
     def complete() -> None:
         reconcile.step(world.services, world.session(session.id))
 
-    _before(world, "transact_write_items", complete)
+    interrupt(world, "transact_write_items", complete)
     done = reconcile.advance_pending(world.services, session.id)
     assert done == world.session(session.id)
     assert done.status is Status.COMPLETED
@@ -302,7 +288,7 @@ def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll() -> Non
     world = World()
     session = _paying(world)
     world.clock.pass_time(60)
-    _before(world, "transact_write_items", lambda: _checked(world, session.id), times=3)
+    interrupt(world, "transact_write_items", lambda: _checked(world, session.id), times=3)
     assert reconcile.advance_pending(world.services, session.id).payment_in_flight
     assert world.events() == []
     assert world.settle(session).status is Status.COMPLETED
@@ -347,14 +333,7 @@ def test_without_a_token_the_merchants_wallet_alone_decides() -> None:
 def test_a_wallet_that_refuses_to_be_asked_decides_nothing() -> None:
     world = World()
     session = _paying(world)
-    answer = world.network.handle
-
-    def refusing(request: Request) -> Response:
-        if request.method == "GET" and "/outgoing-payments" in request.url:
-            return Response(403, {}, b"no")
-        return answer(request)
-
-    world.transport.network = type("Refusing", (), {"handle": staticmethod(refusing)})()
+    answering(world, "GET", "/outgoing-payments", lambda request: Response(403, {}, b"no"))
     done = world.settle(session)
     assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
     assert world.received() == 2000
@@ -370,20 +349,35 @@ def test_a_read_that_begins_before_the_fence_is_over_decides_nothing() -> None:
     assert world.settle(early).status is Status.OPEN
 
 
-def test_an_incoming_payment_that_stays_open_disproves_nothing() -> None:
+@pytest.mark.parametrize("status", [200, 403, 500])
+def test_an_incoming_payment_that_stays_open_disproves_nothing(status: int) -> None:
     world = World()
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
-    answer = world.network.handle
 
     def ignoring(request: Request) -> Response:
-        if request.method == "POST" and request.url.endswith("/complete"):
-            return Response(500, {}, b"later")
-        return answer(request)
+        assert session.incoming_payment is not None
+        payment = replace(request, method="GET", url=session.incoming_payment.id)
+        return replace(world.network.handle(payment), status=status)
 
-    world.transport.network = type("Ignoring", (), {"handle": staticmethod(ignoring)})()
+    answering(world, "POST", "/complete", ignoring)
     while session.closing_at is None:
         session = world.settle(session, seconds=1)
     doubtful = world.settle(session, seconds=30)
     assert (doubtful.payment_in_flight, doubtful.closed_at) == (True, None)
     world.transport.network = world.network
     assert world.settle(doubtful).status is Status.OPEN
+
+
+def test_money_that_shows_before_anybody_knew_of_the_payment_completes() -> None:
+    world = World()
+    session = _paying(world, "never-credits")
+    answering(world, "GET", "/outgoing-payments", lambda request: Response(404, {}, b"no"))
+    while session.closing_at is None:
+        session = world.settle(session, seconds=10)
+    assert session.phase is Phase.PAYING
+    assert session.incoming_payment is not None
+    stored = world.network.incoming_payment(session.incoming_payment.id)
+    assert stored is not None
+    stored.received = replace(stored.received, value=2000)
+    done = world.settle(session)
+    assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
