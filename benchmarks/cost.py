@@ -18,7 +18,7 @@ from checkout.adapters.dynamo.records import DUE_SHARDS
 from sandbox.cloud import table_definitions
 from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.world import PREFIX
+from tests.product import PREFIX
 
 # US dollars per million in us-east-1, unless the name gives another unit.
 PRICES: Final = {

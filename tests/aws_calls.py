@@ -73,14 +73,14 @@ def keep() -> None:
 
 
 def recorded() -> set[Use]:
-    """What all processes have noted since `--forget`."""
+    """Return the calls that all processes have noted since `--forget`."""
     return {
         Use(*use) for record in RECORDS.glob("*.json") for use in json.loads(record.read_bytes())
     }
 
 
 def granted() -> set[Use]:
-    """What the policies allow, but for what AWS does with it in the functions' name."""
+    """Return the actions that the policies allow, without those that AWS itself makes."""
     return {
         Use(name, action, _resource(resource))
         for name, function in resources("AWS::Serverless::Function").items()

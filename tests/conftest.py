@@ -1,4 +1,4 @@
-"""What tests of more than one folder share by name."""
+"""Fixtures of tests in more than one folder."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ def pytest_sessionfinish() -> None:
 
 @pytest.fixture
 def told(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """What standard output was told since the last look, a JSON document a line, of a test that
-    calls `telemetry.start`.
-    """
+    """Return the JSON lines on standard output since the last call, for tests of `telemetry`."""
     yield lambda: [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     telemetry.stop()
 

@@ -17,7 +17,7 @@ from dashboard.app import app
 from tests import services
 from tests.hosted_pages import Page
 from tests.merchant_api import PREFIX, MerchantApi
-from tests.world import AnyHost, NotedHints, NotedVault, derived
+from tests.product import AnyHost, NotedHints, NotedVault, derived
 
 BASE = "https://pay.example"
 

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from checkout.flows.webhooks import endpoints
-from tests.world import World
+from tests.product import World
 
 # Bytes are not characters, and some readers take `</` and U+2028 for something else.
 METADATA: Final = {"order": "42", "note": "Grüße, 茶 ☕ \u2028 </script> 100 %"}
@@ -16,7 +16,7 @@ METADATA: Final = {"order": "42", "note": "Grüße, 茶 ☕ \u2028 </script> 100
 
 @dataclass(frozen=True, slots=True)
 class Delivered:
-    """What a receiver got, and the secret that it has."""
+    """A delivery as received, and the receiver's secret."""
 
     headers: dict[str, str]
     body: bytes
@@ -72,7 +72,7 @@ class Sample:
 
 
 def samples() -> list[Sample]:
-    """What every verifier must accept, and what it must refuse."""
+    """Return deliveries that every verifier must accept or must refuse."""
     [fresh] = delivered()
     [old] = delivered(age=timedelta(minutes=6))
     newest, before = delivered(rolling=True)

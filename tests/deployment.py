@@ -41,15 +41,15 @@ from expirer.cleanup import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import Answer, a_body, gateway_event
+from tests.product import CEDAR, PREFIX, World, derived
 from tests.support import seeded
-from tests.world import CEDAR, PREFIX, World, derived
 from webhook_sender.app import queued as sends
 
 Fault = Callable[[str, dict[str, Any]], None]
 
 
 def refusal(code: str, operation: str, status: int = 400, message: str = "") -> ClientError:
-    """What AWS answers, as boto3 raises it."""
+    """Return AWS's refusal as boto3 raises it."""
     answer: Any = {
         "Error": {"Code": code, "Message": message},
         "ResponseMetadata": {"HTTPStatusCode": status},
@@ -120,7 +120,7 @@ class Shop:
 
 
 class Context:
-    """What of Lambda's context is used."""
+    """The part of Lambda's context that is used."""
 
     aws_request_id = "8a5f1c6e-0000-4000-8000-000000000001"
 

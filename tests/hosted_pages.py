@@ -19,8 +19,8 @@ from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from pay import dependencies
 from pay.app import app
+from tests.product import CEDAR, World
 from tests.support import NOW, a_session
-from tests.world import CEDAR, World
 
 VOID = frozenset({"meta", "link", "input", "br", "img"})
 INLINE = frozenset({"a", "bdi", "code", "label", "span", "strong", "time", "title"})
@@ -77,7 +77,7 @@ class Page(HTMLParser):
 
     @property
     def main(self) -> str:
-        """What is read, with single blanks."""
+        """Return the visible text, with single blanks."""
         return " ".join("".join(self.one("main").text).split())
 
     @property

@@ -15,14 +15,15 @@ from urllib.parse import urlencode
 from api import dependencies
 from api.app import app, handler
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
 from tests import services
+from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.product import NotedHints, NotedTasks
 from tests.support import NOW, HandClock, a_session, seeded
-from tests.world import NotedHints, NotedTasks
 
 PREFIX = "test"
 SESSIONS = "/api/checkout/sessions"
@@ -68,28 +69,19 @@ class MerchantApi:
     ) -> tuple[str, ApiKey]:
         """Store a merchant with one key, last used just now."""
         secret = new_api_key(self.services.random_bytes)
-        key = ApiKey(
+        asset = {"asset_code": asset_code, "asset_scale": asset_scale}
+        key = a_key(
             id=new_key_id(self.services.random_bytes),
             hash=api_key_hash(secret),
             merchant=merchant_id,
             name="first",
             last_four=secret[-4:],
-            asset_code=asset_code,
-            asset_scale=asset_scale,
-            created_at=NOW,
             last_used_at=NOW,
+            **asset,
         )
-        merchant = Merchant(
-            id=merchant_id,
-            name="Shop",
-            wallet_address=f"https://wallet.example/{merchant_id}",
-            key_id="3a1c1d2e-0000-4000-8000-000000000001",
-            private_key="sealed",
-            asset_code=asset_code,
-            asset_scale=asset_scale,
-            auth_server="https://auth.example",
-            resource_server="https://wallet.example",
-            created_at=NOW,
+        wallet = f"https://wallet.example/{merchant_id}"
+        merchant = a_merchant(
+            id=merchant_id, name="Shop", wallet_address=wallet, private_key="sealed", **asset
         )
         assert self.services.merchants.add(merchant, key) is None
         return secret, key
@@ -152,7 +144,7 @@ class MerchantApi:
 def gateway_event(
     method: str, path: str, query: str, headers: Mapping[str, str], raw: bytes | None
 ) -> dict[str, Any]:
-    """What API Gateway's HTTP API sends (payload format 2.0); bodies always in base64."""
+    """Return an event of API Gateway's HTTP API (payload format 2.0), its body in base64."""
     event: dict[str, Any] = {
         "version": "2.0",
         "routeKey": "$default",

@@ -1,4 +1,4 @@
-"""What many tests build on: a fixed now, a hand-moved clock, seeded randomness."""
+"""Shared basics: a fixed now, a hand-moved clock, seeded randomness, a session."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from checkout import cli
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED
-from tests.world import World
+from tests.product import World
 
 URL = "https://shop.example/hooks"
 

@@ -176,8 +176,11 @@ def test_a_wrong_method_names_the_right_ones() -> None:
 
 @pytest.mark.parametrize(
     ("query", "code"),
-    [("", "parameter_missing"), ("number=x", "parameter_invalid_integer")]
-    + [("number=0", "parameter_invalid_integer")],
+    [
+        ("", "parameter_missing"),
+        ("number=x", "parameter_invalid_integer"),
+        ("number=0", "parameter_invalid_integer"),
+    ],
 )
 def test_the_frameworks_own_validation_speaks_the_same_language(query: str, code: str) -> None:
     answer = call(an_app(), "GET", "/typed", query)

@@ -30,7 +30,7 @@ def _store(kind: str, request: pytest.FixtureRequest) -> Iterator[Store]:
 
 @pytest.fixture(params=["memory", "moto", EMULATED])
 def store(request: pytest.FixtureRequest) -> Iterator[Store]:
-    """What every DynamoDB must do."""
+    """Return stores on each DynamoDB in turn."""
     yield from _store(request.param, request)
 
 

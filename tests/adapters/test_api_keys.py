@@ -1,4 +1,4 @@
-"""What a merchant does with keys, on every DynamoDB: each change whole, or nothing."""
+"""Test the store of API keys on every DynamoDB: each change is whole, or nothing."""
 
 from __future__ import annotations
 

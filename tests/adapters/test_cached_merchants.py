@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tests.world import World
+from tests.product import World
 
 
 def test_a_merchant_is_read_once_a_minute() -> None:

@@ -1,4 +1,4 @@
-"""What the stores promise, on every DynamoDB. Several writers at once: test_dynamo_races."""
+"""Test the stores on every DynamoDB. Several writers at once: test_dynamo_races."""
 
 from __future__ import annotations
 

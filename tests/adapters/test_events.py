@@ -1,4 +1,4 @@
-"""What the store of webhook events promises, on every DynamoDB."""
+"""Test the store of webhook events on every DynamoDB."""
 
 from __future__ import annotations
 

@@ -21,8 +21,8 @@ from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.webhooks import Receipt
+from tests.product import CEDAR, World
 from tests.support import NOW, HandClock
-from tests.world import CEDAR, World
 
 Told = Callable[[], list[dict[str, Any]]]
 
@@ -33,7 +33,7 @@ def _started(told: Told) -> None:
 
 
 def metrics(told: Told) -> dict[str, list[float]]:
-    """What was counted since the last look, by name, with the reason if it has one."""
+    """Return what was counted since the last call, by name, with the reason if it has one."""
     telemetry.observed(lambda event, context: None)(None, None)
     found: dict[str, list[float]] = {}
     for line in told():

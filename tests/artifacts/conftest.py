@@ -1,4 +1,4 @@
-"""What was built, by `make artifacts`: these tests build nothing themselves."""
+"""Find the builds of `make artifacts`: these tests build nothing themselves."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _built(folder: str) -> Path:
 
 @pytest.fixture(scope="session")
 def shipped() -> Path:
-    """What `make deploy` would deploy."""
+    """Return the build that `make deploy` would deploy."""
     return _built("build")
 
 

@@ -1,4 +1,4 @@
-"""What was built, file by file: for the right processor, small enough, and with bytecode."""
+"""Test the build file by file: for the right processor, small enough, and with bytecode."""
 
 from __future__ import annotations
 

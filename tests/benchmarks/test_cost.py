@@ -13,7 +13,7 @@ from benchmarks import cost
 from benchmarks.meter import Metered, Usage
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.world import PREFIX
+from tests.product import PREFIX
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = (REPOSITORY / "README.md", REPOSITORY / "docs" / "operating.md")

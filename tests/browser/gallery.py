@@ -14,15 +14,16 @@ from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Ses
 from checkout.domain.transitions import Event
 from tests.browser.served import Served
 from tests.hosted_pages import AWAITING, QUOTE, WALLET, line
+from tests.product import CEDAR
 from tests.support import NOW
-from tests.world import CEDAR
 
 
 @dataclass(frozen=True)
 class State:
-    """How a session comes to be seen so. `typed`: a wallet address that is sent first; `silent`:
-    and nothing has answered yet. `waits`: its wallet wants time after the approval. `gone`: there
-    is no session at the address.
+    """One state of the hosted page, and the way to it.
+
+    `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`:
+    its wallet wants time after the approval. `gone`: there is no session at the address.
     """
 
     status: Status = Status.OPEN

@@ -13,7 +13,7 @@ _ALONE = ("--disable-background-networking", "--disable-component-update", "--di
 
 
 def chromium() -> str | None:
-    """Where it is installed, if it is."""
+    """Return its path, if it is installed."""
     return shutil.which("chromium") or shutil.which("chromium-browser")
 
 

@@ -16,8 +16,8 @@ import httpx2
 from playwright.sync_api import Browser, Page
 
 from sandbox.place import Place
+from tests.browser.dev_server import local_world
 from tests.browser.launch import chromium, launched
-from tests.browser.local_world import local_world
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 BYTES_MAX: Final = 60_000

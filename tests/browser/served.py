@@ -21,7 +21,7 @@ from checkout.domain.session import Session
 from pay.app import app
 from tests.hosted_pages import Customer, customer
 from tests.ports import free_base
-from tests.world import World
+from tests.product import World
 
 STARTS_WITHIN = 10  # seconds
 PHONE = ViewportSize(width=375, height=812)

@@ -24,7 +24,7 @@ from checkout.adapters.dynamo.records import position, session_from, session_ite
 from checkout.adapters.dynamo.values import instant, text
 from sandbox import cloud
 from sandbox.place import Place
-from tests.browser.local_world import local_world
+from tests.browser.dev_server import local_world
 
 SESSIONS = 10_000
 BULK = 2_500  # of them, by a wallet of their own

@@ -18,7 +18,7 @@ from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from tests.browser.local_world import local_world
+from tests.browser.dev_server import local_world
 from tests.browser.test_dashboard import (
     SIZES,
     Judge,

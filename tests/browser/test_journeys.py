@@ -1,4 +1,4 @@
-"""What customers go through, in Chromium, with the clock in the test's hand."""
+"""Test customers' journeys in Chromium, with the clock in the test's hand."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, Page, expect
 from checkout.domain.session import Session, Status
 from checkout.flows.payment import sessions
 from tests.browser.served import Served, new_context
-from tests.world import CEDAR
+from tests.product import CEDAR
 
 pytestmark = pytest.mark.browser
 

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from sandbox.place import Place
-from tests.browser.local_world import local_world
+from tests.browser.dev_server import local_world
 
 pytestmark = pytest.mark.browser
 

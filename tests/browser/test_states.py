@@ -45,7 +45,7 @@ DOT = b64decode(
 
 
 def violations(page: Page, axe: str) -> list[str]:
-    """What axe-core finds, best practices and what is folded away included."""
+    """Return axe-core's findings, with best practices and folded parts included."""
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     page.evaluate(axe)
     found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")

@@ -2,11 +2,12 @@ from __future__ import annotations
 
 import json
 
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Status
 from checkout.domain.webhooks import event_body
 from checkout.open_payments.models import WalletAddress
-from tests.support import NOW, a_session
+from tests.adapters.samples import a_merchant
+from tests.support import a_session
 
 
 def test_the_event_is_the_seven_fields_in_the_specifications_order_as_compact_json() -> None:
@@ -32,18 +33,7 @@ def test_the_event_is_the_seven_fields_in_the_specifications_order_as_compact_js
 
 
 def test_no_record_shows_its_secret_in_a_log() -> None:
-    merchant = Merchant(
-        id="mer_1",
-        name="Shop",
-        wallet_address="https://w.example/shop",
-        key_id="k",
-        private_key="SEALED",
-        asset_code="USD",
-        asset_scale=2,
-        auth_server="https://a",
-        resource_server="https://r",
-        created_at=NOW,
-    )
+    merchant = a_merchant(private_key="SEALED")
     session = a_session(grant="SEALED", token="SEALED", interact_url="https://SEALED")
     assert "SEALED" not in repr(merchant)
     assert "SEALED" not in repr(session)

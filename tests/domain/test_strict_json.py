@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import time
 from typing import Any
 
 import pytest
@@ -93,11 +92,10 @@ def test_a_number_with_a_point_or_an_exponent_is_never_an_integer() -> None:
     assert [type(value[name]) for name in "abc"] == [float, float, int]
 
 
-def test_a_body_of_digits_costs_no_time() -> None:
-    started = time.perf_counter()
-    with pytest.raises(InvalidJson):
+def test_a_body_of_digits_is_refused_before_it_is_converted() -> None:
+    """Python converts no more than 4,300 digits: a try would end in another error."""
+    with pytest.raises(InvalidJson, match="beyond 2"):
         parse_object(b'{"a":' + b"1" * 262_000 + b"}")
-    assert time.perf_counter() - started < 0.5
 
 
 @given(st.binary(max_size=200))

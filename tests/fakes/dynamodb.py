@@ -378,27 +378,23 @@ class _Index:
         if range_node is None:
             return list(entries)
         kind = range_node[0]
+        if kind not in (">=", ">", "=", "<", "<=", "between"):
+            raise BadExpression(f"{kind} is no condition on a range key")
         if expressions.path(range_node[1]) != self.names[1:]:
             raise BadExpression("the condition must name the index's range key")
         bounds = [expressions.value(operand, {}) for operand in range_node[2:]]
-        first, *rest = [comparable(bound) for bound in bounds]
+        first, last = comparable(bounds[0]), comparable(bounds[-1])
         if kind == "between":
             expressions.require_order(range_node, *bounds)
         low, high = 0, len(entries)
-        if kind in (">=", "between", "=", "begins_with"):
+        if kind in (">=", "between", "="):
             low = bisect_left(entries, first, key=_range_of)
-        if kind == ">":
+        elif kind == ">":
             low = bisect_right(entries, first, key=_range_of)
-        if kind in ("<=", "="):
-            high = bisect_right(entries, first, key=_range_of)
-        if kind == "<":
-            high = bisect_left(entries, first, key=_range_of)
-        if kind == "between":
-            high = bisect_right(entries, rest[0], key=_range_of)
-        if kind == "begins_with":
-            high = bisect_right(entries, first + "\U0010ffff", key=_range_of)
-        if kind not in (">=", ">", "=", "<", "<=", "between", "begins_with"):
-            raise BadExpression(f"{kind} is no condition on a range key")
+        if kind in ("<=", "between", "="):
+            high = bisect_right(entries, last, key=_range_of)
+        elif kind == "<":
+            high = bisect_left(entries, last, key=_range_of)
         return entries[low:high]
 
 

@@ -18,9 +18,9 @@ Value = dict[str, Any]
 Item = dict[str, Value]
 Node = tuple[Any, ...]  # ("and", left, right), ("=", operand, operand), ("path", "#a", "#b"), …
 
-_TOKEN = re.compile(r"\s*(?:([#:]?[A-Za-z_][A-Za-z0-9_]*)|(<>|<=|>=|[=<>(),.+-]))")
-_COMPARISONS = ("=", "<>", "<", "<=", ">", ">=")
-_PREDICATES = {"attribute_exists": 1, "attribute_not_exists": 1, "begins_with": 2}
+_TOKEN = re.compile(r"\s*(?:([#:]?[A-Za-z_][A-Za-z0-9_]*)|(<=|>=|[=<>(),.+]))")
+_COMPARISONS = ("=", "<", "<=", ">", ">=")
+_PREDICATES = ("attribute_exists", "attribute_not_exists")
 
 
 class BadExpression(Exception):
@@ -69,13 +69,10 @@ class _Parser:
         return node
 
     def both(self) -> Node:
-        node = self.negated()
+        node = self.predicate()
         while self.accept("AND"):
-            node = ("and", node, self.negated())
+            node = ("and", node, self.predicate())
         return node
-
-    def negated(self) -> Node:
-        return ("not", self.negated()) if self.accept("NOT") else self.predicate()
 
     def predicate(self) -> Node:
         if self.accept("("):
@@ -83,7 +80,11 @@ class _Parser:
             self.take(")")
             return node
         if self.peek() in _PREDICATES:
-            return self.function(_PREDICATES)
+            name = self.take()
+            self.take("(")
+            path = self.path()
+            self.take(")")
+            return (name, path)
         left = self.operand()
         if self.accept("BETWEEN"):
             low = self.operand()
@@ -93,17 +94,6 @@ class _Parser:
         if comparison not in _COMPARISONS:
             raise BadExpression(f"unknown comparison {comparison!r}: {self.source}")
         return (comparison, left, self.operand())
-
-    def function(self, known: Mapping[str, int]) -> Node:
-        name = self.take()
-        self.take("(")
-        operands = [self.operand()]
-        while self.accept(","):
-            operands.append(self.operand())
-        self.take(")")
-        if len(operands) != known[name]:
-            raise BadExpression(f"{name} takes {known[name]} operands: {self.source}")
-        return (name, *operands)
 
     def operand(self) -> Node:
         if self.peek().startswith(":"):
@@ -143,8 +133,8 @@ class _Parser:
         target = self.path()
         self.take("=")
         node = self.operand()
-        if self.peek() in ("+", "-"):
-            node = (self.take(), node, self.operand())
+        if self.accept("+"):
+            node = ("+", node, self.operand())
         return target, node
 
 
@@ -200,22 +190,18 @@ class Expressions:
             return self.holds(node[1], item) and self.holds(node[2], item)
         if kind == "or":
             return self.holds(node[1], item) or self.holds(node[2], item)
-        if kind == "not":
-            return not self.holds(node[1], item)
         operands = [self.value(operand, item) for operand in node[1:]]
         if kind == "attribute_exists":
             return operands[0] is not None
         if kind == "attribute_not_exists":
             return operands[0] is None
         if any(operand is None for operand in operands):
-            return kind == "<>"
+            return False
         if kind == "between":
             self.require_order(node, operands[1], operands[2])
             return _compare(">=", operands[0], operands[1]) and _compare(
                 "<=", operands[0], operands[2]
             )
-        if kind == "begins_with":
-            return str(operands[0].get("S", "")).startswith(operands[1]["S"])
         return _compare(kind, operands[0], operands[1])
 
     @staticmethod
@@ -227,12 +213,11 @@ class Expressions:
         """The typed value of an operand, or None where the path leads nowhere."""
         if node[0] == "value":
             return self._values[node[1]]
-        if node[0] in ("+", "-"):
+        if node[0] == "+":
             left, right = (self.value(part, item) for part in node[1:])
             if left is None or "N" not in left or "N" not in right:
                 raise BadExpression("arithmetic on what is no number")
-            sign = 1 if node[0] == "+" else -1
-            return {"N": str(Decimal(left["N"]) + sign * Decimal(right["N"]))}
+            return {"N": str(Decimal(left["N"]) + Decimal(right["N"]))}
         *parents, last = self.path(node)
         place: Any = item
         for name in parents:
@@ -276,16 +261,15 @@ def comparable(value: Value) -> Any:
 
 def _compare(kind: str, left: Value, right: Value) -> bool:
     if set(left) != set(right):  # other types are never equal, and never in order
-        return kind == "<>"
+        return False
     ((scalar, _),) = left.items()
-    if scalar not in ("N", "S") and kind not in ("=", "<>"):
+    if scalar not in ("N", "S") and kind != "=":
         return False
     return _ORDER[kind](comparable(left), comparable(right))
 
 
 _ORDER: dict[str, Callable[[Any, Any], bool]] = {
     "=": lambda left, right: left == right,
-    "<>": lambda left, right: left != right,
     "<": lambda left, right: left < right,
     "<=": lambda left, right: left <= right,
     ">": lambda left, right: left > right,

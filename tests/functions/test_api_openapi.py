@@ -126,7 +126,7 @@ def test_each_operation_lists_the_codes_that_it_answers_with() -> None:
 
 
 def problems(value: Any, schema: dict[str, Any], place: str = "$") -> Iterator[str]:
-    """What of `value` does not fit `schema`: the part of JSON Schema that the document uses."""
+    """Return the parts of `value` that do not fit `schema`, in the document's JSON Schema."""
     if "$ref" in schema:
         schema = SCHEMAS[schema["$ref"].rpartition("/")[2]]
     kinds = schema.get("type", [])

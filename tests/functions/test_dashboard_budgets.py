@@ -18,6 +18,7 @@ from checkout.adapters.dynamo.values import instant, text
 from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 from tests.domain.test_pictures import PICTURES
 from tests.functions.test_dashboard_settings import upload
@@ -82,33 +83,20 @@ def fill(shop: Dashboard, sample: Session | WebhookEvent, count: int) -> None:
         table.store(table.key(item), item)
 
 
-def delivered() -> WebhookEvent:
-    return WebhookEvent(
-        id="evt_0123456789abcdefABCDEF",
-        merchant="mer_1",
-        session=None,
-        type=COMPLETED,
-        body="{}",
-        created_at=NOW,
-        next_at=NOW,
-        status=EventStatus.DELIVERED,
-        ended_at=NOW,
-    )
-
-
 def calls(shop: Dashboard, browser: Browser, path: str) -> list[str]:
     shop.calls()
     assert browser.get(path).status == 200
     return sorted(shop.calls())
 
 
-@pytest.mark.parametrize("count", [100, 1_100, 100_000])
+@pytest.mark.parametrize("count", [100, 1_100, pytest.param(100_000, marks=pytest.mark.endurance)])
 def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     shop: Dashboard, count: int
 ) -> None:
     sample = paid(shop, customer=AWAITING["customer"], metadata_json='{"order":"A-1"}')
     fill(shop, sample, count)
-    event = delivered()
+    ended = {"status": EventStatus.DELIVERED, "ended_at": NOW}
+    event = an_event(id="evt_0123456789abcdefABCDEF", session=None, type=COMPLETED, **ended)
     shop.services.events.add(event)
     fill(shop, event, count)
     found_by_metadata = search_item(sample, search_key("mer_1", "A-1"))
@@ -124,6 +112,7 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
             assert len(made) <= len(expected), path
 
 
+@pytest.mark.endurance
 def test_the_wallet_of_one_payment_among_very_many_is_found_at_once(shop: Dashboard) -> None:
     fill(shop, shop.store(), 100_000)
     sought = paid(shop, created_at=NOW - timedelta(seconds=70_000))

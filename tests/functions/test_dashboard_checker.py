@@ -10,7 +10,8 @@ from datetime import timedelta
 import pytest
 
 from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
-from checkout.domain.webhooks import COMPLETED, WebhookEvent
+from checkout.domain.webhooks import COMPLETED
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 from tests.support import seeded
 
@@ -32,7 +33,7 @@ class Desk:
         return signed_headers(EVENT_ID, COMPLETED, body, secrets=secrets, now=now)
 
     def asked(self, headers: str, body: str = BODY) -> str:
-        """What the page says of it."""
+        """Return the page's verdict."""
         answer = self.browser.post("/webhooks/check", {"headers": headers, "body": body})
         assert answer.status == 200, answer.page.main
         assert self.secret not in answer.body
@@ -53,15 +54,7 @@ def desk() -> Iterator[Desk]:
         answer = browser.post("/webhooks", {"url": "https://shop.example/hooks"})
         now = shop.clock.now()
         shop.services.events.add(
-            WebhookEvent(
-                id=EVENT_ID,
-                merchant="mer_1",
-                session=None,
-                type=COMPLETED,
-                body=BODY,
-                created_at=now,
-                next_at=now,
-            )
+            an_event(id=EVENT_ID, type=COMPLETED, body=BODY, created_at=now, next_at=now)
         )
         yield Desk(shop, browser, answer.page.one("code", id="secret").text[0])
 

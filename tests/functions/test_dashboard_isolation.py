@@ -19,6 +19,7 @@ from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, 
 from checkout.flows import audit
 from checkout.flows.schedule import tally
 from dashboard.app import PAGES
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Answer, Dashboard, dashboard
 from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
@@ -116,14 +117,11 @@ def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]
     }
     for _ in range(1_001):  # more than a part of an export
         shop.store(**mine)
-    template = WebhookEvent(
-        id=new_event_id(shop.services.random_bytes),
+    template = an_event(
         merchant=whose,
         session=None,
         type=COMPLETED,
         body='{"id":"rival-session"}',
-        created_at=NOW,
-        next_at=NOW,
         status=EventStatus.EXHAUSTED,
         attempts=1,
         deliveries=(Delivery(at=NOW, duration_ms=1, status=500, answer="rival-answer"),),

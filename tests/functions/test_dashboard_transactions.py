@@ -22,11 +22,12 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, WebhookEvent
+from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
 from checkout.open_payments.models import Amount
 from dashboard import texts
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 from tests.hosted_pages import AWAITING, Page
 from tests.support import NOW
@@ -222,14 +223,10 @@ def test_a_very_long_period_shows_the_figures_of_its_last_days(browser: Browser)
 
 
 def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Browser) -> None:
-    event = WebhookEvent(
+    event = an_event(
         id="evt_0123456789abcdefABCDEF",
-        merchant="mer_1",
         session=None,
         type=COMPLETED,
-        body="{}",
-        created_at=NOW,
-        next_at=NOW,
         status=EventStatus.DELIVERED,
         ended_at=NOW,
         deliveries=(
@@ -434,15 +431,7 @@ def test_other_merchants_are_out_of_reach(shop: Dashboard, browser: Browser) -> 
 def test_a_webhook_event_of_another_merchant_is_not_shown(
     shop: Dashboard, browser: Browser
 ) -> None:
-    event = WebhookEvent(
-        id="evt_0123456789abcdefABCDEF",
-        merchant="mer_2",
-        session=None,
-        type=COMPLETED,
-        body="{}",
-        created_at=NOW,
-        next_at=NOW,
-    )
+    event = an_event(id="evt_0123456789abcdefABCDEF", merchant="mer_2", type=COMPLETED)
     shop.services.events.add(event)
     session = paid(shop, event=event.id)
     assert event.id not in browser.get(f"/transactions/{session.id}").body

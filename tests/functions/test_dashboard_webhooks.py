@@ -20,6 +20,7 @@ from checkout.domain.webhooks import (
     WebhookEvent,
 )
 from checkout.flows.webhooks import delivery_log
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 
 URL = "https://shop.example/hooks"
@@ -47,9 +48,8 @@ def stored(shop: Dashboard, **changes: Any) -> WebhookEvent:
     """An event of the first merchant's, given up after one attempt unless changed."""
     now = shop.clock.now()
     failed = Delivery(at=now, duration_ms=120, status=500, answer="out of order <b>")
-    event = WebhookEvent(
+    event = an_event(
         id=new_event_id(shop.services.random_bytes),
-        merchant="mer_1",
         session=None,
         type=COMPLETED,
         body='{"id":"cs_1"}',

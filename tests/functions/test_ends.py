@@ -20,7 +20,7 @@ from expirer.cleanup import queued
 from tests.dashboard_pages import dashboard
 from tests.functions.test_expirer import Left, canceled, event
 from tests.merchant_api import SESSIONS, gateway_event
-from tests.world import CEDAR, PREFIX, World
+from tests.product import CEDAR, PREFIX, World
 
 
 def the_api(world: World, session: Session) -> None:

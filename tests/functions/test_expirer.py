@@ -16,7 +16,7 @@ from checkout.flows.payment import sessions
 from checkout.ports.services import PayServices
 from expirer.app import LAST_CHECK, scheduled
 from expirer.cleanup import queued
-from tests.world import World
+from tests.product import World
 
 REPOSITORY = Path(__file__).parent.parent.parent
 

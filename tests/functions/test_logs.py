@@ -1,4 +1,4 @@
-"""What a whole life of the product writes to the log, debug lines included: no secret."""
+"""Test the logs of a whole life of the product, debug lines included: no secret."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from checkout.domain.session import Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.deployment import Deployment, refusal
-from tests.world import CEDAR
+from tests.product import CEDAR
 
 Told = Callable[[], list[dict[str, Any]]]
 SECRET_FIELDS = ("finish", "nonce", "uri", "redirect", "value", "interact_ref", "manage")

@@ -1,4 +1,4 @@
-"""What every answer of the hosted pages carries, and the pages that are nothing but an error."""
+"""Test the headers of every answer of the hosted pages, and the error pages."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pay.app import handler
 from pay.view import paths_of
 from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Answer, Customer, customer, line
+from tests.product import CEDAR
 from tests.support import a_session
-from tests.world import CEDAR
 
 NONCE = re.compile(r"'nonce-([A-Za-z0-9+/]{22}==)'")
 

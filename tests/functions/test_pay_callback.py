@@ -9,7 +9,7 @@ import pytest
 from checkout.domain.session import Session, Status
 from sandbox.wallets.provider import Rules
 from tests.hosted_pages import Answer, Customer, customer
-from tests.world import CEDAR, World
+from tests.product import CEDAR, World
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 from checkout.domain.session import Phase, Status
 from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import AWAITING, QUOTE, Customer, customer
+from tests.product import BASE_URL, CEDAR, World
 from tests.support import NOW
-from tests.world import BASE_URL, CEDAR, World
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Whatever a merchant, a customer or a wallet writes comes out as text."""
+"""Test that text of merchants, customers and wallets comes out as text."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pytest
 from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.open_payments.models import Amount, Quote
 from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, customer, line
+from tests.product import CEDAR
 from tests.support import NOW
-from tests.world import CEDAR
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -1,4 +1,4 @@
-"""What a merchant gives to the pages' looks, a colour and a logo, and the QR code."""
+"""Test a merchant's colour and logo on the pages, and the QR code."""
 
 from __future__ import annotations
 

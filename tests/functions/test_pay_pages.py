@@ -14,8 +14,8 @@ from pay.language import reader
 from pay.texts import texts
 from pay.view import shown
 from tests.hosted_pages import AWAITING, INTERACT, QUOTE, Customer, customer, line
+from tests.product import World
 from tests.support import NOW, a_session
-from tests.world import World
 
 ENGLISH = texts("en")
 CHARGED_NOT = ENGLISH.text("not_charged")

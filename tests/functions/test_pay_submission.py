@@ -9,8 +9,8 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.session import Phase, Status
 from checkout.web import BODY_MAX
 from tests.hosted_pages import AWAITING, Answer, Customer, customer
+from tests.product import CEDAR
 from tests.support import NOW
-from tests.world import CEDAR
 
 FORM = {"content-type": "application/x-www-form-urlencoded"}
 JSON = {"content-type": "application/json"}

@@ -14,7 +14,7 @@ from checkout.domain.session import Session, Status
 from checkout.flows.payment import reconcile
 from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import Customer, customer
-from tests.world import CEDAR, World
+from tests.product import CEDAR, World
 
 PAID = "Paid. Thank you!"
 NOT_CHARGED = "You have not been charged."

@@ -19,7 +19,7 @@ from checkout.domain.webhooks import EventStatus
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome
 from checkout.ports.webhooks import QueuedEvent, Receipt
-from tests.world import World
+from tests.product import World
 from webhook_sender.app import queued
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -50,14 +50,14 @@ def message(event_id: str) -> str:
 
 
 def sent(world: World, *bodies: str) -> list[str]:
-    """What Lambda is told of the batch: the messages that failed."""
+    """Return the failed messages that Lambda is told of."""
     answer = queued(lambda: world.deliver)(batch(*bodies), None)
     assert set(answer) == {"batchItemFailures"}
     return [item["itemIdentifier"] for item in answer["batchItemFailures"]]
 
 
 def counts(line: dict[str, Any]) -> dict[str, float]:
-    """What a line of the embedded metric format tells of webhooks."""
+    """Return the webhook metrics of a line in the embedded metric format."""
     assert line["service"] == "webhook_sender"
     assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "CheckoutSessions"
     return {name: sum(line[name]) for name in line if name.startswith("Webhooks")}

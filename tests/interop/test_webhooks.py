@@ -1,4 +1,4 @@
-"""What merchants verify deliveries with: the libraries that they have, and docs/webhooks.md, which
+"""Verify deliveries as merchants do: with the libraries that they have, and docs/webhooks.md, which
 is executed as it stands.
 """
 

@@ -135,7 +135,7 @@ def _name(request: Request) -> str:
 
 @dataclass(frozen=True)
 class Aws:
-    """What is in the emulator, and clients of it that this process's children may use too."""
+    """The emulator's stack, and clients of it that this process's children may use too."""
 
     prefix: str
     events_queue_url: str
@@ -234,6 +234,6 @@ def sender(
 
 
 def one_round(services: PayServices) -> None:
-    """What the scheduled job does each minute."""
+    """Do the scheduled job's work of one minute."""
     counts = sweep.run(services, until=services.clock.now() + SWEEP_EVERY)
     assert counts.failed == 0

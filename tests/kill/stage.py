@@ -1,6 +1,6 @@
-"""Where the kill tests play: an AWS emulator, wallets behind sockets, one merchant, and the process
-whose children are killed. What this process does itself is never killed and calls the wallets
-directly.
+"""The stage of the kill tests: an AWS emulator, wallets behind sockets, one merchant, a process.
+
+The process's children are killed. This process itself is not, and calls the wallets directly.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ PLENTY: Final = 10**12
 
 @dataclass(frozen=True)
 class Ended:
-    """What a child did before it ended; `status` is what waitpid said."""
+    """The calls of a child before it ended; `status` is what waitpid said."""
 
     calls: list[str]
     errors: list[str]
@@ -164,7 +164,7 @@ class Stage:
             self._sender(event_id)
 
     def got(self, session: Session) -> int:
-        """How often the merchant's server got the session's event."""
+        """Return how often the merchant's server got the session's event."""
         return self._got.read_text().split().count(str(session.event)) if session.event else 0
 
     def delivered(self, session: Session) -> bool:
@@ -183,12 +183,12 @@ class Stage:
         return len(page.sessions)
 
     def received(self) -> int:
-        """What the merchant's wallet holds."""
+        """Return the balance of the merchant's wallet."""
         self.network.advance()
         return self.network.state.accounts[self._shop].balance
 
     def payments(self) -> int:
-        """How many payments have moved money."""
+        """Return how many payments have moved money."""
         return sum(1 for payment in self.network.state.outgoing.values() if payment.parts_sent)
 
     def stored(self, session: Session) -> dict[str, Any]:

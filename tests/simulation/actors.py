@@ -1,4 +1,4 @@
-"""Who lives in a world: customers with their tabs, merchants, a forger, and the schedule.
+"""The actors of a world: customers with their tabs, merchants, a forger, and the schedule.
 
 They do what people do: hesitate, decline, close tabs, press twice, come back. What they know of
 the product is what its answers tell them.
@@ -22,7 +22,7 @@ from tests.simulation.faults import CALM
 from tests.simulation.providers import CUSTOMER, OTHER_WALLET
 
 if TYPE_CHECKING:
-    from tests.simulation.world import Answer, SimWorld
+    from tests.simulation.sim_world import Answer, SimWorld
 
 SWEEP_TIME: Final = timedelta(seconds=50)
 MINUTE: Final = 60_000  # milliseconds
@@ -144,7 +144,7 @@ class Customer:
             self._report(session)
 
     def _report(self, session: Session | None) -> None:
-        """How it went for one who was willing all along."""
+        """Report the end of a customer who was willing all along."""
         world = self.world
         paid = session is not None and session.status is Status.COMPLETED
         world.counts[f"{world.profile} completed"] += paid
@@ -217,7 +217,7 @@ class Customer:
         )
 
     def _forge(self, reference: str, presented: str) -> None:
-        """What a stranger could send: nothing may come of it."""
+        """Send a stranger's callback: nothing may come of it."""
         for wrong in ((reference[::-1], presented), (reference, presented[::-1])):
             answer = self._answer(*wrong)
             awaits = answer.value is not None and answer.value.session.phase is None
@@ -303,7 +303,7 @@ def due(world: SimWorld) -> list[str]:
 
 
 def round_of_sweep(world: SimWorld) -> None:
-    """What the scheduled function does with one tick."""
+    """Do the scheduled function's work of one tick."""
     calm = world.faults.rates is CALM  # from its first call on
     answer = world.request(
         "sweep", lambda services: sweep.run(services, until=services.clock.now() + SWEEP_TIME)

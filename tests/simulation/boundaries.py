@@ -18,7 +18,7 @@ from tests.simulation.faults import Aws, Http
 from tests.simulation.scheduler import Died
 
 if TYPE_CHECKING:
-    from tests.simulation.world import SimWorld
+    from tests.simulation.sim_world import SimWorld
 
 BEGINNING: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 WRITES: Final = {"put_item", "update_item", "transact_write_items"}
@@ -37,7 +37,7 @@ _UNSEEN: Final = (
 
 
 class Process:
-    """What a request runs in. `skew` is in milliseconds."""
+    """The process of a request. `skew` is in milliseconds."""
 
     def __init__(self, world: SimWorld, name: str, skew: int) -> None:
         self.world = world
@@ -97,7 +97,7 @@ class SimTransport:
             return answer
         raise answer
 
-    def _faulty(
+    def _faulty(  # noqa: C901 - one case a fault
         self, request: Request, what: str, fault: Http, timeout: float
     ) -> Response | OpenPaymentsError:
         process, world = self._process, self._process.world
@@ -161,7 +161,7 @@ class SimTransport:
 
 
 class SimDynamo:
-    """What of boto3's DynamoDB client the product uses, for one process, over the tables."""
+    """The used part of boto3's DynamoDB client, for one process, over the tables."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

@@ -23,7 +23,7 @@ from checkout.ports.wallets import CompletionPolicy
 from tests.simulation.boundaries import Process, moment
 
 if TYPE_CHECKING:
-    from tests.simulation.world import SimWorld
+    from tests.simulation.sim_world import SimWorld
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
@@ -60,7 +60,7 @@ class Checker:
         return self._sessions
 
     def received(self, session_id: str) -> int:
-        """What the merchant's wallet got for this session, over all its incoming payments."""
+        """Return the money received for this session, over all its incoming payments."""
         incoming = self._world.network.state.incoming
         return sum(incoming[each].received.value for each in self._incoming[session_id])
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
-from tests.simulation import mutants, soak, world
+from tests.simulation import mutants, sim_world, soak
 from tests.simulation.faults import AWS_KINDS, Http, Life
 from tests.simulation.providers import KINDS
 
@@ -40,7 +40,7 @@ class Total:
     violations: list[tuple[int, str, str]] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
 
-    def add(self, outcome: world.Outcome) -> None:
+    def add(self, outcome: sim_world.Outcome) -> None:
         self.worlds += 1
         self.faults.update(outcome.faults)
         self.kinds[outcome.kind] += 1
@@ -65,7 +65,7 @@ class Total:
 def run_many(seeds: Iterable[int]) -> Total:
     total = Total()
     for seed in seeds:
-        total.add(world.run(seed))
+        total.add(sim_world.run(seed))
     return total
 
 
@@ -102,7 +102,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def show(seed: int) -> int:
     """One world with its trace, one line an effect: time, actor, what."""
-    outcome = world.run(seed, keep_trace=True)
+    outcome = sim_world.run(seed, keep_trace=True)
     print("\n".join(outcome.trace))
     print(f"trace hash {outcome.trace_hash}")
     for each in outcome.violations:
@@ -165,7 +165,7 @@ def absent_kinds(total: Total) -> list[str]:
 
 
 def missed_yields(counts: Counter[str]) -> list[str]:
-    """Which of invariant 10's bounds these worlds miss; a few worlds prove nothing."""
+    """Return the bounds of invariant 10 that these worlds miss; a few worlds prove nothing."""
     missed = []
     for profile, kind, bound in BOUNDS:
         willing = counts[f"{profile} willing"]

@@ -1,4 +1,4 @@
-"""What can go wrong at the two boundaries, how often in this world, and how often it did.
+"""Faults at the two boundaries: their rates in this world, and their counts.
 
 A fault is drawn before each call, from the world's own randomness. Once `off`, nothing goes wrong
 any more (what is already on its way still comes).

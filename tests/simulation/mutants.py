@@ -11,7 +11,7 @@ import inspect
 import textwrap
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import cache
@@ -22,7 +22,7 @@ from typing import Any, Final
 from checkout.domain.session import Status as S
 from checkout.domain.transitions import IN_FLIGHT, IN_TIME, TRANSITIONS, Condition, Row
 from checkout.domain.transitions import Event as E
-from tests.simulation import world
+from tests.simulation import sim_world
 
 WORLDS_MAX: Final = 3_000
 FIRST_SEED: Final = 1
@@ -431,14 +431,10 @@ MUTANTS: Final = (
 
 @contextmanager
 def applied(mutant: Mutant) -> Iterator[None]:
-    undo: list[Undo] = []
-    try:
+    with ExitStack() as undo:
         for part in mutant.parts:
-            undo.append(part.apply())
+            undo.callback(part.apply())
         yield
-    finally:
-        for each in reversed(undo):
-            each()
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,8 +451,8 @@ def hunt(mutant: Mutant, *, first: int = FIRST_SEED, most: int = WORLDS_MAX) -> 
     """Worlds in the order of their seeds, until one catches the mutant that is good without it."""
     for seed in range(first, first + most):
         with applied(mutant):
-            violations = world.run(seed).violations
-        if violations and not world.run(seed).violations:
+            violations = sim_world.run(seed).violations
+        if violations and not sim_world.run(seed).violations:
             return Caught(mutant.name, violations[0].check, seed, seed - first + 1)
     return Caught(mutant.name, None, 0, most)
 

@@ -53,7 +53,7 @@ class Scheduler:
 
     @property
     def actor(self) -> str:
-        """Whose turn it is, for the trace."""
+        """Return the name of the actor whose turn it is, for the trace."""
         return self._current.name if self._current else "world"
 
     def spawn(self, name: str, act: Callable[[], None], *, after: int = 0) -> Actor:

@@ -22,7 +22,6 @@ from checkout.adapters.queue import NoQueue
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_event_id
-from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
 from checkout.flows.schedule.sweep import ENQUEUED_MAX
 from checkout.flows.webhooks import endpoints
@@ -31,6 +30,7 @@ from checkout.ports.services import DashboardServices, Services
 from checkout.ports.webhooks import QueuedEvent
 from sandbox.cloud import table_definitions
 from tests import services
+from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
 from tests.simulation.faults import Faults, Rates
@@ -194,28 +194,9 @@ class Soak:
         watched.store = noted  # type: ignore[method-assign]
 
     def _join(self, merchant_id: str) -> None:
-        merchant = Merchant(
-            id=merchant_id,
-            name="Shop",
-            wallet_address=f"https://wallet.example/{merchant_id}",
-            key_id="key",
-            private_key="sealed",
-            asset_code="USD",
-            asset_scale=2,
-            auth_server="https://auth.example",
-            resource_server="https://wallet.example",
-            created_at=BEGINNING,
-        )
-        key = ApiKey(
-            id=f"key_{merchant_id}",
-            hash=merchant_id,
-            merchant=merchant_id,
-            name="first",
-            last_four="0000",
-            asset_code="USD",
-            asset_scale=2,
-            created_at=BEGINNING,
-        )
+        wallet = f"https://wallet.example/{merchant_id}"
+        merchant = a_merchant(id=merchant_id, wallet_address=wallet, created_at=BEGINNING)
+        key = a_key(id=f"key_{merchant_id}", hash=merchant_id, merchant=merchant_id)
         owned = self._endpoints()
         assert owned.merchants.add(merchant, key) is None
         url = f"https://{merchant_id.replace('_', '-')}.example/hooks"

@@ -22,7 +22,7 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import WebhookEvent, event_body
+from checkout.domain.webhooks import COMPLETED, event_body
 from checkout.flows.payment import sealed
 from checkout.open_payments.models import Amount, Continuation
 from checkout.open_payments.models import Quote as Price
@@ -37,10 +37,11 @@ from sandbox.wallets.state import (
     OutgoingPayment,
     Quote,
 )
+from tests.adapters.samples import an_event
 from tests.simulation import actors
 from tests.simulation.boundaries import BEGINNING, Process
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
-from tests.simulation.world import Answer, SimWorld
+from tests.simulation.sim_world import Answer, SimWorld
 from tests.support import a_session
 
 TENANT = "438fa74a-fa7d-4317-9ced-dde32ece1787"
@@ -174,17 +175,8 @@ def completed(session: Session) -> Session:
 def event_of(
     session: Session, body: str | None = None, event_id: str = "evt_1", version: int = 1
 ) -> dict[str, Any]:
-    event = WebhookEvent(
-        id=event_id,
-        merchant="mer_1",
-        session=session.id,
-        type="checkout.session.completed",
-        body=body or event_body(session),
-        version=version,
-        created_at=BEGINNING,
-        next_at=BEGINNING,
-    )
-    return event_item(event)
+    event = an_event(id=event_id, session=session.id, type=COMPLETED, version=version)
+    return event_item(replace(event, body=body or event_body(session)))
 
 
 # --- what is written ---
@@ -523,7 +515,7 @@ def test_a_sweep_that_fails_while_nothing_else_does_is_caught(stage: Stage) -> N
 
 
 def answers(stage: Stage, value: Callable[[], Any]) -> None:
-    """Whatever is asked of the product, that is the answer."""
+    """Let every request to the product have that answer."""
     stage.world.request = lambda name, act: Answer(value())  # type: ignore[method-assign]
 
 

@@ -1,5 +1,6 @@
-"""What a random world hardly ever meets, played out step by step; each with the sabotage that it
-catches.
+"""Play out step by step the orders that a random world hardly ever meets.
+
+Each comes with the sabotage that it catches.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import pytest
 from checkout.domain.session import Status
 from checkout.flows.payment import reconcile
 from checkout.open_payments.transport import Request
+from tests.product import World
 from tests.simulation.mutants import Line, Mutant, applied
-from tests.world import World
 
 
 class Died(BaseException):

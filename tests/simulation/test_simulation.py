@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.simulation import command, mutants, soak, world
+from tests.simulation import command, mutants, sim_world, soak
 from tests.simulation.faults import CALM, FOCI, HTTP_KINDS, Faults, Http, Rates
 from tests.simulation.providers import KINDS
 from tests.simulation.scheduler import Died, Scheduler
@@ -51,9 +51,9 @@ def test_ten_days_of_webhooks_deliver_or_give_up_every_event() -> None:
 
 
 def test_the_same_seed_is_the_same_world() -> None:
-    first, second = world.run(7, keep_trace=True), world.run(7, keep_trace=True)
+    first, second = sim_world.run(7, keep_trace=True), sim_world.run(7, keep_trace=True)
     assert first.trace == second.trace
-    assert first.trace_hash == second.trace_hash != world.run(8).trace_hash
+    assert first.trace_hash == second.trace_hash != sim_world.run(8).trace_hash
 
 
 def test_a_trace_depends_on_nothing_but_the_seed() -> None:
@@ -72,10 +72,10 @@ def test_a_seeded_bug_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("mutant", mutants.MUTANTS, ids=lambda each: each.name)
 def test_every_seeded_bug_still_fits_the_product_and_is_undone(mutant: mutants.Mutant) -> None:
-    before = world.run(2).trace_hash
+    before = sim_world.run(2).trace_hash
     with mutants.applied(mutant):
         pass
-    assert world.run(2).trace_hash == before
+    assert sim_world.run(2).trace_hash == before
 
 
 def test_there_are_at_least_sixteen_seeded_bugs() -> None:
@@ -103,7 +103,7 @@ def test_a_missed_yield_is_told() -> None:
 
 
 def _told(seed: int) -> str:
-    outcome = world.run(seed, keep_trace=True)
+    outcome = sim_world.run(seed, keep_trace=True)
     return "\n".join([*outcome.trace, f"trace hash {outcome.trace_hash}"]) + "\n"
 
 

@@ -55,7 +55,7 @@ class Host(Protocol):
 
 @dataclass
 class _Known:
-    """What is known of one event besides its record. `told`: who was answered with a success."""
+    """One event's facts besides its record. `told`: the receivers that answered with a success."""
 
     record: WebhookEvent
     told: list[Process] = field(default_factory=list)

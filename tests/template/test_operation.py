@@ -15,7 +15,7 @@ from checkout import telemetry
 from expirer.app import scheduled
 from sandbox.template import resources, template
 from tests.functions.test_expirer import Left
-from tests.world import World
+from tests.product import World
 
 REPOSITORY = Path(__file__).parents[2]
 ALARMS = resources("AWS::CloudWatch::Alarm")

@@ -1,4 +1,4 @@
-"""A TLS server on loopback that records what it gets, and answers or misbehaves as told."""
+"""A TLS server on loopback that records requests, and answers or misbehaves as a test says."""
 
 from __future__ import annotations
 
@@ -85,14 +85,18 @@ class TlsServer:
     """`answer(connection, request)` is called for each request; False closes the connection.
 
     `connections` counts what was accepted, `requests` holds each request as it came. `stopping` is
-    set at the end, for answers that would otherwise never end.
+    set at the end, for answers that would otherwise never end. `outlasted` becomes true when a
+    client stays for all of PATIENCE on an answer that does not come: no deadline was kept.
     """
+
+    PATIENCE = 20.0  # seconds: far more than any deadline in these tests
 
     def __init__(self, tls: ssl.SSLContext) -> None:
         self.answer: Callable[[ssl.SSLSocket, bytes], bool] = reply(b"")
         self.greet = True
         self.listen = True
         self.connections = 0
+        self.outlasted = False
         self.requests: list[bytes] = []
         self.stopping = threading.Event()
         self._tls = tls
@@ -108,6 +112,26 @@ class TlsServer:
             thread.join(5)
         self._socket.close()
 
+    def hang(self, connection: ssl.SSLSocket, start: bytes = b"") -> bool:
+        """Send `start`, and then nothing."""
+        connection.sendall(start)
+        return self._wait()
+
+    def drip(self, connection: ssl.SSLSocket, start: bytes, drop: bytes) -> bool:
+        """Send `start`, and then a drop again and again until the client hangs up."""
+        connection.sendall(start)
+        for _ in range(int(self.PATIENCE / 0.05)):
+            if self.stopping.wait(0.05):
+                return False
+            connection.sendall(drop)
+        self.outlasted = True
+        return False
+
+    def _wait(self) -> bool:
+        if not self.stopping.wait(self.PATIENCE):
+            self.outlasted = True
+        return False
+
     def _accept(self) -> None:
         while not self.stopping.is_set():
             with contextlib.suppress(TimeoutError):
@@ -120,12 +144,12 @@ class TlsServer:
     def _serve(self, raw: socket.socket) -> None:
         with raw, contextlib.suppress(OSError):
             if not self.greet:
-                self.stopping.wait(5)
+                self._wait()
                 return
             with self._tls.wrap_socket(raw, server_side=True) as connection:
                 connection.settimeout(0.02)
                 if not self.listen:
-                    self.stopping.wait(5)
+                    self._wait()
                     return
                 while (request := self._read(connection)) and self.answer(connection, request):
                     pass

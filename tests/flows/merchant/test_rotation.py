@@ -21,8 +21,8 @@ from checkout.flows.merchant.rotation import Progress, re_encrypt
 from checkout.flows.payment import approve, prepare, sessions
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
+from tests.product import HARBOR, World, derived
 from tests.support import NOW, seeded
-from tests.world import HARBOR, World, derived
 
 OLD, NEW = "11" * 32, "22" * 32
 
@@ -246,7 +246,7 @@ class Business:
             self._go_on(self.shops[self.turn % len(self.shops)])
 
     def finish_all(self) -> None:
-        """Whoever awaits approval comes back."""
+        """Bring back each customer who awaits approval."""
         for shop in self.shops:
             if shop.callback is not None:
                 self._go_on(shop)

@@ -1,4 +1,4 @@
-"""What a merchant types, and what it finds."""
+"""Test the search: a merchant's text, and the sessions found."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from checkout.domain.session import Session, Status
 from checkout.flows.merchant import search
 from checkout.flows.payment import sessions
 from checkout.flows.payment.sessions import ListQuery
-from tests.world import CEDAR, HARBOR, World
+from tests.product import CEDAR, HARBOR, World
 
 
 def found(world: World, text: str, **bounds: object) -> list[str]:

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
 import base64
+import json
+from collections.abc import Callable
 
 import pytest
 
 from checkout.flows.merchant import authentication, setup
 from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request
+from checkout.open_payments.transport import Request, Response
+from checkout.ports.services import PayServices
 from tests.keys import KEY_ID, new_key_pair
-from tests.world import CEDAR, HARBOR, World
+from tests.product import CEDAR, HARBOR, World, answering, interrupt
 
 SHOP = f"{HARBOR}/shop-jpy"
 
@@ -144,3 +147,51 @@ def test_a_key_for_nobody_is_refused() -> None:
     world = World()
     with pytest.raises(setup.SetupRefused, match="no merchant"):
         setup.add_api_key(world.services, SHOP, name="x")
+
+
+def test_keys_that_cannot_be_read_are_told_as_such() -> None:
+    world = World()
+    new = a_new_merchant(world)
+    answering(world, "GET", "/jwks.json", lambda request: Response(500, {}, b"no"))
+    with pytest.raises(setup.SetupRefused, match="jwks"):
+        setup.set_up(world.services, new)
+
+
+def test_a_wallet_whose_currency_has_changed_is_another_wallet() -> None:
+    world = World()
+    new = a_new_merchant(world)
+    setup.set_up(world.services, new)
+
+    def changed(request: Request) -> Response:
+        answer = world.network.handle(request)
+        document = json.loads(answer.body)
+        if "assetCode" in document:
+            document |= {"assetCode": "EUR", "assetScale": 2}
+        return Response(answer.status, answer.headers, json.dumps(document).encode())
+
+    answering(world, "GET", "/shop-jpy", changed)
+    with pytest.raises(setup.SetupRefused, match="currency has changed"):
+        setup.replace_key(world.services, new)
+
+
+@pytest.mark.parametrize(
+    ("operation", "write"),
+    [
+        (
+            "transact_write_items",
+            lambda services, new: setup.add_api_key(services, SHOP, name="Second"),
+        ),
+        ("put_item", setup.replace_key),
+    ],
+)
+def test_a_merchant_that_is_changed_meanwhile_is_not_overwritten(
+    operation: str, write: Callable[[PayServices, setup.NewMerchant], object]
+) -> None:
+    world = World()
+    new = a_new_merchant(world)
+    merchant = setup.set_up(world.services, new).merchant
+    changed = merchant.changed(name="Another")
+    interrupt(world, operation, lambda: world.core.merchants.replace(changed))
+    with pytest.raises(setup.SetupRefused, match="run the command again"):
+        write(world.services, new)
+    assert world.core.merchants.get(merchant.id) == changed

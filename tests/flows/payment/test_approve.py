@@ -13,7 +13,7 @@ from checkout.flows.payment import approve, sessions
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
-from tests.world import CEDAR, World, lose_answers
+from tests.product import CEDAR, World, lose_answers
 
 
 def awaiting(world: World, wallet: str = "alice") -> tuple[Session, tuple[str, str]]:

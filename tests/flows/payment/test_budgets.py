@@ -14,7 +14,7 @@ from checkout.flows.merchant import authentication
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import sweep
 from checkout.ports.services import Services
-from tests.world import CEDAR, World
+from tests.product import CEDAR, World
 
 
 def warm() -> World:

@@ -12,7 +12,7 @@ from checkout.flows.payment.cleanup import DEADLINE, TryLater, clean_up
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import Cleanup
-from tests.world import CEDAR, World
+from tests.product import CEDAR, World
 
 
 def ended(world: World, how: str, session: Session) -> Session:

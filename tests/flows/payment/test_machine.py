@@ -39,7 +39,7 @@ from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
 from sandbox.wallets.interaction import NoRedirect
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.world import CEDAR, PREFIX, World
+from tests.product import CEDAR, PREFIX, World
 
 pytestmark = pytest.mark.endurance
 
@@ -208,7 +208,7 @@ class Checkout(RuleBasedStateMachine):
         return True
 
     def _deliver(self) -> None:
-        """What was on the way for long arrives."""
+        """Deliver the request that was on its way for long."""
         arriving = [each for each in self.late if each[0] <= self.world.clock.now()]
         self.late = [each for each in self.late if each not in arriving]
         for _, request in arriving:
@@ -216,7 +216,7 @@ class Checkout(RuleBasedStateMachine):
                 self.world.network.handle(request)
 
     def _spend_limits(self) -> None:
-        """Whatever was approved is used up, so that the wallet refuses to pay."""
+        """Use up the approved limits, so that the wallet refuses to pay."""
         for grant in self.world.network.state.grants.values():
             for access in grant.access:
                 if "limits" in access:

@@ -21,7 +21,7 @@ from checkout.domain.transitions import Event, advance
 from checkout.flows.payment import prepare, sessions
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.world import CEDAR, HARBOR, World
+from tests.product import CEDAR, HARBOR, World
 
 
 def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on() -> None:

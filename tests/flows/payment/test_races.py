@@ -19,7 +19,7 @@ from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Session, Status
 from checkout.flows.payment import sessions
 from checkout.open_payments.transport import Request, Response
-from tests.world import CEDAR, CountingTransport, World
+from tests.product import CEDAR, CountingTransport, World
 
 pytestmark = pytest.mark.endurance
 

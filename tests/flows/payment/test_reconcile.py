@@ -6,12 +6,13 @@ from datetime import timedelta
 import pytest
 
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
-from checkout.domain.transitions import FENCE
+from checkout.domain.transitions import FENCE, Event, advance
 from checkout.flows.payment import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
+from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
-from tests.world import CEDAR, World, lose_answers
+from tests.product import CEDAR, World, answering, interrupt, lose_answers
 
 
 def test_money_that_arrives_late_completes_the_session_when_it_arrives() -> None:
@@ -233,3 +234,150 @@ def test_a_stray_404_right_after_the_expiry_does_not_disprove_a_payment(status: 
     world.transport.network = world.network
     assert world.settle(doubtful, seconds=4_000, every=10).status is Status.COMPLETED
     assert world.received() == 2000
+
+
+# --- somebody else at the same time ---
+
+
+def _checked(world: World, session_id: str) -> Session:
+    """Another page has checked the session and found nothing."""
+    session = world.session(session_id)
+    later = world.clock.now() + timedelta(seconds=1)
+    change = advance(
+        session, Event.CHECKED, now=world.clock.now(), writer="another page", check_at=later
+    )
+    return world.services.sessions.save(change)
+
+
+def test_of_two_pages_that_poll_at_once_one_asks_the_wallets() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(10)
+    world.transport.sent.clear()
+    poll = reconcile.advance_pending
+    interrupt(world, "update_item", lambda: poll(world.services, session.id))
+    assert poll(world.services, session.id) == world.session(session.id)
+    assert world.transport.count("GET", "/incoming-payments/") == 1
+
+
+def test_a_completion_gives_way_to_another_pages_check_and_is_written_once() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(60)
+    interrupt(world, "transact_write_items", lambda: _checked(world, session.id))
+    assert world.settle(session, seconds=60).status is Status.COMPLETED
+    assert len(world.events()) == 1
+
+
+def test_a_completion_that_somebody_else_has_written_is_theirs() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(60)
+
+    def complete() -> None:
+        reconcile.step(world.services, world.session(session.id))
+
+    interrupt(world, "transact_write_items", complete)
+    done = reconcile.advance_pending(world.services, session.id)
+    assert done == world.session(session.id)
+    assert done.status is Status.COMPLETED
+    assert len(world.events()) == 1
+
+
+def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll() -> None:
+    world = World()
+    session = _paying(world)
+    world.clock.pass_time(60)
+    interrupt(world, "transact_write_items", lambda: _checked(world, session.id), times=3)
+    assert reconcile.advance_pending(world.services, session.id).payment_in_flight
+    assert world.events() == []
+    assert world.settle(session).status is Status.COMPLETED
+    assert len(world.events()) == 1
+
+
+def test_a_session_that_has_ended_is_not_checked_again() -> None:
+    world = World()
+    done = world.pay(world.create())
+    with pytest.raises(StaleSession) as stale:
+        reconcile.step(world.services, done)
+    assert stale.value.current == done
+
+
+# --- the policy, the token, the fence ---
+
+
+def test_a_payment_in_flight_completes_by_the_wallets_word_once_the_policy_is_instructed() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.services = replace(world.services, completion_policy=CompletionPolicy.INSTRUCTED)
+    done = world.settle(session)
+    assert (done.status, done.received) == (Status.COMPLETED, None)
+
+
+def test_under_instructed_a_payment_that_is_found_again_suffices() -> None:
+    world = World(policy=CompletionPolicy.INSTRUCTED)
+    done = world.settle(_paying(world, "never-credits"))
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None
+
+
+def test_without_a_token_the_merchants_wallet_alone_decides() -> None:
+    world = World()
+    session = _paying(world)
+    change = advance(session, Event.CHECKED, now=world.clock.now(), writer="test", token=None)
+    done = world.settle(world.services.sessions.save(change))
+    assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
+    assert world.transport.count("GET", "/outgoing-payments/") == 0
+
+
+def test_a_wallet_that_refuses_to_be_asked_decides_nothing() -> None:
+    world = World()
+    session = _paying(world)
+    answering(world, "GET", "/outgoing-payments", lambda request: Response(403, {}, b"no"))
+    done = world.settle(session)
+    assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
+    assert world.received() == 2000
+
+
+def test_a_read_that_begins_before_the_fence_is_over_decides_nothing() -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    while session.closed_at is None:
+        session = world.settle(session, seconds=1)
+    early = reconcile.step(world.services, session)
+    assert early.payment_in_flight
+    assert world.settle(early).status is Status.OPEN
+
+
+@pytest.mark.parametrize("status", [200, 403, 500])
+def test_an_incoming_payment_that_stays_open_disproves_nothing(status: int) -> None:
+    world = World()
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+
+    def ignoring(request: Request) -> Response:
+        assert session.incoming_payment is not None
+        payment = replace(request, method="GET", url=session.incoming_payment.id)
+        return replace(world.network.handle(payment), status=status)
+
+    answering(world, "POST", "/complete", ignoring)
+    while session.closing_at is None:
+        session = world.settle(session, seconds=1)
+    doubtful = world.settle(session, seconds=30)
+    assert (doubtful.payment_in_flight, doubtful.closed_at) == (True, None)
+    world.transport.network = world.network
+    assert world.settle(doubtful).status is Status.OPEN
+
+
+def test_money_that_shows_before_anybody_knew_of_the_payment_completes() -> None:
+    world = World()
+    session = _paying(world, "never-credits")
+    answering(world, "GET", "/outgoing-payments", lambda request: Response(404, {}, b"no"))
+    while session.closing_at is None:
+        session = world.settle(session, seconds=10)
+    assert session.phase is Phase.PAYING
+    assert session.incoming_payment is not None
+    stored = world.network.incoming_payment(session.incoming_payment.id)
+    assert stored is not None
+    stored.received = replace(stored.received, value=2000)
+    done = world.settle(session)
+    assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)

@@ -38,8 +38,8 @@ from checkout.open_payments.models import Amount
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
 from tests.merchant_api import MerchantApi
+from tests.product import NotedHints
 from tests.support import NOW
-from tests.world import NotedHints
 
 LATER = NOW + timedelta(seconds=30)
 EARLIER = NOW - timedelta(seconds=30)

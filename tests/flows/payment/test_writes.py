@@ -18,7 +18,7 @@ from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request
-from tests.world import CEDAR, World
+from tests.product import CEDAR, World
 
 ROOT = Path(__file__).parents[3]
 TESTED = "checkout.session.tested"

@@ -8,12 +8,12 @@ import pytest
 
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
-from checkout.flows.payment import sessions
+from checkout.flows.payment import reconcile, sessions
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
-from tests.world import CEDAR, PREFIX, World, lose_answers
+from tests.product import CEDAR, PREFIX, World, interrupt, lose_answers
 
 MINUTE = 60
 DAY = 24 * 3600
@@ -314,3 +314,44 @@ def test_a_session_that_nobody_paid_yet_can_be_canceled_between_rounds() -> None
     assert sessions.cancel(world.services, world.key(), session.id).status is Status.CANCELED
     rounds(world, 5)
     assert world.session(session.id).status is Status.CANCELED
+
+
+# --- what happens meanwhile ---
+
+
+def test_a_queue_that_takes_nothing_does_not_stop_the_sessions(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = World()
+    world.pay(world.create())
+    session = world.create(expires_in_seconds=1800)
+    world.clock.pass_time(1800)
+
+    def refusing(messages: object) -> None:
+        raise RuntimeError("no queue")
+
+    monkeypatch.setattr(world.queue, "enqueue", refusing)
+    counts = round_of(world)
+    assert (counts.failed, counts.enqueued) == (1, 0)
+    assert world.session(session.id).status is Status.EXPIRED
+
+
+def test_a_session_that_the_index_alone_still_knows_is_nothing() -> None:
+    world = World()
+    world.create(expires_in_seconds=1800)
+    world.clock.pass_time(1800)
+    rows = world.dynamo._tables[f"{PREFIX}-checkout_sessions"].items
+    interrupt(world, "get_item", rows.clear)
+    counts = round_of(world)
+    assert (counts.looked_at, counts.failed) == (0, 0)
+
+
+def test_a_payment_that_a_page_checks_at_the_same_time_is_left_to_it() -> None:
+    world = World()
+    session = in_doubt(world)
+    world.clock.pass_time(MINUTE)
+    page = reconcile.advance_pending
+    interrupt(world, "update_item", lambda: page(world.services, session.id))
+    assert round_of(world).failed == 0
+    assert world.session(session.id).status is Status.COMPLETED
+    assert len(world.events()) == 1

@@ -11,8 +11,8 @@ from checkout.domain.session import Status
 from checkout.domain.tally import DayTally
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
+from tests.product import CEDAR, HARBOR, World
 from tests.support import NOW
-from tests.world import CEDAR, HARBOR, World
 
 TODAY = NOW.date()
 

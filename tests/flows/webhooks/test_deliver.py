@@ -30,10 +30,11 @@ from checkout.flows.webhooks.deliver import GIVE_WAY, Outcome, deliver, enqueue_
 from checkout.ports.merchants import Merchants
 from checkout.ports.webhooks import DueEvent, QueuedEvent, Receipt
 from sandbox.cloud import table_definitions
+from tests.adapters.samples import an_event
 from tests.adapters.stores import Watched
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.product import PREFIX, World
 from tests.support import NOW
-from tests.world import PREFIX, World
 
 URL = "https://shop.example/hooks"
 MS = timedelta(milliseconds=1)
@@ -41,7 +42,7 @@ FAILED = Receipt(status=500, answer="oops")
 PENDING, DELIVERED, EXHAUSTED = EventStatus
 
 
-class Killed(Exception):  # noqa: N818 - what happens to a process
+class Killed(Exception):
     """The process ends here."""
 
 
@@ -197,15 +198,7 @@ def test_a_merchant_that_is_unknown_has_no_endpoint(world: World) -> None:
 
 
 def _an_event(world: World) -> WebhookEvent:
-    return WebhookEvent(
-        id="evt_lone",
-        merchant=world.merchant.id,
-        session=None,
-        type="ping",
-        body="{}",
-        created_at=NOW,
-        next_at=NOW,
-    )
+    return an_event(id="evt_lone", merchant=world.merchant.id, session=None, type="ping")
 
 
 # --- the endpoint changes ---

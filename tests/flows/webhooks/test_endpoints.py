@@ -40,8 +40,8 @@ from checkout.flows.webhooks.deliver import Outcome
 from checkout.flows.webhooks.endpoints import OVERLAP_MAX, RESEND_PAGE, Configured, Resent
 from checkout.ports.webhooks import Receipt
 from tests.adapters.samples import an_event
+from tests.product import PREFIX, World
 from tests.support import NOW
-from tests.world import PREFIX, World
 
 URL = "https://shop.example/hooks"
 HOUR = timedelta(hours=1)

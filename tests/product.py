@@ -1,4 +1,4 @@
-"""A whole world in one process: the product over an in-memory DynamoDB, and the sandbox's wallets.
+"""The whole product in one process: over an in-memory DynamoDB, with the sandbox's wallets.
 
 No sockets, no threads, no sleeping: time is the test's. Every request to a wallet provider and
 every call to AWS is counted.
@@ -197,7 +197,7 @@ class World:
         return authentication.authenticate(self.services, f"Bearer {self.api_key}")
 
     def new(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> NewSession:
-        """What a merchant asks for: one line item of `amount` minor units."""
+        """Return a merchant's request: one line item of `amount` minor units."""
         asked = NewSession(
             line_items=(LineItem(currency, "Tea", None, amount, 1),),
             success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}",
@@ -268,7 +268,7 @@ class World:
         return session
 
     def received(self) -> int:
-        """What the merchant's wallet holds, in its own units."""
+        """Return the balance of the merchant's wallet, in its own units."""
         account = self.network.account(self.shop)
         assert account is not None
         return account.balance
@@ -310,3 +310,26 @@ def lose_answers(part: str, error: OpenPaymentsError, *, times: int = 1) -> Any:
             raise error
 
     return hook
+
+
+def interrupt(world: World, operation: str, act: Callable[[], object], *, times: int = 1) -> None:
+    """Let `act` happen before each of the next `times` calls of the DynamoDB operation."""
+    original, left = getattr(world.dynamo, operation), [times]
+
+    def interrupted(**request: Any) -> Any:
+        if left[0]:
+            left[0] -= 1
+            act()
+        return original(**request)
+
+    setattr(world.dynamo, operation, interrupted)
+
+
+def answering(world: World, method: str, part: str, answer: Callable[[Request], Response]) -> None:
+    """Let `answer` stand for the wallets, for requests of that method with `part` in the URL."""
+
+    def handle(request: Request) -> Response:
+        asked = request.method == method and part in request.url
+        return answer(request) if asked else world.network.handle(request)
+
+    world.transport.network = type("Scripted", (), {"handle": staticmethod(handle)})()

@@ -36,6 +36,7 @@ from checkout.ports.services import PayServices
 from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
 from tests import services
+from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.simulation import actors, providers
 from tests.simulation.boundaries import (
@@ -65,7 +66,7 @@ WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
 @dataclass
 class Outcome:
-    """What a world came to. `trace` is kept only when asked for."""
+    """The result of a world. `trace` is kept only when asked for."""
 
     seed: int
     kind: str
@@ -79,7 +80,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the other side of a request sees. `lost`: no answer came."""
+    """The answer as the other side of a request sees it. `lost`: no answer came."""
 
     value: Any = None
     error: CheckoutError | None = None
@@ -303,29 +304,16 @@ class SimWorld:
         )
         plain = base64.b64encode(private_key).decode()
         provider = self.network.providers["harbor"]
-        merchant = Merchant(
-            id="mer_1",
-            name="Shop",
+        merchant = a_merchant(
             wallet_address=SHOP,
             key_id=KEY_ID,
             private_key=self.vault.seal(plain, place=private_key_place("mer_1")),
-            asset_code="USD",
-            asset_scale=2,
             auth_server=provider.auth_server,
             resource_server=provider.resource_server,
             created_at=BEGINNING,
             endpoint=endpoint,
         )
-        key = ApiKey(
-            id="key_1",
-            hash="0" * 64,
-            merchant="mer_1",
-            name="first",
-            last_four="0000",
-            asset_code="USD",
-            asset_scale=2,
-            created_at=BEGINNING,
-        )
+        key = a_key(created_at=BEGINNING)
         assert dynamo.DynamoMerchants(self.tables, PREFIX).add(merchant, key) is None
         return merchant, key
 
