@@ -16,6 +16,7 @@ from api.requests import ListSessions
 from api.responses import EXAMPLE_ID, REF, schemas
 from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
+from checkout.domain.grammar import SESSION_ID
 from checkout.domain.session import Status
 from checkout.version import VERSION
 from checkout.web import STATUS
@@ -221,7 +222,7 @@ def _id_parameter() -> dict[str, Any]:
         "in": "path",
         "required": True,
         "description": "The session's id.",
-        "schema": {"type": "string", "pattern": "^cs_[0-9A-Za-z]{22}$"},
+        "schema": {"type": "string", "pattern": f"^{SESSION_ID.pattern}$"},
         "example": EXAMPLE_ID,
     }
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 from typing import Annotated, Final
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from fastapi import Depends, Request
 
@@ -18,6 +18,7 @@ from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
 from checkout.flows.merchant import sign_in
 from checkout.flows.merchant.sign_in import SignedIn
+from checkout.open_payments.urls import split
 from checkout.ports.services import DashboardServices
 from checkout.web import PARAM_MAX, body_bytes
 from dashboard.multipart import parts
@@ -55,7 +56,7 @@ async def visit(injected: Injected, request: Request) -> Visit:
     """`__Host-` makes browsers refuse the cookie from anywhere but this host over TLS; the local
     world has no TLS.
     """
-    base = urlsplit(injected.base_url)
+    base = split(injected.base_url)
     secure = base.scheme == "https"
     cookie = "__Host-dashboard" if secure else "dashboard"
     token = request.cookies.get(cookie, "")
@@ -97,9 +98,9 @@ async def uploaded(injected: Injected, visited: Visited, request: Request) -> di
 
 
 def _require(request: Request, injected: DashboardServices, media_type: str) -> None:
-    base = urlsplit(injected.base_url)
-    if request.headers.get("origin") != f"{base.scheme}://{base.netloc}":
-        raise ParameterInvalid(f"Forms are taken from {base.scheme}://{base.netloc} only.")
+    base = split(injected.base_url)
+    if request.headers.get("origin") != f"{base.scheme}://{base.authority}":
+        raise ParameterInvalid(f"Forms are taken from {base.scheme}://{base.authority} only.")
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
         raise ContentTypeInvalid(f"Send the form as {media_type}.")
 

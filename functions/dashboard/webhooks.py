@@ -13,7 +13,7 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.urls import URL_MAX
+from checkout.domain.grammar import URL_MAX
 from checkout.domain.webhooks import (
     CANCELED,
     EXPIRED,

@@ -6,19 +6,18 @@ catalogue has. A code without a text of its own is told in general words.
 
 from __future__ import annotations
 
-import re
 from contextlib import suppress
 from typing import Final
 
 from fastapi import Request, Response
 
 from checkout.domain.errors import CheckoutError
+from checkout.domain.grammar import SESSION_ID
 from checkout.flows.payment import reconcile
 from checkout.web import Problem, problem_json
 from pay import pages, render
 from pay.inputs import FormPost, form_post, sent_by_form
 
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 # A refused form is shown as its page with the reason on it, where there is such a page.
 _SHOWN_IN_PLACE: Final = frozenset({400, 409, 424, 429})
 
@@ -70,7 +69,7 @@ def _problem_page(request: Request, problem: Problem) -> Response:
 def _back(request: Request) -> str | None:
     """The session's page, relative to `request`: an error knows no base address."""
     session_id: str = request.path_params.get("session_id", "")
-    if not _SESSION_ID.fullmatch(session_id):
+    if not SESSION_ID.fullmatch(session_id):
         return None
     rest = request.url.path.partition(f"/{session_id}/")[2]
     return "../" * (rest.count("/") + 1 if rest else 0) + session_id

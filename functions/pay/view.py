@@ -12,23 +12,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
 
+from checkout.domain.grammar import is_http, link_host
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
 from checkout.domain.session import Attention, LineItem, Session
 from checkout.domain.transitions import Event
 from checkout.open_payments.models import Amount, Quote
+from checkout.open_payments.urls import split
 from pay.colors import Accent, accent
 from pay.language import Reader
 from pay.pictures import logo_mark
 
-_LINK: Final = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]\S*)?"
-)
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Stage(StrEnum):
@@ -143,7 +140,7 @@ def stage_of(session: Session) -> Stage:
 
 def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Paths:
     """`base_url` may have a path before ours; `logo` is its mark."""
-    page = f"{urlsplit(base_url).path}/pay/{session.id}"
+    page = f"{split(base_url).path}/pay/{session.id}"
     success = f"{page}/success"
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     return Paths(
@@ -254,13 +251,8 @@ def _link(url: str, base_url: str) -> str | None:
 
     It was checked when it was stored; this holds even if it was not.
     """
-    found = _LINK.fullmatch(url)
-    if found is None or "\\" in url or not url.isprintable():
-        return None
-    local = base_url.startswith("http:") and found["host"] in _LOOPBACK
-    return url if found["scheme"] == "https" or local else None
+    return url if link_host(url, base_is_http=is_http(base_url)) else None
 
 
 def _host(url: str | None) -> str | None:
-    found = _LINK.fullmatch(url or "")
-    return found["host"] if found else None
+    return link_host(url or "", base_is_http=True)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
+from checkout.open_payments.urls import is_loopback, target
 from checkout.ports.wallets import CompletionPolicy
 
 
@@ -61,10 +61,6 @@ class Settings:
         "development only: certificate authorities to trust besides the system's (PEM)", default=""
     )
 
-    @property
-    def base_is_http(self) -> bool:
-        return urlsplit(self.base_url).scheme == "http"
-
 
 def load(environment: Mapping[str, str]) -> Settings:
     """The settings of `environment`. Raises SettingsError."""
@@ -100,13 +96,15 @@ def _required(environment: Mapping[str, str], name: str) -> str:
 
 
 def _base_url(value: str) -> str:
-    parts = urlsplit(value)
-    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+    try:
+        found = target(value)
+    except ValueError:
+        found = None
+    if found is None or found.query:
         raise SettingsError(
             "BASE_URL must be an absolute address without query, fragment and user name."
         )
-    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+    if found.scheme != "https" and not is_loopback(found.host):
         raise SettingsError("BASE_URL must be https (http only for localhost).")
     return value.rstrip("/")
 

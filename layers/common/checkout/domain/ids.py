@@ -8,11 +8,11 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
+from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS
+
 RandomBytes = Callable[[int], bytes]
 
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_ID_DIGITS: Final = 22  # 62^22 > 2^130
-_KEY_DIGITS: Final = 43  # 62^43 > 2^256
 
 
 def _base62(random_bytes: RandomBytes, digits: int) -> str:
@@ -28,34 +28,34 @@ def _base62(random_bytes: RandomBytes, digits: int) -> str:
 
 
 def new_session_id(random_bytes: RandomBytes) -> str:
-    return "cs_" + _base62(random_bytes, _ID_DIGITS)
+    return "cs_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_merchant_id(random_bytes: RandomBytes) -> str:
-    return "mer_" + _base62(random_bytes, _ID_DIGITS)
+    return "mer_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_event_id(random_bytes: RandomBytes) -> str:
-    return "evt_" + _base62(random_bytes, _ID_DIGITS)
+    return "evt_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_key_id(random_bytes: RandomBytes) -> str:
-    return "key_" + _base62(random_bytes, _ID_DIGITS)
+    return "key_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_request_id(random_bytes: RandomBytes) -> str:
-    return "req_" + _base62(random_bytes, _ID_DIGITS)
+    return "req_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_api_key(random_bytes: RandomBytes) -> str:
-    return "sk_" + _base62(random_bytes, _KEY_DIGITS)
+    return "sk_" + _base62(random_bytes, KEY_DIGITS)
 
 
 def new_nonce(random_bytes: RandomBytes) -> str:
     """The client's nonce of an interactive grant (RFC 9635 section 2.5.2), also an attempt's or a
     writer's mark.
     """
-    return _base62(random_bytes, _ID_DIGITS)
+    return _base62(random_bytes, ID_DIGITS)
 
 
 def api_key_hash(api_key: str) -> str:

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
 from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
+from checkout.domain.grammar import redirect_url
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import to_wallet, total
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
-from checkout.domain.urls import redirect_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

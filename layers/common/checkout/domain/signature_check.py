@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from checkout.domain.grammar import id_pattern
 from checkout.domain.webhook_signature import hex_signature, standard_signature
 
 TOLERANCE: Final = timedelta(minutes=5)  # what verifying libraries allow
 NEAR: Final = 600  # seconds around a timestamp that are tried
 _HOURS: Final = 14  # time zones are at most so far from UTC
 _FEW: Final = 4  # characters that make a signature a damaged one
-_ID: Final = re.compile(r'"id"\s*:\s*"((?:cs|evt)_[0-9A-Za-z]{22})"')
+_ID: Final = re.compile(rf'"id"\s*:\s*"({id_pattern("cs", "evt")})"')
 _TIME: Final = re.compile(r"[0-9]{1,13}")
 # As a server got it, or as a program prints it: in quotes, a comma behind.
 _LINE: Final = re.compile(

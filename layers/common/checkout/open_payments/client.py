@@ -31,7 +31,7 @@ from checkout.open_payments.models import (
     WalletAddress,
 )
 from checkout.open_payments.transport import Transport
-from checkout.open_payments.urls import is_loopback, last_segment, origin, target_uri, under
+from checkout.open_payments.urls import is_loopback, last_segment, origin, target, target_uri, under
 
 
 class Access(StrEnum):
@@ -323,18 +323,18 @@ class OpenPayments:
         """Where the customer's browser goes: https, or this machine where development allows it."""
         url = interact.text("redirect")
         try:
-            target_uri(url.replace("#", "?", 1))  # a fragment is the browser's business
+            where = target(target_uri(url.replace("#", "?", 1)))  # the browser's: any fragment
         except ValueError:
             interact.distrust("is not a usable URL", "redirect")
-        local = self._allow_http_interaction and is_loopback(url)
-        if not url.lower().startswith("https://") and not local:
+        local = self._allow_http_interaction and is_loopback(where.host)
+        if where.scheme != "https" and not local:
             interact.distrust("is not https", "redirect")
         return url
 
     def _check_home(self, operation: str, url: str, auth_server: str) -> None:
         """A token returns only to the server it came from, whatever a record says."""
         try:
-            at_home = url.lower().startswith("https://") and origin(url) == origin(auth_server)
+            at_home = origin(url) == origin(auth_server) and origin(url).startswith("https://")
         except ValueError:
             at_home = False
         if not at_home:

@@ -14,13 +14,13 @@ from checkout.adapters.aws import AWS_ERRORS, Answer, ask
 from checkout.adapters.dynamo.records import DUE_SHARDS
 from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
+from checkout.open_payments.urls import split
 
 T = TypeVar("T")
 
 PAGE_MAX: Final = 100  # what one BatchGetItem takes
-_DATABASE_URL: Final = re.compile(
-    r"dynamodb(?:://|\+http://(?P<place>[A-Za-z0-9.-]+(?::[0-9]{1,5})?))/(?P<prefix>[A-Za-z0-9_.-]+)"
-)
+_PLACE: Final = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?")
+_PREFIX: Final = re.compile(r"/(?P<prefix>[A-Za-z0-9_.-]+)")
 
 
 class Client(Protocol):
@@ -51,13 +51,14 @@ class DatabaseUrl:
 
 def parse_database_url(url: str) -> DatabaseUrl:
     """`dynamodb:///PREFIX` or `dynamodb+http://HOST:PORT/PREFIX`. Raises ValueError."""
-    found = _DATABASE_URL.fullmatch(url)
-    if found is None:
+    scheme, place, path, *rest = split(url)
+    kinds = {"dynamodb": place == "", "dynamodb+http": bool(place and _PLACE.fullmatch(place))}
+    found = _PREFIX.fullmatch(path)
+    if not found or not kinds.get(scheme) or any(rest):
         raise ValueError(
             "DATABASE_URL must be dynamodb:///PREFIX or dynamodb+http://HOST:PORT/PREFIX, where "
             "PREFIX begins the tables' names (letters, digits, '-', '_', '.')."
         )
-    place = found["place"]
     return DatabaseUrl(found["prefix"], f"http://{place}" if place else None)
 
 

@@ -13,10 +13,10 @@ from typing import Any, Final
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid
+from checkout.domain.grammar import return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, ApiKey, Logo, Merchant
 from checkout.domain.pictures import picture_type
-from checkout.domain.urls import return_host
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices
 

@@ -21,6 +21,7 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
+from checkout.domain.grammar import SESSION_ID, is_http
 from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
@@ -37,9 +38,8 @@ PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
-POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
+POSITION: Final = re.compile(rf"[0-9]{{13}}#{SESSION_ID.pattern}")
 _VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
 
 
@@ -114,7 +114,7 @@ def create(
         session_id=new_session_id(services.random_bytes),
         writer=new_nonce(services.random_bytes),
         now=now,
-        base_is_http=services.base_url.lower().startswith("http:"),
+        base_is_http=is_http(services.base_url),
     )
     body = json_text(public_session(session, base_url=services.base_url, now=now))
     if idempotency_key is None:
@@ -142,7 +142,7 @@ def create(
 
 def load(services: Services, session_id: str) -> Session:
     """Read a session. Raises ResourceMissing; an id of the wrong form is not looked up."""
-    session = services.sessions.get(session_id) if _SESSION_ID.fullmatch(session_id) else None
+    session = services.sessions.get(session_id) if SESSION_ID.fullmatch(session_id) else None
     if session is None:
         raise ResourceMissing("No such checkout session.")
     return session

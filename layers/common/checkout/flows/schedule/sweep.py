@@ -13,12 +13,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
 
 from checkout.domain.session import Session
 from checkout.flows.payment import reconcile
 from checkout.flows.payment.sessions import settle
 from checkout.flows.webhooks import deliver
+from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
@@ -132,7 +132,7 @@ def _in_doubt(session: Session, now: datetime) -> bool:
 def _providers(session: Session) -> set[str]:
     merchants, customers = session.incoming_payment, session.customer
     urls = [merchants.id if merchants else "", customers.resource_server if customers else ""]
-    return {urlsplit(url).netloc for url in urls if url}
+    return {authority(url) for url in urls if url}
 
 
 def _place(error: Exception) -> str:

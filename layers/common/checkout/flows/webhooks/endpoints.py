@@ -18,9 +18,9 @@ from checkout.domain.errors import (
     UrlInvalid,
     WebhookUnexpectedState,
 )
+from checkout.domain.grammar import webhook_url
 from checkout.domain.ids import new_event_id
 from checkout.domain.merchant import Merchant
-from checkout.domain.urls import webhook_url
 from checkout.domain.webhook_signature import new_webhook_secret
 from checkout.domain.webhooks import (
     OPTIONAL,

@@ -7,20 +7,18 @@ ones.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from checkout.domain.errors import ParameterInvalid, WebhookUnexpectedState
+from checkout.domain.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.signature_check import Finding, Presented, Secret, check, id_in, presented
 from checkout.domain.webhooks import Endpoint, WebhookEvent, secret_place
 from checkout.ports.services import DashboardServices
 
 HEADERS_MAX: Final = 4_096  # characters
 BODY_MAX: Final = 64 * 1024  # bytes
-_EVENT_ID: Final = re.compile(r"evt_[0-9A-Za-z]{22}")
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,8 +78,8 @@ def _event(
 ) -> WebhookEvent | None:
     """Find the event by the header's event id, else by the session or test id in the body."""
     named = given.event_id or id_in(body) or ""
-    if _SESSION_ID.fullmatch(named):
+    if SESSION_ID.fullmatch(named):
         session = services.sessions.get(named)
         named = session.event or "" if session and session.merchant == merchant_id else ""
-    event = services.events.get(named) if _EVENT_ID.fullmatch(named) else None
+    event = services.events.get(named) if EVENT_ID.fullmatch(named) else None
     return event if event is not None and event.merchant == merchant_id else None

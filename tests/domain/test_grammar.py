@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import UrlInvalid
-from checkout.domain.urls import URL_MAX, redirect_url, webhook_url
+from checkout.domain.grammar import URL_MAX, redirect_url, webhook_url
 
 ID = "cs_0123456789abcdefABCDEF"
 
@@ -135,7 +135,15 @@ def test_what_two_programs_could_read_differently_is_refused_by_name(url: str) -
 
 
 @pytest.mark.parametrize(
-    "url", ["http://localhost/x", "http://LOCALHOST:3000/", "http://127.0.0.1:1/", "http://[::1]/"]
+    "url",
+    [
+        "http://localhost/x",
+        "http://LOCALHOST:3000/",
+        "http://shop.localhost/",
+        "http://127.0.0.1:1/",
+        "http://127.0.0.2/",
+        "http://[::1]/",
+    ],
 )
 def test_http_is_for_this_machine_while_the_service_itself_is_http(url: str) -> None:
     assert checked(url, base_is_http=True) == url
@@ -149,7 +157,8 @@ def test_http_is_for_this_machine_while_the_service_itself_is_http(url: str) -> 
         "http://shop.example/",
         "http://localhost.evil.example/",
         "http://127.0.0.1.evil.example/",
-        "http://127.0.0.2/",
+        "http://128.0.0.2/",
+        "http://notlocalhost/",
         "http://localhost@evil.example/",
     ],
 )
