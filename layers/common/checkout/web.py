@@ -66,6 +66,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.MethodNotAllowed: (405, _REQUEST),
     errors.SessionBusy: (409, _CONFLICT),
     errors.PaymentInProgress: (409, _CONFLICT),
+    errors.Conflict: (409, _CONFLICT),
     errors.BodyTooLarge: (413, _REQUEST),
     errors.ContentTypeInvalid: (415, _REQUEST),
     errors.WalletUnreachable: (424, _WALLET),

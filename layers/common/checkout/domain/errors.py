@@ -6,7 +6,7 @@ does.
     ├── UrlInvalid InvalidJson CursorInvalid
     ├── AmountTooSmall AmountTooLarge AmountNotRepresentable CurrencyMismatch CurrencyNotSupported
     ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
-    ├── WebhookUnexpectedState KeyUnexpectedState
+    ├── WebhookUnexpectedState KeyUnexpectedState Conflict
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
     ├── ApiKeyMissing ApiKeyInvalid
     ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
@@ -107,6 +107,12 @@ class KeyUnexpectedState(CheckoutError):
     """The state of the API key, or of the merchant's keys together, does not allow this."""
 
     code = "key_unexpected_state"
+
+
+class Conflict(CheckoutError):
+    """Other requests are changing the API keys, the settings or the event; try again shortly."""
+
+    code = "conflict"
 
 
 class PaymentInProgress(CheckoutError):

@@ -12,11 +12,11 @@ from typing import Final
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import (
+    Conflict,
     KeyUnexpectedState,
     ParameterInvalid,
     ParameterMissing,
     ResourceMissing,
-    SessionBusy,
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
@@ -64,7 +64,7 @@ def listed(services: DashboardServices, who: ApiKey) -> tuple[ApiKey, ...]:
 
 
 def create(services: DashboardServices, who: ApiKey, *, name: str) -> NewKey:
-    """Another key. Raises ParameterMissing, ParameterInvalid, KeyUnexpectedState, SessionBusy."""
+    """Another key. Raises ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict."""
     name = _name(name)
     now = services.clock.now()
     if sum(key.active_at(now) for key in services.api_keys.of(who.merchant)) >= ACTIVE_MAX:
@@ -80,7 +80,7 @@ def create(services: DashboardServices, who: ApiKey, *, name: str) -> NewKey:
 def roll(services: DashboardServices, who: ApiKey, key_id: str, *, overlap: timedelta) -> NewKey:
     """A new key in the place of that one, which ends when `overlap` (0 to 7 days) is over.
 
-    Raises ParameterInvalid, ResourceMissing, KeyUnexpectedState, SessionBusy.
+    Raises ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict.
     """
     if not timedelta(0) <= overlap <= OVERLAP_MAX:
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
@@ -143,5 +143,5 @@ def _called(key: ApiKey) -> str:
     return f"{key.name} (…{key.last_four})"
 
 
-def _busy() -> SessionBusy:
-    return SessionBusy("Your keys or settings were changed meanwhile. Look at them and try again.")
+def _busy() -> Conflict:
+    return Conflict("Your keys or settings were changed meanwhile. Look at them and try again.")

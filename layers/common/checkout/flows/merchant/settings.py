@@ -35,7 +35,7 @@ _CALLED: Final = {
 def look(
     services: DashboardServices, who: ApiKey, *, name: str, accent_color: str, locale: str
 ) -> None:
-    """`accent_color` may be empty: the pages' own. Raises ParameterInvalid, SessionBusy."""
+    """`accent_color` may be empty: the pages' own. Raises ParameterInvalid, Conflict."""
     looks: dict[str, Any] = {
         "name": _name(name),
         "accent_color": _color(accent_color),
@@ -67,7 +67,7 @@ def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale:
 
 
 def put_logo(services: DashboardServices, who: ApiKey, data: bytes) -> None:
-    """Raises ParameterInvalid, SessionBusy."""
+    """Raises ParameterInvalid, Conflict."""
     if len(data) > LOGO_MAX:
         raise ParameterInvalid(
             f"The logo has {len(data)} bytes; it may have {LOGO_MAX}.", param="logo"
@@ -79,7 +79,7 @@ def put_logo(services: DashboardServices, who: ApiKey, data: bytes) -> None:
 
 
 def remove_logo(services: DashboardServices, who: ApiKey) -> None:
-    """Raises SessionBusy."""
+    """Raises Conflict."""
     _set(services, who, {"logo": None})
 
 
@@ -87,7 +87,7 @@ def limit_return_hosts(services: DashboardServices, who: ApiKey, typed: str) -> 
     """From the next session on, customers are sent back to these hosts alone; none typed: to any.
     Written even where nothing changes, which mends a key that was made at the same moment.
 
-    Raises ParameterInvalid, SessionBusy.
+    Raises ParameterInvalid, Conflict.
     """
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
