@@ -10,6 +10,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
 from checkout.domain.grammar import redirect_url
@@ -32,12 +33,13 @@ class NewSession:
     locale: str | None = None
 
     def fingerprint(self) -> str:
-        """SHA-256 in hex of the parameters: equal for requests that ask for the same, however they
-        are written (defaults spelled out or not, keys in another order).
+        """Return SHA-256 in hex of the parameters, equal for requests that ask for the same.
+
+        How they are written makes no difference: keys in any order, defaults spelled out or not.
+        An optional field that is absent is not hashed, so that a new one changes no fingerprint.
         """
-        parameters = asdict(self) | {"metadata_json": json.loads(self.metadata_json)}
-        if self.locale is None:  # so that requests without it have the fingerprint they always had
-            del parameters["locale"]
+        parameters = asdict(self, dict_factory=_present)
+        parameters["metadata_json"] = json.loads(self.metadata_json)
         canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
@@ -102,3 +104,7 @@ class NewSession:
                 param="line_items[0].price_data.currency",
             )
         return currency
+
+
+def _present(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value is not None}
