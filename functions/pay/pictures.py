@@ -14,18 +14,16 @@ from fastapi import Request, Response
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import Logo, Merchant
+from checkout.domain.pictures import KINDS
 from checkout.domain.session import Session
 from pay.headers import may_be_kept
 
-_PICTURES: Final = frozenset(
-    {"image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml", "image/avif"}
-)
 _MODULE: Final = 4  # units of the drawing; the page sets the size
 
 
 def logo_mark(logo: Logo | None) -> str | None:
     """What changes with the picture, for its address; None: there is none to show."""
-    if logo is None or logo.media_type not in _PICTURES:
+    if logo is None or logo.media_type not in KINDS:
         return None
     return sha256(logo.data).hexdigest()[:16]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,11 @@ HOSTILE = (
     "</title></style></script></main><svg onload=window.ran=1>",
     "' autofocus onfocus='window.ran=1",
     "\u2069\u202etxt.exe",
+)
+
+# A PNG of one pixel.
+DOT = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
 
 
@@ -115,7 +121,7 @@ def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Serve
 def test_a_merchants_colour_and_logo_stay_readable(
     browser: Browser, pages: Served, axe: str, color: str, scheme: str
 ) -> None:
-    logo = Logo("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>')
+    logo = Logo("image/png", DOT)
     page = new_context(browser, scheme=scheme).new_page()
     with pages.merchant(accent_color=color, logo=logo):
         for name in ("declined", "confirmation"):

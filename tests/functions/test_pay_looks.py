@@ -93,8 +93,9 @@ def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(browser: C
     assert browser.open(session).page.one("img", alt="").attributes["src"] != first
 
 
-def test_only_a_picture_is_served_as_a_logo(browser: Customer) -> None:
-    give(browser, logo=Logo("text/html", b"<script>alert(1)</script>"))
+@pytest.mark.parametrize("kind", ["text/html", "image/svg+xml", "image/gif"])
+def test_only_a_picture_without_scripts_is_served_as_a_logo(browser: Customer, kind: str) -> None:
+    give(browser, logo=Logo(kind, b"<script>alert(1)</script>"))
     session = browser.world.create()
     assert browser.open(session).page.all("img", alt="") == []
     answer = browser.open(session, "/logo")

@@ -146,8 +146,6 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 }
 # fmt: on
 
-TERMINAL: Final = frozenset(Status) - {source for source, _ in TRANSITIONS}
-
 
 class IllegalTransition(Exception):  # noqa: N818 - named as the domain names it
     """The table has no such row for the session, or the row's condition does not hold. Nothing

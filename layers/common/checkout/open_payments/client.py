@@ -1,7 +1,7 @@
 """The calls of Open Payments that a checkout makes, each answer checked against what was asked.
 
 Refuses to send where no time is left, where a token would go to another server than it came from,
-and to believe an answer that contradicts its request. It repeats nothing: `conclusions.py` says
+and to believe an answer that contradicts its request. It repeats nothing: `errors.py` says
 what may be repeated, its callers do.
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -50,8 +50,7 @@ _ACTIONS: Final = {
 class OpenPayments:
     """A client for one request of ours: `deadline` bounds all its calls together.
 
-    `identity` signs; without one, only the two unsigned reads work. `client_as_object` sends the
-    client as `{"walletAddress": ...}`, which servers before 1.3 refuse. All methods raise
+    `identity` signs; without one, only the two unsigned reads work. All methods raise
     errors.OpenPaymentsError.
     """
 
@@ -63,12 +62,10 @@ class OpenPayments:
         now: Callable[[], datetime],
         deadline: datetime,
         allow_http_interaction: bool = False,
-        client_as_object: bool = False,
     ) -> None:
         self._identity = identity
         self._now = now
         self._allow_http_interaction = allow_http_interaction
-        self._client_as_object = client_as_object
         self._exchange = Exchange(transport, identity, now=now, deadline=deadline)
 
     @property
@@ -108,7 +105,7 @@ class OpenPayments:
         wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
         if access is Access.INCOMING_PAYMENT:
             wanted["identifier"] = self.identity.wallet_address
-        body = {"access_token": {"access": [wanted]}, "client": self._client()}
+        body = {"access_token": {"access": [wanted]}, "client": self.identity.wallet_address}
         reply = self._exchange.json("request_grant", "POST", auth_server, body=body)
         if reply.answer.has("interact"):
             raise Refused(
@@ -139,7 +136,7 @@ class OpenPayments:
                 "start": ["redirect"],
                 "finish": {"method": "redirect", "uri": finish_uri, "nonce": nonce},
             },
-            "client": self._client(),
+            "client": self.identity.wallet_address,
         }
         reply = self._exchange.json("request_payment_grant", "POST", wallet.auth_server, body=body)
         interact = reply.answer.child("interact")
@@ -218,10 +215,6 @@ class OpenPayments:
         expired."""
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
         return self._incoming(reply, url)
-
-    def get_received(self, url: str) -> Amount:
-        """What an incoming payment has received, as its public view tells everybody."""
-        return self._read_public("get_received", url).amount("receivedAmount")
 
     def complete_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
         """Close it to further money. Refused(WRONG_STATE): it is completed or expired already."""
@@ -305,10 +298,6 @@ class OpenPayments:
 
     def _read_public(self, operation: str, url: str) -> Answer:
         return self._exchange.json(operation, "GET", url, signed=False).answer
-
-    def _client(self) -> str | dict[str, str]:
-        mine = self.identity.wallet_address
-        return {"walletAddress": mine} if self._client_as_object else mine
 
     def _token(self, reply: Reply, auth_server: str) -> AccessToken:
         return answers.access_token(

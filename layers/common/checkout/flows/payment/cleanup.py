@@ -16,7 +16,6 @@ from checkout.flows import merchants
 from checkout.flows.payment import sealed
 from checkout.flows.payment.work import Work
 from checkout.open_payments import errors as op
-from checkout.open_payments.conclusions import conclude
 from checkout.ports.services import PayServices
 from checkout.ports.wallets import Cleanup
 
@@ -50,7 +49,7 @@ def _tried(call: Callable[[], None]) -> bool:
     try:
         call()
     except op.OpenPaymentsError as error:
-        return conclude(error) is not op.Conclusion.RETRY
+        return not error.retryable
     return True
 
 

@@ -1,4 +1,4 @@
-"""Every recorded answer of a running provider, and what a client should conclude from it."""
+"""Every recorded answer of a running provider, the reason it gives, and whether to try again."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from checkout.open_payments.conclusions import conclude, reason
 from checkout.open_payments.errors import (
-    Conclusion,
     NotSent,
     OpenPaymentsError,
     OutcomeUnknown,
@@ -18,6 +16,7 @@ from checkout.open_payments.errors import (
     UntrustedAnswer,
 )
 from checkout.open_payments.exchange import Exchange
+from checkout.open_payments.reasons import reason
 from tests.open_payments.script import Script, answer, identity, load
 
 ANSWERS = load("answers.json")
@@ -39,17 +38,23 @@ def _replay(case: dict[str, Any]) -> None:
 def test_no_recorded_answer_is_left_out() -> None:
     assert len(ANSWERS) == 133 + 13
     assert all(("operation" in case) != ("seen_by" in case) for case in ANSWERS)
-    assert {case["conclusion"] for case in TO_CLIENTS} == {"success", *Conclusion}
+    not_refusals = {"success", "unknown"}
+    not_recorded = {Reason.BUSY, Reason.INTERACTION_REQUIRED}
+    assert {case["outcome"] for case in TO_CLIENTS} == {*Reason, *not_refusals} - not_recorded
 
 
 @pytest.mark.parametrize("case", TO_CLIENTS, ids=lambda case: case["name"])
-def test_the_right_conclusion_is_drawn_from_each_recorded_answer(case: dict[str, Any]) -> None:
-    if case["conclusion"] == "success":
+def test_each_recorded_answer_has_its_reason_and_is_repeated_only_where_that_may_help(
+    case: dict[str, Any],
+) -> None:
+    if case["outcome"] == "success":
         _replay(case)
         return
     with pytest.raises(OpenPaymentsError) as caught:
         _replay(case)
-    assert conclude(caught.value) == case["conclusion"]
+    outcome = caught.value.reason if isinstance(caught.value, Refused) else "unknown"
+    assert outcome == case["outcome"]
+    assert caught.value.retryable == case.get("retryable", False)
     assert caught.value.operation == case["operation"]
 
 
@@ -59,7 +64,7 @@ def test_trap_07_a_quote_that_may_have_paid_already_is_never_taken_for_unpaid() 
         with pytest.raises(Refused) as caught:
             _replay(case)
         assert caught.value.reason is Reason.INVALID_QUOTE
-        assert conclude(caught.value) is Conclusion.RECONCILE
+        assert not caught.value.retryable
 
 
 def test_trap_10_an_unknown_id_is_not_found_although_it_says_401() -> None:
@@ -84,7 +89,6 @@ def test_trap_11_an_expired_token_is_told_by_403_and_asks_for_rotation() -> None
     with pytest.raises(Refused) as caught:
         _replay(case)
     assert caught.value.reason is Reason.TOKEN_INACTIVE
-    assert conclude(caught.value) is Conclusion.ROTATE
 
 
 def test_trap_12_wallets_that_are_not_connected_are_a_reason_of_their_own() -> None:
@@ -95,15 +99,15 @@ def test_trap_12_wallets_that_are_not_connected_are_a_reason_of_their_own() -> N
 def test_a_busy_server_says_nothing_about_the_effect(status: int) -> None:
     why = reason("create_outgoing_payment", status, str(status), "invalid quote")
     assert why is Reason.BUSY
-    for operation, next_step in (
-        ("create_outgoing_payment", Conclusion.RECONCILE),
-        ("continue_grant", Conclusion.NEW_GRANT),
-        ("rotate_token", Conclusion.NEW_GRANT),
-        ("create_quote", Conclusion.RETRY),
-        ("get_incoming_payment", Conclusion.RETRY),
+    for operation, again in (
+        ("create_outgoing_payment", False),
+        ("continue_grant", False),
+        ("rotate_token", False),
+        ("create_quote", True),
+        ("get_incoming_payment", True),
     ):
         busy = Refused("busy", operation=operation, status=status, reason=Reason.BUSY)
-        assert conclude(busy) is next_step
+        assert busy.retryable is again
 
 
 def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
@@ -123,7 +127,7 @@ def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
         ("continue_grant", 403, "user_denied", "", Reason.GRANT_GONE),
         ("continue_grant", 401, "", "", Reason.OTHER),
         ("get_wallet_address", 404, "", "", Reason.NOT_FOUND),
-        ("get_received", 410, "", "", Reason.NOT_FOUND),
+        ("get_jwks", 410, "", "", Reason.NOT_FOUND),
         ("get_incoming_payment", 401, "401", "Invalid Token", Reason.TOKEN_INACTIVE),
         ("create_incoming_payment", 403, "403", "action not performed", Reason.OTHER),
         ("create_quote", 418, "too_fast", "", Reason.OTHER),
@@ -135,22 +139,15 @@ def test_answers_that_were_not_recorded_fall_to_the_nearest_row(
     assert reason(operation, status, code, description) is why
 
 
-@pytest.mark.parametrize("why", [why for why in Reason if why is not Reason.BUSY])
-def test_every_reason_leads_somewhere(why: Reason) -> None:
-    refused = Refused("no", operation="create_quote", status=400, reason=why)
-    assert conclude(refused) in Conclusion
-
-
 def test_trap_06_a_lost_continuation_or_rotation_is_never_sent_again() -> None:
     for operation in ("continue_grant", "rotate_token"):
         for error in (OutcomeUnknown, UntrustedAnswer):
-            assert conclude(error("lost", operation=operation)) is Conclusion.NEW_GRANT
+            assert not error("lost", operation=operation).retryable
 
 
-def test_the_unknown_is_reconciled_where_money_may_have_moved_and_repeated_elsewhere() -> None:
+def test_the_unknown_is_not_repeated_where_money_may_have_moved_and_is_elsewhere() -> None:
     for error in (OutcomeUnknown, UntrustedAnswer):
-        lost = error("lost", operation="create_outgoing_payment")
-        assert conclude(lost) is Conclusion.RECONCILE
-    assert conclude(OutcomeUnknown("lost", operation="create_quote")) is Conclusion.RETRY
-    assert conclude(UntrustedAnswer("odd", operation="create_quote")) is Conclusion.GIVE_UP
-    assert conclude(NotSent("no", operation="create_outgoing_payment")) is Conclusion.RETRY
+        assert not error("lost", operation="create_outgoing_payment").retryable
+    assert OutcomeUnknown("lost", operation="create_quote").retryable
+    assert not UntrustedAnswer("odd", operation="create_quote").retryable
+    assert NotSent("no", operation="create_outgoing_payment").retryable

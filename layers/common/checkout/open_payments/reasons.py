@@ -1,8 +1,6 @@
-"""What a refusal means, and what a client should do next: two tables.
+"""Reasons of refusals, by status, code and description as the reference server uses them.
 
-`reason` reads status, code and description the way the reference server uses them; `conclude` turns
-any error of this package into one of seven next steps. Neither raises: an answer that no row knows
-is `Reason.OTHER`.
+An answer that no row knows is `Reason.OTHER`.
 Source: GNAP error codes (RFC 9635, section 3.6) and the reference server's texts, recorded in
 tests.
 """
@@ -11,14 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from checkout.open_payments.errors import (
-    Conclusion,
-    NotSent,
-    OpenPaymentsError,
-    Reason,
-    Refused,
-    UntrustedAnswer,
-)
+from checkout.open_payments.errors import Reason
 
 _GRANTS: Final = frozenset(
     {
@@ -66,39 +57,12 @@ _AT_RESOURCE_SERVER: Final = (
     (400, "could not get wallet address", Reason.NOT_FOUND),
 )
 
-_BY_REASON: Final = {
-    Reason.TOO_FAST: Conclusion.WAIT,
-    Reason.NOT_APPROVED: Conclusion.NEW_GRANT,
-    Reason.GRANT_GONE: Conclusion.NEW_GRANT,
-    Reason.TOKEN_INACTIVE: Conclusion.ROTATE,
-    Reason.TOKEN_GONE: Conclusion.NEW_GRANT,
-    Reason.INSUFFICIENT_GRANT: Conclusion.NEW_GRANT,
-    Reason.BEYOND_LIMITS: Conclusion.NEW_GRANT,
-    Reason.INVALID_QUOTE: Conclusion.RECONCILE,
-    Reason.UNKNOWN_QUOTE: Conclusion.NEW_QUOTE,
-    Reason.INVALID_RECEIVER: Conclusion.GIVE_UP,
-    Reason.AMOUNT_TOO_SMALL: Conclusion.GIVE_UP,
-    Reason.INVALID_AMOUNT: Conclusion.GIVE_UP,
-    Reason.NOT_FOUND: Conclusion.GIVE_UP,
-    Reason.WRONG_STATE: Conclusion.RECONCILE,
-    Reason.CLIENT_UNKNOWN: Conclusion.RETRY,  # or its keys are out of reach for now
-    Reason.BAD_SIGNATURE: Conclusion.GIVE_UP,
-    Reason.INTERACTION_REQUIRED: Conclusion.GIVE_UP,
-    Reason.OTHER: Conclusion.GIVE_UP,
-}
-
-# Where the effect is unknown, what may be repeated decides. A lost continuation or rotation loses
-# its token.
-_UNKNOWN: Final = {
-    "create_outgoing_payment": Conclusion.RECONCILE,
-    "continue_grant": Conclusion.NEW_GRANT,
-    "rotate_token": Conclusion.NEW_GRANT,
-}
-
 
 def reason(operation: str, status: int, code: str, description: str) -> Reason:
-    """Why `operation` (the client method's name) was refused with 4xx `status`; `code` and
-    `description` may be ""."""
+    """Return why a server refused `operation` (the client method's name) with 4xx `status`.
+
+    `code` and `description` may be "".
+    """
     text = description.lower()
     if operation == "complete_incoming_payment" and status == 409 and text == "wrong state":
         return Reason.WRONG_STATE
@@ -115,13 +79,3 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
     if status in (404, 410):
         return Reason.TOKEN_GONE if operation in _TOKENS else Reason.NOT_FOUND
     return Reason.OTHER
-
-
-def conclude(error: OpenPaymentsError) -> Conclusion:
-    """What to do next about `error`. RECONCILE always comes before money can move twice."""
-    if isinstance(error, NotSent):
-        return Conclusion.RETRY
-    if isinstance(error, Refused) and error.reason is not Reason.BUSY:
-        return _BY_REASON[error.reason]
-    fallback = Conclusion.GIVE_UP if isinstance(error, UntrustedAnswer) else Conclusion.RETRY
-    return _UNKNOWN.get(error.operation, fallback)
