@@ -22,13 +22,12 @@ from checkout.adapters.dynamo.conditions import (
     transaction,
 )
 from checkout.adapters.dynamo.merchant_records import (
-    hosts,
     key_from,
     key_item,
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, text
+from checkout.adapters.dynamo.values import Item, Value, instant, text, texts
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import StaleMerchant
@@ -109,7 +108,7 @@ class DynamoApiKeys:
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         put = put_next(self._merchants, merchant_item(merchant), merchant.version)
-        updates = [self._with_hosts(key, hosts(merchant.return_hosts)) for key in keys]
+        updates = [self._with_hosts(key, texts(merchant.return_hosts)) for key in keys]
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
         except ClientError as error:

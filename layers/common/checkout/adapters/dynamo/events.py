@@ -4,19 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
+from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next
 from checkout.adapters.dynamo.event_records import event_from, event_item
 from checkout.adapters.dynamo.records import position
-from checkout.adapters.dynamo.values import Item, instant, instant_from, text, text_from
+from checkout.adapters.dynamo.values import instant, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import RandomBytes
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
+
+_DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
 
 
 class DynamoEvents:
@@ -60,7 +64,7 @@ class DynamoEvents:
                 raise StaleEvent(event_from(found)) from None
 
     def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
-        return tuple(due(self._client, self._table, until, limit, read=_due_event))
+        return tuple(due(self._client, self._table, until, limit, read=_DUE.decode))
 
     def put_off(self, event: DueEvent, until: datetime) -> bool:
         as_seen = "#due_at = :seen"
@@ -117,12 +121,3 @@ class DynamoEvents:
             tuple(event_from(items[event_id]) for event_id in ids if event_id in items),
             text_from(rows[limit - 1]["created_key"]) if len(rows) > limit else None,
         )
-
-
-def _due_event(row: Item) -> DueEvent:
-    return DueEvent(
-        id=text_from(row["id"]),
-        merchant=text_from(row["merchant"]),
-        at=instant_from(row["due_at"]),
-        since=instant_from(row["next_at"]),
-    )
