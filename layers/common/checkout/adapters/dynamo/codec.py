@@ -88,7 +88,7 @@ class Codec(Generic[T]):
             for name, attribute, decode in self._decoders
             if attribute in item
         }
-        return self._kind(**(self._absent | found))
+        return self._kind(**(self._absent | found if self._absent else found))
 
 
 def compact(value: Any) -> str:
