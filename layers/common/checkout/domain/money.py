@@ -35,8 +35,9 @@ _OTHER_DIGITS: Final = {
 
 
 def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
-    """How many decimal digits the smallest unit of `currency` has; a code unknown to ISO 4217 has
-    the wallet's.
+    """Return the number of decimal digits of the smallest unit of `currency`.
+
+    A code unknown to ISO 4217 has the wallet's.
     """
     code = currency.upper()
     if code in _TWO_DIGITS:
@@ -45,7 +46,10 @@ def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
 
 
 def total(lines: list[tuple[int, int]]) -> int:
-    """Σ unit_amount × quantity, in minor units. Raises AmountTooSmall and AmountTooLarge."""
+    """Return the sum of unit_amount times quantity, in minor units.
+
+    Raises AmountTooSmall and AmountTooLarge.
+    """
     result = sum(unit_amount * quantity for unit_amount, quantity in lines)
     if result < 1:
         raise AmountTooSmall("The total of the line items must be at least 1.", param="line_items")
@@ -57,9 +61,9 @@ def total(lines: list[tuple[int, int]]) -> int:
 
 
 def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale: int) -> Amount:
-    """`amount_total` minor units of `currency` in the wallet's scale, exactly.
+    """Return `amount_total` minor units of `currency` in the wallet's scale, exactly.
 
-    Raises AmountNotRepresentable where the wallet's scale is too coarse, AmountTooLarge beyond
+    Raises AmountNotRepresentable if the wallet's scale is too coarse, AmountTooLarge beyond
     uint64 (the wire's type of an amount).
     """
     shift = asset_scale - minor_unit_digits(currency, wallet_scale=asset_scale)
@@ -81,6 +85,6 @@ def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale:
 
 
 def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:
-    """Minor units as an Amount for display: 2500 "usd" is 25.00 USD."""
+    """Return minor units as an Amount for display: 2500 "usd" is 25.00 USD."""
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     return Amount(value=value, asset_code=currency.upper(), asset_scale=digits)

@@ -1,7 +1,7 @@
-"""What Open Payments servers send us, once checked: frozen, typed, aware datetimes, integers with a
-scale.
+"""Values of Open Payments, once checked: frozen, typed, aware datetimes, integers with a scale.
 
-Refuses nothing itself: `client.py` builds these from answers that it has checked.
+Nothing is refused here: `client.py` builds these from answers that it has checked.
+
 Source: the Open Payments OpenAPI files 1.3 (wallet-address-server, auth-server, resource-server).
 """
 
@@ -36,8 +36,10 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class WalletAddress:
-    """The wallet address document. `id` is its canonical form: the only one used after
-    discovery."""
+    """The wallet address document.
+
+    `id` is its canonical form, the only one used after discovery.
+    """
 
     id: str
     asset_code: str
@@ -57,8 +59,7 @@ class Jwk:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """Who signs: the merchant's wallet address, its key id and the raw 32 byte Ed25519 private
-    key."""
+    """The signer: wallet address, key id and the raw 32 byte Ed25519 private key."""
 
     wallet_address: str
     key_id: str
@@ -67,8 +68,10 @@ class ClientIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A GNAP access token. `expires_at` is counted from before the request was sent, so it errs
-    early."""
+    """A GNAP access token.
+
+    `expires_at` is counted from before the request was sent, so it errs early.
+    """
 
     value: str = field(repr=False)
     manage: str = field(repr=False)
@@ -77,8 +80,10 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """Where and with what a grant is continued or cancelled. `not_before` honours the server's
-    `wait`."""
+    """The URI and token to continue or cancel a grant.
+
+    `not_before` honours the server's `wait`.
+    """
 
     uri: str = field(repr=False)
     token: str = field(repr=False)
@@ -108,8 +113,10 @@ class IncomingPayment:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """`debit` includes the sender's fees. `expires_at` is the customer's wallet's word, and may be
-    absent."""
+    """`debit` includes the sender's fees.
+
+    `expires_at` is the word of the customer's wallet, and may be absent.
+    """
 
     id: str
     debit: Amount
