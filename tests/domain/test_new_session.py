@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -43,10 +44,10 @@ class _Next(NewSession):
     customer_email: str | None = None
 
 
-def _as_next(request: NewSession, **fields: str) -> _Next:
+def _as_next(request: NewSession, customer_email: str | None = None) -> _Next:
     names = ("line_items", "success_url", "cancel_url", "metadata_json", "expires_in_seconds")
-    known = {name: getattr(request, name) for name in (*names, "locale")}
-    return _Next(**known, **fields)
+    known: dict[str, Any] = {name: getattr(request, name) for name in (*names, "locale")}
+    return _Next(**known, customer_email=customer_email)
 
 
 @pytest.mark.parametrize("request_", [BARE, FULL], ids=["bare", "full"])

@@ -21,7 +21,7 @@ class Action(StrEnum):
     WEBHOOK_SET = "webhook_set"
     WEBHOOK_REMOVED = "webhook_removed"
     WEBHOOK_ENABLED = "webhook_enabled"
-    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"  # noqa: S105 - an action's name
+    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"
     TEST_EVENT_SENT = "test_event_sent"
     EVENT_RESENT = "event_resent"
     EVENTS_RESENT = "events_resent"

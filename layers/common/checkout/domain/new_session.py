@@ -1,4 +1,4 @@
-"""What a merchant asks for when creating a session, once its form has been checked.
+"""The parameters of a new session, once the form of the request has been checked.
 
 Refuses what only the whole request shows: items of several currencies, a currency that is not the
 merchant wallet's, a total out of bounds, unsafe addresses.
@@ -21,8 +21,9 @@ from checkout.domain.session import HistoryEntry, LineItem, Session, Status
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """The validated parameters. `metadata_json` is a JSON object; the addresses may hold the
-    placeholder.
+    """The validated parameters.
+
+    `metadata_json` is a JSON object; the addresses may hold the placeholder.
     """
 
     line_items: tuple[LineItem, ...]
@@ -46,7 +47,7 @@ class NewSession:
     def opened(
         self, key: ApiKey, *, session_id: str, writer: str, now: datetime, base_is_http: bool
     ) -> Session:
-        """The open session that this asks for, for the merchant of `key`.
+        """Return the open session for the merchant of `key`.
 
         Raises CurrencyMismatch, CurrencyNotSupported, AmountTooSmall, AmountTooLarge,
         AmountNotRepresentable, UrlInvalid.

@@ -223,7 +223,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 # fmt: on
 
 
-class IllegalTransition(Exception):  # noqa: N818 - named as the domain names it
+class IllegalTransition(Exception):
     """The table has no row for this, or the row's condition does not hold. Nothing changed."""
 
     def __init__(self, session: Session, event: Event, condition: Condition | None = None) -> None:

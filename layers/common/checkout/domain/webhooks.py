@@ -35,7 +35,7 @@ DELAYS: Final = (
 )
 ATTEMPTS_MAX: Final = len(DELAYS) + 1
 TIMEOUT: Final = timedelta(seconds=10)
-# Whoever holds the lease of an attempt has ended it by then, or has died.
+# Longer than any attempt can take: a lease older than this belongs to a dead process.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be sent again
@@ -43,7 +43,7 @@ ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
-_JITTER: Final = 0.09  # what the queue is late by stays within the 10 %
+_JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
 
 
 class EventStatus(StrEnum):

@@ -178,11 +178,11 @@ def _base(answer: Answer, name: str) -> str:
 
 def jwks(answer: Answer) -> tuple[Jwk, ...]:
     """Return the Ed25519 keys of the set; keys of other kinds are skipped."""
-    found = []
-    for key in answer.children("keys"):
-        if key.text("kty", longest=16) == "OKP" and key.text("crv", longest=16) == "Ed25519":
-            found.append(Jwk(kid=key.text("kid"), x=key.text("x", longest=64)))
-    return tuple(found)
+    return tuple(
+        Jwk(kid=key.text("kid"), x=key.text("x", longest=64))
+        for key in answer.children("keys")
+        if key.text("kty", longest=16) == "OKP" and key.text("crv", longest=16) == "Ed25519"
+    )
 
 
 def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> AccessToken:

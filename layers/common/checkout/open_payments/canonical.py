@@ -39,14 +39,18 @@ def _check(value: object) -> None:
                 _check(item)
         case dict():
             for key, item in value.items():
-                if not isinstance(key, str):
-                    raise ValueError("an object key must be a string")
-                if _INTEGER_LIKE.fullmatch(key):
-                    raise ValueError("an integer-like object key is reordered by JavaScript")
-                _check_text(key)
+                _check_key(key)
                 _check(item)
         case _:
             raise ValueError(f"{type(value).__name__} has no canonical JSON")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise ValueError("an object key must be a string")
+    if _INTEGER_LIKE.fullmatch(key):
+        raise ValueError("an integer-like object key is reordered by JavaScript")
+    _check_text(key)
 
 
 def _check_text(text: str) -> None:

@@ -95,7 +95,7 @@ class TokenKeeper:
         auth_server: str,
         access: Access,
     ) -> AccessToken:
-        """Return a token that is not `stale`: another thread's, or by rotation, or by a new grant."""
+        """Return a token other than `stale`: another thread's, a rotated or a new one."""
         with slot.lock:
             if slot.token is not None and slot.token is not stale:
                 return slot.token

@@ -1,5 +1,6 @@
-"""`ports.Audit` on DynamoDB: rows of their own kind among the API keys, which the entries are about
-and whose index reads a merchant's in one query (docs/decisions/0004).
+"""`ports.Audit` on DynamoDB: rows among the API keys, which the entries are about.
+
+The index of that table reads a merchant's entries in one query (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _ENTRY: Final = Codec(AuditEntry)
 
 
 class DynamoAudit:
-    """Keys begin with what they are, which the hash of an API key never does."""
+    """Keys begin with `audit#`, which the hash of an API key never does."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client

@@ -24,7 +24,7 @@ _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
 
 
 class DynamoEvents:
-    """`sleep` takes seconds; it and `random_bytes` pace what is tried again."""
+    """`sleep` takes seconds; it and `random_bytes` pace retries."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class DynamoEvents:
         return event_from(item) if item else None
 
     def save(self, event: WebhookEvent) -> None:
-        """As the port says. Raises LookupError where there is no such event."""
+        """Write the next version. Raise StaleEvent, and LookupError if there is no such event."""
         item = event_item(event)
         try:
             request = put_next(self._table, item, event.version)
@@ -93,7 +93,7 @@ class DynamoEvents:
         after: str | None = None,
         created_from: datetime | None = None,
     ) -> EventPage:
-        """As the port says; `limit` is 1..100. One index query and one batch read."""
+        """Return a page; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else "0"

@@ -1,5 +1,6 @@
-"""`ports.SignIns` on DynamoDB: rows of their own kind among the idempotency keys, the one table of
-what is found by a hash and forgotten after a while (docs/decisions/0004).
+"""`ports.SignIns` on DynamoDB: rows among the idempotency keys.
+
+That is the table of records that are found by a hash and expire (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 
 
 class DynamoSignIns:
-    """Keys begin with what they are, which the hash of an idempotency key never does."""
+    """Keys begin with `sign-in#`, which the hash of an idempotency key never does."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Which hosts and network addresses this product connects to: public unicast, and nothing else.
+"""The hosts and network addresses that this product connects to: public unicast only.
 
 An allow-list, because whoever types a wallet address chooses where our requests go, and our own
 network is the prize. `ipaddress.is_global` is not used: its table differs between Python releases,
@@ -93,8 +93,10 @@ class ResolvedHosts:
 
 
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
-    """The host's addresses, each once. In a thread, as getaddrinfo knows no timeout; a daemon, so
-    that it holds up no exit. Raises what the resolver raises, and TimeoutError.
+    """Return the host's addresses, each once.
+
+    Runs in a thread, as getaddrinfo knows no timeout; a daemon, so that it holds up no exit.
+    Raises what the resolver raises, and TimeoutError.
     """
     found: Future[Iterable[tuple[Any, ...]]] = Future()
 
@@ -109,7 +111,7 @@ def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
 
 
 def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
-    """Whether `address`, as a resolver gave it, may be connected to.
+    """Return whether `address`, as a resolver gave it, may be connected to.
 
     `allow_loopback` adds 127.0.0.0/8 and ::1, and nothing else.
     """
@@ -131,10 +133,10 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Whether `host`, without brackets or port, means one thing to every reader.
+    """Return whether `host`, without brackets or port, means one thing to every reader.
 
-    That is a DNS name, a dotted quad or an IPv6 address. Where it leads is `is_permitted`'s to
-    judge, after resolution.
+    That is a DNS name, a dotted quad or an IPv6 address. `is_permitted` judges its addresses
+    after resolution.
     """
     if ":" in host:
         try:

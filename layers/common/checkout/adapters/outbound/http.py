@@ -1,9 +1,9 @@
 """Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
 
-It owns where a request may go (https, public addresses, checked on the very address that is
-connected to), how long everything together may take, how much is read back, and the one question
-that matters about a failure: could a byte of the request have arrived? It follows no redirect, uses
-no proxy, keeps no cookie, decompresses nothing and sends nothing twice. HTTP/1.1 alone.
+Owns where a request may go (https, public addresses, checked on the very address that is connected
+to), how long everything together may take, how much is read back, and whether a failed request may
+have arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends
+nothing twice. HTTP/1.1 only.
 
 httpcore without httpx: httpx rewrites URLs, and the URL sent must be the URL signed.
 """
@@ -106,7 +106,7 @@ class PublicHttp:
 
     @contextmanager
     def _fresh_pool(self) -> Iterator[None]:
-        """Nothing is sent on a connection that has been idle for too long by the wall clock."""
+        """Close connections that have been idle for too long by the wall clock."""
         with self._lock:
             idle = self._under_way == 0 and self._wall() - self._last_used > self._keep_alive
             if idle:
@@ -168,7 +168,7 @@ class PublicHttp:
             return Response(answer.status, headers, b"".join(answer.iter_stream()))
 
     def _headers(self, request: Request, authority: str) -> list[tuple[bytes, bytes]]:
-        """Ours, then the request's as given; it may bring its own of ours, but for Host."""
+        """Return our headers, then the request's, which may replace any of ours except Host."""
         given = {name.lower() for name in request.headers}
         if "host" in given or "transfer-encoding" in given:
             raise Stopped("headers refused")
@@ -194,7 +194,7 @@ def _connect_to(to: Target) -> str:
 
 
 def _beginning(answer: httpcore.Response, size: int) -> bytes:
-    """The first bytes of the body, or what came of them."""
+    """Return the first bytes of the body, as many as came."""
     body = b""
     with suppress(
         httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped
@@ -207,7 +207,7 @@ def _beginning(answer: httpcore.Response, size: int) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in words that cannot hold a URL, a header or a body.
+    """Return the cause, in words that cannot hold a URL, a header or a body.
 
     httpcore's errors carry the socket's or TLS's own error inside.
     """
