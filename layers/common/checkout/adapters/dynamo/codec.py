@@ -82,11 +82,14 @@ class Codec(Generic[T]):
         }
 
     def decode(self, item: Mapping[str, Value]) -> T:
-        """Return the record of `item`. A field without attribute has its default, or is None."""
+        """Return the record of `item`. A field without attribute has its default, or is None.
+
+        Raises KeyError if a required attribute is missing.
+        """
         found = {
             name: decode(item[attribute])
-            for name, attribute, decode in self._decoders
-            if attribute in item
+            for name, attribute, decode, required in self._decoders
+            if required or attribute in item
         }
         return self._kind(**(self._absent | found if self._absent else found))
 
