@@ -66,12 +66,13 @@ class Codec(Generic[T]):
         self._kind = kind
         self._values = attrgetter(*pairs)
         self._encoders = [(renamed.get(name, name), pair[0]) for name, pair in pairs.items()]
-        self._decoders = [(name, renamed.get(name, name), pair[1]) for name, pair in pairs.items()]
-        self._absent: dict[str, Any] = {
-            name: None
-            for name, default in columns.items()
-            if not default and _optional(hints[name])
-        }
+        without = [name for name, default in columns.items() if not default]
+        self._absent: dict[str, Any] = {name: None for name in without if _optional(hints[name])}
+        required = set(without) - set(self._absent)
+        self._decoders = [
+            (name, renamed.get(name, name), pair[1], name in required)
+            for name, pair in pairs.items()
+        ]
 
     def encode(self, record: T) -> Item:
         """Return the attributes of `record`."""
