@@ -133,6 +133,14 @@ def test_the_grant_is_cancelled_and_the_incoming_payment_closed() -> None:
     assert "interact_ref" not in world.network.approve(session.interact_url)
 
 
+def test_without_a_grant_the_incoming_payment_alone_is_closed() -> None:
+    world, session, left = left_behind()
+    world.forget()
+    clean_up(world.services, replace(left, grant=None))
+    assert closed(world, session)
+    assert world.transport.count("DELETE", "") == 0
+
+
 def test_tidying_twice_is_no_harm() -> None:
     world, session, task = left_behind()
     clean_up(world.services, task)

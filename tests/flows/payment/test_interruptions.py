@@ -10,6 +10,7 @@ import pytest
 
 from checkout.domain.errors import (
     CheckoutError,
+    MerchantWalletError,
     Unavailable,
     WalletInvalid,
     WalletUnavailable,
@@ -135,6 +136,17 @@ def test_a_failure_of_the_store_in_the_middle_leaves_what_the_lease_ends() -> No
 
 def _raise_unavailable() -> None:
     raise Unavailable("the store does not answer")
+
+
+def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble() -> None:
+    world = World()
+    session = world.create()
+    body = b'{"error":{"code":"invalid_client","description":"invalid signature"}}'
+    refused = Response(400, {"content-type": "application/json"}, body)
+    answering(world, "POST", "/quotes", lambda request: refused)
+    with pytest.raises(MerchantWalletError):
+        world.submit(session)
+    assert world.session(session.id).status is Status.OPEN
 
 
 # --- approval and payment ---

@@ -349,7 +349,7 @@ def test_a_read_that_begins_before_the_fence_is_over_decides_nothing() -> None:
     assert world.settle(early).status is Status.OPEN
 
 
-@pytest.mark.parametrize("status", [200, 403, 500])
+@pytest.mark.parametrize("status", [200, 403, 404, 500])
 def test_an_incoming_payment_that_stays_open_disproves_nothing(status: int) -> None:
     world = World()
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
