@@ -48,7 +48,7 @@ MEANINGS: Final = {
     "rate_limited": "Too many requests; see the header `Retry-After`.",
     "resource_missing": "There is no such object, or it belongs to another merchant.",
     "session_busy": "Another request is working on this session. Try again in a moment.",
-    "conflict": "Another request changed the same API key, settings or event. Read it again, then try again.",
+    "conflict": "Another request changed the same API key, settings or event. Try again.",
     "session_unexpected_state": "The session's status does not allow this.",
     "unavailable": "The database or the key service did not answer. Nothing is lost.",
     "url_invalid": "A URL is not valid, or not on a return host of the merchant.",

@@ -141,8 +141,8 @@ def _raise_unavailable() -> None:
 def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble() -> None:
     world = World()
     session = world.create()
-    body = b'{"error":{"code":"invalid_client","description":"invalid signature"}}'
-    refused = Response(400, {"content-type": "application/json"}, body)
+    body = b'{"error":{"code":"401","description":"Signature validation error: wrong"}}'
+    refused = Response(401, {"content-type": "application/json"}, body)
     answering(world, "POST", "/quotes", lambda request: refused)
     with pytest.raises(MerchantWalletError):
         world.submit(session)

@@ -8,6 +8,7 @@ import pytest
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Event, advance
 from checkout.flows.payment import reconcile
+from checkout.flows.payment.writes import GIVE_WAY
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
@@ -288,7 +289,7 @@ def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll() -> Non
     world = World()
     session = _paying(world)
     world.clock.pass_time(60)
-    interrupt(world, "transact_write_items", lambda: _checked(world, session.id), times=3)
+    interrupt(world, "transact_write_items", lambda: _checked(world, session.id), times=GIVE_WAY)
     assert reconcile.advance_pending(world.services, session.id).payment_in_flight
     assert world.events() == []
     assert world.settle(session).status is Status.COMPLETED
