@@ -1,134 +1,152 @@
-# Python 3.11+, make and git are all that is assumed. T=path narrows the tests.
+# Needs Python 3.11 or newer, make and git; everything else is installed into this folder.
+# T=path limits the tests to one folder or file.
 PYTHON ?= python3
 T ?= tests
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
 COVERAGE := $(BIN)/python -m coverage
 UNIT := not endurance and not cloud and not browser and not interop and not artifacts
-PIP := bin/python -m pip install --quiet --disable-pip-version-check --require-hashes
+PIP_INSTALL := install --quiet --disable-pip-version-check
+PIP := bin/python -m pip $(PIP_INSTALL) --require-hashes
+# Enough to run the local world. What only developers need (.venv/stamp) goes into the same .venv later.
+RUN := .venv/run-stamp .venv-cloud/stamp
 WORLD_ENV := $(abspath $(or $(SANDBOX_STATE),.sandbox)/$(or $(SANDBOX_PORT),4000)/env)
-UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header pyproject.toml
-# `sam build` wants the interpreter of the functions' runtime; .venv-sam is made with it and has it.
+UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header
+# `sam build` needs the Python version that the functions run on; .venv-sam is made with it.
 PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13.*/bin/python3.13; do "$$p" -c '' 2>/dev/null && echo "$$p"; done))
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots simulate soak simulate-mutants bench lint fmt docs check lock merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
 
-setup: .venv/stamp .venv-cloud/stamp ## install everything into this folder, when it is missing or stale
+setup: .venv/stamp .venv-cloud/stamp ## install everything that developers need into this folder (run by the other targets)
 
-dev: setup ## ⭐ the local world: shop, checkout, wallets; no account anywhere. Ctrl-C ends it
+dev: $(RUN) ## ⭐ run the local world: demo shop, checkout, wallets; no account needed. Ctrl-C stops it
 	@$(BIN)/python -m sandbox dev
 
-demo: setup ## buy one thing without a browser, a line a step (WALLET=https://… pays)
+demo: $(RUN) ## buy something from the command line and print each step (WALLET=https://… pays)
 	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$(WALLET)")
 
-listen: setup ## pass the shop's webhooks on to TO=http://localhost:…, in the running local world
+listen: $(RUN) ## forward the demo shop's webhooks to TO=http://localhost:… while `make dev` runs
 	@$(BIN)/python -m sandbox listen --forward-to "$(TO)"
 
-trigger: setup ## make EVENT=completed, expired, canceled or ping happen in it
+trigger: $(RUN) ## make EVENT=completed, expired, canceled or ping happen while `make dev` runs
 	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
-test: unit endurance cloud browser interop ## ⭐ all tests
+test: unit endurance cloud browser interop ## ⭐ run all tests
 
-unit: setup ## the tests that need nothing around them; then policies against the AWS calls seen
+unit: setup ## run the unit tests, then check that IAM policies match the AWS calls they made
 	@$(BIN)/python -m tests.aws_calls --forget
 	$(PYTEST) -n 3 --dist worksteal -m "$(UNIT)" $(T)
 	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.aws_calls)
 
-endurance: setup ## the tests that do one thing hundreds of times: threads that race, random worlds
+endurance: setup ## run the tests that repeat one thing hundreds of times: races between threads, random worlds
 	$(PYTEST) -n 2 -m endurance $(T) || [ $$? = 5 ]
 
-cloud: setup ## the tests on the AWS emulator
+cloud: setup ## run the tests that need the AWS emulator
 	$(PYTEST) -m cloud $(T) || [ $$? = 5 ]
 
-browser: setup ## the tests in Chromium
+browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
 
-interop: setup ## the tests against the official packages (Node)
+interop: setup ## run the tests against the official Open Payments and webhook packages (needs Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
 
-coverage: setup ## unit tests and 200 simulated worlds, branches counted: 100 % of the core, 95 % of each other package
+coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
 	@rm -rf .coverage.d && $(BIN)/python -m tests.aws_calls --forget
 	$(COVERAGE) run -m pytest -n 3 --dist worksteal -m "$(UNIT)" tests && $(COVERAGE) run -m tests.simulation --worlds 200 --seed 1
 	@$(BIN)/python -m tests.aws_calls && $(COVERAGE) combine --quiet && $(BIN)/python -m tests.coverage_gate
 
-screenshots: setup ## pictures of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic
+screenshots: setup ## take screenshots of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic
 	$(BIN)/python -m tests.browser.screenshots
 
-simulate: setup ## WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, each step checked
+readme-pictures: setup ## take the pictures of the README, into docs/images/: the hosted page and the dashboard
+	$(BIN)/python -m tests.browser.readme_pictures
+
+simulate: setup ## simulate WORLDS= worlds from SEED=: customers, merchants and sweeps under faults, checked at each step
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
 
-soak: setup ## EVENTS= webhook events over days of simulated retries, each step checked
+soak: setup ## simulate EVENTS= webhook events over days of retries, checked at each step
 	$(BIN)/python -m tests.simulation --soak $(or $(EVENTS),10000) $(if $(SEED),--seed $(SEED))
 
-simulate-mutants: setup ## sabotage the protocol, one line at a time: which check catches it
+simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
 
-bench: setup ## what a thousand checkouts cost, counted; the first byte of a page, against a bare one
+bench: setup ## count what a thousand checkouts cost on AWS, and time the first byte of a page
 	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page
 
-lint: setup ## ⭐ style, types, directions of imports, template
+lint: setup ## ⭐ check style, types, import directions and template.yaml
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml
 	$(BIN)/mypy layers/common functions sandbox tests benchmarks
 	$(BIN)/lint-imports
 
-fmt: setup ## format, and mend what can be mended
+fmt: setup ## format the code and fix what can be fixed automatically
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-docs: setup ## write the tables of the README and docs/openapi.json anew
+docs: setup ## regenerate the tables in the documentation and docs/openapi.json
 	$(BIN)/python docs/tables.py
 	$(BIN)/python -m api.openapi > docs/openapi.json
 
-check: lint test ## ⭐ lint, then all tests
+check: lint test ## ⭐ run lint, then all tests
 
-lock: .venv/lock/stamp ## resolve pyproject.toml anew into the hashed requirements files
-	$(UV) --group dev -o requirements-dev.txt && $(UV) --group cloud -o sandbox/cloud-requirements.txt && $(UV) --group sam -o sandbox/sam-requirements.txt
-	$(UV) --group layer -c requirements-dev.txt -o layers/common/requirements.txt
-	$(UV) --group pay -c requirements-dev.txt -o layers/pay/requirements.txt
+lock: .venv/lock/stamp ## update the hashed requirements files from pyproject.toml
+	$(UV) --group dev -o requirements-dev.txt && $(UV) --group run -c requirements-dev.txt -o requirements.txt
+	$(UV) --group cloud -o sandbox/cloud-requirements.txt && $(UV) --group rehearsal -c sandbox/cloud-requirements.txt -o sandbox/rehearsal-requirements.txt && $(UV) --group sam -o sandbox/sam-requirements.txt
+	$(UV) --group layer -c requirements-dev.txt -o layers/common/requirements.txt && $(UV) --group pay -c requirements-dev.txt -o layers/pay/requirements.txt
 
-merchant: setup ## set up a merchant: NAME= WALLET= KEY_ID= PRIVATE_KEY= (in the local world, unless DATABASE_URL is set)
-	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/python -m checkout.cli setup --name "$(NAME)" --wallet-address "$(WALLET)" --key-id "$(KEY_ID)" --private-key "$(PRIVATE_KEY)"
+package: $(RUN) ## build the Python package (wheel and source) into dist/
+	$(BIN)/python -m hatchling build -d dist
 
-build: .venv-sam/stamp ## what is deployed, into .aws-sam/build (STAGE= of samconfig.toml; wants Python 3.13)
+merchant: $(RUN) ## create a merchant: NAME= WALLET= KEY_ID= PRIVATE_KEY= (in the local world, unless DATABASE_URL is set)
+	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$(NAME)" --wallet-address "$(WALLET)" --key-id "$(KEY_ID)" --private-key "$(PRIVATE_KEY)"
+
+build: .venv-sam/stamp ## build what is deployed, into .aws-sam/build (STAGE= of samconfig.toml; needs Python 3.13)
 	$(SAM) validate --lint --config-env $(STAGE)
 	$(SAM) build --config-env $(STAGE) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/build
 
-deploy: build ## build, and deploy STAGE= of samconfig.toml into the account of your credentials
+deploy: build ## build, then deploy STAGE= of samconfig.toml to your AWS account
 	$(SAM) deploy --config-env $(STAGE)
 
-artifacts: setup build rehearsal-build ## build for both processors; what was built is right, and answers under Lambda's own runtime client
+artifacts: setup build rehearsal-build ## build for both processors, then test the built functions under Lambda's own runtime client
 	$(PYTEST) -rP -m artifacts $(T)
 
-rehearsal-build: .venv-sam/stamp ## the same for this machine's processor, into .aws-sam/rehearsal
+rehearsal-build: .venv-sam/stamp ## build for this machine's processor, into .aws-sam/rehearsal
 	$(SAM) build --build-dir .aws-sam/rehearsal --parameter-overrides Arch=$(subst aarch64,arm64,$(shell uname -m)) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/rehearsal
 
-rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy into the emulator, pay a checkout there, delete it (Linux; namespaces)
+rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy into the AWS emulator, pay a checkout there, delete it (Linux only)
 	$(BIN)/python -m sandbox.rehearsal
 
-logs: .venv-sam/stamp ## the deployed logs as they come: FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
+logs: .venv-sam/stamp ## follow the deployed logs of FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
 	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"
 
-clean: ## remove the local world's data, builds and caches
-	rm -rf .sandbox .aws-sam .aws-calls .coverage.d .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+clean:  ## delete the local world's data, builds and caches
+	rm -rf dist .sandbox .aws-sam .aws-calls .coverage.d .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
-.venv/stamp: requirements-dev.txt
+.venv/run-stamp: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.12 …")'
-	$(PYTHON) -m venv .venv && .venv/$(PIP) -r $< && touch $@
+	@echo "First run: installing the shop and the checkout into .venv (40 MB to download, about 30 seconds) …"
+	@$(PYTHON) -m venv .venv && .venv/$(PIP) -r $< && $(BIN)/python -m pip $(PIP_INSTALL) --no-deps --no-build-isolation --editable . && touch $@
 
-.venv-cloud/stamp: sandbox/cloud-requirements.txt
-	$(PYTHON) -m venv .venv-cloud && .venv-cloud/$(PIP) -r $< && touch $@
+.venv-cloud/stamp: sandbox/cloud-requirements.txt | .venv/run-stamp
+	@echo "First run: installing the AWS emulator into .venv-cloud (20 MB to download, about 10 seconds) …"
+	@$(PYTHON) -m venv --without-pip .venv-cloud && $(BIN)/python -m pip --python .venv-cloud/bin/python $(PIP_INSTALL) --require-hashes -r $< && touch $@
 
-.venv-rehearsal/stamp: sandbox/cloud-requirements.txt .venv-sam/stamp
-	.venv-sam/bin/python -m venv .venv-rehearsal && .venv-rehearsal/$(PIP) -r $< && touch $@
+.venv/stamp: requirements-dev.txt | .venv/run-stamp
+	@echo "First run: installing the developers' tools into .venv (120 MB to download, about a minute) …"
+	@.venv/$(PIP) -r $< && touch $@
+
+.venv-rehearsal/stamp: sandbox/rehearsal-requirements.txt .venv-sam/stamp
+	@echo "First run: installing the AWS emulator for the rehearsal into .venv-rehearsal …"
+	@.venv-sam/bin/python -m venv .venv-rehearsal && .venv-rehearsal/$(PIP) -r $< && touch $@
 
 .venv-sam/stamp: sandbox/sam-requirements.txt
-	@[ -n "$(PYTHON313)" ] || { echo "Python 3.13, the functions' runtime, is needed on the PATH, or: make PYTHON313=/path/to/python3.13 …" >&2; exit 1; }
-	$(PYTHON313) -m venv .venv-sam && .venv-sam/$(PIP) -r $< && touch $@
+	@[ -n "$(PYTHON313)" ] || { echo "Python 3.13, which the functions run on, is needed on the PATH, or: make PYTHON313=/path/to/python3.13 …" >&2; exit 1; }
+	@echo "First run: installing AWS SAM into .venv-sam …"
+	@$(PYTHON313) -m venv .venv-sam && .venv-sam/$(PIP) -r $< && touch $@
 
 .venv/lock/stamp: .venv/stamp
-	$(PYTHON) -m venv .venv/lock && .venv/lock/bin/python -m pip install --quiet uv==0.13.8 && touch $@
+	$(PYTHON) -m venv .venv/lock && .venv/lock/bin/python -m pip $(PIP_INSTALL) uv==0.13.8 && touch $@

@@ -1,1 +1,1 @@
-"""What the product takes, measured: one command each, which prints a table."""
+"""Benchmarks of cost and speed: one command each, which prints a table."""

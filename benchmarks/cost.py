@@ -1,8 +1,8 @@
-"""`python -m benchmarks.cost`: what a thousand checkouts cost in AWS. Counted are the calls, units,
-messages and log lines that the real handlers are seen to make; the prices are AWS's list prices.
+"""`python -m benchmarks.cost`: the cost of a thousand checkouts in AWS.
 
-Not seen here, and so assumed below: how long a wallet provider takes, and what Lambda adds. Taxes,
-free tiers and the support plan are left out.
+It counts the calls, request units, messages and log lines of the real handlers; the prices are
+AWS's list prices. It cannot measure the response time of wallet providers or Lambda's overhead; the
+constants below assume them. Taxes, free tiers and the support plan are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import PREFIX
 
-# US dollars in us-east-1, of a million of each, unless it says otherwise.
+# US dollars per million in us-east-1, unless the name gives another unit.
 PRICES: Final = {
     "HTTP API requests": 1.00,
     "Lambda invocations": 0.20,
@@ -31,22 +31,22 @@ PRICES: Final = {
     "log and metric lines, GB": 0.50,
     "traffic out, GB": 0.09,
 }
-FIXED: Final = {  # a month
+FIXED: Final = {  # US dollars per month
     "KMS key": 1.00,
     "secret": 0.40,
     "alarms (12)": 1.20,
-    "metrics of our own (up to 40)": 12.00,
+    "custom metrics (up to 40)": 12.00,
 }
 MEMORY_GB: Final = 1.0
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint
 AWS_SECONDS: Final = 0.008  # a call to DynamoDB or SQS
-OWN_SECONDS: Final = 0.02  # the rest of an invocation, cold starts spread over many
-PLATFORM_KB: Final = 0.35  # Lambda's own lines of an invocation
+OWN_SECONDS: Final = 0.02  # the rest of an invocation, with its share of cold starts
+PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
 MINUTES_A_MONTH: Final = 43_800
 
 
 class Observed:
-    """A deployment whose use is metered."""
+    """A deployment with metered use."""
 
     def __init__(self) -> None:
         tables = table_definitions(PREFIX)
@@ -55,7 +55,7 @@ class Observed:
         self.deployed.dynamo.client = self.meter
 
     def used(self, step: Callable[[], Any], *, requests: int = 1, receivers: int = 0) -> Usage:
-        """What `step` used, which is one invocation."""
+        """Return the usage of `step`, which is one invocation."""
         self.meter.usage = Usage()
         sent, messages = len(self.deployed.world.transport.sent), self.deployed.queue.asked
         asked = len(messages)
@@ -75,7 +75,10 @@ class Observed:
 
 
 def checkout(observed: Observed, number: int) -> dict[str, Usage]:
-    """A purchase, by its steps; the first of a process fetches grants and the key besides."""
+    """Return the usage of a purchase by its steps.
+
+    The first purchase of a process also fetches grants and the encryption key.
+    """
     deployed = observed.deployed
     used = observed.used
     answers: dict[str, Any] = {}
@@ -88,23 +91,23 @@ def checkout(observed: Observed, number: int) -> dict[str, Usage]:
         return run
 
     create = kept("created", lambda: deployed.create(Idempotency_Key=f"order-{number}"))
-    steps = {"the merchant creates it": used(create)}
+    steps = {"create the session": used(create)}
     session = deployed.world.session(answers["created"].json["id"])
-    steps["the customer opens it"] = used(lambda: deployed.visit("GET", session))
-    steps["a wallet is given"] = used(kept("wallet", lambda: deployed.submit(session)))
+    steps["open the page"] = used(lambda: deployed.visit("GET", session))
+    steps["submit the wallet"] = used(kept("wallet", lambda: deployed.submit(session)))
     callback = deployed.approve(answers["wallet"].json["interact_url"])
-    steps["approved: paid"] = used(lambda: deployed.come_back(session, callback))
-    steps["the confirmation"] = used(lambda: deployed.visit("GET", session, "/success"))
+    steps["approve and pay"] = used(lambda: deployed.come_back(session, callback))
+    steps["confirmation page"] = used(lambda: deployed.visit("GET", session, "/success"))
     sent = used(deployed.send_webhooks, requests=0, receivers=1)
     sent.messages += 2  # received and deleted
-    steps["the webhook"] = sent
+    steps["deliver the webhook"] = sent
     read = f"/sessions/{session.id}"
-    steps["the merchant reads it"] = used(lambda: deployed.call("GET", read))
+    steps["read the session"] = used(lambda: deployed.call("GET", read))
     return steps
 
 
 def parts(usage: Usage) -> dict[str, float]:
-    """Millionths of a dollar of each price."""
+    """Return millionths of a dollar per price."""
     amounts = {
         "HTTP API requests": usage.requests,
         "Lambda invocations": usage.invocations,
@@ -119,12 +122,12 @@ def parts(usage: Usage) -> dict[str, float]:
 
 
 def a_thousand(usage: Usage) -> float:
-    """US dollars for a thousand of it."""
+    """Return US dollars for a thousand times `usage`."""
     return sum(parts(usage).values()) / 1000
 
 
 def sweep_a_month() -> float:
-    """US dollars for a month of rounds that find nothing: a query a shard of both due indexes."""
+    """Return US dollars for a month of idle rounds: a query per shard of both due indexes."""
     queries = 2 * DUE_SHARDS
     usage = Usage(invocations=1, reads=queries / 2, log_kb=PLATFORM_KB + 0.5)
     usage.seconds = queries * AWS_SECONDS + OWN_SECONDS
@@ -132,11 +135,12 @@ def sweep_a_month() -> float:
 
 
 def measured() -> dict[str, Usage]:
+    """Return the usage of the second purchase of a process, by its steps."""
     telemetry.start("pay")
     try:
         observed = Observed()
         observed.deployed.wants_webhooks()
-        checkout(observed, 1)  # warms the process
+        checkout(observed, 1)  # warm-up
         observed.deployed.world.clock.pass_time(2)
         return checkout(observed, 2)
     finally:
@@ -146,21 +150,21 @@ def measured() -> dict[str, Usage]:
 def main() -> None:
     steps = measured()
     total = sum(steps.values(), Usage())
-    print("| step | AWS calls | write units | of indexes | read units | wallet calls | log KB |")
+    print("| step | AWS calls | write units | index writes | read units | wallet calls | log KB |")
     print("|---|---|---|---|---|---|---|")
-    for name, used in [*steps.items(), ("together", total)]:
+    for name, used in [*steps.items(), ("total", total)]:
         print(
             f"| {name} | {used.calls + used.messages:g} | {used.writes:g} | {used.index_writes:g} "
             f"| {used.reads:g} | {used.wallet_calls:g} | {used.log_kb:.1f} |"
         )
-    print("\n| a thousand checkouts | US dollars |\n|---|---|")
+    print("\n| per thousand checkouts | US dollars |\n|---|---|")
     for name, millionths in parts(total).items():
         print(f"| {name} | {millionths / 1000:.4f} |")
-    print(f"| together | {a_thousand(total):.4f} |")
-    print("\n| each month besides | US dollars |\n|---|---|")
-    for name, dollars in [*FIXED.items(), ("the sweep, each minute", sweep_a_month())]:
+    print(f"| total | {a_thousand(total):.4f} |")
+    print("\n| fixed costs per month | US dollars |\n|---|---|")
+    for name, dollars in [*FIXED.items(), ("sweep, every minute", sweep_a_month())]:
         print(f"| {name} | {dollars:.2f} |")
-    print(f"| together | {sum(FIXED.values()) + sweep_a_month():.2f} |")
+    print(f"| total | {sum(FIXED.values()) + sweep_a_month():.2f} |")
 
 
 if __name__ == "__main__":

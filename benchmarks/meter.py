@@ -1,5 +1,7 @@
-"""A DynamoDB client in front of another that adds up what AWS would bill: request units by the
-items' sizes, twice in transactions, and a unit a kilobyte for each index entry that a write moves.
+"""Metering DynamoDB client: adds up the request units that AWS would bill.
+
+Units follow the items' sizes, double in transactions, plus one unit per kilobyte for each index
+entry that a write changes.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ Rows = dict[str, dict[str, Any]]
 
 @dataclass
 class Usage:
-    """Sums of billed units; add one to another, or take it away."""
+    """Sums of billed units."""
 
     requests: float = 0
     invocations: float = 0
@@ -39,7 +41,7 @@ class Usage:
 
 @dataclass
 class Metered:
-    """`tables` are create_table's arguments."""
+    """A metered client; `tables` are create_table's arguments."""
 
     client: InMemoryDynamoDb
     tables: list[dict[str, Any]]
@@ -85,7 +87,7 @@ class Metered:
                     for index in table.get("GlobalSecondaryIndexes", [])
                 )
         factor = 2 if operation == "transact_write_items" else 1
-        self.usage.writes += max(units, 1) * factor  # a write that was refused is billed too
+        self.usage.writes += max(units, 1) * factor  # rejected writes are billed too
         self.usage.index_writes += moved
 
     def _read(self, operation: str, answer: dict[str, Any]) -> None:
@@ -104,7 +106,7 @@ def _read_units(item: dict[str, Any]) -> int:
 
 
 def _index_writes(old: dict[str, Any], new: dict[str, Any], index: dict[str, Any]) -> int:
-    """An entry that comes or goes is a write, one that moves is both."""
+    """Return the writes of an index: one for an entry added or deleted, two for one that moves."""
     names = [part["AttributeName"] for part in index["KeySchema"]]
     kept = names + index["Projection"].get("NonKeyAttributes", [])
     was = {name: old.get(name) for name in kept} if all(name in old for name in names) else None

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.page`: the time to the first byte of the hosted page from the real Lambda
-handler, beside a bare Jinja page in the same run; prints a table.
+"""`python -m benchmarks.page`: time to the first byte of the hosted page, and of a bare one.
 
-The bare page is the least that shows the same document: FastAPI, its gzip and Mangum as they come,
-the session and its merchant read from the same store, and one flat template in English. It lacks
-the languages, the formatted amounts, the nonce and the headers, the request's id, expiry, errors.
+Both are measured in one run, from a Lambda handler; it prints a table. The bare page is the least
+code that shows the same document: FastAPI, gzip and Mangum with their defaults, the session and its
+merchant read from the same store, and one flat template in English. It has no languages, formatted
+amounts, nonce, security headers, request id, expiry or errors.
 """
 
 from __future__ import annotations
@@ -40,8 +40,9 @@ Handler = Callable[[dict[str, Any], Any], dict[str, Any]]
 
 
 def measured() -> tuple[float, float]:
-    """Milliseconds of our page and of the bare one: the middle of ten calls, in the round that the
-    machine disturbed least. The rounds take turns.
+    """Return the milliseconds of our page and of the bare one.
+
+    Each is the median of ten calls, in the round with the least disturbance; the rounds alternate.
     """
     deployed = Deployment()
     session = deployed.created()
@@ -60,7 +61,7 @@ def measured() -> tuple[float, float]:
 
 
 def _bare(deployed: Deployment, session: Session, document: str) -> Handler:
-    """A handler that answers `document` with the values of a session filled in."""
+    """Return a handler that responds with `document`, with a session's values filled in."""
     merchant = deployed.world.merchant
     for name, value in {
         "merchant.name": merchant.name,
@@ -94,12 +95,12 @@ def _middle(handler: Handler, event: dict[str, Any]) -> float:
 
 
 def main() -> str | None:
-    """What is wrong with it, if anything."""
+    """Print the table; return an error message if the page is too slow."""
     ours, least = measured()
     print("| first byte | ms |\n|---|---|")
     print(f"| the hosted page | {ours:.2f} |\n| a bare Jinja page | {least:.2f} |")
     print(f"| times (at most {LIMIT}) | {ours / least:.2f} |")
-    return None if ours <= LIMIT * least else "The page is too slow."
+    return None if ours <= LIMIT * least else "The hosted page is too slow."
 
 
 if __name__ == "__main__":

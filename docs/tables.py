@@ -1,6 +1,7 @@
-"""`python docs/tables.py`: rewrites the tables of README.md and docs/deploying.md that are made
-from the code and template.yaml.
-Each stands between `<!-- NAME -->` and `<!-- /NAME -->`; `tests/test_readme.py` holds them fresh.
+"""Write the tables of the documentation that come from the code, the Makefile and template.yaml.
+
+Run `python docs/tables.py`. Each table stands between `<!-- NAME -->` and `<!-- /NAME -->` in the
+page that `PAGES` names; `tests/test_docs.py` checks that they are up to date.
 """
 
 from __future__ import annotations
@@ -17,9 +18,45 @@ from checkout.settings import Settings
 from checkout.web import STATUS
 
 ROOT: Final = Path(__file__).parent.parent
-README: Final = ROOT / "README.md"
 TARGET: Final = re.compile(r"^([a-z-]+):.*## (.*)$", re.MULTILINE)
-DEPLOYING: Final = ROOT / "docs" / "deploying.md"
+# The meaning of each error code, as docs/errors.md shows it.
+MEANINGS: Final = {
+    "amount_not_representable": "The merchant's wallet cannot hold this amount exactly.",
+    "amount_too_large": "A price or the total is above the limit.",
+    "amount_too_small": "A price is below 0, or the total is 0.",
+    "amount_too_small_for_wallet": "The customer's wallet cannot send so little.",
+    "api_key_invalid": "The API key is unknown or revoked.",
+    "api_key_missing": "There is no `Authorization: Bearer` header.",
+    "body_too_large": "The body is larger than 256 KiB.",
+    "callback_invalid": "The wallet's callback does not verify. Nothing was done.",
+    "content_type_invalid": "The body is not `application/json`.",
+    "currency_mismatch": "Line items have different currencies.",
+    "currency_not_supported": "The currency is not that of the merchant's wallet.",
+    "cursor_invalid": "The cursor does not belong to this list.",
+    "idempotency_key_invalid": "The key is not 1 to 255 printable ASCII characters.",
+    "idempotency_key_reused": "The key was used with another body.",
+    "internal_error": "A bug. Report it with the `request_id`.",
+    "invalid_json": "The body is not valid JSON.",
+    "key_unexpected_state": "The API key's state does not allow this.",
+    "merchant_wallet_error": "The merchant's own wallet provider failed.",
+    "method_not_allowed": "The method is not allowed here.",
+    "parameter_invalid": "A value is not allowed; `param` names it.",
+    "parameter_invalid_integer": "A value is not an integer, or out of range; `param` names it.",
+    "parameter_missing": "A required field is missing; `param` names it.",
+    "parameter_unknown": "There is no such field; `param` names it.",
+    "payment_in_progress": "A payment may be under way, so the session cannot be ended.",
+    "rate_limited": "Too many requests; see the header `Retry-After`.",
+    "resource_missing": "There is no such object, or it belongs to another merchant.",
+    "session_busy": "Another request is working on this session. Try again in a moment.",
+    "conflict": "Another request changed the same API key, settings or event. Read it again, then try again.",
+    "session_unexpected_state": "The session's status does not allow this.",
+    "unavailable": "The database or the key service did not answer. Nothing is lost.",
+    "url_invalid": "A URL is not valid, or not on a return host of the merchant.",
+    "wallet_invalid": "There is no Open Payments wallet at this address.",
+    "wallet_unavailable": "The wallet cannot make this payment, such as when it is not connected.",
+    "wallet_unreachable": "The customer's wallet provider did not answer.",
+    "webhook_unexpected_state": "The webhook's or the event's state does not allow this.",
+}
 
 if __name__ == "__main__":
     sys.path.insert(0, str(ROOT))
@@ -28,7 +65,7 @@ from sandbox.template import resources, template  # noqa: E402 - found by the li
 
 
 def states() -> str:
-    """Every arrow of the session's table that changes the status."""
+    """Return the transitions that change a session's status."""
     rows = [
         f"| {source} | {event.replace('_', ' ')} | {row.when.text} | {row.to} |"
         for (source, event), row in TRANSITIONS.items()
@@ -38,14 +75,14 @@ def states() -> str:
 
 
 def diagram() -> str:
-    """The same as a picture, for readers of rendered Markdown."""
+    """Return the same transitions as a Mermaid state diagram."""
     arrows = sorted({(s, row.to) for (s, _), row in TRANSITIONS.items() if row.to is not s})
     lines = [f"    {source} --> {target}" for source, target in arrows]
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> open", *lines, "```"])
 
 
 def settings() -> str:
-    """Every setting, required or with its default."""
+    """Return every setting with its meaning and default."""
     rows = []
     for setting in fields(Settings):
         default = "required" if setting.default is MISSING else f"`{setting.default}`"
@@ -55,27 +92,25 @@ def settings() -> str:
 
 
 def errors() -> str:
-    """Every code with its status and type, those of what was not foreseen included."""
-    codes: dict[tuple[int, str], list[str]] = {}
-    for error, place in STATUS.items():
-        codes.setdefault(place, []).append(f"`{error.code}`")
-    codes[500, "api_error"] = ["`internal_error`"]
+    """Return every error code with its status, type and meaning. Raise KeyError without one."""
+    places = {error.code: place for error, place in STATUS.items()}
+    places["internal_error"] = (500, "api_error")
     rows = [
-        f"| {status} | {type_} | {', '.join(found)} |"
-        for (status, type_), found in sorted(codes.items())
+        f"| {status} | `{type_}` | `{code}` | {MEANINGS[code]} |"
+        for code, (status, type_) in sorted(places.items(), key=lambda item: (item[1], item[0]))
     ]
-    return "\n".join(["| status | type | code |", "|---|---|---|", *rows])
+    return "\n".join(["| status | type | code | meaning |", "|---|---|---|---|", *rows])
 
 
 def targets() -> str:
-    """What `make` lists."""
+    """Return the targets that `make` lists."""
     text = (ROOT / "Makefile").read_text("utf-8")
     rows = [f"| `make {name}` | {what} |" for name, what in TARGET.findall(text)]
     return "\n".join(["| command | does |", "|---|---|", *rows])
 
 
 def parameters() -> str:
-    """The template's parameters."""
+    """Return the parameters of template.yaml."""
     rows = [
         f"| `{name}` | {each['Description']} | {f'`{default}`' if default else ''} |"
         for name, each in template()["Parameters"].items()
@@ -85,7 +120,7 @@ def parameters() -> str:
 
 
 def alarms() -> str:
-    """The template's alarms."""
+    """Return the alarms of template.yaml."""
     rows = [
         f"| `{name.removesuffix('Alarm')}` | {each['AlarmDescription']} |"
         for name, each in resources("AWS::CloudWatch::Alarm").items()
@@ -93,18 +128,17 @@ def alarms() -> str:
     return "\n".join(["| alarm | when |", "|---|---|", *rows])
 
 
-TABLES: Final = {
-    "states": states,
-    "diagram": diagram,
-    "errors": errors,
-    "settings": settings,
-    "targets": targets,
+PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
+    "docs/reference/states.md": {"diagram": diagram, "states": states},
+    "docs/errors.md": {"errors": errors},
+    "docs/settings.md": {"settings": settings},
+    "docs/development.md": {"targets": targets},
+    "docs/deploying.md": {"parameters": parameters, "alarms": alarms},
 }
-OF_DEPLOYING: Final = {"parameters": parameters, "alarms": alarms}
 
 
-def refreshed(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> str:
-    """`text` with every marked table made anew. Raises ValueError where a mark is missing."""
+def refreshed(text: str, tables: Mapping[str, Callable[[], str]]) -> str:
+    """Return `text` with every marked table made anew. Raise ValueError if a mark is missing."""
     for name, make in tables.items():
         marked = re.compile(rf"(<!-- {name} -->\n).*?(<!-- /{name} -->)", re.DOTALL)
         table = make()
@@ -115,6 +149,6 @@ def refreshed(text: str, tables: Mapping[str, Callable[[], str]] = TABLES) -> st
 
 
 if __name__ == "__main__":
-    README.write_text(refreshed(README.read_text("utf-8")), "utf-8")
-    DEPLOYING.write_text(refreshed(DEPLOYING.read_text("utf-8"), OF_DEPLOYING), "utf-8")
-    sys.exit(0)
+    for page, tables in PAGES.items():
+        path = ROOT / page
+        path.write_text(refreshed(path.read_text("utf-8"), tables), "utf-8")

@@ -1,6 +1,4 @@
-"""`python -m sandbox dev`: the local world, until Ctrl-C. `demo`: one purchase in it. `listen`: its
-shop's webhooks, passed on to a local address. `trigger`: one of those events happens.
-"""
+"""Command line of the local world: dev, demo, listen, trigger."""
 
 from __future__ import annotations
 
@@ -24,15 +22,17 @@ from sandbox.place import Place, default_place
 
 
 def main() -> int:
-    """Exit codes: 0 ended as asked, 1 with a sentence why not, 130 interrupted."""
-    parser = argparse.ArgumentParser(prog="python -m sandbox", description=__doc__)
+    """Run a command. Exit codes: 0 success, 1 failure with a message, 130 interrupted."""
+    parser = argparse.ArgumentParser(
+        prog="python -m sandbox", description="Run and use the local world."
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     commands.add_parser("dev", help="run the local world until Ctrl-C")
     demo = commands.add_parser("demo", help="buy one thing without a browser")
     demo.add_argument("--wallet", help="the customer's wallet address (default: Alice's)")
-    listens = commands.add_parser("listen", help="pass the shop's webhooks on to a local address")
+    listens = commands.add_parser("listen", help="forward the shop's webhooks to a local address")
     listens.add_argument("--forward-to", required=True, help="such as http://localhost:3000/hooks")
-    triggers = commands.add_parser("trigger", help="make an event happen")
+    triggers = commands.add_parser("trigger", help="cause a webhook event")
     triggers.add_argument("event", choices=webhooks.EVENTS)
     options = parser.parse_args()
     logs = logging.StreamHandler()
@@ -62,7 +62,9 @@ def _dev(place: Place) -> int:
     began = time.monotonic()
     try:
         with running_world(place):
-            print(f"ready in {time.monotonic() - began:.1f} s; Ctrl-C ends it, data is kept\n")
+            print(
+                f"ready in {time.monotonic() - began:.1f} s; press Ctrl-C to stop (data is kept)\n"
+            )
             print(f"shop      {place.shop}")
             print(f"API       {place.checkout}/api")
             print(f"dashboard {place.checkout}/dashboard  (sign in with the API key)")
@@ -71,14 +73,12 @@ def _dev(place: Place) -> int:
             print(f"API key   export API_KEY=$(cat {_shown(place.api_key_file)})", flush=True)
             threading.Event().wait()
     except KeyboardInterrupt:
-        print("\nended; the data is kept")
+        print("\nstopped; data is kept")
     return 0
 
 
 def _demo(place: Place, wallet: str | None) -> int:
-    """In the world that is running here, so that the purchase can be seen in it; else in one of its
-    own, which leaves nothing behind.
-    """
+    """Buy one thing in the local world that is running, or else in a temporary one."""
     if world_answers(place):
         _buy(place, wallet)
         return 0
@@ -100,14 +100,14 @@ def _shown(path: Path) -> Path:
 
 
 def _interrupt(*_: Any) -> NoReturn:
-    # Once is enough: what is being ended is not to be interrupted.
+    # Ignore further signals, which would interrupt the shutdown.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt
 
 
 class _WithTrace(logging.Formatter):
-    """Shows where an unforeseen error came from, which the product logs beside the message."""
+    """Log formatter that prints the traceback which the product adds to an unexpected error."""
 
     def format(self, record: logging.LogRecord) -> str:
         trace = getattr(record, "trace", [])

@@ -1,8 +1,7 @@
-"""The AWS of the local world: an emulator in an environment of its own, and in it the tables, the
-queue and the secret that template.yaml describes.
+"""Emulator: the local world's AWS, with the tables, queues and secret of template.yaml.
 
-What the emulator does not have, it does not imitate: no encryption at rest and no permissions. It
-keeps its data only when it is stopped by SIGTERM, so nothing here ever kills it.
+The emulator runs in a virtual environment of its own. It has no encryption at rest and enforces no
+permissions. It saves its data only when it is stopped by SIGTERM, so nothing here kills it.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from sandbox.template import resources, stack_name
 
 REGION: Final = "us-east-1"
 _TABLES: Final = "AWS::DynamoDB::Table"
-_ASKED_OF_A_TABLE: Final = (
+_TABLE_PROPERTIES: Final = (
     "BillingMode",
     "AttributeDefinitions",
     "KeySchema",
@@ -38,12 +37,12 @@ _STOPPED_WITHIN: Final = 20.0
 
 
 class CloudError(Exception):
-    """The emulator cannot be had; the message says what to do."""
+    """The emulator cannot be started or used; the message says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """What the functions' environment is to name."""
+    """Addresses and names of the created resources, for the functions' environment."""
 
     database_url: str
     events_queue_url: str
@@ -52,18 +51,18 @@ class Stack:
 
 
 def table_definitions(prefix: str) -> list[dict[str, Any]]:
-    """The arguments of create_table for each table of the template, named `prefix-<table>`."""
+    """Return the create_table arguments of each table in the template, named `prefix-<table>`."""
     return [
         {
             "TableName": stack_name(table["TableName"], prefix),
-            **{name: table[name] for name in _ASKED_OF_A_TABLE if name in table},
+            **{name: table[name] for name in _TABLE_PROPERTIES if name in table},
         }
         for table in resources(_TABLES).values()
     ]
 
 
 def client(service: str, endpoint: str, key: str = "local") -> Any:
-    """A boto3 client of the emulator. Whose `key` it is matters only where roles are enforced."""
+    """Return a boto3 client of the emulator. `key` matters only when roles are enforced."""
     import boto3
     from botocore.config import Config
 
@@ -78,7 +77,7 @@ def client(service: str, endpoint: str, key: str = "local") -> Any:
 
 
 def create_stack(endpoint: str, prefix: str) -> Stack:
-    """Make what is not there yet. Raises CloudError where a table of another shape is."""
+    """Create the missing resources. Raises CloudError if a table exists with another schema."""
     create_tables(endpoint, prefix)
     return Stack(
         database_url=f"dynamodb+{endpoint}/{prefix}",
@@ -89,7 +88,7 @@ def create_stack(endpoint: str, prefix: str) -> Stack:
 
 
 def create_tables(endpoint: str, prefix: str) -> None:
-    """Make the tables that are not there yet. Raises CloudError where one of another shape is."""
+    """Create the missing tables. Raises CloudError if one exists with another schema."""
     dynamodb = client("dynamodb", endpoint)
     existing = set()
     for page in dynamodb.get_paginator("list_tables").paginate():
@@ -110,11 +109,11 @@ def create_tables(endpoint: str, prefix: str) -> None:
 def running_emulator(
     port: int, state: Path | None = None, more: Mapping[str, str] | None = None
 ) -> Iterator[str]:
-    """The emulator on loopback; gives its endpoint URL.
+    """Run the emulator on loopback and yield its endpoint URL.
 
-    With `state`, a folder, it goes on with the data of the last run, and an emulator that a dead
-    process left behind there is stopped first. `more` is added to its environment, which its
-    functions inherit. Raises CloudError.
+    With `state`, a folder, it continues with the data of the last run, after stopping an emulator
+    that a dead process left running there. `more` is added to its environment, which its functions
+    inherit. Raises CloudError.
     """
     with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
         if state is not None:
@@ -131,9 +130,9 @@ def running_emulator(
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    # Ctrl-C in the terminal reaches us alone; we stop it when nothing uses it.
+                    # Keeps Ctrl-C from the emulator; it is stopped last, when nothing uses it.
                     start_new_session=True,
-                    pass_fds=[claim.fileno()],  # the claim lasts as long as the emulator does
+                    pass_fds=[claim.fileno()],  # the emulator keeps the lock while it runs
                 )
             claim.write(str(process.pid))
         endpoint = f"http://127.0.0.1:{port}"
@@ -144,30 +143,21 @@ def running_emulator(
             _stop(process)
 
 
-def runs(state: Path) -> bool:
-    """Whether an emulator holds that folder."""
-    try:
-        with (state / "emulator.pid").open("rb") as file:
-            return not _locked(file)
-    except FileNotFoundError:
-        return False
-
-
 def require_free(port: int, user: str) -> None:
-    """Raises CloudError when something listens at `port` of this machine."""
+    """Raise CloudError if something listens on this local port."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
             raise CloudError(
-                f"Port {port}, for {user}, is taken. Stop what uses it, or set SANDBOX_PORT: "
-                "the world's ports begin there."
+                f"Port {port}, for {user}, is taken. Stop the program that uses it, or set "
+                "SANDBOX_PORT to the first of other ports."
             ) from None
 
 
 def free_port() -> int:
-    """A port that was free a moment ago."""
+    """Return a port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -199,7 +189,7 @@ def _environment(port: int, state: Path | None, scratch: str) -> dict[str, str]:
 
 def _wait_until_ready(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _READY_WITHIN
-    # Straight to loopback, whatever proxy the environment names.
+    # Without the proxy of the environment: this is loopback.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -209,7 +199,7 @@ def _wait_until_ready(endpoint: str, process: subprocess.Popen[bytes], log: Path
             return
         time.sleep(0.05)
     last = log.read_text("utf-8", "replace")[-1000:].strip()
-    raise CloudError(f"The AWS emulator did not start. Its log ends:\n{last}")
+    raise CloudError(f"The AWS emulator did not start. The end of its log:\n{last}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -226,21 +216,22 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
 
 @contextmanager
 def _claimed(pid_file: Path) -> Iterator[IO[str]]:
-    """The emulator's pid file, emptied and locked by us; the emulator of a world that died, which
-    inherited the lock, is stopped first, without loss of its data. Raises CloudError.
+    """Lock the pid file and empty it, after stopping an emulator that still holds it.
+
+    Such an emulator belonged to a process that died, and must save its data first.
     """
     with pid_file.open("a+", encoding="utf-8") as file:
         if not _locked(file):
             file.seek(0)
             pid = file.read()
-            with suppress(ValueError, ProcessLookupError):  # not written yet; ended just now
-                os.kill(int(pid), signal.SIGTERM)  # once: twice would cut its saving short
+            with suppress(ValueError, ProcessLookupError):  # not written yet; just stopped
+                # Only once: a second signal would interrupt saving.
+                os.kill(int(pid), signal.SIGTERM)
             deadline = time.monotonic() + _STOPPED_WITHIN
             while not _locked(file):
                 if time.monotonic() > deadline:
                     raise CloudError(
-                        f"An AWS emulator from before (process {pid}) does not stop. "
-                        "Stop it by hand."
+                        f"The previous AWS emulator (process {pid}) does not stop. Stop it by hand."
                     )
                 time.sleep(0.05)
         file.truncate(0)
@@ -248,7 +239,10 @@ def _claimed(pid_file: Path) -> Iterator[IO[str]]:
 
 
 def _locked(file: IO[Any]) -> bool:
-    """Lock the file, if nobody else has. The lock ends with the last process that has it open."""
+    """Lock the file unless another process holds it; return whether it worked.
+
+    The lock ends with the last process that has the file open.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -257,21 +251,22 @@ def _locked(file: IO[Any]) -> bool:
 
 
 def _require_whole(state: Path) -> None:
-    """The emulator starts empty where a file is damaged, and would overwrite it: say so first."""
+    """Raise CloudError if a data file is damaged: the emulator would start empty and replace it."""
     for file in state.glob("*.json"):
         try:
             json.loads(file.read_bytes())
         except (OSError, ValueError):
             raise CloudError(
-                f"The emulator's data is damaged ({file}). Remove that folder to start afresh."
+                f"The emulator's data is damaged ({file}). Remove that folder to start with empty "
+                "tables."
             ) from None
 
 
 def _require_same_shape(table: dict[str, Any], wanted: dict[str, Any]) -> None:
     if _shape(table) != _shape(wanted):
         raise CloudError(
-            f"The table {wanted['TableName']} is of another version of template.yaml. "
-            "Remove the local world's data (the folder .sandbox) to start afresh."
+            f"The table {wanted['TableName']} does not match template.yaml. "
+            "Remove the local world's data (the folder .sandbox) to start with empty tables."
         )
 
 
@@ -289,8 +284,9 @@ def _shape(table: dict[str, Any]) -> Any:
 
 
 def _queue(sqs: Any, prefix: str, kind: str) -> str:
-    """The template's queue of that kind with its dead letters; creating an equal one again changes
-    nothing.
+    """Create the template's queue of that kind and its dead-letter queue; return the queue's URL.
+
+    Creating an identical queue again changes nothing.
     """
     described = resources("AWS::SQS::Queue")[f"{kind}Queue"]
     name = f"{prefix}-{kind.lower()}"
@@ -309,7 +305,7 @@ def _queue(sqs: Any, prefix: str, kind: str) -> str:
 
 
 def _secret(secrets: Any, prefix: str) -> str:
-    """The secret's name. Its value is generated once, by the template's own description of it."""
+    """Return the secret's name; generate its value once, as the template describes it."""
     described = resources("AWS::SecretsManager::Secret")["EncryptionKey"]
     name = f"{prefix}/encryption-key"
     try:

@@ -1,6 +1,6 @@
-"""One purchase over HTTP as merchant and customer make it, without a browser: a line a step.
+"""Demo: one purchase over HTTP as merchant and customer, without a browser, one line per step.
 
-Every step checks what it sees; what is not as it should be ends the demo with the reason.
+Every step checks its result; the first wrong one ends the demo with the reason.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import httpx2
 
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount
 from sandbox.place import Place
 
 PRICE: Final = Amount(2000, "USD", 2)
@@ -27,11 +27,11 @@ _SHOP: Final = "https://shop.example"
 
 
 class DemoFailed(Exception):
-    """What was not as it should be."""
+    """A step had an unexpected result; the message says which."""
 
 
 class Shopping(Protocol):
-    """Where the checkout is, and what its and the wallets' certificates are checked against."""
+    """Address of the checkout, and the CA file for its and the wallets' certificates."""
 
     @property
     def checkout(self) -> str: ...
@@ -41,8 +41,9 @@ class Shopping(Protocol):
 
 
 class Demo:
-    """The merchant of `api_key`, whose wallet is in USD, and the customer of `wallet`. `say` gets a
-    line a step.
+    """A purchase by the customer of `wallet` from the merchant of `api_key`, whose asset is USD.
+
+    `say` is called with one line per step.
     """
 
     def __init__(
@@ -62,7 +63,7 @@ class Demo:
             with self._http:
                 self._buy()
         except httpx2.HTTPError as error:
-            raise DemoFailed(f"no answer: {error}") from None
+            raise DemoFailed(f"no response: {error}") from None
 
     def end(self, how: str) -> None:
         """Create a session and `expire` or `cancel` it. Raises DemoFailed."""
@@ -72,7 +73,7 @@ class Demo:
                 url = f"{self._api}/{session['id']}/{how}"
                 ended = self._json(self._http.post(url, headers=self._authorization), 200)
         except httpx2.HTTPError as error:
-            raise DemoFailed(f"no answer: {error}") from None
+            raise DemoFailed(f"no response: {error}") from None
         self._say(f"session   {ended['id']} is {ended['status']}")
 
     def _buy(self) -> None:
@@ -110,11 +111,11 @@ class Demo:
         return session
 
     def _approve(self, interact_url: str) -> str:
-        """Press "Approve" at the customer's wallet; the address that the wallet sends back to."""
+        """Press "Approve" at the customer's wallet; return the URL that the wallet redirects to."""
         consent = self._http.get(interact_url, follow_redirects=True)
         form = _FORM.search(consent.text)
         if consent.status_code != 200 or form is None:
-            raise DemoFailed(f"the wallet's consent page answered {consent.status_code}")
+            raise DemoFailed(f"the wallet's consent page returned {consent.status_code}")
         self._say(f"consent   {consent.url}")
         answer = self._http.post(consent.url.join(form[1]), data={"choice": "approve"})
         for _ in range(_REDIRECTS_MAX):
@@ -125,7 +126,7 @@ class Demo:
                 self._say("approved  the wallet sends the customer back")
                 return target
             answer = self._http.get(target)
-        raise DemoFailed(f"the wallet does not send the customer back ({answer.status_code})")
+        raise DemoFailed(f"the wallet does not redirect the customer back ({answer.status_code})")
 
     def _come_back(self, callback: str) -> None:
         deadline = time.monotonic() + _SETTLED_WITHIN
@@ -140,10 +141,10 @@ class Demo:
                 reason = " ".join(said[1].split()) if said else "no heading"
                 raise DemoFailed(f"not approved: the checkout says “{reason}”")
             time.sleep(int(again[1]))
-        raise DemoFailed("the checkout asks to wait for too long")
+        raise DemoFailed(f"the checkout is still waiting after {_SETTLED_WITHIN:.0f} s")
 
     def _wait(self, session_id: str, page: str) -> dict[str, Any]:
-        """Until the payment is out of doubt, as the page in the browser would."""
+        """Poll until the payment is settled, like the page in the browser; return the session."""
         deadline = time.monotonic() + _SETTLED_WITHIN
         while True:
             status = self._json(self._http.get(f"{page}/status"), 200)["status"]
@@ -158,7 +159,7 @@ class Demo:
         return session
 
     def _received(self, incoming_payment: str) -> Amount:
-        """What the shop's wallet tells anybody about the incoming payment."""
+        """Return the received amount from the incoming payment's public view."""
         found = self._json(self._http.get(incoming_payment), 200)["receivedAmount"]
         return Amount(int(found["value"]), found["assetCode"], found["assetScale"])
 
@@ -181,7 +182,7 @@ def _amount(wire: dict[str, Any]) -> Amount:
 
 
 def world_answers(place: Place) -> bool:
-    """Whether a local world is serving at this place."""
+    """Return whether a local world is serving at this place."""
     try:
         health = httpx2.get(f"{place.checkout}/api/health", trust_env=False, timeout=5)
         return health.json().get("status") == "healthy" and place.api_key_file.exists()

@@ -1,9 +1,9 @@
-"""API Gateway's HTTP API on loopback: HTTP in, payload format 2.0 events to the real handlers, HTTP
-out. Its routes are template.yaml's.
+"""Gateway: API Gateway's HTTP API on loopback, with the routes of template.yaml.
 
-`Gateway` is that as a function, without sockets; `GatewayServer` puts it behind one. It imitates
-the limits and the answers that are API Gateway's own, and no throttling, CORS or authorizers.
-Source: the API Gateway developer guide, "Lambda proxy integrations for HTTP APIs" and "Quotas".
+HTTP requests become events of payload format 2.0 for the real handlers. `Gateway` is a function
+without sockets; `GatewayServer` listens on a port. The limits and error responses are API
+Gateway's own; throttling, CORS and authorizers are missing. Source: the API Gateway developer
+guide, "Lambda proxy integrations for HTTP APIs" and "Quotas".
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from sandbox.template import Route, resources, routes, template
 
 HEADERS_MAX: Final = 10_240  # bytes of request line and headers
 BODY_MAX: Final = 10 * 1024 * 1024
-PAYLOAD_MAX: Final = 6 * 1024 * 1024  # an event or an answer, as JSON (Lambda's limit)
-ENVIRONMENTS: Final = 24  # requests that are handled at once; more wait
+PAYLOAD_MAX: Final = 6 * 1024 * 1024  # an event or a response, as JSON (Lambda's limit)
+ENVIRONMENTS: Final = 24  # concurrent requests; more wait
 _API_ID: Final = "local"
 _TEXT: Final = ("application/json", "application/javascript", "application/xml")
 
@@ -36,7 +36,7 @@ Handler = Callable[[Event, Any], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class LambdaContext:
-    """What of Lambda's context object can be had here."""
+    """The parts of Lambda's context object that are available here."""
 
     function_name: str
     memory_limit_in_mb: int
@@ -64,7 +64,7 @@ class LambdaContext:
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """A handler with what the template says about it. `timeout` is in seconds."""
+    """A handler with its settings from the template. `timeout` is in seconds."""
 
     name: str
     handler: Handler
@@ -73,7 +73,7 @@ class Function:
 
 
 def functions() -> dict[str, Function]:
-    """The template's functions by logical id, imported. The environment must be set by then."""
+    """Import and return the template's functions by logical id; set the environment first."""
     found = {}
     memory = template()["Globals"]["Function"]["MemorySize"]
     for name, properties in resources("AWS::Serverless::Function").items():
@@ -84,9 +84,7 @@ def functions() -> dict[str, Function]:
 
 
 class Gateway:
-    """The HTTP API. Each event is handled in one of the executor's threads, as in one of Lambda's
-    environments.
-    """
+    """The HTTP API. Each event is handled in a thread of the executor: a Lambda environment."""
 
     def __init__(
         self,
@@ -103,7 +101,7 @@ class Gateway:
         )
 
     def answer(self, request: Incoming) -> Answer:
-        """The answer of the function behind the best matching route, or API Gateway's own."""
+        """Return the response of the best matching route's function, or API Gateway's own error."""
         line = len(request.method) + len(request.target) + len("  HTTP/1.1\r\n")
         headers = sum(len(name) + len(value) + 4 for name, value in request.headers)
         if line + headers > HEADERS_MAX:
@@ -127,15 +125,16 @@ class Gateway:
             return answer_of(done.result(function.timeout))
         except Late:
             return _own(503, "Service Unavailable")
-        except Exception as error:  # noqa: BLE001 - whatever a function dies of, this is the answer
+        except Exception as error:  # noqa: BLE001 - any failure of a function is this response
             print(f"{function.name} failed: {type(error).__name__}", flush=True)
             return _own(500, "Internal Server Error")
 
 
 @dataclass(frozen=True, slots=True)
 class _Pattern:
-    """A route key taken apart. Static parts win over a variable, that over `{proxy+}`; a method
-    wins over ANY.
+    """A parsed route key.
+
+    Static segments win over variables, variables over `{proxy+}`, and a method over ANY.
     """
 
     route: Route
@@ -154,7 +153,7 @@ class _Pattern:
         return greedy, -len(self.parts), variables, self.method == "ANY"
 
     def match(self, method: str, path: str) -> dict[str, str] | None:
-        """The path parameters, or None where it does not fit."""
+        """Return the path parameters, or None if the request does not match."""
         if self.method not in ("ANY", method):
             return None
         given = path.split("/")[1:]
@@ -173,14 +172,13 @@ class _Pattern:
 
 
 def path_of(request: Incoming) -> str:
-    """The path as HTTP APIs pass it on: percent-decoded, and cut at a `?` that was encoded."""
+    """Return the path as HTTP APIs pass it on: percent-decoded, and cut at an encoded `?`."""
     return unquote(request.target.partition("?")[0], errors="replace").partition("?")[0]
 
 
 def event_of(request: Incoming, route_key: str, parameters: Mapping[str, str]) -> Event:
-    """The event, payload format 2.0."""
+    """Build the event, payload format 2.0."""
     headers, cookies = _joined(request.headers)
-    path = path_of(request)
     query = request.target.partition("?")[2]
     now = datetime.now(UTC)
     host = headers.get("host", "localhost")
@@ -193,27 +191,10 @@ def event_of(request: Incoming, route_key: str, parameters: Mapping[str, str]) -
     event: Event = {
         "version": "2.0",
         "routeKey": route_key,
-        "rawPath": path,
+        "rawPath": path_of(request),
         "rawQueryString": query,
         "headers": headers,
-        "requestContext": {
-            "accountId": "000000000000",
-            "apiId": _API_ID,
-            "domainName": host.partition(":")[0],
-            "domainPrefix": host.partition(".")[0].partition(":")[0],
-            "http": {
-                "method": request.method,
-                "path": path,
-                "protocol": "HTTP/1.1",
-                "sourceIp": request.client,
-                "userAgent": headers.get("user-agent", ""),
-            },
-            "requestId": uuid.uuid4().hex[:15] + "=",
-            "routeKey": route_key,
-            "stage": "$default",
-            "time": now.strftime("%d/%b/%Y:%H:%M:%S +0000"),
-            "timeEpoch": int(now.timestamp() * 1000),
-        },
+        "requestContext": _context(request, route_key, host, headers.get("user-agent", ""), now),
         "isBase64Encoded": False,
     }
     if cookies:
@@ -227,12 +208,35 @@ def event_of(request: Incoming, route_key: str, parameters: Mapping[str, str]) -
     return event
 
 
+def _context(
+    request: Incoming, route_key: str, host: str, user_agent: str, now: datetime
+) -> dict[str, Any]:
+    return {
+        "accountId": "000000000000",
+        "apiId": _API_ID,
+        "domainName": host.partition(":")[0],
+        "domainPrefix": host.partition(".")[0].partition(":")[0],
+        "http": {
+            "method": request.method,
+            "path": path_of(request),
+            "protocol": "HTTP/1.1",
+            "sourceIp": request.client,
+            "userAgent": user_agent,
+        },
+        "requestId": uuid.uuid4().hex[:15] + "=",
+        "routeKey": route_key,
+        "stage": "$default",
+        "time": now.strftime("%d/%b/%Y:%H:%M:%S +0000"),
+        "timeEpoch": int(now.timestamp() * 1000),
+    }
+
+
 def answer_of(result: Any) -> Answer:
-    """A function's result as HTTP. Raises ValueError where API Gateway would not understand it."""
+    """Convert a function's result to HTTP. Raises ValueError if API Gateway would reject it."""
     if not isinstance(result, Mapping):
-        raise ValueError("the function's answer is no object")
+        raise ValueError("the function's response is not an object")
     if len(json.dumps(result)) > PAYLOAD_MAX:
-        raise ValueError("the function's answer is too large")
+        raise ValueError("the function's response is too large")
     text = result.get("body") or ""
     body = base64.b64decode(text) if result.get("isBase64Encoded") else text.encode()
     headers: Headers = [(str(k).lower(), str(v)) for k, v in result.get("headers", {}).items()]
@@ -243,7 +247,7 @@ def answer_of(result: Any) -> Answer:
 
 
 def _joined(pairs: Headers) -> tuple[dict[str, str], list[str]]:
-    """Header names in lower case, repeated ones joined by a comma; cookies by themselves."""
+    """Return the headers, with lower-case names and repeated ones comma-joined, and the cookies."""
     headers: dict[str, str] = {}
     cookies: list[str] = []
     for name, value in pairs:
@@ -263,7 +267,7 @@ def _joined_query(query: str) -> dict[str, str]:
 
 
 def _body(raw: bytes, headers: Mapping[str, str]) -> tuple[str, bool]:
-    """The body, and whether it is in base64: text is what its media type says is text."""
+    """Return the body and whether it is in base64: only text media types are passed as text."""
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind.startswith("text/") or kind in _TEXT:
         try:
@@ -279,7 +283,7 @@ def _own(status: int, message: str) -> Answer:
 
 
 class GatewayServer(AsgiServer):
-    """The gateway at a port of loopback, with threads for the handlers."""
+    """The gateway on a loopback port, with threads for the handlers."""
 
     def __init__(self, port: int, by_name: Mapping[str, Function]) -> None:
         self._environments = ThreadPoolExecutor(ENVIRONMENTS, thread_name_prefix="lambda")

@@ -1,7 +1,7 @@
-"""The local world, started and ended in order: emulator, wallets, merchant, gateway, shop.
+"""Local world: start and stop emulator, wallets, merchant, gateway and shop, in that order.
 
-Everything listens on loopback only. Data is kept in the place's folder; what can be made again is
-made again, and what cannot is refused with a sentence on what to do.
+Everything listens on loopback only. Data is kept in the place's folder. Missing files that can be
+regenerated are; any other damage is reported with what to do about it.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from sandbox.shop import BODY_MAX, Shop
 from sandbox.template import resources
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import default_network
 
 if TYPE_CHECKING:
     from checkout.ports.services import PayServices
@@ -46,15 +46,14 @@ if TYPE_CHECKING:
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds
 _PREFIX: Final = "checkout"
-_NOWHERE: Final = os.devnull
 
 
 @contextmanager
 def running_world(place: Place) -> Iterator[None]:
-    """The whole world, serving. Raises CloudError where it cannot be had.
+    """Run the whole local world. Raises CloudError if it cannot start.
 
-    It sets the environment of this process, for the product's code that runs in it: one world a
-    process.
+    It sets the environment of this process, because the product's code runs in it: one local world
+    per process.
     """
     with ExitStack() as running:
         try:
@@ -65,7 +64,7 @@ def running_world(place: Place) -> Iterator[None]:
 
 
 def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, str]:
-    """What the functions and the setup command are told about this world."""
+    """Return the environment variables of the functions and of the setup command."""
     return {
         "DATABASE_URL": stack.database_url,
         "BASE_URL": place.checkout,
@@ -78,32 +77,33 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "AWS_DEFAULT_REGION": cloud.REGION,
         "AWS_ACCESS_KEY_ID": "local",
         "AWS_SECRET_ACCESS_KEY": "local",
-        # Nothing of the developer's own account or proxy may get in between.
-        "AWS_CONFIG_FILE": _NOWHERE,
-        "AWS_SHARED_CREDENTIALS_FILE": _NOWHERE,
+        # Ignore the developer's own AWS account and proxy.
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "NO_PROXY": "localhost,127.0.0.1",
-        # Counts of each round are for CloudWatch, not for a terminal.
+        # Metrics are for CloudWatch, not for a terminal.
         "POWERTOOLS_METRICS_DISABLED": "true",
         "POWERTOOLS_LOG_LEVEL": "WARNING",
     }
 
 
 def join(place: Place) -> None:
-    """Give this process the settings of the world that is running here, for the product's code in
-    it. Raises CloudError where none is.
+    """Load the settings of the running local world into this process, for the product's code in it.
+
+    Raises CloudError if none is running.
     """
     if not world_answers(place):
         raise CloudError(
             f"No local world is running at {place.checkout}. Start one with `make dev`, or set "
-            "SANDBOX_PORT to where it is."
+            "SANDBOX_PORT to its first port."
         )
-    told = [shlex.split(line)[1] for line in place.environment_file.read_text("utf-8").splitlines()]
-    _adopt(dict(each.split("=", 1) for each in told))
+    lines = place.environment_file.read_text("utf-8").splitlines()
+    _adopt(dict(shlex.split(line)[1].split("=", 1) for line in lines))
 
 
 def _start(place: Place, running: ExitStack) -> None:
     for port, user in place.ports().items():
-        if port != place.emulator_port:  # one that a dead world left there is stopped first
+        if port != place.emulator_port:  # an emulator of a dead world is stopped below
             cloud.require_free(port, user)
     place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     emulator = cloud.running_emulator(place.emulator_port, place.folder / "emulator")
@@ -126,7 +126,7 @@ def _adopt(values: Mapping[str, str]) -> None:
 
 
 def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> None:
-    # Only now: the functions read their settings when they are imported and first called.
+    # Imported here, because the functions read their settings on import and on the first call.
     from checkout import wiring
     from sandbox import triggers
     from sandbox.gateway import GatewayServer, functions
@@ -164,14 +164,14 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
 
 
 def _at_once(mapping: str) -> int:
-    """In how many environments the template lets that mapping's function run."""
+    """Return the template's concurrency limit of the function behind that mapping."""
     scaling = resources("AWS::Lambda::EventSourceMapping")[mapping]["ScalingConfig"]
     return int(scaling["MaximumConcurrency"])
 
 
 @contextmanager
 def _wallets(place: Place) -> Iterator[None]:
-    """The wallet providers, with the shop's public key registered at its wallet."""
+    """Run the wallet providers, with the shop's public key registered at its wallet."""
     folder = place.wallets_folder
     sleeper = Sleeper()
     network = default_network(
@@ -202,8 +202,9 @@ def _wallets(place: Place) -> Iterator[None]:
 
 
 def _trust(place: Place, authority: Path) -> None:
-    """One file of authorities: ours, and those of other Open Payments servers on this machine that
-    EXTRA_CA_FILE names.
+    """Write one CA file: our authority, and those of EXTRA_CA_FILE, if set.
+
+    The latter are of other Open Payments servers on this machine.
     """
     texts = [authority.read_text("utf-8")]
     other = os.environ.get("EXTRA_CA_FILE", "")
@@ -222,8 +223,10 @@ def _register_key(place: Place, network: Network) -> None:
 
 
 def _merchant(place: Place, services: PayServices) -> str:
-    """The shop's API key. The merchant is set up once, and its key stored anew at each start, so
-    that whatever was lost of the folder fits together again.
+    """Return the shop's API key; set the merchant up at the first start.
+
+    Its signing key is stored again at each start, so that files which were lost and regenerated
+    match the stored merchant again.
     """
     from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
     from checkout.flows.merchant import authentication, setup
@@ -255,7 +258,7 @@ def _merchant(place: Place, services: PayServices) -> str:
 
 
 def _private_key(file: Path) -> bytes:
-    """The shop's signing key (32 bytes), made when it is missing or damaged."""
+    """Return the shop's signing key (32 bytes); generate it if it is missing or damaged."""
     try:
         key = load_pem_private_key(file.read_bytes(), None)
     except (OSError, ValueError):
@@ -267,7 +270,7 @@ def _private_key(file: Path) -> bytes:
 
 
 def _key_id(private_key: bytes) -> str:
-    """A UUID that follows from the key, so that there is no second file to lose."""
+    """Return a UUID derived from the key, so that there is no second file to lose."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, public_x(private_key)))
 
 

@@ -1,4 +1,4 @@
-"""Where a local world lives: its ports, its addresses and its folder."""
+"""Local world: its ports, addresses and folder."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ROOT: Final = Path(__file__).parent.parent
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """All ports follow from `base`, all files are under `folder`."""
+    """Location of a local world: all ports are offsets from `base`, all files are in `folder`."""
 
     base: int
     folder: Path
@@ -33,7 +33,7 @@ class Place:
 
     @property
     def listener_port(self) -> int:
-        """Of `python -m sandbox listen`, which the world itself does without."""
+        """Return the port of `python -m sandbox listen`; the local world itself does not use it."""
         return self.base + 11
 
     @property
@@ -57,7 +57,7 @@ class Place:
         return self.base + 566
 
     def ports(self) -> dict[int, str]:
-        """Every port, with what it is for."""
+        """Return every port of the local world with its use."""
         return {
             self.base: "the checkout",
             self.shop_port: "the shop",
@@ -87,12 +87,12 @@ class Place:
 
     @property
     def ca_file(self) -> Path:
-        """What the wallet providers' certificates are checked against."""
+        """Return the CA file that the wallet providers' certificates are checked against."""
         return self.folder / "ca.pem"
 
 
 def default_place() -> Place:
-    """The place that SANDBOX_PORT names: each port has data of its own. Raises ValueError."""
+    """Return the place that SANDBOX_PORT names; each port has its own data. Raises ValueError."""
     text = os.environ.get("SANDBOX_PORT", str(DEFAULT_PORT))
     if not text.isdecimal() or not 1024 <= int(text) <= _HIGHEST:
         raise ValueError(f"SANDBOX_PORT must be a number from 1024 to {_HIGHEST}.")

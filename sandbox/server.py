@@ -1,6 +1,4 @@
-"""A plain function from request to answer, behind a socket on loopback, by uvicorn in a thread of
-its own.
-"""
+"""HTTP server on loopback for a plain function from request to response (uvicorn in a thread)."""
 
 from __future__ import annotations
 
@@ -23,7 +21,7 @@ Headers = list[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class Incoming:
-    """A request. `target` is the path with its query, as it was sent; `client` an IP address."""
+    """A request. `target` is the path with its query, as sent; `client` an IP address."""
 
     method: str
     target: str
@@ -34,7 +32,7 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is answered; its length is added when it is sent."""
+    """A response; Content-Length is added when it is sent."""
 
     status: int
     headers: Headers
@@ -42,8 +40,10 @@ class Answer:
 
 
 class AsgiServer:
-    """Serves from `start` to `close`. A body is read up to one byte more than `body_max`, so that
-    `answer` can refuse it; `answer` runs in worker threads. With certificates it speaks https.
+    """Server of a function `answer`, from `start` to `close`; https if it is given certificates.
+
+    `answer` runs in worker threads. A body is read up to one byte more than `body_max`, so that
+    `answer` can reject it.
     """
 
     def __init__(
@@ -88,12 +88,12 @@ class AsgiServer:
             raise
 
     def start(self) -> None:
-        """Returns when it is listening."""
+        """Start the server; it is listening when this returns."""
         self._socket.listen(128)
         self._thread.start()
 
     def close(self) -> None:
-        """Stop listening; requests under way have a second to end."""
+        """Stop listening; requests in progress have a second to finish."""
         self._server.should_exit = True
         if self._thread.is_alive():
             self._thread.join(STARTED_WITHIN)

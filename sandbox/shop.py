@@ -1,7 +1,7 @@
-"""The demo shop: what a merchant's own server does with the API, in one page of code.
+"""Shop: a demo of a merchant's own server, which uses the API with an API key over HTTP.
 
-It fulfils an order only when the API itself says `completed`, never because a browser came back. It
-is a guest of the product like any shop: an API key and HTTP, no import of `checkout` but money.
+It fulfils an order only when the API says `completed`, never because a browser returned. It imports
+nothing of `checkout` except money.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, quote, urlsplit
 import httpx2
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount
 from sandbox.server import Answer, Incoming
 
 BODY_MAX: Final = 4096  # bytes of a form
@@ -34,7 +34,7 @@ _TEMPLATES: Final = Environment(
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to buy; `unit_amount` in the currency's minor units."""
+    """A product; `unit_amount` is in the currency's minor units."""
 
     id: str
     name: str
@@ -51,19 +51,22 @@ GOODS: Final = (
     Item("filter", "Filter papers", "A hundred, unbleached.", 450),
     Item("tea", "Mountain tea", "Loose leaves, 100 g.", 1275),
 )
-_CONFIRMING: Final = ("Almost there", "Your payment is being confirmed. This page looks again.")
-# What a customer who is back is told, by the session's status.
-_TOLD: Final = {
+_CONFIRMING: Final = (
+    "Almost there",
+    "Your payment is being confirmed. This page refreshes automatically.",
+)
+# Title and text for a customer who returns, by the session's status.
+_RETURNED: Final = {
     "completed": ("Thank you", "Your payment has arrived and your order is on its way."),
     "processing": _CONFIRMING,
     "canceled": ("Not paid", "This order was canceled."),
-    "expired": ("Not paid", "The time to pay this order is over."),
+    "expired": ("Not paid", "The time to pay for this order has run out."),
 }
-_NOT_YET: Final = ("Not paid yet", "No payment has arrived for this order so far.")
+_NOT_YET: Final = ("Not paid yet", "No payment for this order has arrived yet.")
 
 
 class Shop:
-    """`answer` is the whole shop. `client` speaks to the API at its base URL with the key."""
+    """The shop. `client` calls the API, with its base URL and the API key set."""
 
     def __init__(self, client: httpx2.Client, *, own: str, checkout: str, wallets: str) -> None:
         self._client = client
@@ -72,6 +75,7 @@ class Shop:
         self._wallets = wallets
 
     def answer(self, request: Incoming) -> Answer:
+        """Return the page or redirect for a request."""
         parts = urlsplit(request.target)
         match (request.method, parts.path):
             case ("GET" | "HEAD", "/"):
@@ -87,20 +91,20 @@ class Shop:
             case ("GET" | "HEAD", "/thanks" | "/basket"):
                 session_id = parse_qs(parts.query).get("session", [""])[0]
                 return self._order(session_id, paid=parts.path == "/thanks")
-        return self._told("Not found", "There is nothing at this address.", 404)
+        return self._message("Not found", "This page does not exist.", 404)
 
     def _buy(self, form: dict[str, str]) -> Answer:
         item = next((each for each in GOODS if each.id == form.get("item")), None)
         order = form.get("order", "")
         if item is None or not _ORDER.fullmatch(order):
-            return self._told("Not found", "There is no such thing to buy.", 400)
+            return self._message("Not found", "This product does not exist.", 400)
         product = {"name": item.name, "description": item.description}
         price = {
             "currency": CURRENCY,
             "unit_amount": item.unit_amount,
             "product_data": product,
         }
-        # The order's own number: pressing "Buy" twice makes one session.
+        # The order number: pressing "Buy" twice creates one session.
         created = self._ask(
             "POST",
             "",
@@ -114,46 +118,47 @@ class Shop:
             },
         )
         if created is None:
-            return self._told("The checkout is not answering", "Please try again.", 502)
+            return self._message("The checkout does not respond", "Please try again.", 502)
         return Answer(303, [*_HEADERS, ("location", created["url"])])
 
     def _order(self, session_id: str, *, paid: bool) -> Answer:
-        """The order's state, by asking for the session that the address names. `paid`: the customer
-        comes from the confirmation page, which proves nothing.
+        """Return the page of an order, after fetching its session from the API.
+
+        `paid` means that the customer comes from the confirmation page, which proves nothing.
         """
         found = None
         if _SESSION_ID.fullmatch(session_id):
             found = self._ask("GET", f"/{quote(session_id)}")
         if found is None:
-            return self._told("Not found", "There is no such order.", 404)
+            return self._message("Not found", "This order does not exist.", 404)
         approved = paid and found["status"] == "awaiting_approval"
-        told = _CONFIRMING if approved else _TOLD.get(found["status"], _NOT_YET)
+        message = _CONFIRMING if approved else _RETURNED.get(found["status"], _NOT_YET)
         order = found["metadata"].get("order", "")
         total = Amount(found["amount_total"], found["currency"].upper(), _SCALE)
         return self._page(
             "thanks.html",
-            refresh=3 if told is _CONFIRMING else None,
-            title=told[0],
-            lead=told[1],
+            refresh=3 if message is _CONFIRMING else None,
+            title=message[0],
+            lead=message[1],
             order=order,
             session=found,
-            unpaid=told is _NOT_YET,
+            unpaid=message is _NOT_YET,
             total=f"{total.decimal()} {total.asset_code}",
         )
 
     def _ask(self, method: str, path: str, **request: Any) -> dict[str, Any] | None:
-        """The API's answer, or None where it has none or refuses."""
+        """Return the API's JSON response, or None on failure."""
         try:
             answer = self._client.request(method, f"/api/checkout/sessions{path}", **request)
         except httpx2.HTTPError:
             return None
         if not answer.is_success:
-            print(f"shop: the API answered {answer.status_code}: {answer.text}", flush=True)
+            print(f"shop: the API returned {answer.status_code}: {answer.text}", flush=True)
             return None
         found: dict[str, Any] = answer.json()
         return found
 
-    def _told(self, title: str, lead: str, status: int = 200) -> Answer:
+    def _message(self, title: str, lead: str, status: int = 200) -> Answer:
         return self._page("thanks.html", status, title=title, lead=lead, order="", session={})
 
     def _page(self, template: str, status: int = 200, **values: Any) -> Answer:
@@ -164,7 +169,7 @@ class Shop:
             wallets=self._wallets,
             wallet=f"https://localhost:{port + 1}/alice",
         )
-        # Chromium applies form-action to where a form's answer leads: to the hosted page.
+        # Chromium applies form-action also to the redirect after a form: the hosted page.
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
             f"frame-ancestors 'none'; form-action 'self' {self._checkout}"

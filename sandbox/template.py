@@ -1,8 +1,7 @@
-"""template.yaml as data: what the local world and the tests are made from, so that they cannot
-differ from what is deployed.
+"""template.yaml as data, so that the local world and the tests use what is deployed.
 
-It resolves only the references that name things within the stack; anything else stays as the
-intrinsic function it is.
+Only references that name things within the stack are resolved; other intrinsic functions stay as
+they are.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ Resource = dict[str, Any]
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads `!Ref x` as {"Ref": x} and `!Other x` as {"Fn::Other": x}."""
+    """YAML loader that reads `!Ref x` as {"Ref": x} and `!Other x` as {"Fn::Other": x}."""
 
 
 def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
@@ -38,27 +37,27 @@ _Loader.add_multi_constructor("!", _intrinsic)
 
 @cache
 def template() -> dict[str, Any]:
-    """The whole template; not to be changed."""
+    """Return the whole template; do not modify it."""
     loaded = yaml.load(TEMPLATE.read_text("utf-8"), _Loader)  # noqa: S506 - a SafeLoader
     assert isinstance(loaded, dict)
     return loaded
 
 
 def resources(kind: str) -> dict[str, Resource]:
-    """The properties of all resources of a type, by logical id."""
+    """Return the properties of all resources of a type, by logical id."""
     found = template()["Resources"].items()
     return {name: each["Properties"] for name, each in found if each["Type"] == kind}
 
 
 def stack_name(value: Any, prefix: str) -> str:
-    """`!Sub ${AWS::StackName}…` with `prefix` for the stack's name."""
+    """Resolve `!Sub ${AWS::StackName}…` with `prefix` as the stack's name."""
     text: str = value["Fn::Sub"]
     return text.replace("${AWS::StackName}", prefix)
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One route of the HTTP API, and the handler of the function behind it: `api.app.handler`."""
+    """A route of the HTTP API, with its function and handler (such as `api.app.handler`)."""
 
     key: str
     handler: str
@@ -66,7 +65,7 @@ class Route:
 
 
 def routes() -> list[Route]:
-    """The HTTP API's route table."""
+    """Return the HTTP API's routes."""
     integrations = resources("AWS::ApiGatewayV2::Integration")
     functions = resources("AWS::Serverless::Function")
     found = []

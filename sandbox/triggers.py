@@ -1,11 +1,9 @@
-"""What starts the functions that nobody calls: a timer in place of the schedule, and a poller in
-place of the mapping from queue to function. Each is a thread that ends when it is closed.
+"""Gateway: timer and queue pollers, in place of EventBridge Scheduler and event source mappings.
 
-One poller for all environments, as in Lambda: a batch that takes long keeps its own environment
-busy, and no message that comes after it.
-
-Imitates what the functions rely on: a message that failed comes again after its visibility
-timeout, and then goes to the dead letters. Faster than AWS, so that nobody waits at a desk.
+Each is a thread that runs until it is closed. As in Lambda, one poller serves all environments of a
+function: a slow batch occupies its own environment and delays no later message. A failed message
+returns after its visibility timeout, and finally moves to the dead-letter queue. Intervals are
+shorter than in AWS, so that a developer need not wait.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Any, Final
 
 from sandbox.gateway import Function, LambdaContext
 
-ROUND_EVERY: Final = 3.0  # seconds; the template's schedule says a minute
+ROUND_EVERY: Final = 3.0  # seconds; a minute in the template
 _ASK_EVERY: Final = 0.05
 _LONG_POLL: Final = 1  # seconds
 _BATCH: Final = 5
@@ -26,7 +24,7 @@ _ENDS_WITHIN: Final = 2.0  # seconds
 
 
 class Repeated:
-    """Calls `once` again and again, `pause` seconds apart, whatever it dies of."""
+    """Thread that calls `once` again and again, `pause` seconds apart, even if it fails."""
 
     def __init__(self, name: str, once: Callable[[], object], pause: float) -> None:
         self._name = name
@@ -37,7 +35,7 @@ class Repeated:
         self._thread.start()
 
     def close(self) -> None:
-        """End before the next call; one that hangs is left behind."""
+        """Stop before the next call; a call that hangs is abandoned."""
         self._ending.set()
         self._thread.join(_ENDS_WITHIN)
 
@@ -47,7 +45,7 @@ class Repeated:
 
 
 class Mapping:
-    """A function as a queue's consumer, in at most so many environments at once."""
+    """A function as the consumer of a queue, with at most `environments` batches at a time."""
 
     def __init__(self, function: Function, sqs: Any, queue_url: str, environments: int) -> None:
         self._function = function
@@ -58,7 +56,7 @@ class Mapping:
         self._poller = Repeated(function.name, self._poll, _ASK_EVERY)
 
     def close(self) -> None:
-        """Begin nothing new; what hangs is left behind."""
+        """Stop polling; a batch that hangs is abandoned."""
         self._poller.close()
         end = time.monotonic() + _ENDS_WITHIN
         for thread in self._busy:
@@ -92,14 +90,14 @@ class Mapping:
 
 
 def schedule(function: Function) -> Repeated:
-    """The function's rounds."""
+    """Invoke the function every ROUND_EVERY seconds."""
     return Repeated(function.name, partial(_invoke, function, {}), ROUND_EVERY)
 
 
 def _survived(name: str, once: Callable[[], object]) -> None:
     try:
         once()
-    except Exception as error:  # noqa: BLE001 - the next time is another chance
+    except Exception as error:  # noqa: BLE001 - the next call may succeed
         print(f"{name} failed: {type(error).__name__}", flush=True)
 
 

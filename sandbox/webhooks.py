@@ -1,9 +1,7 @@
-"""Webhooks at a developer's desk: `listen` passes the demo shop's events on to a local address, and
-`trigger` makes one happen.
+"""Commands for local webhook testing: `listen` forwards the shop's events, `trigger` makes one.
 
-The world delivers to `listen` as it would to any server: over https, signed, and again until it is
-accepted. What the local address answers is what the world is answered; nothing is accepted here in
-its place.
+The local world delivers to `listen` as to any server: over https, signed, and with retries. The
+response of the local address is returned unchanged; `listen` itself never accepts a delivery.
 """
 
 from __future__ import annotations
@@ -31,9 +29,9 @@ if TYPE_CHECKING:
 
 EVENTS: Final = ("completed", "expired", "canceled", "ping")
 _BODY_MAX: Final = 1024 * 1024
-_ANSWERED_WITHIN: Final = 9.0  # seconds; the sender waits for 10
-# Of one connection (RFC 9110 7.6.1), or no longer true of what was read.
-_NOT_PASSED_ON: Final = (
+_ANSWERED_WITHIN: Final = 9.0  # seconds; the sender's timeout is 10
+# Hop-by-hop headers (RFC 9110 7.6.1), and those that do not describe the decoded body.
+_NOT_FORWARDED: Final = (
     "host",
     "connection",
     "keep-alive",
@@ -44,17 +42,16 @@ _NOT_PASSED_ON: Final = (
 
 
 class Listener:
-    """`answer` is the whole receiver: it forwards a delivery to `target` and says what came of it,
-    a line each.
-    """
+    """Webhook receiver that forwards each delivery to `target` and prints the result on a line."""
 
     def __init__(self, target: str) -> None:
         self._target = target
-        # No pool: a server that is restarted at every change of its code is met afresh.
+        # No connection pool: a server under development restarts at every change of its code.
         limits = httpx2.Limits(max_keepalive_connections=0)
         self._client = httpx2.Client(trust_env=False, timeout=_ANSWERED_WITHIN, limits=limits)
 
     def answer(self, request: Incoming) -> Answer:
+        """Forward a delivery; return the target's response, or 502 if it does not respond."""
         headers = dict(request.headers)
         began = time.monotonic()
         try:
@@ -62,11 +59,11 @@ class Listener:
                 request.method,
                 self._target,
                 content=request.body,
-                headers=_passed_on(request.headers),
+                headers=_forwarded(request.headers),
             )
         except httpx2.HTTPError as error:
             said = f"no answer ({type(error).__name__}); it will be sent again"
-            status, back, body = 502, [], b"The local address does not answer."
+            status, back, body = 502, [], b"The local address does not respond."
         else:
             took = (time.monotonic() - began) * 1000
             said = f"{answer.status_code} in {took:.0f} ms{_consequence(answer.status_code)}"
@@ -77,19 +74,19 @@ class Listener:
             _id(request.body),
             f"→ {said}",
         )
-        # Not kept: the next one may be for the listener that is started after us.
-        return Answer(status, [*_passed_on(back), ("connection", "close")], body)
+        # Close, so that the next delivery can reach a listener started after this one.
+        return Answer(status, [*_forwarded(back), ("connection", "close")], body)
 
     def close(self) -> None:
         self._client.close()
 
 
 def listen(place: Place, target: str) -> int:
-    """Until Ctrl-C; the exit status. Raises CloudError."""
+    """Forward events until Ctrl-C; return the exit code. Raises CloudError."""
     parts = urlsplit(target)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise CloudError(
-            f"{target} is not an address: it should be like http://localhost:3000/hooks."
+            f"{target} is not an http or https URL, such as http://localhost:3000/hooks."
         )
     join(place)
     cloud.require_free(place.listener_port, "listening to webhooks")
@@ -100,10 +97,10 @@ def listen(place: Place, target: str) -> int:
     try:
         secret = _subscribe(place)
         _say(f"secret    {secret}")
-        _say(f"events    of the demo shop go to {target}; Ctrl-C ends it\n")
+        _say(f"events    forwarded to {target}; press Ctrl-C to stop\n")
         threading.Event().wait()
     except KeyboardInterrupt:
-        _say("\nended; what happens meanwhile is kept, and comes when you listen again")
+        _say("\nstopped; further events are delivered when you listen again")
     finally:
         server.close()
         listener.close()
@@ -111,7 +108,7 @@ def listen(place: Place, target: str) -> int:
 
 
 def trigger(place: Place, event: str) -> int:
-    """Make an event of the demo shop happen; the exit status. Raises CloudError, DemoFailed."""
+    """Cause an event of the demo shop; return the exit code. Raises CloudError, DemoFailed."""
     join(place)
     if event == "ping":
         from checkout.flows.webhooks import endpoints
@@ -133,7 +130,7 @@ def trigger(place: Place, event: str) -> int:
 
 
 def _subscribe(place: Place) -> str:
-    """Have all of the demo shop's events sent to us; the secret that signs them."""
+    """Point the demo shop's webhook endpoint to `listen`; return the signing secret."""
     from checkout.domain.webhooks import OPTIONAL, secret_place
     from checkout.flows.webhooks import endpoints
 
@@ -142,7 +139,7 @@ def _subscribe(place: Place) -> str:
     done = endpoints.configure(services, merchant.id, url=url, events=OPTIONAL)
     if done.secret is not None:
         return done.secret
-    # A merchant is shown a secret once; at a desk, one that changes at every start is a nuisance.
+    # Merchants see a secret only once; a developer needs the same one at every start.
     assert done.merchant.endpoint is not None
     return services.vault.open(
         done.merchant.endpoint.secrets[0].sealed, place=secret_place(merchant.id)
@@ -150,28 +147,28 @@ def _subscribe(place: Place) -> str:
 
 
 def _shop(place: Place) -> tuple[DashboardServices, Merchant]:
-    # Only now: the settings are read when this is first called.
+    # Imported here, because the settings are read at the first call.
     from checkout import wiring
 
     services = wiring.dashboard_services()
     merchant = services.merchants.find_by_wallet(place.merchant_wallet)
     if merchant is None:
-        raise CloudError("The demo shop is not set up; start the local world anew.")
+        raise CloudError("The demo shop is not set up; restart the local world.")
     return services, merchant
 
 
-def _passed_on(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    return [(name, value) for name, value in headers if name.lower() not in _NOT_PASSED_ON]
+def _forwarded(headers: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [(name, value) for name, value in headers if name.lower() not in _NOT_FORWARDED]
 
 
 def _consequence(status: int) -> str:
     if status == 410:
-        return "; the endpoint is disabled now: listen again to enable it"
+        return "; the endpoint is now disabled; listen again to enable it"
     return "" if 200 <= status < 300 else "; it will be sent again"
 
 
 def _id(body: bytes) -> str:
-    """The session's, or the test's."""
+    """Return the id of the session, or of the test event."""
     try:
         return str(json.loads(body)["id"])
     except (ValueError, KeyError, TypeError):

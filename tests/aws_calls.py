@@ -39,8 +39,8 @@ _TRANSACTED: Final = {
     "Update": "dynamodb:UpdateItem",
 }
 # The sender makes its attempts in threads of their own, below this.
-_SETUP: Final = "checkout/flows/setup.py"
-_DELIVER: Final = "checkout/flows/deliver.py"
+_SETUP: Final = "checkout/flows/merchant/setup.py"
+_DELIVER: Final = "checkout/flows/webhooks/deliver.py"
 
 
 class Use(NamedTuple):

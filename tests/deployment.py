@@ -37,7 +37,7 @@ from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.services import PayServices
 from checkout.ports.webhooks import Receipt
 from expirer.app import scheduled
-from expirer.tasks import queued
+from expirer.cleanup import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import Answer, a_body, gateway_event
@@ -224,7 +224,7 @@ class Deployment:
         records = [
             {"messageId": str(number), "body": json.dumps(body), "eventSource": "aws:sqs"}
             for number, body in enumerate(self.sqs.bodies)
-            if "tidy" in body
+            if "cleanup" in body
         ]
         return queued(lambda: self.services)({"Records": records}, Context())
 

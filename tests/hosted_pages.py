@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 from starlette.testclient import TestClient
 
 from checkout.domain.ids import new_session_id
-from checkout.domain.money import Amount
-from checkout.domain.session import CustomerWallet, LineItem, QuoteRef, Session, Status
+from checkout.domain.session import LineItem, Session, Status
+from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from pay import dependencies
 from pay.app import app
@@ -175,14 +175,14 @@ def customer(
         app.dependency_overrides = outer
 
 
-WALLET = CustomerWallet(
+WALLET = WalletAddress(
     id="https://wallet.example/alice",
     auth_server="https://auth.wallet.example",
     resource_server="https://wallet.example",
     asset_code="EUR",
     asset_scale=2,
 )
-QUOTE = QuoteRef("https://wallet.example/q/1", Amount(1853, "EUR", 2), Amount(2000, "USD", 2), None)
+QUOTE = Quote("https://wallet.example/q/1", Amount(1853, "EUR", 2), Amount(2000, "USD", 2), None)
 INTERACT = "https://auth.wallet.example/interact/1/SECRETNONCE"
 AWAITING: dict[str, Any] = {
     "customer": WALLET,

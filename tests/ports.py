@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import socket
 
-# What sandbox/place.py and sandbox/wallets/world.py derive from their base.
+# What sandbox/place.py and sandbox/wallets/defaults.py derive from their base.
 OFFSETS = (0, 1, 2, 10, 11, 100, 101, 102, 201, 202, 566)
 # Not the tests' own seed, with which two workers would choose the same ports at once.
 _chance = random.SystemRandom()

@@ -31,9 +31,9 @@ from checkout.ports.runtime import Vault
 from checkout.ports.wallets import Cleanup, CompletionPolicy
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from sandbox.cloud import table_definitions
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
-from sandbox.wallets.world import default_network
 from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair

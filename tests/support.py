@@ -7,8 +7,8 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from checkout.domain.money import Amount
 from checkout.domain.session import LineItem, Session, Status
+from checkout.open_payments.models import Amount
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SESSION_ID = "cs_0123456789abcdefABCDEF"

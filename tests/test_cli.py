@@ -94,3 +94,12 @@ def test_a_command_without_a_usable_key_says_which_setting_is_wrong(
     environment(ENCRYPTION_KEY=key)
     assert cli.main(["re-encrypt"]) == 1
     assert said in capsys.readouterr().err
+
+
+def test_without_a_region_the_operator_reads_what_is_missing(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    environment(AWS_CONFIG_FILE="/nowhere")
+    assert cli.main(["re-encrypt"]) == 1
+    assert capsys.readouterr().err == "You must specify a region.\n"

@@ -1,4 +1,4 @@
-"""`python -m checkout.cli webhook`, over a world in memory."""
+"""`checkout webhook`, over a world in memory."""
 
 from __future__ import annotations
 

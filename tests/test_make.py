@@ -29,3 +29,17 @@ def test_the_four_that_a_newcomer_needs_are_marked() -> None:
 def test_no_target_is_longer_than_three_lines() -> None:
     for block in re.findall(r"^\S+:.*\n((?:\t.*\n)+)", MAKEFILE, re.M):
         assert block.count("\n") <= 3, block
+
+
+def test_trying_the_shop_installs_nothing_that_only_developers_need() -> None:
+    needs = dict(re.findall(r"^([a-z-]+): (.*?) ##", MAKEFILE, re.M))
+    for target in ("dev", "demo", "listen", "trigger", "merchant"):
+        assert needs[target] == "$(RUN)"
+    [run] = re.findall(r"^RUN := (.*)$", MAKEFILE, re.M)
+    assert run.split() == [".venv/run-stamp", ".venv-cloud/stamp"]
+    assert re.search(r"^\.venv/run-stamp: requirements\.txt$", MAKEFILE, re.M)
+
+
+def test_each_installation_says_what_it_does() -> None:
+    for name, recipe in re.findall(r"^(\.venv[\w-]*)/\w*-?stamp:.*\n((?:\t.*\n)+)", MAKEFILE, re.M):
+        assert f"into {name}" in recipe

@@ -13,7 +13,6 @@ def test_two_settings_are_enough() -> None:
     assert settings.base_url == "https://pay.example"
     assert settings.completion_policy is CompletionPolicy.RECEIVED
     assert not settings.allow_loopback_wallets
-    assert not settings.base_is_http
 
 
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BASE_URL"])
@@ -50,7 +49,8 @@ def test_lambda_refuses_to_start_with_a_development_setting(development: dict[st
 
 
 def test_http_is_for_localhost_only() -> None:
-    assert load({**GOOD, "BASE_URL": "http://localhost:4000"}).base_is_http
+    url = "http://localhost:4000"
+    assert load({**GOOD, "BASE_URL": url}).base_url == url
 
 
 def test_no_secret_shows_in_the_settings_text() -> None:

@@ -51,7 +51,7 @@ DECIDED = {
     (405, "invalid_request_error"): {"method_not_allowed"},
     (413, "invalid_request_error"): {"body_too_large"},
     (415, "invalid_request_error"): {"content_type_invalid"},
-    (409, "conflict_error"): {"session_busy", "payment_in_progress"},
+    (409, "conflict_error"): {"session_busy", "payment_in_progress", "conflict"},
     (424, "wallet_error"): {
         "wallet_unreachable",
         "wallet_invalid",

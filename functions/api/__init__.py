@@ -1,1 +1,1 @@
-"""The merchant's REST API and the health check. Speaks to no wallet and holds no secret."""
+"""The merchant's REST API and the health check. It calls no wallet and holds no secret."""

@@ -1,4 +1,4 @@
-"""What the routes are given. Tests put their own in with `app.dependency_overrides`."""
+"""Dependencies of the routes. Tests replace them with `app.dependency_overrides`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ _STARTED_AT: Final = SystemClock().now()
 
 
 async def services() -> Services:
+    """Return the services of this process."""
     return wiring.api_services()
 
 
 async def started_at() -> datetime:
-    """When this process started."""
+    """Return the time at which this process started."""
     return _STARTED_AT
 
 
@@ -33,6 +34,7 @@ Started = Annotated[datetime, Depends(started_at)]
 async def api_key(
     injected: Injected, authorization: Annotated[str | None, Header()] = None
 ) -> ApiKey:
+    """Return the key of the Authorization header. Raise ApiKeyMissing, ApiKeyInvalid."""
     return authentication.authenticate(injected, authorization)
 
 

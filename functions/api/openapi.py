@@ -1,8 +1,7 @@
-"""The OpenAPI 3.1 document of the merchant API. `python -m api.openapi` prints it; that is
-docs/openapi.json.
+"""The OpenAPI 3.1 document of the merchant API; `python -m api.openapi` prints docs/openapi.json.
 
-The requests' fields come from `models.py` and the errors from `web.py`; what an operation does and
-answers is written here.
+The fields of requests come from `requests.py`, the errors from `web.py`. The descriptions of
+operations and responses are written here.
 """
 
 from __future__ import annotations
@@ -16,27 +15,28 @@ from api.requests import ListSessions
 from api.responses import EXAMPLE_ID, REF, schemas
 from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
+from checkout.domain.grammar import SESSION_ID
 from checkout.domain.session import Status
 from checkout.version import VERSION
 from checkout.web import STATUS
 
 _REPLAYED: Final = {
     "Idempotent-Replayed": {
-        "description": "`true` where this is the answer to an earlier request with this key.",
+        "description": "`true` if this is the response to an earlier request with this key.",
         "schema": {"const": "true"},
     }
 }
 _MEANING: Final = {
-    400: "The request is wrong; the same request will fail again.",
-    401: "No API key, or not a valid one.",
-    404: "No such session of yours.",
-    405: "The address does not take this method.",
-    409: "Not now: a payment is under way, or another request is at work on the session.",
+    400: "The request is invalid; sending it again will fail again.",
+    401: "There is no API key, or it is not valid.",
+    404: "You have no such session.",
+    405: "The path does not support this method.",
+    409: "Conflict: a payment is in progress, or another request is changing the session.",
     413: "The body is larger than 256 KiB.",
     415: "The body is not application/json in UTF-8.",
     429: "Too many requests.",
-    500: "Something went wrong on the service's side.",
-    503: "Something that the service needs does not answer; nothing was changed.",
+    500: "An internal error.",
+    503: "A dependency of the service is unavailable; nothing was changed.",
 }
 _ALWAYS: Final = (e.ApiKeyMissing, e.ApiKeyInvalid, e.MethodNotAllowed, e.Unavailable)
 _BODY: Final = (e.InvalidJson, e.BodyTooLarge, e.ContentTypeInvalid, e.ParameterUnknown)
@@ -71,7 +71,7 @@ _POSSIBLE: Final[set[type[CheckoutError]]] = {*_ALWAYS, *_CREATE, *_LIST, *_END,
 
 
 def document() -> dict[str, Any]:
-    """The whole document, as plain JSON values."""
+    """Return the whole document as JSON values."""
     return {
         "openapi": "3.1.0",
         "info": {
@@ -80,7 +80,7 @@ def document() -> dict[str, Any]:
             "summary": "Accept one-time payments from Open Payments wallets.",
             "description": "Paths carry no version; changes are additive: ignore fields that you "
             "do not know. Amounts are integers in the currency's smallest unit. Times are ISO 8601 "
-            "in UTC. Every answer has a `Request-Id`.",
+            "in UTC. Every response has a `Request-Id`.",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "servers": [
@@ -121,13 +121,13 @@ def _paths() -> dict[str, Any]:
         "/api/health": {
             "get": {
                 "operationId": "getHealth",
-                "summary": "Is the service well?",
+                "summary": "Check the health of the service",
                 "security": [],
                 "responses": {
-                    "200": _answer("It is.", "Health"),
+                    "200": _answer("The service is healthy.", "Health"),
                     "405": _errors(405, (e.MethodNotAllowed,)),
                     "500": _errors(500, ()),
-                    "503": _answer("It is not.", "Health"),
+                    "503": _answer("The service is unhealthy.", "Health"),
                 },
             }
         },
@@ -138,14 +138,14 @@ def _create() -> dict[str, Any]:
     return {
         "operationId": "createSession",
         "summary": "Create a session",
-        "description": "Send your customer to the `url` of the answer.",
+        "description": "Send your customer to the `url` in the response.",
         "parameters": [
             {
                 "name": "Idempotency-Key",
                 "in": "header",
-                "description": "Your name for this request. For 24 hours, the same key with the "
-                "same parameters gives the same answer and creates nothing; with others it is "
-                "refused.",
+                "description": "Your key for this request. For 24 hours, the same key with the "
+                "same parameters returns the same response and creates nothing; with other "
+                "parameters it is rejected.",
                 "schema": {
                     "type": "string",
                     "minLength": 1,
@@ -201,8 +201,8 @@ def _end(operation: str, verb: str) -> dict[str, Any]:
     return {
         "operationId": f"{operation}Session",
         "summary": f"{verb} a session",
-        "description": "While it is open or awaiting approval. A session whose payment is under "
-        "way answers 409.",
+        "description": "While it is open or awaiting approval. A session whose payment is in "
+        "progress returns 409.",
         "parameters": [_id_parameter()],
         "requestBody": {
             "required": False,
@@ -221,13 +221,13 @@ def _id_parameter() -> dict[str, Any]:
         "in": "path",
         "required": True,
         "description": "The session's id.",
-        "schema": {"type": "string", "pattern": "^cs_[0-9A-Za-z]{22}$"},
+        "schema": {"type": "string", "pattern": f"^{SESSION_ID.pattern}$"},
         "example": EXAMPLE_ID,
     }
 
 
 def _query_parameter(name: str, schema: dict[str, Any]) -> dict[str, Any]:
-    """One of `ListSessions`' fields; None there means that the parameter is absent."""
+    """Return one field of `ListSessions` as a parameter; None there means absent."""
     plain = next((arm for arm in schema.get("anyOf", []) if arm.get("type") != "null"), schema)
     if "$ref" in plain:
         plain = {"type": "string", "enum": [status.value for status in Status]}
@@ -264,7 +264,7 @@ _BARE: Final = {429: "rate_limited", 500: "internal_error"}
 
 
 def _answer(meaning: str, schema: str, headers: dict[str, Any] | None = None) -> dict[str, Any]:
-    request_id = {"description": "Name it when asking for help.", "schema": {"type": "string"}}
+    request_id = {"description": "Quote it when you ask for support.", "schema": {"type": "string"}}
     return {
         "description": meaning,
         "headers": {"Request-Id": request_id} | (headers or {}),

@@ -1,8 +1,8 @@
-"""The forms of requests: types, lengths and bounds of single fields. What only the whole request
-shows is `domain/new_session.py`'s to refuse.
+"""The request models: types, lengths and bounds of single fields.
 
-Strict: a number is no string, `true` and `12.0` are no integers, `null` is no value, an unknown
-field is an error. The descriptions are the OpenAPI document's.
+Rules that need the whole request are in `domain/new_session.py`. Parsing is strict: a string is not
+a number, `true` and `12.0` are not integers, `null` is not a value, an unknown field is an error.
+The descriptions appear in the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -55,13 +55,15 @@ def _in_bounds(value: int) -> int:
 def _spoken(value: str) -> str:
     if language_of(value) is None:
         raise PydanticCustomError(
-            "locale_unknown", "The pages speak {languages}.", {"languages": ", ".join(LANGUAGES)}
+            "locale_unknown",
+            "The supported languages are {languages}.",
+            {"languages": ", ".join(LANGUAGES)},
         )
     return value
 
 
 def _metadata(value: Any) -> Any:
-    """Bounds of keys and values; pydantic's own errors would name the arms of the union."""
+    """Check the bounds of keys and values; pydantic's errors would name the union's members."""
     if not isinstance(value, dict):
         raise PydanticCustomError("dict_type", "Metadata must be an object.")
     if len(value) > METADATA_KEYS_MAX:
@@ -83,14 +85,14 @@ def _metadata(value: Any) -> Any:
 
 
 class ProductData(_Form):
-    """What is sold."""
+    """The product that is sold."""
 
     name: Annotated[
         str,
         Field(
             min_length=1,
             max_length=200,
-            description="Shown to the customer. Blanks around it are removed before counting.",
+            description="Shown to the customer. Surrounding whitespace is removed before counting.",
             examples=["Espresso beans, 1 kg"],
         ),
         BeforeValidator(lambda value: value.strip() if isinstance(value, str) else value),
@@ -133,6 +135,7 @@ class NewLineItem(_Form):
     quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX, examples=[2])] = 1
 
     def line_item(self) -> LineItem:
+        """Return the line item of the domain."""
         product = self.price_data.product_data
         return LineItem(
             currency=self.price_data.currency.lower(),
@@ -201,6 +204,7 @@ class CreateSession(_Form):
     ] = ""
 
     def new_session(self) -> NewSession:
+        """Return the new session of the domain."""
         return NewSession(
             line_items=tuple(item.line_item() for item in self.line_items),
             success_url=self.success_url,
@@ -212,7 +216,7 @@ class CreateSession(_Form):
 
 
 def _whole_number(value: Any) -> Any:
-    """A query says everything in text: plain ASCII digits are a number, all else is not."""
+    """Return the number that ASCII digits of a query stand for; anything else unchanged."""
     return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
 
 
@@ -220,7 +224,7 @@ UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(_
 
 
 class ListSessions(_Form):
-    """Which sessions to list."""
+    """The filters and the position of a list of sessions."""
 
     limit: Annotated[
         int,
@@ -242,6 +246,7 @@ class ListSessions(_Form):
     ] = None
 
     def query(self) -> ListQuery:
+        """Return the query of the flow."""
         return ListQuery(
             limit=self.limit,
             cursor=self.cursor,
@@ -252,7 +257,7 @@ class ListSessions(_Form):
 
 
 def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
-    """The query's name-value pairs as a ListQuery. Raises the error that fits what is wrong."""
+    """Return the query's name-value pairs as a ListQuery. Raise as `validated` does."""
     named = dict(parameters)
     if len(named) != len(parameters):
         twice = next(name for name, _ in parameters if [n for n, _ in parameters].count(name) > 1)

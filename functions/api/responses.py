@@ -1,5 +1,7 @@
-"""The schemas of the OpenAPI document: the requests' from `models.py`, the answers' written here,
-where tests hold them against real answers.
+"""The schemas of the OpenAPI document.
+
+Those of requests come from `requests.py`. Those of responses are written here, and tests compare
+them with real responses.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ EXAMPLE_REQUEST_ID: Final = "req_5dTMd0wvG8PZx5nNq2LrYb"
 
 
 def schemas(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
-    """All schemas by name; `possible` are the errors that the API answers with."""
+    """Return all schemas by name; `possible` are the errors that the API responds with."""
     return _requests() | {
         "Session": _session(),
         "LineItem": _line_item(),
@@ -45,7 +47,7 @@ def _without_titles(value: Any) -> Any:
 def _object(
     properties: dict[str, Any], optional: tuple[str, ...] = (), **more: Any
 ) -> dict[str, Any]:
-    """An answer's object: the fields named are always there, unless optional."""
+    """Return the schema of a response's object; only the `optional` fields may be absent."""
     required = [name for name in properties if name not in optional]
     return {"type": "object", "required": required, "properties": properties, **more}
 
@@ -63,7 +65,8 @@ def _session() -> dict[str, Any]:
                 "enum": [status.value for status in Status],
                 "description": "completed, expired and canceled never change again.",
             },
-            "url": url | {"description": "The customer's checkout page. Whoever has it may pay."},
+            "url": url
+            | {"description": "The customer's checkout page. Anyone who has it can pay."},
             "amount_total": {
                 "type": "integer",
                 "minimum": 1,
@@ -76,11 +79,11 @@ def _session() -> dict[str, Any]:
                 "type": "object",
                 "additionalProperties": metadata["additionalProperties"],
             },
-            "success_url": url | {"description": "With the session's id put in."},
-            "cancel_url": url | {"description": "With the session's id put in."},
+            "success_url": url | {"description": "With the session's id inserted."},
+            "cancel_url": url | {"description": "With the session's id inserted."},
             "customer_wallet": url_or_null | {"description": "null until a wallet is submitted."},
             "incoming_payment": url_or_null
-            | {"description": "The payment expected at your wallet; null until it is prepared."},
+            | {"description": "The payment that your wallet expects; null until it is prepared."},
             "outgoing_payment": url_or_null
             | {"description": "The payment at the customer's wallet; null until it is made."},
             "expires_at": time | {"examples": ["2026-03-02T12:00:00.000Z"]},
@@ -104,7 +107,7 @@ def _line_item() -> dict[str, Any]:
     )
     return _object(
         {"price_data": price, "quantity": {"type": "integer"}},
-        description="As submitted, the currency in lowercase and the quantity always there.",
+        description="As submitted, with the currency in lowercase and always with a quantity.",
     )
 
 

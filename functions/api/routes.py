@@ -1,6 +1,6 @@
-"""The paths of the merchant API: parse, call one flow, render.
+"""The routes of the merchant API: parse, call one flow, render.
 
-The key is always judged before the body: who may not call learns nothing about what they sent.
+The key is always checked before the body, so that a caller without one learns nothing about it.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ async def cancel(
 
 @router.get("/health")
 async def health(services: Injected, started_at: Started) -> Response:
-    """Open to anyone: a load balancer has no key."""
+    """Report health, without a key: a load balancer has none."""
     answers = services.database.ping()
     report = {
         "status": "healthy" if answers else "unhealthy",

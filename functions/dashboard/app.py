@@ -1,22 +1,61 @@
-"""The Lambda function `dashboard`."""
+"""The Lambda function `dashboard`.
+
+Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda gives
+an environment one event at a time, so there is nothing to block, and a thread pool costs 0.3 ms a
+request (docs/reference/design.md).
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
+from fastapi import Depends
+
 from checkout import wiring
 from checkout.adapters.clock import system_random
-from checkout.page_headers import PageHeaders
+from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
-from dashboard import keys_routes, routes, settings_routes, webhooks_routes
-from dashboard.headers import POLICY, REFERRER
-from dashboard.pages import render_problem
+from dashboard import (
+    audit,
+    checker,
+    export,
+    keys,
+    settings,
+    sign_in,
+    transaction,
+    transactions,
+    webhooks,
+)
+from dashboard.dependencies import visit
+from dashboard.rendering import render_problem
+
+# Only requests to this origin and this response's own inline style and script are allowed. A frame
+# may show a preview of the customers' page.
+POLICY: Final = (
+    "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
+    "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'self'; "
+    "frame-ancestors 'none'; base-uri 'none'"
+)
+# With `no-referrer`, browsers would send forms with `Origin: null`, which could be from anywhere.
+REFERRER: Final = "same-origin"
+# /webhooks/check comes before /webhooks/{event_id}.
+PAGES: Final = (
+    sign_in,
+    transactions,
+    transaction,
+    export,
+    keys,
+    checker,
+    webhooks,
+    settings,
+    audit,
+)
 
 wiring.observe("dashboard")
 app = application(random_bytes=system_random, render=render_problem)
-app.include_router(routes.router)
-app.include_router(keys_routes.router)
-app.include_router(webhooks_routes.router)
-app.include_router(settings_routes.router)
-app.add_middleware(  # the outermost: every answer has them
+for page in PAGES:
+    app.include_router(page.router, prefix="/dashboard", dependencies=[Depends(visit)])
+app.add_middleware(  # the outermost: every response has them
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )
 handler = lambda_handler(app)

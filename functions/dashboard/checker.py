@@ -1,58 +1,79 @@
-"""The signature checker: what was found, in plain words."""
+"""The signature checker: why a merchant's server does not accept a webhook, in plain words."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 
+from checkout.domain.errors import CheckoutError
 from checkout.domain.signature_check import Finding
+from checkout.flows.webhooks import signature_check
 from checkout.flows.webhooks.signature_check import HEADERS_MAX, Checked
-from dashboard.pages import page
+from dashboard.dependencies import Form, Injected, Key
+from dashboard.rendering import page, refused
 
+router = APIRouter(prefix="/webhooks/check")
 _SECRET: Final = {
     "current": "your current secret",
-    "before": "the secret before your current one, which still signs for a while",
-    "ended": "a secret that you have replaced and that signs no more",
+    "before": "your previous secret, which is still valid for a while",
+    "ended": "a secret that you have replaced and that is no longer valid",
 }
-# What a sentence says; the braces are filled from the finding.
-_SAID: Final[dict[str, str]] = {
-    "right": "The signature is right: it was made with {secret}, over exactly this body, at the "
+# The text of each finding, to be filled in from it.
+_TEXT: Final[dict[str, str]] = {
+    "right": "The signature is valid: it was made with {secret}, over exactly this body, at the "
     "time that the header names.",
-    "old": "It was signed {seconds} seconds ago. Libraries accept 300 seconds: a server that "
-    "verifies later, or whose clock is fast, refuses it.",
-    "future": "Its timestamp is {seconds} seconds ahead of our clock. Libraries accept 300.",
-    "time_changed": "The timestamp is wrong by {seconds} seconds: the signature was made with "
-    "{secret} for another second than the header names. Hand the header on as it came.",
-    "body": "The body was changed on its way to your check: the signature was made with {secret} "
-    "over other bytes. Verify the raw bytes of the request, before anything reads them.",
+    "old": "It was signed {seconds} seconds ago. Libraries accept up to 300 seconds: a server that "
+    "verifies later than that, or whose clock is fast, rejects it.",
+    "future": "Its timestamp is {seconds} seconds ahead of our clock. Libraries accept up to 300.",
+    "time_changed": "The timestamp is off by {seconds} seconds: the signature was made with "
+    "{secret} for another time than the header names. Pass the header on unchanged.",
+    "body": "The body was changed before your server verified it: the signature was made with "
+    "{secret} over other bytes. Verify the raw bytes of the request, before you parse them.",
     "signature_changed": "The signature itself was changed: its character {position} is wrong. The "
-    "body and the time are those that {secret} has signed.",
-    "secret": "The signature was not made with any of your secrets. Compare the secret that your "
-    "server has with the one that you were shown here, or make a new one.",
-    "body_differs": "The body is not the one that we sent, either.",
-    "unknown": "None of your secrets leads to this signature, and there is no event here to "
-    "compare the body with. Paste the line Checkout-Event-Id (or webhook-id) as well.",
+    "body and the time match what {secret} has signed.",
+    "secret": "The signature was not made with any of your secrets. Compare the secret on your "
+    "server with the one that was shown here, or create a new one.",
+    "body_differs": "The body also differs from the one that we sent.",
+    "unknown": "The signature matches none of your secrets, and there is no event here to compare "
+    "the body with. Also paste the line Checkout-Event-Id (or webhook-id).",
     "no_signature": "There is no v1 signature in the header.",
     "no_time": "The header's timestamp is not a number of seconds.",
     "no_event_id": "The line webhook-id is missing: it is part of what was signed.",
 }
 _CHANGE: Final = {
     "bom": "Yours begins with a byte order mark.",
-    "spaces": "Yours has spaces or line ends around it.",
-    "written_anew": "Yours is the same JSON, written anew with other spaces or escapes.",
+    "spaces": "Yours has spaces or line breaks around it.",
+    "written_anew": "Yours is the same JSON, serialized again with different spaces or escapes.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
+    """A finding in words."""
+
     good: bool
     text: str
     detail: str | None
 
 
-def checker(
+@router.get("")
+async def check_form(request: Request, _: Key) -> Response:
+    return _page(request, {})
+
+
+@router.post("")
+async def check(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    headers, body = form.get("headers", ""), form.get("body", "")
+    try:
+        checked = signature_check.explain(services, key.merchant, headers=headers, body=body)
+    except CheckoutError as error:
+        return refused(error, _page, request, form)
+    return _page(request, form, checked=checked)
+
+
+def _page(
     request: Request,
     typed: dict[str, str],
     *,
@@ -75,7 +96,7 @@ def checker(
 
 
 def _sentence(finding: Finding) -> Sentence:
-    text = _SAID[finding.code].format(
+    text = _TEXT[finding.code].format(
         secret=_SECRET.get(finding.secret or "", ""),
         seconds=finding.seconds,
         position=finding.position,

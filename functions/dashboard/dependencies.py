@@ -1,36 +1,39 @@
-"""What the routes are given: the services, the visitor, who is signed in, and forms that were
-proven to be ours. Tests put their own services in with `app.dependency_overrides`.
+"""Dependencies of the routes: services, the visitor, the signed-in key, and verified forms.
 
-Refuses a form from anywhere else: its Origin must be ours, and its token must follow from the
-browser's cookie.
+Tests replace the services with `app.dependency_overrides`. A form is accepted only if its Origin is
+ours and its token follows from the browser's cookie.
 """
 
 from __future__ import annotations
 
 import hmac
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Annotated, Final
-from urllib.parse import parse_qsl, urlsplit
 
 from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
+from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import sign_in
 from checkout.flows.merchant.sign_in import SignedIn
+from checkout.open_payments.urls import split
+from checkout.pages import FORM, form_fields, media_type
 from checkout.ports.services import DashboardServices
-from checkout.web import PARAM_MAX, body_bytes
+from checkout.web import body_bytes
 from dashboard.multipart import parts
+from dashboard.texts import OVERLAPS
 
-FORM: Final = "application/x-www-form-urlencoded"
 FORM_WITH_FILE: Final = "multipart/form-data"
 TOKEN_FIELD: Final = "form_token"
 
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A browser before it is known whose: `home` is the dashboard's path; `token` what its cookie
-    holds, or is to be given (`fresh`).
+    """A browser, before it is known who is signed in.
+
+    `home` is the path of the dashboard. `token` is in the browser's cookie, or will be if `fresh`.
     """
 
     home: str
@@ -45,6 +48,7 @@ class Visit:
 
 
 async def services() -> DashboardServices:
+    """Return the services of this process."""
     return wiring.dashboard_services()
 
 
@@ -52,10 +56,12 @@ Injected = Annotated[DashboardServices, Depends(services)]
 
 
 async def visit(injected: Injected, request: Request) -> Visit:
-    """`__Host-` makes browsers refuse the cookie from anywhere but this host over TLS; the local
-    world has no TLS.
+    """Return the visit, and keep it for the pages, which give its cookie and its form token.
+
+    The prefix `__Host-` makes browsers refuse the cookie from any other host and without TLS; the
+    local world has no TLS.
     """
-    base = urlsplit(injected.base_url)
+    base = split(injected.base_url)
     secure = base.scheme == "https"
     cookie = "__Host-dashboard" if secure else "dashboard"
     token = request.cookies.get(cookie, "")
@@ -71,54 +77,71 @@ Visited = Annotated[Visit, Depends(visit)]
 
 
 async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
-    token = None if visited.fresh else visited.token
-    request.state.who = sign_in.signed_in(injected, token)
-    found: SignedIn = request.state.who
+    """Return the browser's sign-in, and keep its key for the navigation bar.
+
+    Raise ApiKeyMissing, ApiKeyInvalid.
+    """
+    found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
+    request.state.key = found.key
     return found
 
 
+async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> ApiKey:
+    """Return the key that the browser is signed in with."""
+    return found.key
+
+
 async def posted(injected: Injected, visited: Visited, request: Request) -> dict[str, str]:
-    """A form's fields, without its token. Raises ParameterInvalid, ContentTypeInvalid,
-    BodyTooLarge.
+    """Return the fields of a form of ours, without its token.
+
+    Raise ParameterInvalid, ContentTypeInvalid, BodyTooLarge.
     """
-    _require(request, injected, FORM)
-    fields = form_fields(await body_bytes(request))
-    request.state.fields = fields
-    _prove(visited, fields.pop(TOKEN_FIELD, "").encode())
+    fields = await posted_fields(injected, request)
+    verify_token(visited, fields)
     return fields
+
+
+async def posted_fields(injected: DashboardServices, request: Request) -> dict[str, str]:
+    """Return the fields of a form whose token is still to be verified. Raise as `posted` does."""
+    _require(request, injected, FORM)
+    return await form_fields(request)
+
+
+def verify_token(visited: Visit, fields: dict[str, str]) -> None:
+    """Take the token out of `fields`. Raise ParameterInvalid unless it is this browser's."""
+    _verify(visited, fields.pop(TOKEN_FIELD, "").encode())
 
 
 async def uploaded(injected: Injected, visited: Visited, request: Request) -> dict[str, bytes]:
-    """As `posted`, of a form with a file."""
+    """Return the fields of a form with a file. Raise as `posted` does."""
     _require(request, injected, FORM_WITH_FILE)
     fields = parts(request.headers["content-type"], await body_bytes(request))
-    _prove(visited, fields.pop(TOKEN_FIELD, b""))
+    _verify(visited, fields.pop(TOKEN_FIELD, b""))
     return fields
 
 
-def _require(request: Request, injected: DashboardServices, media_type: str) -> None:
-    base = urlsplit(injected.base_url)
-    if request.headers.get("origin") != f"{base.scheme}://{base.netloc}":
-        raise ParameterInvalid(f"Forms are taken from {base.scheme}://{base.netloc} only.")
-    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
-        raise ContentTypeInvalid(f"Send the form as {media_type}.")
+def overlap_of(form: dict[str, str]) -> timedelta:
+    """Return for how long the replaced key or secret stays valid. Raise ParameterInvalid."""
+    typed = form.get("overlap", "")
+    if typed not in OVERLAPS:
+        raise ParameterInvalid("Choose how long the old one stays valid.", param="overlap")
+    return timedelta(seconds=int(typed))
 
 
-def _prove(visited: Visit, presented: bytes) -> None:
+def _require(request: Request, injected: DashboardServices, wanted: str) -> None:
+    base = split(injected.base_url)
+    if request.headers.get("origin") != f"{base.scheme}://{base.authority}":
+        raise ParameterInvalid(f"Forms are accepted from {base.scheme}://{base.authority} only.")
+    if media_type(request) != wanted:
+        raise ContentTypeInvalid(f"Send the form as {wanted}.")
+
+
+def _verify(visited: Visit, presented: bytes) -> None:
     if visited.fresh or not hmac.compare_digest(presented, visited.form_token.encode()):
-        raise ParameterInvalid("This page was open for too long. Reload it and try again.")
+        raise ParameterInvalid("This page has expired. Reload it and try again.")
 
 
-def form_fields(raw: bytes) -> dict[str, str]:
-    """What is not UTF-8 becomes U+FFFD. Raises ParameterInvalid for a doubled field."""
-    pairs = parse_qsl(raw.decode("utf-8", "replace"), keep_blank_values=True, errors="replace")
-    fields = dict(pairs)
-    if len(fields) != len(pairs):
-        twice = next(name for name, _ in pairs if [n for n, _ in pairs].count(name) > 1)
-        raise ParameterInvalid("This field is given twice.", param=twice[:PARAM_MAX])
-    return fields
-
-
-Who = Annotated[SignedIn, Depends(signed_in)]
+SignIn = Annotated[SignedIn, Depends(signed_in)]
+Key = Annotated[ApiKey, Depends(signed_in_key)]
 Form = Annotated[dict[str, str], Depends(posted)]
 FormWithFile = Annotated[dict[str, bytes], Depends(uploaded)]

@@ -1,36 +1,29 @@
-"""The page of the merchant's API keys. A key in the clear is on the answer that made it, and on no
-other.
-"""
+"""The API keys. A key in clear text is only in the response that created it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import ParameterInvalid
+from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import api_keys
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
+from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard.pages import page
-from dashboard.view import Moment, moment
+from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
+from dashboard.rendering import page, refused, see
+from dashboard.texts import OVERLAPS
+from dashboard.view import moment
 
-# What a select offers: its value in the form, and its words. Also for webhook secrets.
-OVERLAPS: Final = (
-    ("86400", "1 day"),
-    ("3600", "1 hour"),
-    ("259200", "3 days"),
-    ("604800", "7 days"),
-    ("0", "Not at all: end it now"),
-)
+router = APIRouter(prefix="/keys")
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`ends_at` of a key that has been replaced and serves on for a while."""
+    """A key; `ends_at` is set while a replaced key still works."""
 
     id: str
     name: str
@@ -44,41 +37,67 @@ class Row:
     own: bool
 
 
-def keys(
+@router.get("")
+async def list_keys(services: Injected, request: Request, key: Key) -> Response:
+    return _page(services, request, key)
+
+
+@router.post("")
+async def create(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    try:
+        made = api_keys.create(services, key, name=form.get("name", ""))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return _page(services, request, key, made=made)
+
+
+@router.post("/{key_id}/roll")
+async def roll(services: Injected, request: Request, key: Key, key_id: str, form: Form) -> Response:
+    try:
+        made = api_keys.roll(services, key, key_id, overlap=overlap_of(form))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return _page(services, request, key, made=made)
+
+
+@router.post("/{key_id}/revoke")
+async def revoke(
+    services: Injected, visit: Visited, request: Request, key: Key, key_id: str, _: Form
+) -> Response:
+    try:
+        api_keys.revoke(services, key, key_id)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return see(visit, "/keys")
+
+
+def _page(
     services: DashboardServices,
     request: Request,
-    who: ApiKey,
+    key: ApiKey,
     *,
     made: NewKey | None = None,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """`made` was made just now; the list is from an index, which may not have it yet."""
+    """Return the page; the list comes from an index, which may not have `made` yet."""
     now = services.clock.now()
-    listed = api_keys.listed(services, who)
-    new = (made.key,) if made and made.key.id not in {key.id for key in listed} else ()
+    listed = api_keys.listed(services, key)
+    new = (made.key,) if made and made.key.id not in {each.id for each in listed} else ()
     return page(
         request,
         "keys.html",
         status=status,
         section="/keys",
-        rows=[_row(key, now=now, who=who) for key in (*new, *listed)],
+        rows=[_row(each, now=now, own=each.id == key.id) for each in (*new, *listed)],
         made=made,
         alert=alert,
         name_max=NAME_MAX,
-        overlaps=OVERLAPS,
+        overlaps=OVERLAPS.items(),
     )
 
 
-def overlap_of(form: dict[str, str]) -> timedelta:
-    """Raises ParameterInvalid."""
-    typed = form.get("overlap", "")
-    if typed not in dict(OVERLAPS):
-        raise ParameterInvalid("Choose how long the old one is to work on.", param="overlap")
-    return timedelta(seconds=int(typed))
-
-
-def _row(key: ApiKey, *, now: datetime, who: ApiKey) -> Row:
+def _row(key: ApiKey, *, now: datetime, own: bool) -> Row:
     return Row(
         id=key.id,
         name=key.name,
@@ -89,7 +108,7 @@ def _row(key: ApiKey, *, now: datetime, who: ApiKey) -> Row:
         active=key.active_at(now),
         lasting=key.lasting,
         ends_at=moment(key.expires_at) if key.expires_at and key.active_at(now) else None,
-        own=key.id == who.id,
+        own=own,
     )
 
 

@@ -1,8 +1,7 @@
-"""Forms with a file (multipart/form-data, RFC 7578), as browsers send them: every byte of a part is
-kept, and the time it takes grows with the length alone.
+"""Parse forms with a file (multipart/form-data, RFC 7578) as browsers send them.
 
-The standard library's mail parser is not used: it follows parts within parts, as deep as it is sent
-them.
+Every byte of a part is kept, and the time grows linearly with the length. The standard library's
+mail parser is not used, because it follows nested parts to any depth.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from checkout.domain.errors import ParameterInvalid
 
 _BOUNDARY: Final = re.compile(r"boundary=\"?([0-9A-Za-z'()+_,./:=?-]{1,70})\"?")
 _NAME: Final = re.compile(rb'content-disposition: *form-data; *name="([^"\r\n]*)"', re.IGNORECASE)
-_HEAD_MAX: Final = 1_024  # bytes of a part's headers that are looked at
+_HEAD_MAX: Final = 1_024  # bytes of a part's headers that are searched for its name
 
 
 def parts(content_type: str, raw: bytes) -> dict[str, bytes]:
-    """Each field by its name. Raises ParameterInvalid for what is no such form, and a doubled
-    field.
-    """
+    """Return the fields by name. Raise ParameterInvalid for a malformed form."""
     boundary = _BOUNDARY.search(content_type)
     if boundary is None:
         raise ParameterInvalid("The form names no boundary between its parts.")

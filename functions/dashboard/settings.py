@@ -1,31 +1,39 @@
-"""The page of the settings: how the customers' pages look, and where customers may be sent back."""
+"""The settings: the look of the customers' pages with a preview, and the allowed return hosts."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Final
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.languages import language_of
-from checkout.domain.merchant import NAME_MAX, Merchant
+from checkout.domain.errors import CheckoutError, ResourceMissing
+from checkout.domain.languages import LANGUAGES, language_of
+from checkout.domain.merchant import NAME_MAX, ApiKey, Merchant
+from checkout.domain.money import from_minor_units
+from checkout.domain.session import LineItem, Session, Status
 from checkout.flows import merchants
-from checkout.flows.merchant import settings as flow
+from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
-from checkout.flows.merchant.sign_in import SignedIn
+from checkout.pages import nonce_of, on_success_header
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Visit
-from dashboard.pages import page
-from dashboard.preview import preview
-from dashboard.texts import LANGUAGE
+from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visited
+from dashboard.rendering import page, refused, see
 
-USUAL_COLOR: Final = "#0b5cad"  # the customers' page.css has it
+router = APIRouter(prefix="/settings")
+SAVED: Final = "/settings?saved=1"
+USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
+_PREVIEW_POLICY: Final = (
+    "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
+    "frame-ancestors 'self'; base-uri 'none'"
+)
+_PREVIEW_PRICE: Final = 1000  # minor units
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """As stored, or as typed. `usual`: the pages' own colour."""
+    """The settings, as stored or as typed; `usual` stands for the default colour."""
 
     name: str
     color: str
@@ -35,17 +43,105 @@ class Setting:
     logo: bool
 
 
-def settings(
+@router.get("")
+async def settings_page(services: Injected, request: Request, key: Key) -> Response:
+    return _page(services, request, key)
+
+
+@router.post("")
+async def set_look(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    name, locale, color = form.get("name", ""), form.get("locale", ""), _color_of(form)
+    try:
+        settings.look(services, key, name=name, accent_color=color, locale=locale)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, form)
+    return see(visit, SAVED)
+
+
+@router.post("/return-hosts")
+async def set_return_hosts(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    try:
+        settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, form)
+    return see(visit, SAVED)
+
+
+@router.get("/logo")
+async def logo(services: Injected, key: Key) -> Response:
+    found = merchants.get(services.merchants, key.merchant).logo
+    if found is None:
+        raise ResourceMissing("There is no logo.")
+    return Response(found.data, media_type=found.media_type)
+
+
+@router.post("/logo")
+async def put_logo(
+    services: Injected, visit: Visited, request: Request, key: Key, form: FormWithFile
+) -> Response:
+    try:
+        settings.put_logo(services, key, form.get("logo", b""))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return see(visit, SAVED)
+
+
+@router.post("/logo/remove")
+async def remove_logo(services: Injected, visit: Visited, key: Key, _: Form) -> Response:
+    settings.remove_logo(services, key)
+    return see(visit, SAVED)
+
+
+@router.get("/preview")
+async def preview(services: Injected, visit: Visited, request: Request, key: Key) -> Response:
+    """Return the customers' page as it would look with the settings in the query string.
+
+    It is made by the code of functions/pay, with a sample purchase. Its form leads nowhere, and it
+    has no script. That code is loaded here, because previews are rare.
+    """
+    from pay import render
+    from pay.language import reader
+    from pay.pictures import logo_mark
+    from pay.view import shown
+
+    query = dict(request.query_params)
+    merchant = settings.imagined(
+        merchants.get(services.merchants, key.merchant),
+        name=query.get("name", ""),
+        accent_color=_color_of(query) if {"usual", "accent_color"} & set(query) else None,
+        locale=query.get("locale", ""),
+    )
+    reads = reader(wished=merchant.locale, accepted="", default=None)
+    session = _sample(services, merchant)
+    seen = shown(session, merchant, reads, base_url=services.base_url, now=session.created_at)
+    mark = logo_mark(merchant.logo)
+    path = f"{visit.home}/settings/logo?v={mark}" if mark else None
+    policy = _PREVIEW_POLICY.format(nonce=nonce_of(request))
+    on_success_header(request, "content-security-policy", policy)
+    return render.page(
+        request,
+        reads,
+        "preview.html",
+        s=replace(seen, paths=replace(seen.paths, logo=path), cancel_url=None),
+        alert=None,
+        typed="",
+    )
+
+
+def _page(
     services: DashboardServices,
     request: Request,
-    who: SignedIn,
+    key: ApiKey,
     typed: dict[str, str] | None = None,
     *,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """`typed` is a form that was refused."""
-    merchant = merchants.get(services.merchants, who.merchant)
+    merchant = merchants.get(services.merchants, key.merchant)
     return page(
         request,
         "settings.html",
@@ -53,45 +149,23 @@ def settings(
         section="/settings",
         setting=_setting(merchant, typed or {}),
         saved="saved" in request.query_params and alert is None,
-        behind=flow.keys_behind(services, merchant),
+        behind=settings.keys_behind(services, merchant),
         alert=alert,
-        languages=LANGUAGE.items(),
+        languages=LANGUAGES.items(),
         name_max=NAME_MAX,
         hosts_max=HOSTS_MAX,
         logo_kib=LOGO_MAX // 1024,
     )
 
 
-def color_of(form: dict[str, str]) -> str:
-    """The accent colour of a form, or nothing for the pages' own."""
+def _color_of(form: dict[str, str]) -> str:
+    """Return the accent colour of a form, or "" for the default."""
     return "" if "usual" in form else form.get("accent_color", "")
-
-
-def previewed(
-    services: DashboardServices, request: Request, visit: Visit, who: SignedIn
-) -> Response:
-    """With what the address says in place of what is stored."""
-    query = dict(request.query_params)
-    wanted = flow.imagined(
-        merchants.get(services.merchants, who.merchant),
-        name=query.get("name", ""),
-        accent_color=color_of(query) if {"usual", "accent_color"} & set(query) else None,
-        locale=query.get("locale", ""),
-    )
-    return preview(services, request, visit, wanted)
-
-
-def logo(services: DashboardServices, who: SignedIn) -> Response:
-    """Raises ResourceMissing."""
-    merchant = merchants.get(services.merchants, who.merchant)
-    if merchant.logo is None:
-        raise ResourceMissing("There is no logo.")
-    return Response(merchant.logo.data, media_type=merchant.logo.media_type)
 
 
 def _setting(merchant: Merchant, typed: dict[str, str]) -> Setting:
     looks = "name" in typed
-    color = color_of(typed) if looks else merchant.accent_color
+    color = _color_of(typed) if looks else merchant.accent_color
     return Setting(
         name=typed["name"] if looks else merchant.name,
         color=color or USUAL_COLOR,
@@ -99,4 +173,28 @@ def _setting(merchant: Merchant, typed: dict[str, str]) -> Setting:
         locale=language_of((typed if looks else {}).get("locale") or merchant.locale or "") or "en",
         hosts=typed.get("return_hosts", "\n".join(merchant.return_hosts)),
         logo=merchant.logo is not None,
+    )
+
+
+def _sample(services: DashboardServices, merchant: Merchant) -> Session:
+    """Return an open session for two items, which is stored nowhere."""
+    now, currency = services.clock.now(), merchant.asset_code.lower()
+    return Session(
+        id="cs_" + "0" * 22,
+        merchant=merchant.id,
+        status=Status.OPEN,
+        version=1,
+        writer="",
+        created_at=now,
+        updated_at=now,
+        expires_at=now + timedelta(days=1),
+        amount_total=2 * _PREVIEW_PRICE,
+        currency=currency,
+        receive=from_minor_units(
+            2 * _PREVIEW_PRICE, currency=currency, wallet_scale=merchant.asset_scale
+        ),
+        line_items=(LineItem(currency, "Tea", None, _PREVIEW_PRICE, 2),),
+        metadata_json="{}",
+        success_url="",
+        cancel_url="",
     )

@@ -1,7 +1,8 @@
-"""What the dashboard says of states, steps and problems, in plain words."""
+"""The words of the dashboard for states, steps, problems and actions."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from checkout.domain.audit import Action
@@ -28,55 +29,57 @@ ACTION: Final[dict[Action, str]] = {
     Action.KEY_CREATED: "Created an API key",
     Action.KEY_ROLLED: "Replaced an API key",
     Action.KEY_REVOKED: "Revoked an API key",
-    Action.WEBHOOK_SET: "Set the webhook address",
-    Action.WEBHOOK_REMOVED: "Removed the webhook address",
-    Action.WEBHOOK_ENABLED: "Enabled the webhook address again",
-    Action.WEBHOOK_SECRET_ROLLED: "Made a new webhook secret",
+    Action.WEBHOOK_SET: "Set the webhook URL",
+    Action.WEBHOOK_REMOVED: "Removed the webhook URL",
+    Action.WEBHOOK_ENABLED: "Re-enabled the webhook URL",
+    Action.WEBHOOK_SECRET_ROLLED: "Created a new webhook secret",
     Action.TEST_EVENT_SENT: "Sent a test event",
-    Action.EVENT_RESENT: "Sent a webhook event again",
-    Action.EVENTS_RESENT: "Sent all failed webhook events again",
+    Action.EVENT_RESENT: "Resent a webhook event",
+    Action.EVENTS_RESENT: "Resent all failed webhook events",
     Action.SETTINGS_CHANGED: "Changed settings",
 }
 
-# What a session is waiting for.
+# What happens next in each stage of a session.
 WAITING: Final[dict[str, str]] = {
-    "open": "The customer has yet to give a wallet address.",
-    "preparing": "The wallet providers are being asked for the price and the way to approve.",
-    "awaiting_approval": "The customer has yet to approve the payment at their wallet provider.",
-    "continuing": "The customer has approved; the approval is being redeemed.",
-    "paying": "The payment was instructed; its outcome is being found out.",
-    "closing": "The incoming payment is being closed, so that it becomes certain whether anything "
-    "arrived.",
-    "processing": "The customer's wallet has the payment; the money has yet to show in your "
-    "wallet.",
-    "completed": "Nothing: the money is in your wallet.",
-    "instructed": "Nothing: the customer's wallet has accepted the payment.",
-    "expired": "Nothing: time ran out, or you expired it. It cannot be paid any more.",
-    "canceled": "Nothing: you canceled it. It cannot be paid any more.",
+    "open": "Waiting for the customer to enter a wallet address.",
+    "preparing": "Asking the wallet providers for the price and for a way to approve it.",
+    "awaiting_approval": "Waiting for the customer to approve the payment at their wallet "
+    "provider.",
+    "continuing": "The customer has approved the payment. The approval is being redeemed.",
+    "paying": "The payment was sent to the customer's wallet. Its result is being checked.",
+    "closing": "The incoming payment is being closed, to find out for certain whether any money "
+    "has arrived.",
+    "processing": "The customer's wallet has accepted the payment. Waiting for the money to arrive "
+    "in your wallet.",
+    "completed": "Complete: the money is in your wallet.",
+    "instructed": "Complete: the customer's wallet has accepted the payment.",
+    "expired": "Expired: its time ran out, or you expired it. It can no longer be paid.",
+    "canceled": "You canceled this session. It can no longer be paid.",
 }
 
-STEP: Final[dict[Event, str]] = {
-    Event.WALLET_SUBMITTED: "The customer gave a wallet address",
-    Event.REFERENCE_STORED: "One more part of the preparation was ready",
-    Event.PREPARED: "Ready: the customer was shown the price and the way to approve",
+# By the name of an event, which may be one that this release does not know.
+STEP: Final[Mapping[str, str]] = {
+    Event.WALLET_SUBMITTED: "The customer entered a wallet address",
+    Event.REFERENCE_STORED: "A further part of the preparation was ready",
+    Event.PREPARED: "Ready: the customer saw the price and the way to approve it",
     Event.PREPARATION_FAILED: "The preparation failed",
     Event.APPROVAL_CLAIMED: "The customer came back from their wallet with an approval",
     Event.APPROVAL_LOST: "The approval could not be used",
-    Event.PAYMENT_INTENDED: "The payment was instructed",
+    Event.PAYMENT_INTENDED: "The payment was sent to the customer's wallet",
     Event.PAYMENT_REFUSED: "The customer's wallet refused the payment",
     Event.PAYMENT_CREATED: "The customer's wallet accepted the payment",
-    Event.CHECKED: "The payment was looked at",
-    Event.CLOSING_STARTED: "The incoming payment was to be closed, so that nothing can arrive late",
+    Event.CHECKED: "The payment was checked",
+    Event.CLOSING_STARTED: "Started to close the incoming payment, so that nothing can arrive late",
     Event.CLOSED: "The incoming payment was closed",
-    Event.PAYMENT_DISPROVED: "It became certain that nothing arrived; it can be paid again",
+    Event.PAYMENT_DISPROVED: "It is certain that no money arrived; the session can be paid again",
     Event.RECONCILED: "Paid",
-    Event.EXPIRY_PASSED: "Time ran out",
+    Event.EXPIRY_PASSED: "The session expired",
     Event.EXPIRE_REQUESTED: "You expired the session",
     Event.CANCEL_REQUESTED: "You canceled the session",
 }
-INCOMING: Final = "An incoming payment was made in your wallet"
-QUOTED: Final = "The customer's wallet named its price"
-BAD_STEPS: Final = frozenset(
+INCOMING: Final = "An incoming payment was created in your wallet"
+QUOTED: Final = "The customer's wallet quoted its price"
+BAD_STEPS: Final = frozenset[str](
     {
         Event.PREPARATION_FAILED,
         Event.APPROVAL_LOST,
@@ -85,44 +88,45 @@ BAD_STEPS: Final = frozenset(
     }
 )
 
-PROBLEM: Final[dict[Problem, str]] = {
-    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
-    Problem.WALLET_INVALID: "There is no wallet at the address that the customer typed.",
+PROBLEM: Final[Mapping[str, str]] = {
+    Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not respond.",
+    Problem.WALLET_INVALID: "There is no wallet at the address that the customer entered.",
     Problem.WALLET_UNAVAILABLE: "The customer's wallet cannot pay yours: the two providers are not "
-    "connected, or theirs has a fault.",
+    "connected, or the customer's provider has a fault.",
     Problem.AMOUNT_TOO_SMALL_FOR_WALLET: "The amount is too small for the customer's wallet.",
-    Problem.MERCHANT_WALLET_ERROR: "Your own wallet provider refused or did not answer. If this "
-    "stays, check that your key is still registered there.",
-    Problem.PREPARATION_INTERRUPTED: "It was interrupted before it was done.",
-    Problem.APPROVAL_UNUSABLE: "It was declined, lost, or came too late.",
+    Problem.MERCHANT_WALLET_ERROR: "Your own wallet provider refused the request or did not "
+    "respond. If this continues, check that your key is still registered there.",
+    Problem.PREPARATION_INTERRUPTED: "The preparation was interrupted.",
+    Problem.APPROVAL_UNUSABLE: "The approval was declined, lost, or too late.",
     Problem.PRICE_CHANGED: "The price rose above what the customer had approved.",
-    Problem.PAYMENT_REFUSED: "For instance because there was not enough money.",
-    Problem.PAYMENT_FAILED: "The wallet had accepted it, and the money never arrived.",
+    Problem.PAYMENT_REFUSED: "For example because the balance was too low.",
+    Problem.PAYMENT_FAILED: "The wallet had accepted the payment, but the money never arrived.",
 }
 
-# What no program can decide: what it is, and what to do.
+# Problems that need the merchant: what is wrong, and what to do.
 ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
-        "Only a part of the money has arrived.",
-        "Do not hand over the goods yet. The rest may still arrive while the incoming payment "
-        "lives. If it does not, agree with your customer: they send you the rest, or you send "
-        "back what arrived, from wallet to wallet.",
+        "Only part of the money has arrived.",
+        "Do not deliver the goods yet. The rest may still arrive until the incoming payment "
+        "expires. If it does not, agree with your customer: either they send you the rest, or you "
+        "send back what has arrived, from wallet to wallet.",
     ),
     Attention.UNDECIDED: (
         "A wallet provider has given no clear answer for an hour.",
-        "Do not hand over the goods, and do not ask for another payment yet. Look for the incoming "
-        "payment below in your own wallet: what it shows is what counts. We go on asking every "
-        "hour, and this page changes as soon as there is an answer.",
+        "Do not deliver the goods, and do not ask for another payment yet. Look up the incoming "
+        "payment (below) in your own wallet: what your wallet shows is what counts. We ask again "
+        "every hour, and update this page as soon as there is an answer.",
     ),
 }
 
 DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",
     EventStatus.DELIVERED: "Delivered",
-    EventStatus.EXHAUSTED: "Given up",
+    EventStatus.EXHAUSTED: "Failed",
 }
-NOT_SENT: Final = "Not sent"  # to nobody: that is no failure
-EVENT: Final[dict[str, str]] = {
+NOT_SENT: Final = "Not sent"  # no address was set, which is not a failure
+# By an event's type, which may be one that this release does not know.
+EVENT: Final[Mapping[str, str]] = {
     COMPLETED: "A session was paid",
     EXPIRED: "A session expired",
     CANCELED: "A session was canceled",
@@ -130,19 +134,16 @@ EVENT: Final[dict[str, str]] = {
 }
 GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.ATTEMPTS: "every attempt failed",
-    GivenUp.GONE: "the endpoint answered 410 (gone)",
+    GivenUp.GONE: "the endpoint responded 410 (gone)",
     GivenUp.DISABLED: "the endpoint was disabled",
-    GivenUp.NO_ENDPOINT: "no webhook address was set",
+    GivenUp.NO_ENDPOINT: "no webhook URL was set",
 }
 
-# Each in its own words.
-LANGUAGE: Final[dict[str, str]] = {
-    "en": "English",
-    "es": "Español",
-    "fr": "Français",
-    "de": "Deutsch",
-    "pt": "Português",
-    "ar": "العربية",
-    "hi": "हिन्दी",
-    "sw": "Kiswahili",
+# For how many seconds a replaced key or secret stays valid, the usual choice first.
+OVERLAPS: Final[dict[str, str]] = {
+    "86400": "1 day",
+    "3600": "1 hour",
+    "259200": "3 days",
+    "604800": "7 days",
+    "0": "Not at all: end it now",
 }

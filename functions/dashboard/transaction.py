@@ -1,28 +1,36 @@
-"""One session for its page: everything that is known, and its story in plain words.
+"""The page of one transaction: a session's details and its history.
 
-What is not a field here cannot get onto the page: grants, tokens, nonces and interact addresses
-have none.
+A record without a field for grants, tokens, nonces and interact addresses cannot show them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.money import Amount
-from checkout.domain.session import HistoryEntry, Phase, Problem, Session, Status
-from checkout.domain.transitions import Event
-from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
-from dashboard import texts
-from dashboard.view import Moment, minor, moment, readable
+from fastapi import APIRouter, Request, Response
 
-_ANSWER_SHOWN: Final = 200  # characters of what the endpoint answered
+from checkout.domain.session import HistoryEntry, Phase, Session, Status
+from checkout.domain.transitions import Event
+from checkout.flows.merchant import actions
+from checkout.flows.payment import sessions
+from checkout.flows.webhooks import delivery_log
+from checkout.pages import Moment
+from dashboard import texts
+from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.rendering import page, see
+from dashboard.view import delivered, minor, moment, readable
+
+router = APIRouter(prefix="/transactions/{session_id}")
+_CREATED: Final = "created"  # the first entry of a history
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
+    """A line item."""
+
     name: str
     description: str | None
     quantity: int
@@ -32,8 +40,9 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`resource` is the Open Payments resource that it was about; `after` the time since the step
-    before.
+    """A step of the history; `after` is the time since the previous step.
+
+    `resource` is the URL of the Open Payments resource that the step is about.
     """
 
     at: Moment
@@ -46,8 +55,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """`sent` is what the customer pays, `received` what the merchant's wallet is known to hold of
-    it.
+    """A session's details.
+
+    `sent` is what the customer pays, `received` what has arrived in the merchant's wallet so far.
     """
 
     id: str
@@ -78,30 +88,36 @@ class Shown:
     steps: tuple[Step, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Attempt:
-    at: Moment
-    outcome: str
-    took: str | None
-    answer: str | None
-    bad: bool
+@router.get("")
+async def transaction(services: Injected, request: Request, key: Key, session_id: str) -> Response:
+    session = sessions.get(services, key, session_id)
+    event = delivery_log.of_session(services, session)
+    return page(
+        request,
+        "transaction.html",
+        section="",
+        s=_shown(session, now=services.clock.now(), base_url=services.base_url),
+        webhook=delivered(event) if event else None,
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class Delivered:
-    """How the merchant was told."""
-
-    id: str
-    type: str
-    status: str
-    bad: bool
-    given_up: str | None
-    next_at: Moment | None
-    attempts: tuple[Attempt, ...]
+@router.post("/expire")
+async def expire(
+    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
+) -> Response:
+    session = actions.expire_session(services, key, session_id)
+    return see(visit, f"/transactions/{session.id}")
 
 
-def shown(session: Session, *, now: datetime, base_url: str) -> Shown:
-    """`session`, settled, as it stands at `now`."""
+@router.post("/cancel")
+async def cancel(
+    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
+) -> Response:
+    session = actions.cancel_session(services, key, session_id)
+    return see(visit, f"/transactions/{session.id}")
+
+
+def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
     return Shown(
@@ -143,19 +159,6 @@ def shown(session: Session, *, now: datetime, base_url: str) -> Shown:
     )
 
 
-def delivered(event: WebhookEvent) -> Delivered:
-    pending, unwanted = event.ended_at is None, event.given_up is GivenUp.NO_ENDPOINT
-    return Delivered(
-        id=event.id,
-        type=event.type,
-        status=texts.NOT_SENT if unwanted else texts.DELIVERY[event.status],
-        bad=event.given_up is not None and not unwanted,
-        given_up=texts.GIVEN_UP[event.given_up] if event.given_up else None,
-        next_at=moment(event.next_at) if pending else None,
-        attempts=tuple(_attempt(delivery) for delivery in event.deliveries),
-    )
-
-
 def _stage(session: Session, status: Status) -> str:
     if session.closing_at is not None and session.payment_in_flight:
         return "closing"
@@ -171,65 +174,47 @@ def _stage(session: Session, status: Status) -> str:
 def _received(session: Session) -> str | None:
     if session.received is None:
         return None
-    code, scale = session.receive.asset_code, session.receive.asset_scale
-    return readable(Amount(session.received, code, scale))
+    return readable(replace(session.receive, value=session.received))
 
 
 def _steps(session: Session) -> Iterator[Step]:
-    """The history in words; "created" is told from the record, since a long history loses its
-    beginning. Of a preparation's references the first is the incoming payment, the
-    last before it was ready the quote.
+    """Yield the history in words; an event that this release does not know has its own name.
+
+    The creation comes from the record, because a long history loses its beginning. The first
+    reference of a preparation is the incoming payment, the last one the quote.
     """
     yield Step(moment(session.created_at), None, "Created by your server", None, None, bad=False)
-    before = session.created_at
-    given = 0
-    history = [entry for entry in session.history if entry.event in set(Event)]
-    for place, entry in enumerate(history):
-        event = Event(entry.event)
-        follows = history[place + 1].event if place + 1 < len(history) else None
-        given += event is Event.WALLET_SUBMITTED
-        text, resource = texts.STEP[event], None
-        if event is Event.REFERENCE_STORED and follows == Event.PREPARED:
+    before, given = session.created_at, 0
+    history = [entry for entry in session.history if entry.event != _CREATED]
+    names = [entry.event for entry in history]
+    neighbours = zip(history, [*names[1:], ""], ["", *names], strict=False)
+    for entry, follows, precedes in neighbours:
+        text, resource = texts.STEP.get(entry.event, entry.event), None
+        detail = _detail(entry)
+        if entry.event == Event.WALLET_SUBMITTED:
+            given += 1
+            detail = f"Attempt number {given}." if given > 1 else detail
+        elif entry.event == Event.REFERENCE_STORED and follows == Event.PREPARED:
             text, resource = texts.QUOTED, session.quote.id if session.quote else None
-        elif event is Event.REFERENCE_STORED and history[place - 1].event == Event.WALLET_SUBMITTED:
+        elif entry.event == Event.REFERENCE_STORED and precedes == Event.WALLET_SUBMITTED:
             stored = session.incoming_payment
             text, resource = texts.INCOMING, stored.id if stored else None
-        elif event is Event.PAYMENT_CREATED:
+        elif entry.event == Event.PAYMENT_CREATED:
             resource = session.outgoing_payment
-        detail = _detail(entry)
-        if event is Event.WALLET_SUBMITTED and given > 1:
-            detail = f"Try number {given}."
-        after = _span(entry.at - before)
-        yield Step(moment(entry.at), after, text, detail, resource, event in texts.BAD_STEPS)
+        bad, after = entry.event in texts.BAD_STEPS, _span(entry.at - before)
+        yield Step(moment(entry.at), after, text, detail, resource, bad)
         before = entry.at
 
 
 def _detail(entry: HistoryEntry) -> str | None:
-    """A note is ours: the name of a problem, maybe with what kind of error it came of."""
+    """Return the note in words: the name of a problem, which the kind of error may follow."""
     name, _, kind = (entry.note or "").partition(": ")
-    if name in {problem.value for problem in Problem}:
-        return texts.PROBLEM[Problem(name)] + (f" ({kind})" if kind else "")
-    return entry.note
-
-
-def _attempt(delivery: Delivery) -> Attempt:
-    if delivery.status is not None:
-        outcome = f"Answered {delivery.status}"
-    elif delivery.duration_ms is None:
-        outcome = "Begun; how it ended is not known"
-    else:
-        outcome = f"No answer: {delivery.error}"
-    return Attempt(
-        at=moment(delivery.at),
-        outcome=outcome,
-        took=f"{delivery.duration_ms} ms" if delivery.duration_ms is not None else None,
-        answer=(delivery.answer or "")[:_ANSWER_SHOWN] or None,
-        bad=not delivery.succeeded,
-    )
+    said = texts.PROBLEM.get(name)
+    return said + (f" ({kind})" if kind else "") if said else entry.note
 
 
 def _span(span: timedelta) -> str:
-    """In whole milliseconds, seconds or minutes, whichever is the largest that says something."""
+    """Return the span in milliseconds, seconds, minutes or hours."""
     milliseconds = span // timedelta(milliseconds=1)
     if milliseconds < 1000:
         return f"{milliseconds} ms"

@@ -1,119 +1,94 @@
-"""What the pages show of a merchant's records: what is not a field here cannot get onto a page.
+"""View records and text that several pages share.
 
-Grants, tokens, nonces and interact addresses have no field. Amounts and times are ready to be read,
-exact, and never went through a float. Times are UTC.
+A record without a field for grants, tokens, nonces and interact addresses cannot show them. Amounts
+are exact (no float is used), times are UTC.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final
 
-from checkout.domain.audit import AuditEntry
-from checkout.domain.money import Amount, from_minor_units, minor_unit_digits
+from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
-from checkout.flows.merchant.export import Part
-from dashboard.texts import ACTION, STATUS
-
-# Where records have pages, by how their ids begin.
-_PAGES: Final = {"cs": "transactions", "evt": "webhooks"}
-
-
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """`iso` for machines."""
-
-    iso: str
-    text: str
+from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
+from checkout.open_payments.models import Amount
+from checkout.pages import Moment
+from dashboard.texts import DELIVERY, GIVEN_UP, NOT_SENT
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A line of the list of transactions."""
+class Attempt:
+    """One attempt to deliver an event; `answer` is the start of the response's body."""
+
+    at: Moment
+    outcome: str
+    took: str | None
+    answer: str | None
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """The delivery of an event to the merchant's server."""
 
     id: str
-    created_at: Moment
+    type: str
     status: str
-    status_text: str
-    attention: bool
-    amount: str
-    wallet: str | None
-    what: str
+    bad: bool
+    given_up: str | None
+    next_at: Moment | None
+    attempts: tuple[Attempt, ...]
 
 
-def row(session: Session, *, now: datetime) -> Row:
-    status = session.status_at(now)
-    more = len(session.line_items) - 1
-    return Row(
-        id=session.id,
-        created_at=moment(session.created_at),
-        status=status.value,
-        status_text=STATUS[status],
-        attention=session.attention is not None,
-        amount=minor(session.amount_total, session),
-        wallet=session.customer.id if session.customer else None,
-        what=session.line_items[0].name + (f" and {more} more" if more else ""),
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class AuditRow:
-    at: Moment
-    what: str
-    target: str | None
-    page: str | None
-    who: str
-
-
-def audit_row(entry: AuditEntry) -> AuditRow:
-    """`page` is the path of the target's own, if it has one."""
-    target = entry.target or ""
-    folder = _PAGES.get(target.partition("_")[0])
-    return AuditRow(
-        at=moment(entry.at),
-        what=ACTION[entry.action],
-        target=entry.target,
-        page=f"/{folder}/{target}" if folder else None,
-        who=f"{entry.key_name} (…{entry.key_last_four})",
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class ExportPart:
-    """`first` is the newest, since the newest come first."""
-
-    count: int
-    first: Moment | None
-    last: Moment | None
-    next_cursor: str | None
-
-
-def part(found: Part) -> ExportPart:
-    times = [session.created_at for session in found.sessions]
-    return ExportPart(
-        count=len(times),
-        first=moment(times[0]) if times else None,
-        last=moment(times[-1]) if times else None,
-        next_cursor=found.next_cursor,
+def delivered(event: WebhookEvent) -> Delivered:
+    """Return the delivery of `event`; that no address was set is not a failure."""
+    pending, unwanted = event.ended_at is None, event.given_up is GivenUp.NO_ENDPOINT
+    return Delivered(
+        id=event.id,
+        type=event.type,
+        status=NOT_SENT if unwanted else DELIVERY[event.status],
+        bad=event.given_up is not None and not unwanted,
+        given_up=GIVEN_UP[event.given_up] if event.given_up else None,
+        next_at=moment(event.next_at) if pending else None,
+        attempts=tuple(_attempt(delivery) for delivery in event.deliveries),
     )
 
 
 def moment(at: datetime) -> Moment:
+    """Return `at` as the dashboard writes it."""
     return Moment(timestamp(at), f"{at.day} {at:%b %Y, %H:%M:%S}")
 
 
 def minor(value: int, session: Session) -> str:
+    """Return `value` minor units of the session's currency as `readable` writes them."""
     scale = session.receive.asset_scale
     return readable(from_minor_units(value, currency=session.currency, wallet_scale=scale))
 
 
 def readable(amount: Amount) -> str:
-    """For example "1,234.50 USD": all digits that are not needless zeros, at least the currency's
-    own number of them.
+    """Return the amount for people, for example "1,234.50 USD".
+
+    It has all significant digits, and at least as many decimals as the currency has.
     """
     whole, _, fraction = amount.decimal().partition(".")
     digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
     fraction = fraction[:digits] + fraction[digits:].rstrip("0")
     return f"{int(whole):,}" + (f".{fraction}" if fraction else "") + f" {amount.asset_code}"
+
+
+def _attempt(delivery: Delivery) -> Attempt:
+    if delivery.status is not None:
+        outcome = f"Response {delivery.status}"
+    elif delivery.duration_ms is None:
+        outcome = "Started; the result is unknown"
+    else:
+        outcome = f"No response: {delivery.error}"
+    return Attempt(
+        at=moment(delivery.at),
+        outcome=outcome,
+        took=f"{delivery.duration_ms} ms" if delivery.duration_ms is not None else None,
+        answer=delivery.answer or None,
+        bad=not delivery.succeeded,
+    )

@@ -1,19 +1,21 @@
-"""The pages of the merchant's webhooks: address, secret, delivery log, one event. A secret in the
-clear is on the answer that made it, and on no other.
+"""The webhooks: address, signing secret, delivery log, and the page of one event.
+
+A secret in clear text is only in the response that created it.
 """
 
 from __future__ import annotations
 
 import re
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from fastapi import Request, Response
+from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.urls import URL_MAX
+from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.grammar import URL_MAX
+from checkout.domain.merchant import ApiKey
 from checkout.domain.webhooks import (
     CANCELED,
     EXPIRED,
@@ -22,28 +24,27 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     waiting,
 )
-from checkout.flows.merchant.sign_in import SignedIn
+from checkout.flows import merchants
+from checkout.flows.merchant import actions
 from checkout.flows.webhooks import delivery_log
 from checkout.flows.webhooks.endpoints import Resent
+from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard.keys import OVERLAPS
-from dashboard.pages import page
-from dashboard.texts import DELIVERY, EVENT
-from dashboard.transaction import Delivered, delivered
-from dashboard.view import Moment, moment
+from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
+from dashboard.rendering import page, refused, see
+from dashboard.texts import DELIVERY, EVENT, OVERLAPS
+from dashboard.view import delivered, moment
 
-# The optional events: their field in the form, and its words.
-_OPTIONAL: Final = (
-    ("expired", EXPIRED, "A session expired"),
-    ("canceled", CANCELED, "A session was canceled"),
-)
-_SINCE: Final = timedelta(days=3)  # what "failed since" begins with
+router = APIRouter(prefix="/webhooks")
+# The optional events: field of the form, type, and text.
+_OPTIONAL: Final = (("expired", EXPIRED, EVENT[EXPIRED]), ("canceled", CANCELED, EVENT[CANCELED]))
+_SINCE: Final = timedelta(days=3)  # the default of "failed since"
 _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The endpoint, or what was typed for it. `old_until`: the secret before signs as well."""
+    """The endpoint, as stored or as typed; until `old_until` the previous secret signs as well."""
 
     url: str
     events: tuple[tuple[str, str, bool], ...]
@@ -55,8 +56,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Row:
+    """An event in the delivery log."""
+
     id: str
-    what: str
+    title: str
     session: str | None
     created_at: Moment
     status: str
@@ -66,10 +69,88 @@ class Row:
     last: str | None
 
 
-def webhooks(
+@router.get("")
+async def log(services: Injected, request: Request, key: Key) -> Response:
+    return _page(services, request, key)
+
+
+@router.post("")
+async def configure(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    url, events = form.get("url", "").strip(), _events_of(form)
+    try:
+        done = actions.set_webhook(services, key, url=url, events=events)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, typed=form)
+    return _page(services, request, key, secret=done.secret)
+
+
+@router.post("/remove")
+async def remove(services: Injected, visit: Visited, key: Key, _: Form) -> Response:
+    actions.remove_webhook(services, key)
+    return see(visit, "/webhooks")
+
+
+@router.post("/enable")
+async def enable(
+    services: Injected, visit: Visited, request: Request, key: Key, _: Form
+) -> Response:
+    try:
+        actions.enable_webhook(services, key)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return see(visit, "/webhooks")
+
+
+@router.post("/roll")
+async def roll(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    try:
+        done = actions.roll_webhook_secret(services, key, overlap=overlap_of(form))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return _page(services, request, key, secret=done.secret)
+
+
+@router.post("/test")
+async def send_test(
+    services: Injected, visit: Visited, request: Request, key: Key, _: Form
+) -> Response:
+    try:
+        event = actions.send_test_event(services, key)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key)
+    return see(visit, f"/webhooks/{event.id}")
+
+
+@router.post("/resend-failed")
+async def resend_failed(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    try:
+        since, after = _since_of(form), form.get("after") or None
+        done = actions.resend_failed_events(services, key, since=since, after=after)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, typed=form)
+    return _page(services, request, key, typed=form, resent=done)
+
+
+@router.get("/{event_id}")
+async def event(services: Injected, request: Request, key: Key, event_id: str) -> Response:
+    return _event_page(services, request, key, event_id)
+
+
+@router.post("/{event_id}/resend")
+async def resend(
+    services: Injected, visit: Visited, request: Request, key: Key, event_id: str, _: Form
+) -> Response:
+    try:
+        again = actions.resend_event(services, key, event_id)
+    except CheckoutError as error:
+        return refused(error, _event_page, services, request, key, event_id)
+    return see(visit, f"/webhooks/{again.id}")
+
+
+def _page(
     services: DashboardServices,
     request: Request,
-    who: SignedIn,
+    key: ApiKey,
     *,
     secret: str | None = None,
     typed: dict[str, str] | None = None,
@@ -77,15 +158,13 @@ def webhooks(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """`typed` is a form that was refused; `secret` was made just now."""
-    merchant = services.merchants.get(who.merchant)
-    if merchant is None:
-        raise ResourceMissing("No such merchant.")
+    """Return the page: with a form as `typed`, and with a new `secret`."""
+    merchant = merchants.get(services.merchants, key.merchant)
     query, now = request.query_params, services.clock.now()
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
     after = query.get("cursor") if request.method == "GET" else None
-    found = delivery_log.page(services, who.merchant, status=state, after=after)
+    found = delivery_log.page(services, key.merchant, status=state, after=after)
     since = (typed or {}).get("since") or (now - _SINCE).date().isoformat()
     return page(
         request,
@@ -98,7 +177,7 @@ def webhooks(
         resent=resent,
         since=since,
         url_max=URL_MAX,
-        overlaps=OVERLAPS,
+        overlaps=OVERLAPS.items(),
         rows=[_row(event) for event in found.events],
         next_cursor=found.next_cursor,
         wanted=wanted if state else "",
@@ -106,29 +185,16 @@ def webhooks(
     )
 
 
-def webhooks_again(
+def _event_page(
     services: DashboardServices,
     request: Request,
-    who: SignedIn,
-    typed: dict[str, str],
-    *,
-    alert: str,
-    status: int,
-) -> Response:
-    """After a form that was refused."""
-    return webhooks(services, request, who, typed=typed, alert=alert, status=status)
-
-
-def event_page(
-    services: DashboardServices,
-    request: Request,
-    who: SignedIn,
+    key: ApiKey,
     event_id: str,
     *,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    event = delivery_log.get(services, who.merchant, event_id)
+    event = delivery_log.get(services, key.merchant, event_id)
     return page(
         request,
         "webhook_event.html",
@@ -136,19 +202,17 @@ def event_page(
         section="/webhooks",
         row=_row(event),
         waits=waiting(event, services.clock.now()),
-        told=_whole(event),
+        delivery=delivered(event),
         body=event.body,
         alert=alert,
     )
 
 
-def events_of(form: dict[str, str]) -> tuple[str, ...]:
-    """The optional events that a form has ticked."""
+def _events_of(form: dict[str, str]) -> tuple[str, ...]:
     return tuple(event for name, event, _ in _OPTIONAL if name in form)
 
 
-def since_of(form: dict[str, str]) -> datetime:
-    """Raises ParameterInvalid."""
+def _since_of(form: dict[str, str]) -> datetime:
     typed = form.get("since", "").strip()
     if _DAY.fullmatch(typed):
         with suppress(ValueError):
@@ -158,7 +222,7 @@ def since_of(form: dict[str, str]) -> datetime:
 
 def _setting(endpoint: Endpoint | None, typed: dict[str, str] | None, now: datetime) -> Setting:
     if typed is not None and "url" in typed:
-        url, events = typed["url"], events_of(typed)
+        url, events = typed["url"], _events_of(typed)
     else:
         url, events = (endpoint.url, endpoint.events) if endpoint else ("", ())
     newest, *older = endpoint.signing(now) if endpoint else (None,)
@@ -174,23 +238,15 @@ def _setting(endpoint: Endpoint | None, typed: dict[str, str] | None, now: datet
 
 
 def _row(event: WebhookEvent) -> Row:
-    told = delivered(event)
+    delivery = delivered(event)
     return Row(
         id=event.id,
-        what=EVENT[event.type],
+        title=EVENT.get(event.type, event.type),
         session=event.session,
         created_at=moment(event.created_at),
-        status=told.status,
+        status=delivery.status,
         state=event.status,
-        bad=told.bad,
+        bad=delivery.bad,
         tries=len(event.deliveries),
-        last=told.attempts[-1].outcome if told.attempts else None,
+        last=delivery.attempts[-1].outcome if delivery.attempts else None,
     )
-
-
-def _whole(event: WebhookEvent) -> Delivered:
-    """With all that is kept of each answer."""
-    told = delivered(event)
-    pairs = zip(told.attempts, event.deliveries, strict=True)
-    attempts = tuple(replace(shown, answer=kept.answer or None) for shown, kept in pairs)
-    return replace(told, attempts=attempts)

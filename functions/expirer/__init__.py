@@ -1,3 +1,1 @@
-"""What happens without anybody asking: the scheduled rounds, and what is tidied up at the wallets.
-Has no public address.
-"""
+"""Background work: the scheduled sweep, and clean-up at wallets. It has no public URL."""

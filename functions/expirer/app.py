@@ -1,7 +1,7 @@
-"""The Lambda function of the schedule: one round of the sweep, and its counts as metrics.
+"""The Lambda function of the schedule: one round of the sweep, with its counts as metrics.
 
-A round that takes longer than a minute overlaps with the next one, which is no harm; so the
-function needs no reserved concurrency, which small AWS accounts do not have to give.
+A round that takes longer than a minute overlaps with the next one, which is harmless. So the
+function needs no reserved concurrency, which small AWS accounts cannot spare.
 """
 
 from __future__ import annotations
@@ -16,33 +16,33 @@ from checkout.flows.schedule import sweep, tally
 from checkout.flows.schedule.sweep import Counts
 from checkout.ports.services import PayServices
 
-# The last look of a round may take this long, and the process must live to the end of it.
-LAST_LOOK: Final = timedelta(seconds=25)
+# The last check of a round may take this long, and must end before the process does.
+LAST_CHECK: Final = timedelta(seconds=25)
 
 _log: Final = logging.getLogger(__name__)
 
 
 class Context(Protocol):
-    """What of Lambda's context object is used."""
+    """The part of Lambda's context object that is used."""
 
     def get_remaining_time_in_millis(self) -> int: ...
 
 
 def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
-    """The function that Lambda calls; it returns the counts."""
+    """Return the Lambda handler; it returns the counts."""
 
     @telemetry.observed
     def handler(event: Any, context: Context) -> dict[str, Any]:
         ready = services()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis())
-        until = ready.clock.now() + left - LAST_LOOK
+        until = ready.clock.now() + left - LAST_CHECK
         counts = sweep.run(ready, until=until)
-        return {**_told(counts), "Counted": tally.run(ready.tallies, ready.clock, until=until)}
+        return {**_counted(counts), "Counted": tally.run(ready.tallies, ready.clock, until=until)}
 
     return handler
 
 
-def _told(counts: Counts) -> dict[str, Any]:
+def _counted(counts: Counts) -> dict[str, Any]:
     totals = {
         "LookedAt": counts.looked_at,
         "Moved": counts.moved.total(),
@@ -54,10 +54,10 @@ def _told(counts: Counts) -> dict[str, Any]:
     for name, value in totals.items():
         telemetry.count(name, value)
     telemetry.count("OldestOwedEvent", counts.longest_due.total_seconds(), unit="Seconds")
-    told = {**totals, "MovedBy": dict(counts.moved)}
+    result = {**totals, "MovedBy": dict(counts.moved)}
     if any(totals.values()):
-        _log.info("a round of the sweep", extra={"counts": told})
-    return told
+        _log.info("a round of the sweep", extra={"counts": result})
+    return result
 
 
 wiring.observe("expirer")

@@ -1,7 +1,7 @@
-"""A merchant's accent colour, darkened or lightened until it can be read.
+"""Darken or lighten a merchant's accent color until it is readable.
 
-Refuses a contrast below WCAG 2.2's 4.5:1, as text on both backgrounds of the page and under the
-text of a button, in either colour scheme. What is no #rrggbb is no accent.
+The contrast is at least WCAG 2.2's 4.5:1, as text on both backgrounds of the page and under the
+text of a button, in either color scheme.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-CONTRAST: Final = 4.6  # 4.5, and what rounding may take
+CONTRAST: Final = 4.6  # 4.5, and a margin for rounding
 # page.css: --ground and --sheet of each scheme, and --on-accent
 LIGHT: Final = ("#f6f7f9", "#ffffff")
 DARK: Final = ("#10151b", "#19212a")
@@ -22,7 +22,7 @@ _STEPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Accent:
-    """The colour in each scheme, as #rrggbb."""
+    """The color in each scheme, as #rrggbb."""
 
     light: str
     dark: str
@@ -30,7 +30,7 @@ class Accent:
 
 @lru_cache(maxsize=256)
 def accent(chosen: str | None) -> Accent | None:
-    """`chosen` as it may be shown; None for the page's own colour."""
+    """Return `chosen` made readable; None, for the default, unless it is #rrggbb."""
     if chosen is None or not _HEX.fullmatch(chosen):
         return None
     return Accent(
@@ -40,13 +40,13 @@ def accent(chosen: str | None) -> Accent | None:
 
 
 def contrast(one: str, other: str) -> float:
-    """WCAG 2.2's contrast ratio, 1 to 21."""
+    """Return WCAG 2.2's contrast ratio, 1 to 21."""
     brighter, darker = sorted((_luminance(one), _luminance(other)), reverse=True)
     return (brighter + 0.05) / (darker + 0.05)
 
 
 def _readable(color: str, towards: str, beside: tuple[str, ...]) -> str:
-    """The nearest mixture of `color` with black or white that stands out from each of `beside`."""
+    """Mix `color` with black or white as little as gives the contrast with all of `beside`."""
     mixtures = (_mixed(color, towards, step) for step in range(_STEPS + 1))
     return next(
         mixed for mixed in mixtures if all(contrast(mixed, each) >= CONTRAST for each in beside)

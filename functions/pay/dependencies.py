@@ -1,4 +1,4 @@
-"""What the routes are given. Tests put their own in with `app.dependency_overrides`."""
+"""The dependency of the routes. Tests replace it with `app.dependency_overrides`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from checkout.ports.services import PayServices
 
 
 async def services() -> PayServices:
+    """Return the services of this process."""
     return wiring.pay_services()
 
 

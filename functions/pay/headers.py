@@ -1,8 +1,8 @@
-"""The headers of the hosted page's answers, and which requests are a customer's.
+"""Security headers of the hosted page, and the requests that count as a customer's.
 
-The policy allows nothing but this answer's own inline style and script, told by a nonce, and
-requests and pictures of this origin. `form-action 'self'` also stops a form's redirect to another
-origin (Chromium), so forms lead to pages of ours, and a plain link leaves.
+The policy allows only the response's own inline style and script, and requests and pictures of this
+origin. `form-action 'self'` also stops the redirect of a form to another origin (Chromium), so
+forms lead to pages of ours, and a plain link leads to the wallet.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.routing import APIRoute
 
-from checkout.page_headers import if_it_succeeds
+from checkout.pages import on_success_header
 
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
     "img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
-REFERRER: Final = "no-referrer"  # a session's address is a secret
+REFERRER: Final = "no-referrer"  # a session's URL is a secret
 _KEPT: Final = "private, max-age=86400"
 _AHEAD_OF_TIME: Final = {
     "sec-purpose": "prefetch",
@@ -31,16 +31,18 @@ _AHEAD_OF_TIME: Final = {
 
 
 def may_be_kept(request: Request) -> None:
-    """This answer holds nothing of the session: the browser may keep it for a day."""
-    if_it_succeeds(request, "cache-control", _KEPT)
+    """Let the browser cache the response for a day: it holds nothing of the session."""
+    on_success_header(request, "cache-control", _KEPT)
 
 
 class CustomersOnly(APIRoute):
-    """A route that acts for a customer who looks at it: HEAD, and what a browser or a link preview
-    fetches ahead of time, are answered with nothing and do nothing.
+    """A route that acts only when a customer opens it.
+
+    HEAD requests and the prefetches of browsers and link previews get an empty response.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the route's handler behind this check."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

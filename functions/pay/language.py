@@ -1,8 +1,8 @@
-"""Who reads a page: in which language, written in which direction, with which numbers and dates.
+"""Choose a page's language, and format its numbers and dates.
 
-The merchant's wish for the session comes first, then the browser's, then the merchant's default.
-Amounts are exact at any scale and named by their code, because "$" is the sign of many currencies.
-Digits are 0 to 9 in every language, as the wallets' own pages and the reference write them.
+The session's language comes first, then the browser's, then the merchant's default. Amounts are
+exact at any scale and carry their code, because many currencies share the sign "$". Digits are 0 to
+9 in every language, as on the wallets' own pages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from babel.dates import format_date, format_time
 from babel.numbers import NumberPattern, parse_pattern
 
 from checkout.domain.languages import language_of
-from checkout.domain.money import Amount, minor_unit_digits
+from checkout.domain.money import minor_unit_digits
+from checkout.open_payments.models import Amount
 from pay.texts import Texts, texts
 
 DEFAULT: Final = "en"
@@ -34,7 +35,7 @@ _RATE: Final = Context(prec=RATE_DIGITS)
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """`tag` and `direction` are the `lang` and `dir` of the page."""
+    """A reader's language and formats; `tag` and `direction` are the page's `lang` and `dir`."""
 
     tag: str
     direction: str
@@ -42,16 +43,18 @@ class Reader:
     texts: Texts
 
     def amount(self, amount: Amount) -> str:
-        """For example "1,234.50 USD": all digits that are not needless zeros, at least the
-        currency's own number of them.
+        """Return the amount as text, for example "1,234.50 USD".
+
+        It has all significant digits, and at least as many decimals as the currency has.
         """
         code = amount.asset_code
         digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
         return f"{self._number(Decimal(amount.decimal()), digits)}\u00a0{code}"
 
     def rate(self, debit: Amount, receive: Amount) -> str | None:
-        """What one unit of `debit`'s currency buys, for example "1 EUR = 1.0793 USD"; None where
-        nothing is exchanged.
+        """Return the price of one unit of `debit`'s currency, such as "1 EUR = 1.0793 USD".
+
+        Return None where nothing is exchanged.
         """
         if debit.asset_code == receive.asset_code or debit.value == 0:
             return None
@@ -60,9 +63,11 @@ class Reader:
         return f"1\u00a0{debit.asset_code} = {number}\u00a0{receive.asset_code}"
 
     def time(self, at: datetime) -> str:
+        """Return the time of day."""
         return format_time(at, "short", locale=self.locale)
 
     def date(self, at: datetime) -> str:
+        """Return the date and the time of day."""
         return f"{format_date(at, 'long', locale=self.locale)}, {self.time(at)}"
 
     def _number(self, number: Decimal, digits: int) -> str:
@@ -71,15 +76,17 @@ class Reader:
 
 
 def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
-    """`wished` and `default` are the session's and the merchant's language tags, `accepted` the
-    browser's Accept-Language.
+    """Return the reader's formats.
+
+    `wished` is the session's language tag, `accepted` the browser's Accept-Language, and `default`
+    the merchant's language tag.
     """
     tags = [wished or "", *_accepted(accepted[:HEADER_MAX]), default or ""]
     return _reader(next((tag for tag in tags if language_of(tag)), DEFAULT))
 
 
 def _accepted(header: str) -> Iterator[str]:
-    """The tags of an Accept-Language, the most wanted first (RFC 9110 section 12.5.4)."""
+    """Return the tags of an Accept-Language, the preferred first (RFC 9110 section 12.5.4)."""
     found = [_CHOICE.fullmatch(part) for part in header.split(",")]
     weighed = [(float(one["q"] or 1), one["tag"]) for one in found if one]
     weighed.sort(key=lambda pair: -pair[0])
@@ -88,9 +95,7 @@ def _accepted(header: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _reader(tag: str) -> Reader:
-    """The texts are the language's; numbers and dates those of the nearest variety that is known,
-    "de-CH" for "de-CH-1901".
-    """
+    """Return the formats of the nearest known variety, such as "de-CH" for "de-CH-1901"."""
     parts = tag.split("-")
     names = ("_".join(parts[:length]) for length in range(len(parts), 0, -1))
     known = next(found for name in names if (found := localedata.normalize_locale(name)))
@@ -105,6 +110,6 @@ def _reader(tag: str) -> Reader:
 
 @lru_cache(maxsize=256)
 def _pattern(locale: Locale, digits: int) -> NumberPattern:
-    """The locale's grouping with at least `digits` decimals."""
+    """Return the locale's grouping with at least `digits` decimals."""
     grouping = locale.decimal_formats[None].pattern.partition(".")[0]
     return parse_pattern(f"{grouping}.{'0' * digits}" if digits else grouping)

@@ -1,7 +1,6 @@
-"""Every answer of the hosted page but errors: HTML from one template per stage, redirects, and the
-two JSON answers.
+"""Render the responses of the hosted page, except errors: pages, redirects and JSON.
 
-A template sees `view.Shown`, never a session.
+There is one template for each stage. A template receives a `view.Shown`, never a session.
 """
 
 from __future__ import annotations
@@ -10,25 +9,25 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request, Response
-from fastapi.responses import JSONResponse, RedirectResponse
+from fastapi.responses import JSONResponse
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.money import Amount
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
 from checkout.flows.payment.approve import Finish
+from checkout.open_payments.models import Amount
+from checkout.pages import see_other
 from checkout.ports.services import PayServices
 from pay import render
-from pay.inputs import Submission
 from pay.language import Reader, reader
 from pay.view import Shown, Stage, paths_of, price_change, shown, stage_of
 
 COUNTDOWN: Final = 5  # seconds on the confirmation before the shop is opened
-# The `result` of a callback without approval (Rafiki; RFC 9635 has none): what the customer reads.
+# The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
-# A wallet that could not even be found is not offered again.
+# After these, the typed wallet address is not offered again.
 _WALLET_UNKNOWN: Final = frozenset({Problem.WALLET_INVALID.value, Problem.WALLET_UNREACHABLE.value})
-# After these another address is wanted, not the same once more.
+# After these, the button asks for a price, not to try the same wallet again.
 _ADDRESS_WANTED: Final = frozenset(
     {
         Problem.WALLET_INVALID.value,
@@ -40,8 +39,9 @@ _ADDRESS_WANTED: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """What went wrong: the texts `fault.NAME` and `fault.NAME.next`, and the one button that goes
-    with them. `at_field`: it is about the typed wallet address.
+    """A problem: its texts are `fault.NAME` and `fault.NAME.next`.
+
+    `at_field` says that it is about the typed wallet address.
     """
 
     name: str
@@ -49,13 +49,14 @@ class Alert:
 
     @property
     def button(self) -> str:
+        """Return the name of the button's text."""
         if self.name == Problem.PRICE_CHANGED:
             return "wallet.new_price"
         return "wallet.submit" if self.name in _ADDRESS_WANTED else "wallet.again"
 
 
 def session_page(services: PayServices, request: Request, session: Session) -> Response:
-    """The page of the session's stage."""
+    """Return the page of the session's stage."""
     now_shown = seen(services, request, session)
     alert = None
     if now_shown.stage is Stage.OPEN and now_shown.problem is not None:
@@ -65,26 +66,29 @@ def session_page(services: PayServices, request: Request, session: Session) -> R
 
 
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
-    """The page after paying; a session that is not there yet, or any more, has another.
+    """Return the page after paying, or a redirect to the page of any other stage.
 
-    The way on to the shop is counted down by script only: without it nothing could stop the clock
-    ("Stay on this page", WCAG 2.2.1), so there is the link alone.
+    Only a script counts down to the shop: without one, "Stay on this page" could not stop the
+    countdown (WCAG 2.2.1), and there is only the link.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
-        return _see(now_shown.paths.page)
+        return see_other(now_shown.paths.page)
     return stage_page(request, now_shown, countdown=COUNTDOWN)
 
 
-def prepared(services: PayServices, session: Session, submitted: Submission) -> Response:
-    """After a wallet submission: JSON, or for a form the way to the page with the price.
+def prepared(services: PayServices, session: Session, *, was: str) -> Response:
+    """Return the redirect to the page with the price; `was` is the price before, or ""."""
+    page = paths_of(session, services.base_url).page
+    return see_other(f"{page}?was={was}" if was else page)
 
-    Amounts are written as Open Payments writes them: `value` is a string of digits, because it may
-    exceed what JSON numbers keep exactly.
+
+def quote_json(session: Session) -> Response:
+    """Return the price of a prepared session as JSON.
+
+    Amounts are written as in Open Payments: `value` is a string of digits, because it may exceed
+    what JSON numbers keep exactly.
     """
-    if submitted.by_form:
-        page = paths_of(session, services.base_url).page
-        return _see(f"{page}?was={submitted.was}" if submitted.was else page)
     assert session.quote is not None
     expires_at = session.quote.expires_at
     quote = {
@@ -98,8 +102,9 @@ def prepared(services: PayServices, session: Session, submitted: Submission) -> 
 
 
 def status_json(services: PayServices, session: Session) -> Response:
-    """`next` is the confirmation's URL once a payment is under way or done, else null: the
-    session's own page shows it.
+    """Return the status as JSON, with the URL of the page after paying once a payment is made.
+
+    Until then `next` is null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"
@@ -107,10 +112,10 @@ def status_json(services: PayServices, session: Session) -> Response:
 
 
 def returned(services: PayServices, request: Request, finish: Finish) -> Response:
-    """After a grant callback. Where the wallet wants more time, the browser brings it back."""
+    """Return the response to a grant callback; if the wallet needs time, the browser repeats it."""
     if not finish.wait_seconds:
-        return _see(paths_of(finish.session, services.base_url).home)
-    # No address in the header: the browser asks for this one again, and it is written nowhere.
+        return see_other(paths_of(finish.session, services.base_url).home)
+    # Without a URL in the header, the browser requests this one again, and it is logged nowhere.
     headers = {"Refresh": str(finish.wait_seconds)}
     reads = reader_of(request, session=finish.session)
     return render.page(request, reads, "wait.html", headers=headers, seconds=finish.wait_seconds)
@@ -119,16 +124,16 @@ def returned(services: PayServices, request: Request, finish: Finish) -> Respons
 def not_approved(
     services: PayServices, request: Request, session: Session, result: str
 ) -> Response:
-    """Back from the wallet without an approval, by the wallet's unsigned word `result`."""
+    """Return the page after a callback without an approval; its `result` is unsigned."""
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
-        return _see(now_shown.paths.home)
+        return see_other(now_shown.paths.home)
     alert = Alert(_NOTICES.get(result, "not_approved"))
     return stage_page(request, now_shown, alert=alert, returned=True)
 
 
 def seen(services: PayServices, request: Request, session: Session) -> Shown:
-    """`session` for whoever asks for it. Raises ResourceMissing."""
+    """Return the view of `session` for this request. Raise ResourceMissing."""
     merchant = services.merchants.get(session.merchant)
     if merchant is None:
         raise ResourceMissing("No such checkout session.")
@@ -139,6 +144,7 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
 def reader_of(
     request: Request, *, session: Session | None = None, default: str | None = None
 ) -> Reader:
+    """Return the formats and texts for this request."""
     return reader(
         wished=session.locale if session else None,
         accepted=request.headers.get("accept-language", ""),
@@ -154,8 +160,10 @@ def stage_page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> Response:
-    """The page of a stage: with an `alert`, a price's `change`, what was `typed`, a `countdown`;
-    `returned`: from the wallet, without an approval.
+    """Return the page of a stage.
+
+    Its values are `alert`, the `change` of a price, the `typed` wallet address, a `countdown`, and
+    `returned` for a customer who came back from the wallet without an approval.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -170,11 +178,6 @@ def stage_page(
     return render.page(
         request, now_shown.reader, name, status=status, headers=headers, s=now_shown, **context
     )
-
-
-def _see(path: str) -> Response:
-    """303: the browser asks with GET, whatever it asked with before."""
-    return RedirectResponse(path, 303)
 
 
 def _wire(amount: Amount) -> dict[str, str | int]:

@@ -1,7 +1,7 @@
-"""The two pictures of the pages, each from an address of its own so that no page waits for them:
-the way on to a phone as a QR code, and the merchant's logo.
+"""Serve the two pictures of the pages: the merchant's logo, and the session's URL as a QR code.
 
-Refuses to serve a logo as anything but a picture.
+Each has a URL of its own, so that no page waits for them. A logo is served only if its bytes are
+one of the picture types that domain/pictures.py allows.
 """
 
 from __future__ import annotations
@@ -14,24 +14,22 @@ from fastapi import Request, Response
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import Logo, Merchant
+from checkout.domain.pictures import picture_type
 from checkout.domain.session import Session
 from pay.headers import may_be_kept
 
-_PICTURES: Final = frozenset(
-    {"image/png", "image/jpeg", "image/webp", "image/gif", "image/svg+xml", "image/avif"}
-)
 _MODULE: Final = 4  # units of the drawing; the page sets the size
 
 
 def logo_mark(logo: Logo | None) -> str | None:
-    """What changes with the picture, for its address; None: there is none to show."""
-    if logo is None or logo.media_type not in _PICTURES:
+    """Return a mark for the logo's URL that changes with it; None without a logo to show."""
+    if logo is None or picture_type(logo.data) != logo.media_type:
         return None
     return sha256(logo.data).hexdigest()[:16]
 
 
 def logo(request: Request, merchant: Merchant | None) -> Response:
-    """Raises ResourceMissing."""
+    """Return the logo. Raise ResourceMissing."""
     if merchant is None or merchant.logo is None or logo_mark(merchant.logo) is None:
         raise ResourceMissing("This shop has no logo.")
     may_be_kept(request)
@@ -39,7 +37,7 @@ def logo(request: Request, merchant: Merchant | None) -> Response:
 
 
 def qr_code(session: Session, base_url: str) -> Response:
-    """The session's address. The library is loaded here, because few customers ask for it."""
+    """Return the session's URL as a QR code; segno is loaded here, because few customers ask."""
     import segno
 
     drawn = BytesIO()

@@ -1,44 +1,47 @@
-"""Errors as customers and programs get them.
+"""Render errors: JSON for programs, pages for customers.
 
-Refuses to repeat a flow's own sentence to a customer: an error's code names the text, which every
-catalogue has. A code without a text of its own is told in general words.
+A customer never sees a flow's own message: the error's code selects the text, which every catalogue
+has. A code without a text of its own gets a general one.
 """
 
 from __future__ import annotations
 
-import re
-from contextlib import suppress
 from typing import Final
 
 from fastapi import Request, Response
 
 from checkout.domain.errors import CheckoutError
+from checkout.domain.grammar import SESSION_ID
 from checkout.flows.payment import reconcile
-from checkout.web import Problem, problem_json
+from checkout.pages import FORM, media_type
+from checkout.ports.services import PayServices
+from checkout.web import Problem, problem_json, problem_of, request_id
 from pay import pages, render
-from pay.inputs import FormPost, form_post, sent_by_form
 
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
-# A refused form is shown as its page with the reason on it, where there is such a page.
-_SHOWN_IN_PLACE: Final = frozenset({400, 409, 424, 429})
-
-
-def render_problem(request: Request, problem: Problem) -> Response:
-    """An error: JSON to programs, the form's own page to a form, else a page of its own."""
-    if _wants_json(request):
-        return problem_json(request, problem)
-    form = form_post(request)
-    if form is not None and problem.status in _SHOWN_IN_PLACE:
-        with suppress(
-            CheckoutError
-        ):  # no such session, or no store: then the error is all there is
-            return _form_again(request, form, problem)
-    return _problem_page(request, problem)
+TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
+# With these, a rejected form is shown again with the reason; with others, an error page is.
+_SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
 
 
-def _form_again(request: Request, form: FormPost, problem: Problem) -> Response:
-    session = reconcile.view(form.services, form.session_id)
-    now_shown = pages.seen(form.services, request, session)
+def sent_by_form(request: Request) -> bool:
+    """Return whether the body is a form's."""
+    return media_type(request) == FORM
+
+
+def form_again(
+    error: CheckoutError, services: PayServices, request: Request, session_id: str, *, typed: str
+) -> Response:
+    """Return the session's page with the reason why the form was rejected.
+
+    Raise `error` itself where it needs a page of its own, and where the session cannot be read.
+    """
+    problem = problem_of(error, request_id(request))
+    if problem.status not in _SHOWN_AGAIN:
+        raise error
+    try:
+        now_shown = pages.seen(services, request, reconcile.view(services, session_id))
+    except CheckoutError:
+        raise error from None
     known = f"fault.{problem.code}" in now_shown.reader.texts
     return pages.stage_page(
         request,
@@ -48,11 +51,14 @@ def _form_again(request: Request, form: FormPost, problem: Problem) -> Response:
         alert=pages.Alert(
             problem.code if known else "other", at_field=problem.param == "wallet_address"
         ),
-        typed=form.typed,
+        typed=typed[:TYPED_SHOWN],
     )
 
 
-def _problem_page(request: Request, problem: Problem) -> Response:
+def render_problem(request: Request, problem: Problem) -> Response:
+    """Return the response to an error: JSON for programs, else an error page."""
+    if _wants_json(request):
+        return problem_json(request, problem)
     reads = pages.reader_of(request)
     name = f"error.{problem.code}"
     return render.page(
@@ -68,18 +74,16 @@ def _problem_page(request: Request, problem: Problem) -> Response:
 
 
 def _back(request: Request) -> str | None:
-    """The session's page, relative to `request`: an error knows no base address."""
+    """Return the session's page relative to `request`, because an error knows no base URL."""
     session_id: str = request.path_params.get("session_id", "")
-    if not _SESSION_ID.fullmatch(session_id):
+    if not SESSION_ID.fullmatch(session_id):
         return None
     rest = request.url.path.partition(f"/{session_id}/")[2]
     return "../" * (rest.count("/") + 1 if rest else 0) + session_id
 
 
 def _wants_json(request: Request) -> bool:
-    """The two addresses that programs use; a browser's form is told by its type or by what it
-    accepts.
-    """
+    """Return whether a program asks; on its two paths, a browser shows by its form or Accept."""
     if request.url.path.endswith("/status"):
         return True
     if not request.url.path.endswith("/wallet") or sent_by_form(request):

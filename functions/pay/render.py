@@ -1,8 +1,4 @@
-"""HTML from the templates: the one environment, and what each page is given.
-
-Refuses to trust: all text is escaped, and a name that a template asks for and nobody gave is an
-error.
-"""
+"""Render templates to HTML, with the reader's texts."""
 
 from __future__ import annotations
 
@@ -11,19 +7,11 @@ from typing import Any, Final
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from checkout.page_headers import nonce_of
+from checkout.pages import nonce_of, templates
 from pay.language import Reader
 
-_TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "templates"),
-    autoescape=True,
-    undefined=StrictUndefined,
-    trim_blocks=True,
-    lstrip_blocks=True,
-    auto_reload=False,  # a deployed template does not change
-)
+_TEMPLATES: Final = templates(Path(__file__).parent / "templates")
 
 
 def page(
@@ -35,7 +23,7 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """`t` in the template is the reader's texts."""
+    """Return `template` rendered; the texts are `t` in it."""
     html = _TEMPLATES.get_template(template).render(
         nonce=nonce_of(request),
         reader=reader,

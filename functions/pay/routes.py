@@ -1,45 +1,62 @@
-"""The paths of the hosted page: parse, call one flow, render.
+"""The routes of the hosted page: parse, call one flow, render.
 
-Every visit of a page also moves a payment in flight forward (rate-limited by the session), so that
-the payment is confirmed where no script polls.
+Every visit of a page also advances a payment in flight (rate-limited by the session), so that the
+payment is confirmed even where no script polls.
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain.errors import CheckoutError
 from checkout.flows.payment import approve, prepare, reconcile
+from checkout.pages import form_fields
+from checkout.web import json_object
 from pay import pages, pictures
 from pay.dependencies import Injected
 from pay.headers import CustomersOnly
-from pay.inputs import Returned, Submitted
+from pay.inputs import Returned, price_of, wallet_of
+from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
-LOOK = ["GET", "HEAD"]
+READ: Final = ["GET", "HEAD"]
 
 
-@router.api_route("", methods=LOOK)
+@router.api_route("", methods=READ)
 async def checkout(services: Injected, request: Request, session_id: str) -> Response:
     session = reconcile.advance_pending(services, session_id)
     return pages.session_page(services, request, session)
 
 
 @router.post("/wallet")
-async def wallet(services: Injected, session_id: str, submitted: Submitted) -> Response:
-    session = prepare.submit_wallet(services, session_id, submitted.wallet_address)
-    return pages.prepared(services, session, submitted)
+async def wallet(services: Injected, request: Request, session_id: str) -> Response:
+    """Prepare the payment; respond with JSON to JSON, and with a page to a form."""
+    if not sent_by_form(request):
+        address = wallet_of(await json_object(request))
+        return pages.quote_json(prepare.submit_wallet(services, session_id, address))
+    fields: dict[str, str] = {}
+    try:
+        fields = await form_fields(request)
+        was, address = price_of(fields), wallet_of(fields)
+        session = prepare.submit_wallet(services, session_id, address)
+    except CheckoutError as error:
+        typed = fields.get("wallet_address", "")
+        return form_again(error, services, request, session_id, typed=typed)
+    return pages.prepared(services, session, was=was)
 
 
-@router.api_route("/status", methods=LOOK)
+@router.api_route("/status", methods=READ)
 async def status(services: Injected, session_id: str) -> Response:
     return pages.status_json(services, reconcile.advance_pending(services, session_id))
 
 
-@router.api_route("/grant/callback", methods=LOOK)
+@router.api_route("/grant/callback", methods=READ)
 async def callback(
     services: Injected, request: Request, session_id: str, returned: Returned
 ) -> Response:
-    if returned.result is not None:  # unsigned: it is told to the customer, and changes nothing
+    if returned.result is not None:  # unsigned: the customer sees it, and nothing changes
         session = reconcile.view(services, session_id)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
@@ -48,18 +65,18 @@ async def callback(
     return pages.returned(services, request, finish)
 
 
-@router.api_route("/success", methods=LOOK)
+@router.api_route("/success", methods=READ)
 async def success(services: Injected, request: Request, session_id: str) -> Response:
     session = reconcile.advance_pending(services, session_id)
     return pages.confirmation(services, request, session)
 
 
-@router.api_route("/qr", methods=LOOK)
+@router.api_route("/qr", methods=READ)
 async def qr_code(services: Injected, session_id: str) -> Response:
     return pictures.qr_code(reconcile.view(services, session_id), services.base_url)
 
 
-@router.api_route("/logo", methods=LOOK)
+@router.api_route("/logo", methods=READ)
 async def logo(services: Injected, request: Request, session_id: str) -> Response:
     session = reconcile.view(services, session_id)
     return pictures.logo(request, services.merchants.get(session.merchant))

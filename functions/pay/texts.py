@@ -1,7 +1,7 @@
-"""The catalogues: every sentence that a customer reads, by name, in each of the pages' languages.
+"""Read the catalogues: every text that a customer sees, by name, in each language.
 
-They are gettext's (`locale/LANGUAGE.po`), read when a language is first asked for. A name that a
-catalogue lacks is an error, never an English sentence on an Arabic page.
+They are gettext catalogues (`locale/LANGUAGE.po`), read when a language is first used. A name that
+a catalogue lacks is an error, never an English sentence on an Arabic page.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from babel.messages.mofile import write_mo
 from babel.messages.pofile import read_po
 
 FOLDER: Final = Path(__file__).parent / "locale"
-# Around what others wrote, so that its direction is its own (Unicode TR 9, first-strong isolate).
+# Around inserted text, which may have another direction (Unicode TR 9, first-strong isolate).
 _ISOLATED: Final = "\u2068{}\u2069"
 
 
 class Texts:
-    """One language's sentences. `{…}` in them are filled in; words of others are isolated."""
+    """The texts of one language. The values of `{…}` are inserted, isolated in direction."""
 
     def __init__(self, messages: GNUTranslations) -> None:
         self._messages = messages
         self._plain: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
-        """The sentence `name`, which has nothing to fill in. Raises KeyError."""
+        """Return the text `name`, which has no values. Raise KeyError."""
         found = self._plain.get(name)
         if found is None:
             found = self._plain[name] = self.text(name)
@@ -38,13 +38,13 @@ class Texts:
         return self._messages.gettext(name) != name
 
     def text(self, name: str, **values: str) -> str:
-        """The sentence `name`. Raises KeyError where there is none."""
+        """Return the text `name` with its values. Raise KeyError."""
         if name not in self:
             raise KeyError(name)
         return self._messages.gettext(name).format(**_isolated(values))
 
     def counted(self, name: str, number: int, **values: str) -> str:
-        """The sentence `name` in the form that goes with `number`."""
+        """Return the text `name` in the plural form of `number`. Raise KeyError."""
         found = self._messages.ngettext(name, "", number)
         if found in (name, ""):
             raise KeyError(name)
@@ -53,7 +53,7 @@ class Texts:
 
 @cache
 def texts(language: str) -> Texts:
-    """The sentences in one of `domain.languages.LANGUAGES`."""
+    """Return the texts in one of `domain.languages.LANGUAGES`."""
     compiled = BytesIO()
     with (FOLDER / f"{language}.po").open("rb") as file:
         write_mo(compiled, read_po(file, locale=language))

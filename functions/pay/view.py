@@ -1,7 +1,7 @@
-"""A session as its customer may see it: what is not a field here cannot get onto a page.
+"""The customer's view of a session: the fields that a page may show.
 
-Grants, tokens, nonces, merchant ids and servers have no field. Amounts and times are ready to be
-read in the reader's language, exact, and never went through a float.
+There is no field for grants, tokens, nonces, merchant ids and servers. Amounts and times are
+formatted in the reader's language; amounts are exact (no float is used).
 """
 
 from __future__ import annotations
@@ -12,26 +12,25 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
-from urllib.parse import urlsplit
 
+from checkout.domain.grammar import is_http, link_host
 from checkout.domain.merchant import Merchant
-from checkout.domain.money import Amount, from_minor_units
+from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
-from checkout.domain.session import Attention, LineItem, QuoteRef, Session
+from checkout.domain.session import Attention, LineItem, Session
 from checkout.domain.transitions import Event
+from checkout.open_payments.models import Quote
+from checkout.open_payments.urls import split
+from checkout.pages import Moment
 from pay.colors import Accent, accent
 from pay.language import Reader
 from pay.pictures import logo_mark
 
-_LINK: Final = re.compile(
-    r"(?P<scheme>https?)://(?P<host>[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?(?:[/?#]\S*)?"
-)
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
-_LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
 
 
 class Stage(StrEnum):
-    """What the customer is in the middle of; each has a template of its name."""
+    """The stage of a purchase; each has a template of its name."""
 
     OPEN = "open"
     PREPARING = "preparing"
@@ -42,7 +41,7 @@ class Stage(StrEnum):
     CANCELED = "canceled"
 
 
-# The four named steps, by the stage in which each is what is being done; later ones have none.
+# The number of the current step in each stage, of four; other stages have none.
 STEPS: Final = {
     Stage.OPEN: 1,
     Stage.PREPARING: 2,
@@ -54,7 +53,7 @@ STEPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Paths:
-    """On this origin, whatever name the customer reached it by. `home` shows the stage."""
+    """Paths on this origin; `home` is the page of the current stage."""
 
     page: str
     wallet: str
@@ -66,15 +65,9 @@ class Paths:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
-    """`iso` for machines; `text` in UTC."""
-
-    iso: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class Line:
+    """A line item."""
+
     name: str
     description: str | None
     quantity: int
@@ -84,8 +77,11 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """`receive` is what the shop gets, `debit_value` the debit in the wallet's units. `left`: for
-    how many seconds the wallet stands by it, None where it does not say; 0: no longer.
+    """The price that the wallet has quoted.
+
+    `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units.
+    `left` is for how many seconds the quote is valid: 0 if it has expired, None if the wallet does
+    not say.
     """
 
     debit: str
@@ -102,10 +98,10 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """Links are None where the address is none that a browser should be sent to.
+    """A session as a page shows it. A URL that a browser should not follow is None.
 
-    `not_charged` only where it is proven: no payment is in flight, and none was ever accepted by a
-    wallet and then failed (the shop got nothing then, which is all that we know).
+    `not_charged` is true only where it is proven: no payment is in flight, and none failed after a
+    wallet had accepted it (then we only know that the shop got nothing).
     """
 
     reader: Reader
@@ -134,15 +130,15 @@ class Shown:
 
 
 def stage_of(session: Session) -> Stage:
-    """From the moment that an approval is being redeemed, the customer waits for the outcome."""
+    """Return the stage; it is CONFIRMING as soon as an approval is being redeemed."""
     if session.payment_in_flight or session.phase is not None:
         return Stage.CONFIRMING
     return Stage(session.status.value)
 
 
 def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Paths:
-    """`base_url` may have a path before ours; `logo` is its mark."""
-    page = f"{urlsplit(base_url).path}/pay/{session.id}"
+    """Return the session's paths; `base_url` may have a path itself, `logo` is `logo_mark`."""
+    page = f"{split(base_url).path}/pay/{session.id}"
     success = f"{page}/success"
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     return Paths(
@@ -159,7 +155,7 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
 def shown(
     session: Session, merchant: Merchant, reader: Reader, *, base_url: str, now: datetime
 ) -> Shown:
-    """`session`, settled, as it stands at `now`, to be read by `reader`."""
+    """Return the view of a settled `session` at `now`."""
     stage = stage_of(session)
     interact_url = None
     if stage is Stage.AWAITING_APPROVAL and session.interact_url is not None:
@@ -193,9 +189,7 @@ def shown(
 
 
 def price_change(session: Session, reader: Reader, before: str) -> str | None:
-    """How the price has moved since it was `before`, in the wallet's units; None for what is no
-    price.
-    """
+    """Return how the price has changed since `before`, in the wallet's units; None without one."""
     if session.quote is None or not _UNITS.fullmatch(before):
         return None
     now = session.quote.debit
@@ -209,7 +203,7 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     )
 
 
-def _price(quote: QuoteRef, reader: Reader, now: datetime) -> Price:
+def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
     ends = quote.expires_at
     return Price(
         debit=reader.amount(quote.debit),
@@ -222,10 +216,9 @@ def _price(quote: QuoteRef, reader: Reader, now: datetime) -> Price:
 
 
 def _received(session: Session, reader: Reader) -> str | None:
-    """What is known to have arrived, else what the quote promises."""
+    """Return the amount that has arrived; while unknown, the amount that the quote promises."""
     if session.received is not None:
-        code, scale = session.receive.asset_code, session.receive.asset_scale
-        return reader.amount(Amount(session.received, code, scale))
+        return reader.amount(replace(session.receive, value=session.received))
     return reader.amount(session.quote.receive) if session.quote else None
 
 
@@ -249,17 +242,12 @@ def _date(at: datetime | None, reader: Reader) -> Moment | None:
 
 
 def _link(url: str, base_url: str) -> str | None:
-    """`url` if a browser may follow it: https, or of this machine while our own address is http.
+    """Return `url` if a browser may follow it: https, or loopback while our own URL is http.
 
-    It was checked when it was stored; this holds even if it was not.
+    The URL was already checked when it was stored; this is a second check.
     """
-    found = _LINK.fullmatch(url)
-    if found is None or "\\" in url or not url.isprintable():
-        return None
-    local = base_url.startswith("http:") and found["host"] in _LOOPBACK
-    return url if found["scheme"] == "https" or local else None
+    return url if link_host(url, base_is_http=is_http(base_url)) else None
 
 
 def _host(url: str | None) -> str | None:
-    found = _LINK.fullmatch(url or "")
-    return found["host"] if found else None
+    return link_host(url or "", base_is_http=True)

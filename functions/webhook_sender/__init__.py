@@ -1,1 +1,1 @@
-"""Delivers webhook events: an attempt for each message of the event queue. No public address."""
+"""Deliver webhook events: one attempt for each message of the event queue. No public URL."""

@@ -1,8 +1,8 @@
-"""The Lambda function of the event queue: an attempt for each of its messages, all of a batch at
-once, so that a receiver that hangs delays none beside it.
+"""The Lambda function of the event queue: make an attempt for each message.
 
-A message whose attempt could not be made (the store or the key does not answer) comes again; one
-whose attempt failed does not, for the event's record says when the next one is due.
+The messages of a batch are sent concurrently, so that a slow receiver delays no other. A message is
+retried if its attempt could not be made (the store or the key does not respond). It is not retried
+if the attempt failed: the event's record says when the next one is due.
 """
 
 from __future__ import annotations
@@ -31,9 +31,7 @@ _METRICS: Final = {
 
 
 def queued(sender: Callable[[], Callable[[str], Outcome]]) -> Callable[[dict[str, Any], Any], Any]:
-    """The function that Lambda calls; it returns the messages that failed (SQS partial batch
-    response).
-    """
+    """Return the Lambda handler; it returns the failed messages (SQS partial batch response)."""
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:

@@ -1,9 +1,8 @@
-"""`python -m sandbox.rehearsal`, after `sam build`: the whole deployment, without an account.
+"""Rehearsal: `python -m sandbox.rehearsal`, after `sam build`, deploys without an AWS account.
 
-The built, unmodified template is deployed into the emulator by `sam deploy`, with the functions'
-roles enforced; a merchant is set up by the setup command; a customer pays a checkout through the
-deployed HTTP API and functions; everything is deleted again. Exit code 0 only if all of it went as
-it should.
+`sam deploy` deploys the built, unmodified template into the emulator, with the functions' roles
+enforced. The setup command adds a merchant, a customer pays a checkout through the deployed HTTP
+API and functions, and everything is deleted again. The exit code is 0 only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -35,16 +34,16 @@ from checkout.flows.webhooks import endpoints
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud
 from sandbox.demo import Demo, DemoFailed
-from sandbox.rehearsal import island, stack
+from sandbox.rehearsal import namespaces, stack
 from sandbox.rehearsal.servers import Front, Receiver
 from sandbox.rehearsal.stack import RehearsalFailed
 from sandbox.wallets import certificates
+from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import PORT_BASE, default_network
 
 CHECKOUT: Final = "checkout.example"
 SHOP: Final = "shop.example"
-# Allotted addresses, so that they are public by every table; on the island they are ours.
+# Addresses that count as public everywhere; in these namespaces they are loopback.
 NAMES: Final = {
     CHECKOUT: "11.0.0.1",
     SHOP: "11.0.0.2",
@@ -64,29 +63,29 @@ _MERCHANT: Final = "https://harbor.example/shop"
 _CUSTOMER: Final = "https://cedar.example/alice"
 _SITE: Final = Path(__file__).parent / "site"
 _SETTLED_WITHIN: Final = 30.0  # seconds
-_DELIVERED_WITHIN: Final = 20.0  # without a lost hint; the sweep would need a minute
+_DELIVERED_WITHIN: Final = 20.0  # by the queue; the sweep would take a minute
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """`demo.Shopping`."""
+    """Checkout address and CA file, as `demo.Shopping` requires them."""
 
     checkout: str
     ca_file: Path
 
 
 def main() -> int:
-    """Exit codes: 0 all went well, 1 with what did not."""
+    """Run the rehearsal. Exit codes: 0 success, 1 failure with a message."""
     try:
-        if not island.reached():
-            island.go("sandbox.rehearsal")
+        if not namespaces.inside():
+            namespaces.enter("sandbox.rehearsal")
         with tempfile.TemporaryDirectory(prefix="checkout-rehearsal-") as scratch:
             began = time.monotonic()
-            island.settle(NAMES, Path(scratch))
+            namespaces.configure(NAMES, Path(scratch))
             _rehearse(Path(scratch))
             _say("rehearsed", f"in {time.monotonic() - began:.0f} s")
     except (
-        island.NoIsland,
+        namespaces.NamespacesUnavailable,
         RehearsalFailed,
         DemoFailed,
         cloud.CloudError,
@@ -99,7 +98,7 @@ def main() -> int:
 
 def _rehearse(scratch: Path) -> None:
     if not stack.BUILT.exists():
-        raise RehearsalFailed("Nothing is built: run `make rehearse`.")
+        raise RehearsalFailed("Nothing is built; run `make rehearse`.")
     with ExitStack() as running:
         found = certificates.ensure(scratch / "ca", datetime.now(UTC), tuple(NAMES))
         tls, place = found.server_context(), Place(f"https://{CHECKOUT}", found.authority)
@@ -132,8 +131,10 @@ def _rehearse(scratch: Path) -> None:
 
 
 def _parameters(certificate: str) -> dict[str, str]:
-    """An operator's choices: a domain of their own, this machine's processor, and no protection
-    from the deletion at the end.
+    """Return an operator's template parameters.
+
+    They are a domain of their own, this machine's processor, and no deletion protection, since the
+    stack is deleted at the end.
     """
     arch = "arm64" if os.uname().machine in ("arm64", "aarch64") else "x86_64"
     return {
@@ -152,7 +153,7 @@ def _serve(running: ExitStack, server: Any) -> None:
 
 
 def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, str]:
-    """Serve the wallet providers; gives the merchant's key file and its id, which is registered."""
+    """Serve the wallet providers; return the merchant's key file and its registered key id."""
     sleeper = Sleeper()
     network = default_network(
         lambda: datetime.now(UTC),
@@ -177,7 +178,7 @@ def _open_wallets(running: ExitStack, tls: Any, scratch: Path) -> tuple[Path, st
 def _product(
     operator: Mapping[str, str], outputs: Mapping[str, str], place: Place
 ) -> dict[str, str]:
-    """The environment of the product's own code on the operator's machine."""
+    """Return the environment of the product's code on the operator's machine."""
     return {
         **operator,
         "DATABASE_URL": outputs["DatabaseUrl"],
@@ -188,26 +189,26 @@ def _product(
 
 
 def _set_up(product: Mapping[str, str], key_file: Path, key_id: str) -> tuple[str, str]:
-    """The first merchant's id and API key, from the setup command."""
+    """Run the setup command; return the first merchant's id and API key."""
     wanted = ["--name", "Harbor Coffee", "--wallet-address", _MERCHANT]
+    wanted += ["--key-id", key_id, "--private-key", str(key_file)]
     done = subprocess.run(
-        [sys.executable, "-m", "checkout.cli", "setup", *wanted]
-        + ["--key-id", key_id, "--private-key", str(key_file)],
+        [sys.executable, "-m", "checkout.cli", "setup", *wanted],
         env=dict(product),
         capture_output=True,
         text=True,
         check=False,
     )
     if done.returncode:
-        raise RehearsalFailed(f"the setup command refused: {done.stderr[-2000:]}")
-    told = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[:2])
-    _say("merchant", told["merchant"])
+        raise RehearsalFailed(f"the setup command failed: {done.stderr[-2000:]}")
+    printed = dict(line.split(maxsplit=1) for line in done.stdout.splitlines()[:2])
+    _say("merchant", printed["merchant"])
     [key] = [line.split()[2] for line in done.stdout.splitlines() if line.startswith("API key")]
-    return told["merchant"], key
+    return printed["merchant"], key
 
 
 def _want_webhooks(product: Mapping[str, str], merchant: str) -> str:
-    """The merchant gives the address of its receiver; the webhook secret."""
+    """Set the merchant's webhook endpoint; return the webhook secret."""
     os.environ.update(product)
     services = wiring.dashboard_services()
     done = endpoints.configure(services, merchant, url=f"https://{SHOP}/hooks", events=())
@@ -216,11 +217,11 @@ def _want_webhooks(product: Mapping[str, str], merchant: str) -> str:
 
 
 def _take_webhook(receiver: Receiver, secret: str) -> None:
-    """The completion's event, its signature checked by Stripe's SDK."""
+    """Receive the webhook of the completion and check its signature with Stripe's SDK."""
     try:
         delivery = receiver.arrived.get(timeout=_DELIVERED_WITHIN)
     except queue.Empty:
-        raise RehearsalFailed("no webhook has arrived") from None
+        raise RehearsalFailed("no webhook arrived") from None
     header = delivery.headers["checkout-signature"]
     try:
         stripe.WebhookSignature.verify_header(delivery.body.decode(), header, secret, tolerance=60)
@@ -233,9 +234,7 @@ def _take_webhook(receiver: Receiver, secret: str) -> None:
 
 
 def _cancel(place: Place, api_key: str, endpoint: str, outputs: Mapping[str, str]) -> None:
-    """A session cancelled after its preparation: the function behind the task queue tidies up at
-    the wallets.
-    """
+    """Cancel a prepared session and wait until the tasks function has cleaned up at the wallets."""
     sessions = f"{place.checkout}/api/checkout/sessions"
     key = {"Authorization": f"Bearer {api_key}"}
     product = {"currency": "usd", "unit_amount": 500, "product_data": {"name": "Tea"}}
@@ -254,11 +253,11 @@ def _cancel(place: Place, api_key: str, endpoint: str, outputs: Mapping[str, str
     if answer.json()["status"] != "canceled":
         raise RehearsalFailed(f"a cancelled session is {answer.json()['status']}")
     _wait_until_empty(stack.client("sqs", endpoint), outputs["TasksQueueUrl"])
-    _say("cancelled", f"{session['id']}, and its tasks are done")
+    _say("cancelled", f"{session['id']}, and its tasks are finished")
 
 
 def _wait_until_empty(sqs: Any, url: str) -> None:
-    """A message that its function failed on would stay in flight for minutes."""
+    """Wait until the queue is empty; a message whose function failed stays in it for minutes."""
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
     deadline = time.monotonic() + _SETTLED_WITHIN
     while time.monotonic() < deadline:
@@ -266,17 +265,17 @@ def _wait_until_empty(sqs: Any, url: str) -> None:
         if not any(int(found[name]) for name in names):
             return
         time.sleep(0.5)
-    raise RehearsalFailed("the tasks of a cancelled session are not done")
+    raise RehearsalFailed("the tasks of a cancelled session are not finished")
 
 
 def _sweep(endpoint: str) -> None:
-    """A round of the schedule's function, as the scheduler starts it."""
+    """Invoke the scheduled function once, as the scheduler does."""
     name = stack.functions(endpoint)["ExpirerFunction"]
     answer = stack.client("lambda", endpoint).invoke(FunctionName=name, Payload=b"{}")
-    told = answer["Payload"].read().decode()
-    if "FunctionError" in answer or "LookedAt" not in json.loads(told):
-        raise RehearsalFailed(f"the sweep failed: {told[:2000]}")
-    _say("sweep", told)
+    result = answer["Payload"].read().decode()
+    if "FunctionError" in answer or "LookedAt" not in json.loads(result):
+        raise RehearsalFailed(f"the sweep failed: {result[:2000]}")
+    _say("sweep", result)
 
 
 def _say(what: str, text: str) -> None:

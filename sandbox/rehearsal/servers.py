@@ -1,6 +1,4 @@
-"""What listens on the island besides the wallets: the front, which is to the emulator what AWS's
-TLS is to an HTTP API, and the shop's webhook receiver.
-"""
+"""Rehearsal: a TLS front for the emulator's HTTP API, and the shop's webhook receiver."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ _BODY_MAX: Final = 256 * 1024
 
 
 class Front(socketserver.ThreadingTCPServer):
-    """TLS at `host`, and the same bytes to and from `port` of loopback."""
+    """TLS proxy at `host` that relays to `port` on loopback."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -40,7 +38,7 @@ class Front(socketserver.ThreadingTCPServer):
             back.join()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A side that hung up is no error."""
+        """Ignore a connection that was closed by either side."""
 
 
 def _relay(source: socket.socket, target: socket.socket) -> None:
@@ -61,7 +59,7 @@ class Delivery:
 
 
 class Receiver(ThreadingHTTPServer):
-    """The shop's https address: takes every delivery and answers 200."""
+    """The shop's https endpoint: stores every delivery and responds with 200."""
 
     daemon_threads = True
     block_on_close = False
@@ -84,4 +82,4 @@ class _Receiving(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: the rehearsal says what arrived."""
+        """Log nothing: the rehearsal prints what arrived."""

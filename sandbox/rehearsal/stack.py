@@ -1,4 +1,4 @@
-"""The stack on the emulator: deployed, read and deleted by the commands that an operator uses."""
+"""Rehearsal: deploy, read and delete the stack in the emulator, with the operator's commands."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from sandbox import cloud
 ROOT: Final = Path(__file__).parent.parent.parent
 BUILT: Final = ROOT / ".aws-sam" / "rehearsal" / "template.yaml"
 NAME: Final = "checkout"
-# Whom the emulator takes for the account's root. A function gets its role's credentials from it.
+# The emulator's root user. A function gets its role's credentials from the emulator.
 _OPERATOR: Final = "test"
 
 
 class RehearsalFailed(Exception):
-    """What was not as it should be."""
+    """A step of the rehearsal failed; the message says which."""
 
 
 def operator(endpoint: str, home: Path) -> dict[str, str]:
-    """The environment of an operator's commands: this process's, with the emulator for AWS."""
+    """Return the environment of an operator's commands: this process's, with the emulator's AWS."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return {
         **kept,
@@ -40,7 +40,7 @@ def operator(endpoint: str, home: Path) -> dict[str, str]:
 
 
 def client(service: str, endpoint: str) -> Any:
-    """A client of the emulator with the operator's credentials."""
+    """Return a client of the emulator with the operator's credentials."""
     return cloud.client(service, endpoint, key=_OPERATOR)
 
 
@@ -48,8 +48,9 @@ def client(service: str, endpoint: str) -> Any:
 def deployed(
     environment: Mapping[str, str], parameters: Mapping[str, str]
 ) -> Iterator[dict[str, str]]:
-    """`sam deploy` of what was built, as samconfig.toml says, and `sam delete` at the end; gives
-    the stack's outputs. Raises RehearsalFailed.
+    """Deploy the built stack with `sam deploy`, yield its outputs, and run `sam delete` at the end.
+
+    Both use samconfig.toml. Raises RehearsalFailed.
     """
     chosen = [f"{name}={value}" for name, value in parameters.items()]
     config = ["--config-file", str(ROOT / "samconfig.toml")]
@@ -62,8 +63,10 @@ def deployed(
 
 
 def _grant_batches(endpoint: str) -> None:
-    """SendMessageBatch is no action of IAM: AWS asks for SendMessage. The emulator asks for an
-    action of that name, so whoever may send gets it.
+    """Allow sqs:SendMessageBatch to every role that may sqs:SendMessage.
+
+    IAM has no action SendMessageBatch, and AWS checks SendMessage; the emulator checks an action of
+    that name.
     """
     iam = client("iam", endpoint)
     for role in (each["RoleName"] for each in iam.list_roles()["Roles"]):
@@ -82,7 +85,7 @@ def _grant_batches(endpoint: str) -> None:
 
 
 def functions(endpoint: str) -> dict[str, str]:
-    """The deployed functions' names by logical id."""
+    """Return the deployed functions' names by logical id."""
     resources = client("cloudformation", endpoint).describe_stack_resources(StackName=NAME)
     return {
         each["LogicalResourceId"]: each["PhysicalResourceId"]
@@ -92,7 +95,7 @@ def functions(endpoint: str) -> dict[str, str]:
 
 
 def routes(endpoint: str) -> list[str]:
-    """A line for each route of the deployed HTTP API: what reaches which function."""
+    """Return a line per route of the deployed HTTP API: the route and its function."""
     gateway = client("apigatewayv2", endpoint)
     [api] = gateway.get_apis()["Items"]
     names = {name: logical for logical, name in functions(endpoint).items()}
@@ -105,7 +108,7 @@ def routes(endpoint: str) -> list[str]:
 
 
 def logs(endpoint: str) -> Iterator[str]:
-    """What the deployed functions have logged, for whoever has to find out what went wrong."""
+    """Yield the log lines of the deployed functions, for diagnosing a failure."""
     found = client("logs", endpoint)
     for group in found.describe_log_groups(logGroupNamePrefix=f"/{NAME}/")["logGroups"]:
         for event in found.filter_log_events(logGroupName=group["logGroupName"])["events"]:
@@ -117,7 +120,7 @@ def _sam(environment: Mapping[str, str], *arguments: str) -> None:
         [str(ROOT / ".venv-sam" / "bin" / "sam"), *arguments],
         env=dict(environment),
         cwd=ROOT,
-        stdin=subprocess.DEVNULL,  # it must run without a question
+        stdin=subprocess.DEVNULL,  # it must not ask questions
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

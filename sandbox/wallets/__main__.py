@@ -1,5 +1,6 @@
-"""`python -m sandbox.wallets --port-base N --state DIR`: the wallet providers alone,
-until stopped.
+"""Serve the wallet providers alone, until stopped.
+
+`python -m sandbox.wallets --port-base N --state DIR`
 """
 
 from __future__ import annotations
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from sandbox.wallets import certificates
+from sandbox.wallets.defaults import PORT_BASE, default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import PORT_BASE, default_network
 
 
 def main() -> int:
@@ -53,19 +54,22 @@ def main() -> int:
 
 
 def restore(network: Network, path: Path) -> None:
-    """Load what `save` wrote, if anything. Raises ValueError with what to do when it does not
-    fit.
+    """Load the file that `save` wrote, if it exists.
+
+    Raises ValueError, with what to do, if it does not match this network.
     """
     try:
         network.load(dict(json.loads(path.read_bytes())))
     except FileNotFoundError:
         return
     except (ValueError, KeyError, TypeError):
-        raise ValueError(f"{path} is of another sandbox; remove it to start afresh") from None
+        raise ValueError(
+            f"{path} does not match these wallets; remove it to start afresh"
+        ) from None
 
 
 def save(data: dict[str, Any] | None, path: Path) -> None:
-    """Write a network's dump to `path`, whole or not at all. None: nothing has changed."""
+    """Write a network's dump to `path` atomically; do nothing for None (no changes)."""
     if data is None:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -75,7 +79,9 @@ def save(data: dict[str, Any] | None, path: Path) -> None:
 
 
 def _options() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m sandbox.wallets", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m sandbox.wallets", description="Serve the wallet providers alone."
+    )
     parser.add_argument("--port-base", type=int, default=PORT_BASE, help="port of the pages")
     parser.add_argument(
         "--state",

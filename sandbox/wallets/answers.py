@@ -1,6 +1,4 @@
-"""The answers of the three servers, and the refusals among them with Rafiki's statuses, codes and
-texts.
-"""
+"""Responses of the three servers; errors have Rafiki's statuses, codes and texts."""
 
 from __future__ import annotations
 
@@ -16,7 +14,7 @@ _TEXT = {"content-type": "text/plain; charset=utf-8"}
 
 
 class Refusal(Exception):
-    """Ends the handling of a request with `response`."""
+    """Error response: ends the handling of a request with `response`."""
 
     def __init__(self, response: Response) -> None:
         super().__init__(response.status)
@@ -24,6 +22,7 @@ class Refusal(Exception):
 
 
 def ok(body: Any, status: int = 200) -> Response:
+    """Return a JSON response."""
     return Response(status, _JSON, javascript.stringify(body).encode())
 
 
@@ -36,7 +35,7 @@ def text(status: int, phrase: str) -> Response:
 
 
 def gnap(status: int, code: str, description: str) -> Refusal:
-    """An authorization server's refusal: `code` is GNAP's."""
+    """Return an authorization server's error; `code` is GNAP's."""
     return Refusal(ok({"error": {"code": code, "description": description}}, status))
 
 
@@ -47,8 +46,9 @@ def resource(
     details: Mapping[str, Any] | None = None,
     as_uri: str | None = None,
 ) -> Refusal:
-    """A resource server's refusal: `code` is the status as text; only the description tells them
-    apart.
+    """Return a resource server's error.
+
+    Its `code` is the status as text, so only the description tells errors of one status apart.
     """
     error: dict[str, Any] = {"code": str(status), "description": description}
     if details is not None:
@@ -60,11 +60,11 @@ def resource(
 
 
 def plain(status: int, phrase: str) -> Refusal:
-    """A refusal in plain text, as the web framework under Rafiki gives it."""
+    """Return an error in plain text, like those of the web framework under Rafiki."""
     return Refusal(text(status, phrase))
 
 
 def timestamp(moment: datetime) -> str:
-    """ISO 8601 with milliseconds and Z, as JavaScript writes it."""
+    """Format as ISO 8601 with milliseconds and Z, like JavaScript."""
     utc = moment.astimezone(UTC).replace(tzinfo=None)
     return f"{utc.isoformat(timespec='milliseconds')}Z"

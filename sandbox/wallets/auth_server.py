@@ -1,41 +1,38 @@
-"""The authorization server: grants, their continuation and cancellation, and the management of
-tokens (GNAP).
+"""Authorization server (GNAP): grants, their continuation and cancellation, and tokens.
 
-The order of the checks is Rafiki's, since it decides which refusal a request with two faults gets.
+The order of the checks is Rafiki's, since it decides which error a request with two faults gets.
 """
 
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 from checkout.open_payments.transport import Response
 from sandbox.wallets import answers, schemas, verifier
 from sandbox.wallets.answers import gnap, ok
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.call import Call
 from sandbox.wallets.clients import find
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.schema import failure
 from sandbox.wallets.state import Grant, GrantState, Interaction, Token
 
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
 
-
-def answer(network: Network, provider: Provider, call: Call) -> Response:
+def answer(backend: Backend, provider: Provider, call: Call) -> Response:
     """Route by path: `/{tenant}`, `/continue/{id}`, `/token/{id}`."""
     match (call.method, call.segments()):
         case ("POST", [tenant]) if tenant:
-            return _request_grant(network, provider, call, tenant)
+            return _request_grant(backend, provider, call, tenant)
         case ("POST", ["continue", grant_id]):
-            return _continue(network, provider, call, grant_id)
+            return _continue(backend, provider, call, grant_id)
         case ("DELETE", ["continue", grant_id]):
-            return _cancel(network, call, grant_id)
+            return _cancel(backend, call, grant_id)
         case ("POST", ["token", manage_id]):
-            return _rotate(network, provider, call, manage_id)
+            return _rotate(backend, provider, call, manage_id)
         case ("DELETE", ["token", manage_id]):
-            del network.state.tokens[_managed(network, call, manage_id).value]
+            del backend.state.tokens[_managed(backend, call, manage_id).value]
             return answers.no_content()
     raise answers.plain(404, "Not Found")
 
@@ -43,13 +40,13 @@ def answer(network: Network, provider: Provider, call: Call) -> Response:
 # --- the grant request ---
 
 
-def _request_grant(network: Network, provider: Provider, call: Call, tenant: str) -> Response:
+def _request_grant(backend: Backend, provider: Provider, call: Call, tenant: str) -> Response:
     body = call.json()
     _validate(body or {}, schemas.GRANT)
     if tenant != provider.tenant:
         raise gnap(404, "invalid_request", "Not Found")
     client, jwk = _identity(provider, body["client"])
-    _check_client_signature(network, call, body, client, jwk)
+    _check_client_signature(backend, call, body, client, jwk)
     access: list[dict[str, Any]] = body["access_token"]["access"]
     _check_limits(access)
     interactive = [item for item in access if _needs_consent(item)]
@@ -58,22 +55,22 @@ def _request_grant(network: Network, provider: Provider, call: Call, tenant: str
     if interactive and "interact" not in body:
         raise gnap(400, "invalid_request", "missing required request field 'interact'")
     grant = Grant(
-        id=network.new_id(),
+        id=backend.new_id(),
         provider=provider.name,
         client=client,
         jwk=jwk,
         access=access,
-        continue_token=network.random_bytes(10).hex().upper(),
-        last_asked=network.now(),
+        continue_token=backend.random_bytes(10).hex().upper(),
+        last_asked=backend.now(),
         state=GrantState.APPROVED,
     )
     if not interactive:
-        network.state.grants[grant.id] = grant
-        return _issue(network, provider, grant)
-    grant.interaction = _interaction(network, client, access, body["interact"].get("finish"))
+        backend.state.grants[grant.id] = grant
+        return _issue(backend, provider, grant)
+    grant.interaction = _interaction(backend, client, access, body["interact"].get("finish"))
     grant.state = GrantState.PENDING
-    network.state.grants[grant.id] = grant
-    return _pending(network, provider, grant, grant.interaction)
+    backend.state.grants[grant.id] = grant
+    return _pending(backend, provider, grant, grant.interaction)
 
 
 def _identity(provider: Provider, client: Any) -> tuple[str | None, dict[str, str] | None]:
@@ -85,14 +82,14 @@ def _identity(provider: Provider, client: Any) -> tuple[str | None, dict[str, st
 
 
 def _check_client_signature(
-    network: Network, call: Call, body: Any, client: str | None, jwk: dict[str, str] | None
+    backend: Backend, call: Call, body: Any, client: str | None, jwk: dict[str, str] | None
 ) -> None:
     if not verifier.has_valid_headers(call.headers, body):
         raise gnap(401, "invalid_client", "invalid signature headers")
     kid = verifier.key_id(call.headers)
     if kid is None:
         raise gnap(401, "invalid_client", "invalid signature input")
-    key = find([jwk] if jwk else network.clients.keys(client or ""), kid)
+    key = find([jwk] if jwk else backend.clients.keys(client or ""), kid)
     if key is None:
         raise gnap(400, "invalid_client", "could not determine client")
     if not verifier.verify(call.method, call.url, call.headers, body, key):
@@ -109,33 +106,33 @@ def _needs_consent(item: dict[str, Any]) -> bool:
 
 
 def _interaction(
-    network: Network, client: str | None, access: list[dict[str, Any]], finish: Any
+    backend: Backend, client: str | None, access: list[dict[str, Any]], finish: Any
 ) -> Interaction:
     if client is None:
         raise gnap(
             400, "invalid_client", "JWK client identifier cannot be used for interactive grants"
         )
-    shown = network.clients.display(client)
+    shown = backend.clients.display(client)
     if shown is None:
         raise gnap(400, "invalid_client", "missing required request field 'client'")
     wallet = next((item["identifier"] for item in access if "identifier" in item), "")
     return Interaction(
-        id=network.new_id(),
-        nonce=network.random_bytes(8).hex().upper(),
-        ref=network.new_id(),
+        id=backend.new_id(),
+        nonce=backend.random_bytes(8).hex().upper(),
+        ref=backend.new_id(),
         client_name=shown[0],
         client_uri=shown[1],
-        expires_at=network.now() + network.behaviour(wallet).interaction_life,
+        expires_at=backend.now() + backend.behaviour(wallet).interaction_life,
         finish_uri=finish["uri"] if finish else None,
         client_nonce=finish["nonce"] if finish else None,
     )
 
 
 def _pending(
-    network: Network, provider: Provider, grant: Grant, interaction: Interaction
+    backend: Backend, provider: Provider, grant: Grant, interaction: Interaction
 ) -> Response:
     query = urlencode({"clientName": interaction.client_name, "clientUri": interaction.client_uri})
-    page = f"{network.pages_origin}/interact/{interaction.id}/{interaction.nonce}?{query}"
+    page = f"{backend.pages_origin}/interact/{interaction.id}/{interaction.nonce}?{query}"
     return ok(
         {
             "interact": {"redirect": page, "finish": interaction.nonce},
@@ -147,114 +144,114 @@ def _pending(
 # --- continuation ---
 
 
-def _continue(network: Network, provider: Provider, call: Call, grant_id: str) -> Response:
+def _continue(backend: Backend, provider: Provider, call: Call, grant_id: str) -> Response:
     body = call.json()
     _validate(body or {}, schemas.CONTINUE)
-    grant = _continued(network, call, body, grant_id)
+    grant = _continued(backend, call, body, grant_id)
     ref = (body or {}).get("interact_ref")
     if ref is None:
-        return _poll(network, provider, grant)
+        return _poll(backend, provider, grant)
     interaction = grant.interaction
     refused = {GrantState.REJECTED, GrantState.REVOKED}
     if interaction is None or interaction.ref != ref or grant.state in refused:
         raise gnap(404, "invalid_continuation", "grant not found")
-    if _too_fast(network, provider, grant):
+    if _too_fast(backend, provider, grant):
         raise gnap(400, "too_fast", 'continued grant faster than "wait" period')
     if grant.state is not GrantState.APPROVED:
         raise gnap(401, "request_denied", "grant interaction not approved")
-    return _issue(network, provider, grant)
+    return _issue(backend, provider, grant)
 
 
-def _poll(network: Network, provider: Provider, grant: Grant) -> Response:
-    if _too_fast(network, provider, grant):
+def _poll(backend: Backend, provider: Provider, grant: Grant) -> Response:
+    if _too_fast(backend, provider, grant):
         raise gnap(400, "too_fast", 'polled grant faster than "wait" period')
     if grant.interaction is None or grant.interaction.finish_uri is not None:
         raise gnap(401, "request_denied", "grant cannot be polled")
     if grant.state is GrantState.PENDING:
-        grant.last_asked = network.now()
+        grant.last_asked = backend.now()
         return ok({"continue": _continuation(provider, grant) | {"wait": provider.rules.wait}})
     if grant.state is not GrantState.APPROVED:
         raise gnap(401, "request_denied", "grant cannot be polled")
-    return _issue(network, provider, grant)
+    return _issue(backend, provider, grant)
 
 
-def _cancel(network: Network, call: Call, grant_id: str) -> Response:
-    grant = _continued(network, call, call.json(), grant_id)
+def _cancel(backend: Backend, call: Call, grant_id: str) -> Response:
+    grant = _continued(backend, call, call.json(), grant_id)
     grant.state = GrantState.REVOKED
-    tokens = network.state.tokens
+    tokens = backend.state.tokens
     for token in [token for token in tokens.values() if token.grant_id == grant.id]:
         del tokens[token.value]
     return answers.no_content()
 
 
-def _continued(network: Network, call: Call, body: Any, grant_id: str) -> Grant:
-    """The grant that a continuation request is about, its token and signature checked."""
+def _continued(backend: Backend, call: Call, body: Any, grant_id: str) -> Grant:
+    """Check a continuation request's token and signature; return its grant."""
     if not verifier.has_valid_headers(call.headers, body):
         raise gnap(401, "invalid_client", "invalid signature headers")
-    grant = network.state.grants.get(grant_id)
+    grant = backend.state.grants.get(grant_id)
     if (
         grant is None
         or grant.continue_token != call.token()
         or grant.state is GrantState.REVOKED
-        or call.origin != network.providers[grant.provider].auth_origin
+        or call.origin != backend.providers[grant.provider].auth_origin
     ):
         raise gnap(401, "invalid_continuation", "invalid grant")
-    _check_grant_signature(network, call, body, grant)
+    _check_grant_signature(backend, call, body, grant)
     return grant
 
 
-def _check_grant_signature(network: Network, call: Call, body: Any, grant: Grant) -> None:
-    key = network.clients.key_of(grant, verifier.key_id(call.headers) or "")
+def _check_grant_signature(backend: Backend, call: Call, body: Any, grant: Grant) -> None:
+    key = backend.clients.key_of(grant, verifier.key_id(call.headers) or "")
     if key is None:
         raise gnap(400, "invalid_client", "could not determine client")
     if not verifier.verify(call.method, call.url, call.headers, body, key):
         raise gnap(401, "invalid_client", "invalid signature")
 
 
-def _too_fast(network: Network, provider: Provider, grant: Grant) -> bool:
-    return network.now() < grant.last_asked + timedelta(seconds=provider.rules.wait)
+def _too_fast(backend: Backend, provider: Provider, grant: Grant) -> bool:
+    return backend.now() < grant.last_asked + timedelta(seconds=provider.rules.wait)
 
 
 # --- tokens ---
 
 
-def _rotate(network: Network, provider: Provider, call: Call, manage_id: str) -> Response:
-    old = _managed(network, call, manage_id)
-    del network.state.tokens[old.value]
-    return ok({"access_token": _new_token(network, provider, network.state.grants[old.grant_id])})
+def _rotate(backend: Backend, provider: Provider, call: Call, manage_id: str) -> Response:
+    old = _managed(backend, call, manage_id)
+    del backend.state.tokens[old.value]
+    return ok({"access_token": _new_token(backend, provider, backend.state.grants[old.grant_id])})
 
 
-def _managed(network: Network, call: Call, manage_id: str) -> Token:
-    """The token at a manage URI. An expired one can still be managed."""
+def _managed(backend: Backend, call: Call, manage_id: str) -> Token:
+    """Return the token at a manage URI, even if it has expired."""
     body = call.json()
     if not verifier.has_valid_headers(call.headers, body):
         raise gnap(401, "invalid_client", "invalid signature headers")
-    token = network.state.tokens.get(call.token() or "")
+    token = backend.state.tokens.get(call.token() or "")
     if token is None or token.manage_id != manage_id:
         raise gnap(401, "invalid_client", "invalid access token")
-    _check_grant_signature(network, call, body, network.state.grants[token.grant_id])
+    _check_grant_signature(backend, call, body, backend.state.grants[token.grant_id])
     return token
 
 
-def _issue(network: Network, provider: Provider, grant: Grant) -> Response:
+def _issue(backend: Backend, provider: Provider, grant: Grant) -> Response:
     grant.state = GrantState.ISSUED
     return ok(
         {
-            "access_token": _new_token(network, provider, grant),
+            "access_token": _new_token(backend, provider, grant),
             "continue": _continuation(provider, grant),
         }
     )
 
 
-def _new_token(network: Network, provider: Provider, grant: Grant) -> dict[str, Any]:
+def _new_token(backend: Backend, provider: Provider, grant: Grant) -> dict[str, Any]:
     life = provider.rules.token_life
     token = Token(
-        value=network.random_bytes(10).hex().upper(),
-        manage_id=network.new_id(),
+        value=backend.random_bytes(10).hex().upper(),
+        manage_id=backend.new_id(),
         grant_id=grant.id,
-        expires_at=network.now() + life,
+        expires_at=backend.now() + life,
     )
-    network.state.tokens[token.value] = token
+    backend.state.tokens[token.value] = token
     return {
         "access": grant.access,
         "value": token.value,
@@ -277,7 +274,7 @@ def _validate(body: Any, schema: dict[str, Any]) -> None:
 
 
 def _invalid(found: str) -> answers.Refusal:
-    # At the authorization server these carry no `code`.
+    # The authorization server's validation errors have no `code`.
     return answers.Refusal(
         ok({"error": {"description": f"Received error validating OpenAPI request: {found}"}}, 400)
     )

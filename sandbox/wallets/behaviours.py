@@ -1,6 +1,7 @@
-"""How a wallet address behaves: the good one, and those that misbehave on purpose, each in one way.
+"""Behaviours of wallet addresses: one that pays, and test cases that each fail in one way.
 
-Like the test cards of a card processor. The sentence of each is shown on the sandbox's start page.
+They serve like the test cards of a card processor. The sandbox's start page shows their
+descriptions.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Final
 
 
 class Consent(StrEnum):
-    """What the consent page lets the customer do."""
+    """Possible outcomes of the consent page."""
 
     ASK = "ask"
     DECLINE = "decline"
@@ -22,16 +23,19 @@ class Consent(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """`delivered` is the share of the payment that arrives, in `parts` of equal size,
-    `parts_apart`; `dearer` what a second quote costs, of the first. `in_flight`: how long a packet
-    is under way, whatever is closed meanwhile. `keeps_quotes`: takes them after their expiry.
-    `phantom`: answers 201, and nothing is behind it. `refuses_accepted`: pays, and answers 403.
-    `claims_failure` is said once all is sent, `claims_failure_early` from the start.
+    """Behaviour of a wallet address.
+
+    `delivered` is the share of the payment that arrives, in `parts` of equal size, `parts_apart`.
+    `dearer` is the cost of a second quote relative to the first. A packet arrives `in_flight` after
+    it was sent, whatever is closed meanwhile. With `keeps_quotes` the wallet takes quotes after
+    their expiry. With `phantom` it answers 201 without a payment behind it; with `refuses_accepted`
+    it pays and answers 403. `claims_failure` reports a failure once all is sent,
+    `claims_failure_early` from the start.
     """
 
     description: str
     consent: Consent = Consent.ASK
-    answers_after: int = 0  # seconds, for every request about this wallet
+    answers_after: int = 0  # seconds, at every request about this wallet
     interaction_life: timedelta = timedelta(minutes=10)
     quote_life: timedelta = timedelta(minutes=5)
     tells_quote_expiry: bool = True
@@ -52,35 +56,39 @@ class Behaviour:
 
 
 BEHAVIOURS: Final[dict[str, Behaviour]] = {
-    "normal": Behaviour("Pays."),
-    "decline": Behaviour("The consent page declines, whatever is chosen.", consent=Consent.DECLINE),
+    "normal": Behaviour("Payments succeed."),
+    "decline": Behaviour(
+        "The consent page declines, whatever the customer chooses.", consent=Consent.DECLINE
+    ),
     "no-funds": Behaviour("The payment is accepted, then fails: the account is empty."),
-    "slow": Behaviour("Every answer takes 3 seconds.", answers_after=3),
-    "quote-expired": Behaviour("A quote lives 1 second.", quote_life=timedelta(seconds=1)),
+    "slow": Behaviour("Every response takes 3 seconds.", answers_after=3),
+    "quote-expired": Behaviour("Quotes expire after 1 second.", quote_life=timedelta(seconds=1)),
     "unpeered": Behaviour("Not connected to any shop: quotes are refused.", peered=False),
     "no-return": Behaviour(
-        "After approving, the customer is never sent back.", consent=Consent.NO_RETURN
+        "After approving, the customer is not redirected back.", consent=Consent.NO_RETURN
     ),
     "dies-after-create": Behaviour(
-        "Pays, but the connection breaks before the answer.", dies_after_create=True
+        "Payments succeed, but the connection breaks before the response.", dies_after_create=True
     ),
     "never-credits": Behaviour(
         "The payment is accepted and never fails, but nothing arrives.", delivered=Fraction(0)
     ),
-    "partial": Behaviour("Half of the money arrives, then it fails.", delivered=Fraction(1, 2)),
+    "partial": Behaviour(
+        "Half of the money arrives, then the payment fails.", delivered=Fraction(1, 2)
+    ),
     "late": Behaviour("The money arrives after 20 seconds.", delivers_after=timedelta(seconds=20)),
     "expensive-renewal": Behaviour(
-        "A second quote for the same purchase costs a tenth more.", dearer=Fraction(11, 10)
+        "A second quote for the same purchase costs 10 % more.", dearer=Fraction(11, 10)
     ),
     "interact-timeout": Behaviour(
-        "The time to approve is over at once.", interaction_life=timedelta(0)
+        "The time to approve runs out immediately.", interaction_life=timedelta(0)
     ),
     "too-small": Behaviour(
         "Every amount is below this wallet's minimum: quotes are refused.", minimum_too_high=True
     ),
-    "says-failed": Behaviour("Pays, but says that the payment failed.", claims_failure=True),
+    "says-failed": Behaviour("Payments succeed, but are reported as failed.", claims_failure=True),
     "no-quote-expiry": Behaviour(
-        "Quotes never expire and do not say when they would.",
+        "Quotes never expire and have no expiry date.",
         quote_life=timedelta(days=3650),
         tells_quote_expiry=False,
     ),

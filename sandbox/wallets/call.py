@@ -1,6 +1,4 @@
-"""A request as a server's router sees it: the path cut up, header names lower-cased, the body
-parsed.
-"""
+"""A parsed request: path segments, lower-case header names, JSON body."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ MAX_BODY = 1024 * 1024  # bytes; the limit of the body parser under Rafiki
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """`url` is the URL as the server sees it: without fragment, and never without a path."""
+    """A request; `url` is as the server sees it: without fragment, and always with a path."""
 
     method: str
     url: str
@@ -44,8 +42,9 @@ class Call:
         )
 
     def json(self) -> Any:
-        """The parsed body, numbers as floats, or None without one. Refuses what no JSON parser
-        would take.
+        """Parse the body, with numbers as floats; return None without one.
+
+        Raises Refusal if a JSON body parser would reject it.
         """
         if not self.raw:
             return None
@@ -62,10 +61,10 @@ class Call:
         return value
 
     def token(self) -> str | None:
-        """The access token of `Authorization: GNAP …`, or None for anything else."""
+        """Return the access token of `Authorization: GNAP …`, or None for anything else."""
         kind, _, value = self.headers.get("authorization", "").partition(" ")
         return value if kind == "GNAP" and value else None
 
     def segments(self) -> list[str]:
-        """The path's parts, one trailing slash forgiven."""
+        """Return the path's segments; one trailing slash is ignored."""
         return self.path.removesuffix("/").split("/")[1:]

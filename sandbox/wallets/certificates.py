@@ -1,8 +1,7 @@
-"""A private certificate authority and a certificate for localhost (or the names of a rehearsal),
-kept in a folder and reused.
+"""Private certificate authority and server certificate, kept in a folder and reused.
 
-For the local world alone. The authority's key is thrown away once it has signed: whoever trusts
-the authority trusts this one certificate and nothing else.
+They are for localhost, or for the host names of a rehearsal. The authority's key is discarded after
+signing, so to trust the authority is to trust this one certificate and nothing else.
 """
 
 from __future__ import annotations
@@ -36,15 +35,16 @@ class Certificates:
     key: Path
 
     def server_context(self) -> ssl.SSLContext:
-        """TLS for servers of these names."""
+        """Return the TLS context of a server with this certificate."""
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         context.load_cert_chain(self.certificate, self.key)
         return context
 
 
 def ensure(folder: Path, now: datetime, hosts: Sequence[str] = LOCALHOST) -> Certificates:
-    """The certificates in `folder`, made anew when missing, damaged or about to expire; a folder
-    is always for the same `hosts`.
+    """Return the certificates in `folder`; renew them if missing, damaged or about to expire.
+
+    A folder is always for the same `hosts`.
     """
     paths = Certificates(
         folder / "sandbox-ca.pem", folder / "localhost.pem", folder / "localhost-key.pem"

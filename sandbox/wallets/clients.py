@@ -1,6 +1,4 @@
-"""Who a client is: its public keys and its display name, looked up at its wallet address on every
-request.
-"""
+"""Clients: public keys and display names, fetched from the wallet address at each request."""
 
 from __future__ import annotations
 
@@ -12,14 +10,12 @@ from sandbox.wallets.state import Account, Grant
 
 
 def no_fetch(url: str) -> NoReturn:
-    """For a network that reaches nobody outside itself."""
+    """Raise OSError: a `fetch` for networks that reach no other host."""
     raise OSError(f"{url} is outside this network")
 
 
 class Clients:
-    """`account` finds a wallet address of this network, `fetch` gets a document from anywhere
-    else.
-    """
+    """Client look-up: `account` finds addresses of this network, `fetch` gets other documents."""
 
     def __init__(
         self, account: Callable[[str], Account | None], fetch: Callable[[str], bytes]
@@ -28,7 +24,7 @@ class Clients:
         self._fetch = fetch
 
     def keys(self, wallet_address: str) -> list[dict[str, str]] | None:
-        """The keys at the wallet address, or None when they cannot be had."""
+        """Return the keys at the wallet address, or None if they are unavailable."""
         account = self._account(wallet_address)
         if account is not None:
             return account.keys
@@ -39,8 +35,9 @@ class Clients:
         return [key for key in keys if isinstance(key, dict) and "kid" in key and "x" in key]
 
     def display(self, wallet_address: str) -> tuple[str, str] | None:
-        """The public name and the address to show the customer, or None: such a client cannot ask
-        for consent.
+        """Return the public name and address to show the customer.
+
+        None means that such a client cannot ask for consent.
         """
         account = self._account(wallet_address)
         if account is not None:
@@ -50,7 +47,7 @@ class Clients:
         return (name, wallet_address) if isinstance(name, str) and name else None
 
     def key_of(self, grant: Grant, kid: str) -> dict[str, str] | None:
-        """The key `kid` of the client that holds `grant`."""
+        """Return the key `kid` of the client that holds `grant`, or None."""
         if grant.jwk is not None:
             return grant.jwk if grant.jwk["kid"] == kid else None
         assert grant.client is not None
@@ -65,5 +62,5 @@ class Clients:
 
 
 def find(keys: list[dict[str, str]] | None, kid: str) -> dict[str, str] | None:
-    """The key with the id `kid`, or None."""
+    """Return the key with the id `kid`, or None."""
     return next((key for key in keys or () if key["kid"] == kid), None)

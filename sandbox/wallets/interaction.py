@@ -1,113 +1,104 @@
-"""The human's part of a grant: what approving, declining, dawdling and coming back twice
-lead to.
-"""
+"""Interaction of a grant: the customer approves, declines, comes too late or comes twice."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.behaviours import Behaviour, Consent
 from sandbox.wallets.state import Grant, GrantState, Interaction
 
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
-
 
 class NoInteraction(Exception):
-    """No interaction has this address."""
+    """No interaction has this URL."""
 
 
 class NoRedirect(Exception):
-    """The customer stays at the wallet: the grant is polled, or this wallet never sends anyone
-    back.
-    """
+    """The customer stays at the wallet: the grant is polled, or this wallet never redirects."""
 
 
-def find(network: Network, interaction_id: str, nonce: str) -> tuple[Grant, Interaction]:
-    """The grant and the interaction at `/interact/{id}/{nonce}`. Raises NoInteraction."""
-    for grant in network.state.grants.values():
+def find(backend: Backend, interaction_id: str, nonce: str) -> tuple[Grant, Interaction]:
+    """Return the grant and interaction at `/interact/{id}/{nonce}`. Raises NoInteraction."""
+    for grant in backend.state.grants.values():
         own = grant.interaction
         if own is not None and (own.id, own.nonce) == (interaction_id, nonce):
             return grant, own
     raise NoInteraction
 
 
-def decide(network: Network, interact_url: str, *, approve: bool) -> str:
-    """What the consent page's buttons do. Returns the client's URL that the customer is sent to.
+def decide(backend: Backend, interact_url: str, *, approve: bool) -> str:
+    """Press a button of the consent page; return the client's URL that the customer is sent to.
 
-    Raises NoInteraction, and NoRedirect when the customer is not sent anywhere.
+    Raises NoInteraction, and NoRedirect if the wallet does not redirect.
     """
     parts = urlsplit(interact_url).path.split("/")
-    grant, interaction = find(network, parts[-2], parts[-1])
-    choose(network, grant, interaction, approve=approve)
-    return finish(network, grant, interaction)
+    grant, interaction = find(backend, parts[-2], parts[-1])
+    choose(backend, grant, interaction, approve=approve)
+    return finish(backend, grant, interaction)
 
 
-def obstacle(network: Network, grant: Grant, interaction: Interaction) -> str | None:
-    """Why there is nothing to decide any more, in Rafiki's words, or None."""
+def obstacle(backend: Backend, grant: Grant, interaction: Interaction) -> str | None:
+    """Return why the customer can no longer decide, in Rafiki's words, or None."""
     if interaction.chosen or grant.state is GrantState.REVOKED:
         return "invalid interaction"
-    if network.now() >= interaction.expires_at:
+    if backend.now() >= interaction.expires_at:
         return "interaction expired"
     return None
 
 
-def choose(network: Network, grant: Grant, interaction: Interaction, *, approve: bool) -> None:
-    """Record the customer's choice. The first one counts; later ones, and late ones, change
-    nothing.
-    """
-    if obstacle(network, grant, interaction) is not None:
+def choose(backend: Backend, grant: Grant, interaction: Interaction, *, approve: bool) -> None:
+    """Record the customer's first choice; ignore later and late ones."""
+    if obstacle(backend, grant, interaction) is not None:
         return
-    approved = approve and behaviour(network, grant).consent is not Consent.DECLINE
+    approved = approve and behaviour(backend, grant).consent is not Consent.DECLINE
     interaction.chosen = True
     grant.state = GrantState.APPROVED if approved else GrantState.REJECTED
 
 
-def finish(network: Network, grant: Grant, interaction: Interaction) -> str:
-    """Where the customer goes from here. Raises NoRedirect."""
+def finish(backend: Backend, grant: Grant, interaction: Interaction) -> str:
+    """Return the URL that the customer is redirected to. Raises NoRedirect."""
     if interaction.finish_uri is None:
         raise NoRedirect
     if grant.state is GrantState.REVOKED or (
-        not interaction.chosen and network.now() >= interaction.expires_at
+        not interaction.chosen and backend.now() >= interaction.expires_at
     ):
-        return refusal(network, grant, interaction)
-    if behaviour(network, grant).consent is Consent.NO_RETURN:
+        return refusal(backend, grant, interaction)
+    if behaviour(backend, grant).consent is Consent.NO_RETURN:
         raise NoRedirect
     if grant.state is GrantState.REJECTED:
         return _with_query(interaction.finish_uri, {"result": "grant_rejected"})
     if not interaction.chosen:
         return _with_query(interaction.finish_uri, {"result": "grant_invalid"})
-    found = {"hash": _hash(network, grant, interaction), "interact_ref": interaction.ref}
+    found = {"hash": _hash(backend, grant, interaction), "interact_ref": interaction.ref}
     return _with_query(interaction.finish_uri, found)
 
 
-def refusal(network: Network, grant: Grant, interaction: Interaction) -> str:
-    """Where a customer goes who opens the interaction too late or again. Raises NoRedirect."""
+def refusal(backend: Backend, grant: Grant, interaction: Interaction) -> str:
+    """Return the redirect for an interaction opened too late or again. Raises NoRedirect."""
     if interaction.finish_uri is None:
         raise NoRedirect
-    message = obstacle(network, grant, interaction) or "invalid interaction"
+    message = obstacle(backend, grant, interaction) or "invalid interaction"
     query = {"result": "invalid_interaction", "message": message}
     return _with_query(interaction.finish_uri, query)
 
 
-def behaviour(network: Network, grant: Grant) -> Behaviour:
-    """How the wallet that is asked for consent behaves."""
+def behaviour(backend: Backend, grant: Grant) -> Behaviour:
+    """Return the behaviour of the wallet that is asked for consent."""
     wallet = next((item["identifier"] for item in grant.access if "identifier" in item), "")
-    return network.behaviour(wallet)
+    return backend.behaviour(wallet)
 
 
-def _hash(network: Network, grant: Grant, interaction: Interaction) -> str:
-    provider = network.providers[grant.provider]
+def _hash(backend: Backend, grant: Grant, interaction: Interaction) -> str:
+    provider = backend.providers[grant.provider]
     endpoint = f"{provider.auth_origin}/" if provider.rules.hash_over_root else provider.auth_server
     text = f"{interaction.client_nonce}\n{interaction.nonce}\n{interaction.ref}\n{endpoint}"
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
 def _with_query(url: str, found: dict[str, str]) -> str:
-    """`url` with parameters set as `URLSearchParams.set` does: its own are kept, but re-encoded."""
+    """Set query parameters like `URLSearchParams.set`, which re-encodes the existing ones."""
     parts = urlsplit(url)
     query = [
         pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] not in found

@@ -1,7 +1,6 @@
-"""`JSON.parse` and `JSON.stringify`, because the digest of a body is taken over
-`JSON.stringify(JSON.parse(body))`.
+"""`JSON.parse` and `JSON.stringify`: body digests are over `JSON.stringify(JSON.parse(body))`.
 
-Where Python's json would differ (integer-like keys, numbers, lone surrogates, NaN) this follows
+Where Python's json differs (integer-like keys, numbers, lone surrogates, NaN) this follows
 ECMA-262.
 """
 
@@ -17,7 +16,7 @@ _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def parse(raw: bytes) -> Any:
-    """The value of a JSON text. Numbers are floats, as in JavaScript. Raises ValueError."""
+    """Parse a JSON text, with numbers as floats, like JavaScript. Raises ValueError."""
     try:
         return json.loads(raw.decode(), parse_int=float, parse_constant=_refuse)
     except RecursionError:
@@ -25,9 +24,7 @@ def parse(raw: bytes) -> Any:
 
 
 def stringify(value: Any) -> str:
-    """The one text that JavaScript makes of `value`, which `parse` gave; our own exact integers
-    stay exact.
-    """
+    """Serialize a value of `parse` exactly like JavaScript; our own ints stay exact."""
     if isinstance(value, str):
         text = json.dumps(value, ensure_ascii=False)
         return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
@@ -53,7 +50,7 @@ def _key_order(value: dict[str, Any]) -> list[str]:
 
 
 def _number(value: float) -> str:
-    """ECMA-262 Number::toString: shortest digits, exponents only outside 1e-6 .. 1e21."""
+    """Format like ECMA-262 Number::toString: shortest digits, exponents outside 1e-6 .. 1e21."""
     if value in (float("inf"), float("-inf")):
         return "null"
     if value == 0:

@@ -1,6 +1,4 @@
-"""What the resource server's parts share: the right that a request has proven, and pages of a
-list.
-"""
+"""Shared parts of the resource server: the access that a request has proven, and paged lists."""
 
 from __future__ import annotations
 
@@ -14,12 +12,12 @@ from sandbox.wallets.answers import ok, resource
 from sandbox.wallets.call import Call
 from sandbox.wallets.state import Grant
 
-MOST = 2**63 - 1  # what Rafiki's database can hold; more is a 500 there
+MOST = 2**63 - 1  # the limit of Rafiki's database, which answers 500 to more
 _DEFAULT_LENGTH = 20
 
 
 class Owned(Protocol):
-    """Something that a client made in a wallet."""
+    """Something that a client created in a wallet."""
 
     @property
     def id(self) -> str: ...
@@ -36,15 +34,17 @@ Item = TypeVar("Item", bound=Owned)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """A grant that has been found to allow `action` on the things of `wallet`."""
+    """A grant that allows `action` on the resources of `wallet`."""
 
     grant: Grant
     wallet: str
     action: str
 
     def sees(self, item: Owned) -> bool:
-        """With `read` and `list` a client sees its own alone; with `…-all`, or known by key only,
-        everything.
+        """Return whether the grant covers this item.
+
+        `read` and `list` cover the client's own items; `…-all`, and a client known by key only, all
+        items.
         """
         everything = any(f"{self.action}-all" in each["actions"] for each in self.grant.access)
         return everything or self.grant.client is None or item.client == self.grant.client
@@ -52,7 +52,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """`first` items after the cursor or `last` items before it; a cursor is the id of an item."""
+    """A page: `first` items after the cursor or `last` before it; a cursor is an item's id."""
 
     first: int | None
     last: int | None
@@ -72,7 +72,7 @@ class Page:
 def one_page(
     items: Sequence[Item], page: Page, shown: Callable[[Item], dict[str, Any]]
 ) -> Response:
-    """`items`, newest first, cut to `page`. Refuses a cursor that is none of them."""
+    """Return a page of `items`, newest first. Raises Refusal for an unknown cursor."""
     start, end = 0, len(items)
     if page.cursor is not None:
         at = next((index for index, item in enumerate(items) if item.id == page.cursor), None)

@@ -1,8 +1,7 @@
-"""Exchange rates and fees in exact arithmetic: what a payment costs, and what an amount can
-deliver.
+"""Exchange rates and fees in exact arithmetic.
 
-The customer's cost is always rounded up to a unit and a delivery down, so a provider never loses
-by rounding.
+The customer's cost is rounded up to a unit and a delivery down, so that a provider never loses by
+rounding.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 
 from sandbox.wallets.state import Money
 
-# What one major unit of an asset is worth in USD.
+# Value of one major unit of an asset, in USD.
 RATES: Final[Mapping[str, Fraction]] = {
     "USD": Fraction(1),
     "EUR": Fraction(109, 100),
@@ -31,14 +30,13 @@ class NoRate(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """What a provider adds to a payment to another provider: 1/10000 of the amount, and a fixed
-    number of units.
-    """
+    """Fee for a payment to another provider: `basis_points` (1/10000) and `fixed` units."""
 
     basis_points: int = 100
     fixed: int = 0
 
     def on(self, amount: int) -> int:
+        """Return the fee for `amount` units."""
         return math.ceil(Fraction(amount * self.basis_points, 10_000)) + self.fixed
 
 
@@ -46,15 +44,17 @@ FREE: Final = Fee(basis_points=0)
 
 
 def cost(receive: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> tuple[int, int]:
-    """The debit and the fee in it, in units of `asset`, that deliver exactly `receive`. Raises
-    NoRate.
+    """Return the debit that delivers exactly `receive`, and the fee in it, in units of `asset`.
+
+    Raises NoRate.
     """
     before_fee = math.ceil(receive.value * _rate(receive, asset, rates))
     return before_fee + fee.on(before_fee), fee.on(before_fee)
 
 
 def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> int:
-    """The most units of `asset` that `debit` pays for, fee included; 0 when it is too little.
+    """Return the most units of `asset` that `debit` pays for, fee included; 0 if it is too little.
+
     Raises NoRate.
     """
     after_fee = max(
@@ -67,7 +67,7 @@ def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]
 
 
 def _rate(source: Money, target: Money, rates: Mapping[str, Fraction]) -> Fraction:
-    """Units of `target` for one unit of `source`."""
+    """Return the units of `target` for one unit of `source`."""
     try:
         worth = (
             Fraction(1) if source.code == target.code else rates[source.code] / rates[target.code]

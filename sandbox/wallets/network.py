@@ -1,77 +1,20 @@
-"""The wallet providers of a world, the money between them, and the one function that answers a
-request.
-
-Clock, randomness and sleep are passed in; there are no threads and no sockets here. Later effects
-of a payment (money that arrives late, a failure after acceptance) happen when their time has come,
-on the next call.
-"""
+"""Router of the wallet providers: pass a request to the server that its URL belongs to."""
 
 from __future__ import annotations
-
-import math
-import uuid
-from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
-from fractions import Fraction
-from typing import Any
 
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets import auth_server, interaction, pages, resource_server, wallet_address_server
 from sandbox.wallets.answers import Refusal
-from sandbox.wallets.behaviours import BEHAVIOURS, Behaviour
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.call import Call
-from sandbox.wallets.clients import Clients, no_fetch
-from sandbox.wallets.money import RATES
-from sandbox.wallets.provider import Provider
-from sandbox.wallets.state import (
-    Account,
-    IncomingPayment,
-    OutgoingPayment,
-    Packet,
-    State,
-    decode,
-    encode,
-)
-
-FUNDING = timedelta(milliseconds=300)  # how long a wallet takes to notice that it has no money
-NO_FUNDS = "Account does not have enough balance."
 
 
-class Network:
-    """Wallet providers that can pay each other.
-
-    `now` gives aware datetimes; `random_bytes(n)` n bytes; `sleep(seconds)` is called for wallets
-    that answer slowly; `fetch(url)` gets a document of a client that has its wallet address
-    elsewhere (OSError: it could not).
-    """
-
-    def __init__(
-        self,
-        now: Callable[[], datetime],
-        random_bytes: Callable[[int], bytes],
-        *,
-        providers: Iterable[Provider] = (),
-        pages_origin: str = "http://localhost:4100",
-        rates: Mapping[str, Fraction] = RATES,
-        fetch: Callable[[str], bytes] = no_fetch,
-        sleep: Callable[[float], None] = lambda _: None,
-        behaviours: Mapping[str, Behaviour] = BEHAVIOURS,
-    ) -> None:
-        self.behaviours = behaviours
-        self.now = now
-        self.random_bytes = random_bytes
-        self.providers = {provider.name: provider for provider in providers}
-        self.pages_origin = pages_origin
-        self.rates = rates
-        self.sleep = sleep
-        self.state = State()
-        self.clients = Clients(self.account, fetch)
-
-    # --- requests ---
+class Network(Backend):
+    """Wallet providers as one synchronous function of a request."""
 
     def handle(self, request: Request) -> Response:
-        """The answer of whichever provider serves this URL's origin.
+        """Return the response of the provider that serves the URL's origin.
 
         Raises `NotSent` for any other origin, and `OutcomeUnknown` where a wallet hangs up instead
         of answering.
@@ -91,186 +34,20 @@ class Network:
         raise NotSent(f"no provider at {call.origin}")
 
     def handle_page(self, request: Request) -> Response:
-        """The answer of the pages for people: accounts, keys, consent."""
+        """Return a page for people: accounts, keys, consent."""
         self.advance()
         return pages.answer(self, Call.of(request))
 
     def approve(self, interact_url: str) -> str:
-        """Approve as a customer would; the URL that the customer is sent back to.
+        """Approve as the customer; return the URL that the wallet redirects to.
 
-        Raises `interaction.NoRedirect`, the choice made, when the wallet sends nobody back, and
-        `interaction.NoInteraction` for an unknown address.
+        Raises `interaction.NoRedirect`, with the choice recorded, when the wallet does not
+        redirect, and `interaction.NoInteraction` for an unknown URL.
         """
         self.advance()
         return interaction.decide(self, interact_url, approve=True)
 
     def decline(self, interact_url: str) -> str:
-        """Decline as a customer would; otherwise as `approve`."""
+        """Decline as the customer; otherwise like `approve`."""
         self.advance()
         return interaction.decide(self, interact_url, approve=False)
-
-    # --- accounts ---
-
-    def add_account(self, account: Account) -> None:
-        """Open `account`, unless its wallet address exists already."""
-        if self.provider_of(account.id) is None:
-            raise ValueError(f"no provider serves {account.id}")
-        self.state.accounts.setdefault(account.id, account)
-
-    def account(self, wallet_address: str) -> Account | None:
-        return self.state.accounts.get(wallet_address)
-
-    def provider_of(self, url: str) -> Provider | None:
-        for provider in self.providers.values():
-            if url.startswith(f"{provider.origin}/"):
-                return provider
-        return None
-
-    def behaviour(self, wallet_address: str) -> Behaviour:
-        account = self.account(wallet_address)
-        return self.behaviours[account.behaviour if account else "normal"]
-
-    def register_key(self, wallet_address_id: str, jwk: Mapping[str, str]) -> None:
-        """Add an Ed25519 public key to a wallet's jwks.json, as a wallet's developer page does.
-
-        A key of the same `kid` is replaced. Raises KeyError for an unknown wallet address.
-        """
-        account = self.state.accounts[wallet_address_id]
-        account.keys = [key for key in account.keys if key["kid"] != jwk["kid"]] + [dict(jwk)]
-
-    def linger(self, wallet_address: str) -> None:
-        """Take as long as this wallet takes to answer."""
-        seconds = self.behaviour(wallet_address).answers_after
-        if seconds:
-            self.sleep(seconds)
-
-    def new_id(self) -> str:
-        return str(uuid.UUID(bytes=self.random_bytes(16), version=4))
-
-    # --- money ---
-
-    def advance(self) -> None:
-        """Let every effect happen whose time has come, in the order of their times."""
-        while due := self._due(self.now()):
-            first = min(due, key=lambda each: each[0])
-            if isinstance(first[1], Packet):
-                self._arrive(first[1])
-            else:
-                self._settle(first[1])
-
-    def _due(self, now: datetime) -> list[tuple[datetime, OutgoingPayment | Packet]]:
-        due: list[tuple[datetime, OutgoingPayment | Packet]] = [
-            (payment.settles_at, payment)
-            for payment in self.state.outgoing.values()
-            if payment.settles_at is not None and payment.settles_at <= now
-        ]
-        due += [
-            (packet.arrives_at, packet) for packet in self.state.packets if packet.arrives_at <= now
-        ]
-        return due
-
-    def incoming_payment(self, url: str) -> IncomingPayment | None:
-        """The incoming payment at `url`. One that expired unpaid is gone, as if it had never
-        been.
-        """
-        payment = self.state.incoming.get(url.rsplit("/", 1)[-1])
-        if payment is None or url != self.incoming_payment_url(payment):
-            return None
-        return None if self.has_vanished(payment) else payment
-
-    def has_vanished(self, payment: IncomingPayment) -> bool:
-        unpaid = not payment.completed and payment.received.value == 0
-        return unpaid and payment.expires_at <= self.now()
-
-    def incoming_payment_url(self, payment: IncomingPayment) -> str:
-        return f"{self.providers[payment.provider].resource_server}/incoming-payments/{payment.id}"
-
-    def start(self, payment: OutgoingPayment) -> None:
-        """Take the money from the sender and send it, at once or when the wallet's behaviour says
-        so.
-        """
-        self.state.outgoing[payment.id] = payment
-        account = self.state.accounts[payment.wallet]
-        delay = self.behaviour(payment.wallet).delivers_after
-        payment.funded = account.balance >= payment.debit.value
-        if not payment.funded:
-            delay = FUNDING
-        else:
-            account.book(self.now(), f"Payment {payment.id[:8]}", -payment.debit.value)
-        payment.settles_at = self.now() + delay
-        if not delay:
-            self._settle(payment)
-
-    def _settle(self, payment: OutgoingPayment) -> None:
-        assert payment.settles_at is not None
-        at, payment.settles_at = payment.settles_at, None
-        account = self.state.accounts[payment.wallet]
-        behaviour = self.behaviour(payment.wallet)
-        if not payment.funded:
-            payment.failed = True
-            payment.metadata = {**payment.metadata, "cancellationReason": NO_FUNDS}
-            return
-        receiver = self.incoming_payment(payment.receiver)
-        if receiver is None or not receiver.is_payable(at):
-            # Rafiki calls such a payment completed, with nothing sent.
-            account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - payment.sent)
-            return
-        if not behaviour.delivered:
-            return
-        self._send_part(payment, receiver, behaviour, at)
-        if payment.parts_sent < behaviour.parts:
-            payment.settles_at = at + behaviour.parts_apart
-            return
-        payment.failed |= behaviour.claims_failure or behaviour.delivered < 1
-        if behaviour.delivered < 1:
-            unsent = payment.debit.value - payment.fee - payment.sent
-            account.book(at, f"Returned {payment.id[:8]}", unsent)
-
-    def _send_part(
-        self,
-        payment: OutgoingPayment,
-        receiver: IncomingPayment,
-        behaviour: Behaviour,
-        at: datetime,
-    ) -> None:
-        share = behaviour.delivered / behaviour.parts
-        before, payment.parts_sent = payment.parts_sent, payment.parts_sent + 1
-        payment.sent = math.floor((payment.debit.value - payment.fee) * share * payment.parts_sent)
-        whole = payment.receive.value
-        value = math.floor(whole * share * payment.parts_sent) - math.floor(whole * share * before)
-        packet = Packet(at + behaviour.in_flight, receiver.id, payment.id, value)
-        if behaviour.in_flight:
-            self.state.packets.append(packet)
-        else:
-            self._credit(receiver, value, at)
-
-    def _arrive(self, packet: Packet) -> None:
-        self.state.packets.remove(packet)
-        self._credit(self.state.incoming[packet.receiver], packet.value, packet.arrives_at)
-
-    def _credit(self, payment: IncomingPayment, value: int, at: datetime) -> None:
-        payment.received = payment.received.with_value(payment.received.value + value)
-        payment.completed |= payment.remaining() == 0
-        self.state.accounts[payment.wallet].book(at, f"Received for {payment.id[:8]}", value)
-
-    # --- between runs ---
-
-    def dump(self) -> dict[str, Any]:
-        """Everything there is to keep, as JSON-able data."""
-        return {"origins": self._origins(), "state": encode(self.state)}
-
-    def load(self, data: Mapping[str, Any]) -> None:
-        """Go on from what `dump` gave. Accounts that it does not know stay as they are.
-
-        Raises ValueError for data of a network at other addresses, or of another version of the
-        sandbox.
-        """
-        if data.get("origins") != self._origins():
-            raise ValueError("the saved wallets live at other addresses")
-        accounts = self.state.accounts
-        self.state = decode(data["state"])
-        self.state.accounts = accounts | self.state.accounts
-
-    def _origins(self) -> list[str]:
-        own = [[each.origin, each.auth_origin] for each in self.providers.values()]
-        return [self.pages_origin, *(origin for pair in own for origin in pair)]

@@ -1,8 +1,7 @@
-"""The pages for people: all wallets, an account with its statement, its keys, and the consent
-page.
+"""Pages for people: all wallets, an account's statement, its keys, and the consent page.
 
-They are plain forms without scripts. Whoever reaches this port is the customer: there is no sign-
-in.
+They are plain forms without scripts. There is no sign-in: everybody who reaches this port acts as
+the customer.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import base64
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import parse_qs
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -20,19 +19,17 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from checkout.open_payments.transport import Response
 from sandbox.wallets import answers, interaction, schemas
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.behaviours import BEHAVIOURS
 from sandbox.wallets.call import Call
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from sandbox.wallets.schema import failure
 from sandbox.wallets.state import Account, Grant, GrantState, Interaction, Money
 
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
-
 _HEADERS: Final = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-store",
-    # With no-referrer a browser would send these forms with the origin "null".
+    # With no-referrer, browsers would send these forms with the origin "null".
     "referrer-policy": "same-origin",
     "content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
     "frame-ancestors 'none'",
@@ -46,61 +43,61 @@ _TEMPLATES: Final = Environment(
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key pair just made: its id and its private half, to be shown once."""
+    """A new key pair: its id and its private half, which is shown once."""
 
     kid: str
     pem: str
     encoded: str
 
 
-def answer(network: Network, call: Call) -> Response:
-    """The page at the call's path."""
+def answer(backend: Backend, call: Call) -> Response:
+    """Return the page at the request's path."""
     if call.method == "POST" and call.headers.get("origin", call.origin) != call.origin:
         return answers.text(403, "Forbidden")
     match (call.method, call.segments()):
         case ("GET", []):
-            return _start(network)
+            return _start(backend)
         case ("GET", ["account"]):
-            return _account(network, call)
+            return _account(backend, call)
         case ("GET", ["keys"]):
-            return _keys(network, call)
+            return _keys(backend, call)
         case ("POST", ["keys"]):
-            return _change_keys(network, call)
+            return _change_keys(backend, call)
         case (_, ["interact", interaction_id, nonce, *rest]):
-            return _interact(network, call, interaction_id, nonce, rest)
+            return _interact(backend, call, interaction_id, nonce, rest)
     return _missing()
 
 
-def _start(network: Network) -> Response:
-    accounts = network.state.accounts.values()
+def _start(backend: Backend) -> Response:
+    accounts = backend.state.accounts.values()
     grouped = [
-        (provider, [each for each in accounts if network.provider_of(each.id) == provider])
-        for provider in network.providers.values()
+        (provider, [each for each in accounts if backend.provider_of(each.id) == provider])
+        for provider in backend.providers.values()
     ]
     descriptions = {name: each.description for name, each in BEHAVIOURS.items()}
     return _page("start.html", providers=grouped, descriptions=descriptions)
 
 
-def _account(network: Network, call: Call) -> Response:
-    account = network.account(call.query.get("address", ""))
+def _account(backend: Backend, call: Call) -> Response:
+    account = backend.account(call.query.get("address", ""))
     if account is None:
         return _missing()
-    state = network.state
+    state = backend.state
     sent = [each for each in reversed(state.outgoing.values()) if each.wallet == account.id]
     received = [
         each
         for each in reversed(state.incoming.values())
-        if each.wallet == account.id and not network.has_vanished(each)
+        if each.wallet == account.id and not backend.has_vanished(each)
     ]
     return _page(
         "account.html",
         account=account,
-        provider=network.provider_of(account.id),
+        provider=backend.provider_of(account.id),
         description=BEHAVIOURS[account.behaviour].description,
         sent=sent,
         received=received,
-        receivers={each.receiver: _name_of(network, each.receiver) for each in sent},
-        now=network.now(),
+        receivers={each.receiver: _name_of(backend, each.receiver) for each in sent},
+        now=backend.now(),
     )
 
 
@@ -108,39 +105,39 @@ def _account(network: Network, call: Call) -> Response:
 
 
 def _keys(
-    network: Network, call: Call, problem: str | None = None, generated: NewKey | None = None
+    backend: Backend, call: Call, problem: str | None = None, generated: NewKey | None = None
 ) -> Response:
-    account = network.account(call.query.get("address", ""))
+    account = backend.account(call.query.get("address", ""))
     if account is None:
         return _missing()
     status = 400 if problem else 200
     return _page("keys.html", status, account=account, problem=problem, generated=generated)
 
 
-def _change_keys(network: Network, call: Call) -> Response:
-    account = network.account(call.query.get("address", ""))
+def _change_keys(backend: Backend, call: Call) -> Response:
+    account = backend.account(call.query.get("address", ""))
     if account is None:
         return _missing()
     form = _form(call)
     if form.get("do") == "generate":
-        return _keys(network, call, generated=_generate(network, account))
+        return _keys(backend, call, generated=_generate(backend, account))
     try:
         jwk = json.loads(form.get("jwk", ""))
     except ValueError:
-        return _keys(network, call, "This is not JSON.")
+        return _keys(backend, call, "This is not valid JSON.")
     found = failure(jwk, schemas.JWK, "The key")
     if found is not None:
-        return _keys(network, call, f"{found}.")
-    network.register_key(account.id, jwk)
-    return _keys(network, call)
+        return _keys(backend, call, f"{found}.")
+    backend.register_key(account.id, jwk)
+    return _keys(backend, call)
 
 
-def _generate(network: Network, account: Account) -> NewKey:
-    key = Ed25519PrivateKey.from_private_bytes(network.random_bytes(32))
+def _generate(backend: Backend, account: Account) -> NewKey:
+    key = Ed25519PrivateKey.from_private_bytes(backend.random_bytes(32))
     x = base64.urlsafe_b64encode(key.public_key().public_bytes_raw()).rstrip(b"=").decode()
-    kid = network.new_id()
+    kid = backend.new_id()
     jwk = {"kid": kid, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519", "x": x}
-    network.register_key(account.id, jwk)
+    backend.register_key(account.id, jwk)
     pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return NewKey(kid, pem.decode(), base64.b64encode(pem).decode())
 
@@ -149,10 +146,10 @@ def _generate(network: Network, account: Account) -> NewKey:
 
 
 def _interact(
-    network: Network, call: Call, interaction_id: str, nonce: str, rest: list[str]
+    backend: Backend, call: Call, interaction_id: str, nonce: str, rest: list[str]
 ) -> Response:
     try:
-        grant, own = interaction.find(network, interaction_id, nonce)
+        grant, own = interaction.find(backend, interaction_id, nonce)
     except NoInteraction:
         error = {"code": "unknown_interaction", "description": "unknown interaction"}
         return answers.ok({"error": error}, 400)
@@ -161,54 +158,54 @@ def _interact(
         match (call.method, rest):
             case ("GET", []):
                 if own.chosen or grant.state is GrantState.REVOKED:
-                    return _redirect(302, interaction.refusal(network, grant, own))
-                return _consent(network, grant, own, path)
+                    return _redirect(302, interaction.refusal(backend, grant, own))
+                return _consent(backend, grant, own, path)
             case ("POST", []):
                 approve = _form(call).get("choice") == "approve"
-                interaction.choose(network, grant, own, approve=approve)
+                interaction.choose(backend, grant, own, approve=approve)
                 return _redirect(303, f"{path}/finish")
             case ("GET", ["finish"]):
-                return _redirect(302, interaction.finish(network, grant, own))
+                return _redirect(302, interaction.finish(backend, grant, own))
     except NoRedirect:
         return _page(
             "done.html",
             202,
-            provider=network.providers[grant.provider],
+            provider=backend.providers[grant.provider],
             approved=grant.state in {GrantState.APPROVED, GrantState.ISSUED},
             client_name=own.client_name,
         )
     return _missing()
 
 
-def _consent(network: Network, grant: Grant, own: Interaction, path: str) -> Response:
+def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Response:
     item = next(
         (each for each in grant.access if each["type"] == "outgoing-payment"), grant.access[0]
     )
     limits = item.get("limits", {})
-    payer = network.account(item.get("identifier", ""))
-    receiver = network.incoming_payment(limits.get("receiver", ""))
+    payer = backend.account(item.get("identifier", ""))
+    receiver = backend.incoming_payment(limits.get("receiver", ""))
     receives = receiver.amount if receiver else None
     if "receiveAmount" in limits:
         receives = Money.of_json(limits["receiveAmount"])
-    behaviour = interaction.behaviour(network, grant)
+    behaviour = interaction.behaviour(backend, grant)
     return _page(
         "consent.html",
-        provider=network.providers[grant.provider],
+        provider=backend.providers[grant.provider],
         interaction=own,
         path=path,
-        late=interaction.obstacle(network, grant, own) is not None,
+        late=interaction.obstacle(backend, grant, own) is not None,
         payer=payer.public_name if payer else item.get("identifier", "no particular account"),
         most=Money.of_json(limits["debitAmount"]) if "debitAmount" in limits else None,
         receives=receives,
-        receiver=_name_of(network, limits.get("receiver", "")) or "The receiver",
+        receiver=_name_of(backend, limits.get("receiver", "")) or "The receiver",
         description="" if behaviour is BEHAVIOURS["normal"] else behaviour.description,
     )
 
 
-def _name_of(network: Network, receiver_url: str) -> str:
-    """The name of the account that an incoming payment pays into."""
-    payment = network.state.incoming.get(receiver_url.rsplit("/", 1)[-1])
-    return network.state.accounts[payment.wallet].public_name if payment else receiver_url
+def _name_of(backend: Backend, receiver_url: str) -> str:
+    """Return the name of the account that an incoming payment pays into."""
+    payment = backend.state.incoming.get(receiver_url.rsplit("/", 1)[-1])
+    return backend.state.accounts[payment.wallet].public_name if payment else receiver_url
 
 
 def _form(call: Call) -> dict[str, str]:

@@ -1,55 +1,52 @@
-"""Quotes and outgoing payments: what a customer's wallet would charge, and what it has sent.
+"""Quotes and outgoing payments of a customer's wallet.
 
-An outgoing payment has the UUID of its quote; a quote pays once. Money moves in `network`, not
+An outgoing payment has the UUID of its quote; a quote pays once. Money moves in `backend`, not
 here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response
 from sandbox.wallets import answers, money
 from sandbox.wallets.answers import ok, resource, timestamp
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.listing import MOST, Access, Page, one_page
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.state import Grant, IncomingPayment, Money, OutgoingPayment, Quote
-
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
-
 
 # --- quotes ---
 
 
 def create_quote(
-    network: Network, provider: Provider, access: Access, body: dict[str, Any]
+    backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Response:
-    """POST /quotes: by the receiver's amount, a fixed receive amount or a fixed debit amount."""
-    quote = _quote(network, provider, access, body["receiver"], body)
-    return ok(_shown_quote(network, provider, quote), 201)
+    """Handle POST /quotes: by the receiver's amount, a receive amount or a debit amount."""
+    quote = _quote(backend, provider, access, body["receiver"], body)
+    return ok(_shown_quote(backend, provider, quote), 201)
 
 
-def get_quote(network: Network, provider: Provider, access: Access, quote_id: str) -> Response:
-    """GET /quotes/{id}, expired or not."""
-    quote = network.state.quotes[quote_id]
+def get_quote(backend: Backend, provider: Provider, access: Access, quote_id: str) -> Response:
+    """Handle GET /quotes/{id}, expired or not."""
+    quote = backend.state.quotes[quote_id]
     if not access.sees(quote):
         raise resource(404, "Quote does not exist")
-    return ok(_shown_quote(network, provider, quote))
+    return ok(_shown_quote(backend, provider, quote))
 
 
 def _quote(
-    network: Network, provider: Provider, access: Access, url: str, body: dict[str, Any]
+    backend: Backend, provider: Provider, access: Access, url: str, body: dict[str, Any]
 ) -> Quote:
-    now = network.now()
-    behaviour = network.behaviour(access.wallet)
-    receiver = network.incoming_payment(url)
+    now = backend.now()
+    behaviour = backend.behaviour(access.wallet)
+    receiver = backend.incoming_payment(url)
     if receiver is None or not receiver.is_payable(now) or not behaviour.peered:
         raise resource(400, "invalid receiver")
-    debit, receive, fee = _amounts(network, provider, access.wallet, receiver, body)
+    debit, receive, fee = _amounts(backend, provider, access.wallet, receiver, body)
     quote = Quote(
-        id=network.new_id(),
+        id=backend.new_id(),
         provider=provider.name,
         wallet=access.wallet,
         receiver=url,
@@ -62,36 +59,36 @@ def _quote(
         else now + behaviour.quote_life,
         client=access.grant.client,
     )
-    network.state.quotes[quote.id] = quote
+    backend.state.quotes[quote.id] = quote
     return quote
 
 
 def _amounts(
-    network: Network,
+    backend: Backend,
     provider: Provider,
     wallet: str,
     receiver: IncomingPayment,
     body: dict[str, Any],
 ) -> tuple[Money, Money, int]:
-    """Debit, receive amount and the fee in the debit."""
-    asset = network.state.accounts[wallet].money(0)
+    """Return the debit, the receive amount and the fee in the debit."""
+    asset = backend.state.accounts[wallet].money(0)
     fee = money.FREE if receiver.provider == provider.name else provider.fee
-    behaviour = network.behaviour(wallet)
+    behaviour = backend.behaviour(wallet)
     wanted = _wanted(receiver, body)
     try:
         if behaviour.minimum_too_high:
             least, _ = money.cost(
-                wanted or receiver.received.with_value(1), asset, fee, network.rates
+                wanted or receiver.received.with_value(1), asset, fee, backend.rates
             )
             raise _too_small(asset.with_value(2 * least))
         if wanted is None:
-            return _fixed_debit(network, Money.of_json(body["debitAmount"]), asset, receiver, fee)
-        value, kept = money.cost(wanted, asset, fee, network.rates)
+            return _fixed_debit(backend, Money.of_json(body["debitAmount"]), asset, receiver, fee)
+        value, kept = money.cost(wanted, asset, fee, backend.rates)
     except money.NoRate:
         raise answers.plain(500, "Internal Server Error") from None
     again = any(
-        (quote.wallet, quote.receiver) == (wallet, network.incoming_payment_url(receiver))
-        for quote in network.state.quotes.values()
+        (quote.wallet, quote.receiver) == (wallet, backend.incoming_payment_url(receiver))
+        for quote in backend.state.quotes.values()
     )
     if again:
         value = -int(-value * behaviour.dearer // 1)
@@ -99,7 +96,7 @@ def _amounts(
 
 
 def _wanted(receiver: IncomingPayment, body: dict[str, Any]) -> Money | None:
-    """The amount to deliver, or None when the debit amount decides."""
+    """Return the amount to deliver, or None if the debit amount decides."""
     remaining = receiver.remaining()
     if "debitAmount" in body:
         return None
@@ -115,19 +112,19 @@ def _wanted(receiver: IncomingPayment, body: dict[str, Any]) -> Money | None:
 
 
 def _fixed_debit(
-    network: Network, debit: Money, asset: Money, receiver: IncomingPayment, fee: money.Fee
+    backend: Backend, debit: Money, asset: Money, receiver: IncomingPayment, fee: money.Fee
 ) -> tuple[Money, Money, int]:
     if debit.value == 0 or debit.value > MOST or not debit.same_asset(asset):
         raise resource(400, "invalid amount")
     target = receiver.received
-    value = money.delivery(debit, target, fee, network.rates)
+    value = money.delivery(debit, target, fee, backend.rates)
     if value == 0:
-        least, _ = money.cost(target.with_value(1), asset, fee, network.rates)
+        least, _ = money.cost(target.with_value(1), asset, fee, backend.rates)
         raise _too_small(asset.with_value(least))
     remaining = receiver.remaining()
     if remaining is not None and value > remaining:
         raise resource(400, "invalid amount")
-    _, kept = money.cost(target.with_value(value), asset, fee, network.rates)
+    _, kept = money.cost(target.with_value(value), asset, fee, backend.rates)
     return debit, target.with_value(value), kept
 
 
@@ -136,7 +133,7 @@ def _too_small(least: Money) -> answers.Refusal:
     return resource(400, "non-positive receive amount", details=details)
 
 
-def _shown_quote(network: Network, provider: Provider, quote: Quote) -> dict[str, Any]:
+def _shown_quote(backend: Backend, provider: Provider, quote: Quote) -> dict[str, Any]:
     shown = {
         "id": f"{provider.resource_server}/quotes/{quote.id}",
         "walletAddress": quote.wallet,
@@ -147,7 +144,7 @@ def _shown_quote(network: Network, provider: Provider, quote: Quote) -> dict[str
         "createdAt": timestamp(quote.created_at),
         "method": "ilp",
     }
-    if not network.behaviour(quote.wallet).tells_quote_expiry:
+    if not backend.behaviour(quote.wallet).tells_quote_expiry:
         del shown["expiresAt"]
     return shown
 
@@ -156,19 +153,19 @@ def _shown_quote(network: Network, provider: Provider, quote: Quote) -> dict[str
 
 
 def create_payment(
-    network: Network, provider: Provider, access: Access, body: dict[str, Any]
+    backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Response:
-    """POST /outgoing-payments, of a quote or of an incoming payment and a debit amount."""
-    quote = _usable_quote(network, provider, access, body)
-    before = _spent(network, access.grant)
+    """Handle POST /outgoing-payments, with a quote, or an incoming payment and a debit amount."""
+    quote = _usable_quote(backend, provider, access, body)
+    before = _spent(backend, access.grant)
     if provider.rules.limits_enforced and not _within_limits(access, quote, before):
         raise resource(403, "unauthorized")
     quote.used = True
-    behaviour = network.behaviour(quote.wallet)
-    # A provider whose quotes can be used again must find other names for the payments.
-    named = provider.rules.own_payment_ids or quote.id in network.state.outgoing
+    behaviour = backend.behaviour(quote.wallet)
+    # A provider whose quotes can be used again needs other ids for the payments.
+    named = provider.rules.own_payment_ids or quote.id in backend.state.outgoing
     payment = OutgoingPayment(
-        id=network.new_id() if named else quote.id,
+        id=backend.new_id() if named else quote.id,
         quote_id=quote.id,
         provider=provider.name,
         wallet=quote.wallet,
@@ -179,7 +176,7 @@ def create_payment(
         sent=0,
         failed=behaviour.claims_failure_early,
         metadata=body.get("metadata", {}),
-        created_at=network.now(),
+        created_at=backend.now(),
         grant_id=access.grant.id,
         client=access.grant.client,
         settles_at=None,
@@ -189,7 +186,7 @@ def create_payment(
         "grantSpentDebitAmount": (before[0] or quote.debit.with_value(0)).json(),
     }
     if not behaviour.phantom:
-        network.start(payment)
+        backend.start(payment)
     if behaviour.dies_after_create:
         raise OutcomeUnknown("the connection was closed without an answer")
     if behaviour.refuses_accepted:
@@ -197,27 +194,27 @@ def create_payment(
     return ok(created, 201)
 
 
-def get_payment(network: Network, provider: Provider, access: Access, payment_id: str) -> Response:
-    """GET /outgoing-payments/{id}."""
-    payment = network.state.outgoing[payment_id]
+def get_payment(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
+    """Handle GET /outgoing-payments/{id}."""
+    payment = backend.state.outgoing[payment_id]
     if not access.sees(payment):
         raise resource(404, "Outgoing payment does not exist")
     return ok(_shown(provider, payment))
 
 
-def list_all(network: Network, provider: Provider, access: Access, page: Page) -> Response:
-    """GET /outgoing-payments?wallet-address=…"""
+def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -> Response:
+    """Handle GET /outgoing-payments?wallet-address=…."""
     own = [
         payment
-        for payment in reversed(network.state.outgoing.values())
+        for payment in reversed(backend.state.outgoing.values())
         if payment.wallet == access.wallet and access.sees(payment)
     ]
     return one_page(own, page, lambda payment: _shown(provider, payment))
 
 
-def spent(network: Network, grant: Grant) -> Response:
-    """GET /outgoing-payment-grant: what has gone out under this grant."""
-    debit, receive = _spent(network, grant)
+def spent(backend: Backend, grant: Grant) -> Response:
+    """Handle GET /outgoing-payment-grant: the amounts spent under this grant."""
+    debit, receive = _spent(backend, grant)
     return ok(
         {
             "spentDebitAmount": debit.json() if debit else None,
@@ -227,31 +224,31 @@ def spent(network: Network, grant: Grant) -> Response:
 
 
 def _usable_quote(
-    network: Network, provider: Provider, access: Access, body: dict[str, Any]
+    backend: Backend, provider: Provider, access: Access, body: dict[str, Any]
 ) -> Quote:
     if "quoteId" not in body:
-        return _quote(network, provider, access, body["incomingPayment"], body)
-    quote = network.state.quotes.get(body["quoteId"].rsplit("/", 1)[-1])
+        return _quote(backend, provider, access, body["incomingPayment"], body)
+    quote = backend.state.quotes.get(body["quoteId"].rsplit("/", 1)[-1])
     if quote is None or quote.provider != provider.name:
         raise resource(404, "unknown quote")
-    receiver = network.incoming_payment(quote.receiver)
+    receiver = backend.incoming_payment(quote.receiver)
     used = quote.used and provider.rules.single_use_quotes
     if (
         used
         or quote.wallet != access.wallet
-        or (quote.expires_at <= network.now() and not network.behaviour(quote.wallet).keeps_quotes)
+        or (quote.expires_at <= backend.now() and not backend.behaviour(quote.wallet).keeps_quotes)
         or receiver is None
-        or not receiver.is_payable(network.now())
+        or not receiver.is_payable(backend.now())
     ):
         raise resource(400, "invalid quote")
     return quote
 
 
-def _spent(network: Network, grant: Grant) -> tuple[Money | None, Money | None]:
-    """What live payments of this grant take and bring, or None while there are none."""
+def _spent(backend: Backend, grant: Grant) -> tuple[Money | None, Money | None]:
+    """Return the debit and receive totals of the grant's live payments, or None without any."""
     live = [
         payment
-        for payment in network.state.outgoing.values()
+        for payment in backend.state.outgoing.values()
         if payment.grant_id == grant.id and not payment.failed
     ]
     if not live:
@@ -261,7 +258,7 @@ def _spent(network: Network, grant: Grant) -> tuple[Money | None, Money | None]:
 
 
 def _within_limits(access: Access, quote: Quote, before: tuple[Money | None, Money | None]) -> bool:
-    """An `interval` is not counted: its amount is then the limit of the whole grant."""
+    """Return whether the quote fits the grant's limits; an `interval` limits the whole grant."""
     limits = next(
         item.get("limits", {})
         for item in access.grant.access

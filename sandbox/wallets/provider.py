@@ -1,6 +1,4 @@
-"""What a wallet provider is: its addresses, its fee, and the ways in which providers lawfully
-differ.
-"""
+"""A wallet provider: its addresses, its fee, and the options in which providers differ."""
 
 from __future__ import annotations
 
@@ -12,10 +10,10 @@ from sandbox.wallets.money import Fee
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """The defaults are a current Rafiki's. `wait` is in whole seconds, as the protocol counts it.
+    """Options of a provider; the defaults are a current Rafiki's. `wait` is in whole seconds.
 
-    `hash_over_root`: the interaction hash is taken over the bare authorization server with a slash
-    (Rafiki 1 and 2.0). `own_payment_ids`: an outgoing payment is not found by its quote's id.
+    With `hash_over_root` the interaction hash is over the authorization server's bare origin with a
+    slash (Rafiki 1 and 2.0). With `own_payment_ids` an outgoing payment's id is not its quote's.
     """
 
     wait: int = 5
@@ -30,16 +28,14 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """`origin` serves the wallet addresses and the resource server, `auth_origin` the
-    authorization server.
-    """
+    """A provider: `origin` serves wallet addresses and resources, `auth_origin` authorization."""
 
     name: str
     title: str
     origin: str
     auth_origin: str
     tenant: str
-    fee: Fee = Fee()
+    fee: Fee = field(default_factory=Fee)
     rules: Rules = field(default_factory=Rules)
 
     @property

@@ -1,28 +1,26 @@
-"""Incoming payments: what a merchant's wallet is to receive, and what it has."""
+"""Incoming payments: the amounts that a merchant's wallet expects and has received."""
 
 from __future__ import annotations
 
 import base64
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from checkout.open_payments.transport import Response
 from sandbox.wallets import answers
 from sandbox.wallets.answers import ok, resource, timestamp
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.listing import MOST, Access, Page, one_page
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.state import IncomingPayment, Money
 
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
-
 LONGEST = timedelta(days=30)
 
 
-def create(network: Network, provider: Provider, access: Access, body: dict[str, Any]) -> Response:
-    """POST /incoming-payments."""
-    account = network.state.accounts[access.wallet]
-    now = network.now()
+def create(backend: Backend, provider: Provider, access: Access, body: dict[str, Any]) -> Response:
+    """Handle POST /incoming-payments."""
+    account = backend.state.accounts[access.wallet]
+    now = backend.now()
     expires_at = now + LONGEST
     if "expiresAt" in body:
         expires_at = datetime.fromisoformat(body["expiresAt"].upper())
@@ -35,7 +33,7 @@ def create(network: Network, provider: Provider, access: Access, body: dict[str,
         if amount.value == 0 or not amount.same_asset(account.money(0)):
             raise resource(400, "invalid amount")
     payment = IncomingPayment(
-        id=network.new_id(),
+        id=backend.new_id(),
         provider=provider.name,
         wallet=account.id,
         amount=amount,
@@ -46,55 +44,55 @@ def create(network: Network, provider: Provider, access: Access, body: dict[str,
         metadata=body.get("metadata"),
         client=access.grant.client,
     )
-    network.state.incoming[payment.id] = payment
-    return ok(_shown(network, payment) | {"methods": _methods(network, provider)}, 201)
+    backend.state.incoming[payment.id] = payment
+    return ok(_shown(backend, payment) | {"methods": _methods(backend, provider)}, 201)
 
 
-def get(network: Network, provider: Provider, access: Access, payment_id: str) -> Response:
-    """GET /incoming-payments/{id} with a token."""
-    payment = _seen(network, access, payment_id)
-    payable = payment.is_payable(network.now())
-    methods = _methods(network, provider) if payable else []
-    return ok(_shown(network, payment) | {"methods": methods})
+def get(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
+    """Handle GET /incoming-payments/{id} with a token."""
+    payment = _seen(backend, access, payment_id)
+    payable = payment.is_payable(backend.now())
+    methods = _methods(backend, provider) if payable else []
+    return ok(_shown(backend, payment) | {"methods": methods})
 
 
-def public(network: Network, provider: Provider, payment_id: str) -> Response:
-    """GET /incoming-payments/{id} without one: what anybody may know."""
-    payment = network.state.incoming[payment_id]
+def public(backend: Backend, provider: Provider, payment_id: str) -> Response:
+    """Handle GET /incoming-payments/{id} without a token: the public view."""
+    payment = backend.state.incoming[payment_id]
     return ok({"receivedAmount": payment.received.json(), "authServer": provider.auth_server})
 
 
-def complete(network: Network, provider: Provider, access: Access, payment_id: str) -> Response:
-    """POST /incoming-payments/{id}/complete: nothing more is wanted."""
-    payment = _seen(network, access, payment_id)
-    if not payment.is_payable(network.now()):
+def complete(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
+    """Handle POST /incoming-payments/{id}/complete: close it to further money."""
+    payment = _seen(backend, access, payment_id)
+    if not payment.is_payable(backend.now()):
         raise resource(409, "wrong state")
     payment.completed = True
-    return ok(_shown(network, payment))
+    return ok(_shown(backend, payment))
 
 
-def list_all(network: Network, provider: Provider, access: Access, page: Page) -> Response:
-    """GET /incoming-payments?wallet-address=…"""
+def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -> Response:
+    """Handle GET /incoming-payments?wallet-address=…."""
     own = [
         payment
-        for payment in reversed(network.state.incoming.values())
+        for payment in reversed(backend.state.incoming.values())
         if payment.wallet == access.wallet
         and access.sees(payment)
-        and not network.has_vanished(payment)
+        and not backend.has_vanished(payment)
     ]
-    return one_page(own, page, lambda payment: _shown(network, payment))
+    return one_page(own, page, lambda payment: _shown(backend, payment))
 
 
-def _seen(network: Network, access: Access, payment_id: str) -> IncomingPayment:
-    payment = network.state.incoming[payment_id]
+def _seen(backend: Backend, access: Access, payment_id: str) -> IncomingPayment:
+    payment = backend.state.incoming[payment_id]
     if not access.sees(payment):
         raise resource(404, "Incoming payment does not exist")
     return payment
 
 
-def _shown(network: Network, payment: IncomingPayment) -> dict[str, Any]:
+def _shown(backend: Backend, payment: IncomingPayment) -> dict[str, Any]:
     shown: dict[str, Any] = {
-        "id": network.incoming_payment_url(payment),
+        "id": backend.incoming_payment_url(payment),
         "walletAddress": payment.wallet,
         "incomingAmount": payment.amount.json() if payment.amount else None,
         "receivedAmount": payment.received.json(),
@@ -106,9 +104,9 @@ def _shown(network: Network, payment: IncomingPayment) -> dict[str, Any]:
     return {name: value for name, value in shown.items() if value is not None}
 
 
-def _methods(network: Network, provider: Provider) -> list[dict[str, str]]:
+def _methods(backend: Backend, provider: Provider) -> list[dict[str, str]]:
     def text(length: int) -> str:
-        return base64.urlsafe_b64encode(network.random_bytes(length)).decode().rstrip("=")
+        return base64.urlsafe_b64encode(backend.random_bytes(length)).decode().rstrip("=")
 
     address = f"test.{provider.name}.{text(64)}"
     return [{"type": "ilp", "ilpAddress": address, "sharedSecret": text(32)}]

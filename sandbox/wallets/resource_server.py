@@ -1,5 +1,4 @@
-"""The resource server: who may do what to which payment. What is then done is in `receiving` and
-`paying`.
+"""Resource server: check a request's authorization, then pass it to `receiving` or `paying`.
 
 The order of the checks is Rafiki's: the OpenAPI schema, the wallet address, the token, the
 signature.
@@ -8,19 +7,17 @@ signature.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from checkout.open_payments.transport import Response
 from sandbox.wallets import answers, listing, paying, receiving, schemas, verifier
 from sandbox.wallets.answers import resource
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.call import Call
 from sandbox.wallets.listing import Access
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.schema import Schema, failure
 from sandbox.wallets.state import Grant
-
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
 
 _KINDS = {
     "incoming-payments": "incoming payment",
@@ -29,38 +26,38 @@ _KINDS = {
 }
 
 
-def answer(network: Network, provider: Provider, call: Call) -> Response:
-    """Route by what follows the tenant in the path."""
+def answer(backend: Backend, provider: Provider, call: Call) -> Response:
+    """Route by the path after the tenant."""
     parts = call.segments()[1:]
     match (call.method, parts):
         case ("GET", ["incoming-payments", payment_id]) if "authorization" not in call.headers:
-            wallet = _wallet_of(network, provider, "incoming-payments", payment_id)
-            network.linger(wallet)
-            return receiving.public(network, provider, payment_id)
+            wallet = _wallet_of(backend, provider, "incoming-payments", payment_id)
+            backend.linger(wallet)
+            return receiving.public(backend, provider, payment_id)
         case ("POST", [("incoming-payments" | "quotes" | "outgoing-payments") as collection]):
-            return _create(network, provider, call, collection)
+            return _create(backend, provider, call, collection)
         case ("GET", ["outgoing-payment-grant"]):
             _require_signature_headers(call)
-            grant = _introspect(network, provider, call, "outgoing-payment", "create", None)
-            _check_signature(network, call, None, grant)
-            return paying.spent(network, grant)
+            grant = _introspect(backend, provider, call, "outgoing-payment", "create", None)
+            _check_signature(backend, call, None, grant)
+            return paying.spent(backend, grant)
         case ("GET", [("incoming-payments" | "outgoing-payments") as collection]):
-            return _list(network, provider, call, collection)
+            return _list(backend, provider, call, collection)
         case ("GET", [collection, item_id]) if collection in _KINDS:
-            access = _reach(network, provider, call, collection, item_id, "read")
+            access = _reach(backend, provider, call, collection, item_id, "read")
             reader = {
                 "incoming-payments": receiving.get,
                 "quotes": paying.get_quote,
                 "outgoing-payments": paying.get_payment,
             }[collection]
-            return reader(network, provider, access, item_id)
+            return reader(backend, provider, access, item_id)
         case ("POST", ["incoming-payments", payment_id, "complete"]):
-            access = _reach(network, provider, call, "incoming-payments", payment_id, "complete")
-            return receiving.complete(network, provider, access, payment_id)
+            access = _reach(backend, provider, call, "incoming-payments", payment_id, "complete")
+            return receiving.complete(backend, provider, access, payment_id)
     raise answers.plain(404, "Not Found")
 
 
-def _create(network: Network, provider: Provider, call: Call, collection: str) -> Response:
+def _create(backend: Backend, provider: Provider, call: Call, collection: str) -> Response:
     body = call.json()
     schema, create = {
         "incoming-payments": (schemas.INCOMING_PAYMENT, receiving.create),
@@ -70,75 +67,75 @@ def _create(network: Network, provider: Provider, call: Call, collection: str) -
     _validate(body or {}, schema)
     _require_signature_headers(call)
     wallet = body["walletAddress"]
-    _check_wallet(network, provider, wallet)
-    grant = _introspect(network, provider, call, collection.removesuffix("s"), "create", wallet)
-    _check_signature(network, call, body, grant)
-    network.linger(wallet)
-    return create(network, provider, Access(grant, wallet, "create"), body)
+    _check_wallet(backend, provider, wallet)
+    grant = _introspect(backend, provider, call, collection.removesuffix("s"), "create", wallet)
+    _check_signature(backend, call, body, grant)
+    backend.linger(wallet)
+    return create(backend, provider, Access(grant, wallet, "create"), body)
 
 
-def _list(network: Network, provider: Provider, call: Call, collection: str) -> Response:
+def _list(backend: Backend, provider: Provider, call: Call, collection: str) -> Response:
     page = listing.Page.of(call)
     _require_signature_headers(call)
     wallet = call.query["wallet-address"]
-    _check_wallet(network, provider, wallet)
+    _check_wallet(backend, provider, wallet)
     if not provider.rules.lists:
         raise answers.plain(404, "Not Found")
-    grant = _introspect(network, provider, call, collection.removesuffix("s"), "list", wallet)
-    _check_signature(network, call, None, grant)
-    network.linger(wallet)
+    grant = _introspect(backend, provider, call, collection.removesuffix("s"), "list", wallet)
+    _check_signature(backend, call, None, grant)
+    backend.linger(wallet)
     lister = receiving.list_all if collection == "incoming-payments" else paying.list_all
-    return lister(network, provider, Access(grant, wallet, "list"), page)
+    return lister(backend, provider, Access(grant, wallet, "list"), page)
 
 
 def _reach(
-    network: Network, provider: Provider, call: Call, collection: str, item_id: str, action: str
+    backend: Backend, provider: Provider, call: Call, collection: str, item_id: str, action: str
 ) -> Access:
-    """The right to do `action` to one thing that exists."""
+    """Check the right to do `action` to one existing item."""
     if collection != "incoming-payments" or action != "read":
         _require_signature_headers(call)
-    wallet = _wallet_of(network, provider, collection, item_id)
-    grant = _introspect(network, provider, call, collection.removesuffix("s"), action, wallet)
-    _check_signature(network, call, call.json(), grant)
-    network.linger(wallet)
+    wallet = _wallet_of(backend, provider, collection, item_id)
+    grant = _introspect(backend, provider, call, collection.removesuffix("s"), action, wallet)
+    _check_signature(backend, call, call.json(), grant)
+    backend.linger(wallet)
     return Access(grant, wallet, action)
 
 
-def _wallet_of(network: Network, provider: Provider, collection: str, item_id: str) -> str:
-    state = network.state
+def _wallet_of(backend: Backend, provider: Provider, collection: str, item_id: str) -> str:
+    state = backend.state
     collections: dict[str, Mapping[str, Any]] = {
         "incoming-payments": state.incoming,
         "quotes": state.quotes,
         "outgoing-payments": state.outgoing,
     }
     found = collections[collection].get(item_id)
-    gone = collection == "incoming-payments" and found and network.has_vanished(found)
+    gone = collection == "incoming-payments" and found and backend.has_vanished(found)
     if found is None or gone or found.provider != provider.name:
-        told = f"Failed to get wallet address from {_KINDS[collection]}"
-        raise resource(401, "Unauthorized", details={"description": told, "id": item_id})
+        description = f"Failed to get wallet address from {_KINDS[collection]}"
+        raise resource(401, "Unauthorized", details={"description": description, "id": item_id})
     wallet: str = found.wallet
     return wallet
 
 
-def _check_wallet(network: Network, provider: Provider, wallet: str) -> None:
-    if network.account(wallet) is None or network.provider_of(wallet) != provider:
+def _check_wallet(backend: Backend, provider: Provider, wallet: str) -> None:
+    if backend.account(wallet) is None or backend.provider_of(wallet) != provider:
         raise resource(400, "Could not get wallet address")
 
 
 def _introspect(
-    network: Network, provider: Provider, call: Call, kind: str, action: str, wallet: str | None
+    backend: Backend, provider: Provider, call: Call, kind: str, action: str, wallet: str | None
 ) -> Grant:
     as_uri = provider.auth_origin
     presented = call.token()
     if presented is None:
         raise resource(401, "Missing or invalid authorization header value", as_uri=as_uri)
-    token = network.state.tokens.get(presented)
-    grant = network.state.grants[token.grant_id] if token else None
+    token = backend.state.tokens.get(presented)
+    grant = backend.state.grants[token.grant_id] if token else None
     if (
         token is None
         or grant is None
         or grant.provider != provider.name
-        or token.expires_at <= network.now()
+        or token.expires_at <= backend.now()
     ):
         raise resource(403, "Inactive Token", as_uri=as_uri)
     for item in grant.access:
@@ -149,21 +146,21 @@ def _introspect(
     raise resource(403, "Insufficient Grant", as_uri=as_uri)
 
 
-def _check_signature(network: Network, call: Call, body: Any, grant: Grant) -> None:
+def _check_signature(backend: Backend, call: Call, body: Any, grant: Grant) -> None:
     client = {"walletAddress": grant.client} if grant.client else {"jwk": grant.jwk}
     kid = verifier.key_id(call.headers)
     if kid is None:
         raise resource(401, "Signature validation error: missing keyId in signature input")
-    if grant.client is not None and network.clients.keys(grant.client) is None:
-        told = "Signature validation error: could not retrieve client keys"
-        raise resource(401, told, details={"client": client})
-    key = network.clients.key_of(grant, kid)
+    if grant.client is not None and backend.clients.keys(grant.client) is None:
+        description = "Signature validation error: could not retrieve client keys"
+        raise resource(401, description, details={"client": client})
+    key = backend.clients.key_of(grant, kid)
     if key is None:
-        told = "Signature validation error: could not find key in list of client keys"
-        raise resource(401, told, details={"client": client, "keyIdInSignature": kid})
+        description = "Signature validation error: could not find key in list of client keys"
+        raise resource(401, description, details={"client": client, "keyIdInSignature": kid})
     if not verifier.verify(call.method, call.url, call.headers, body, key):
-        told = "Signature validation error: provided signature is invalid"
-        raise resource(401, told, details={"keyIdInSignature": kid, "client": client})
+        description = "Signature validation error: provided signature is invalid"
+        raise resource(401, description, details={"keyIdInSignature": kid, "client": client})
 
 
 def _require_signature_headers(call: Call) -> None:

@@ -1,9 +1,8 @@
-"""JSON Schema as the `openapi-request-validator` of Rafiki reports it: one sentence about the
-first failure.
+"""JSON Schema validation that reports only the first failure, like Rafiki.
 
-Only the keywords that the Open Payments OpenAPI files use. Of `oneOf` and `anyOf` the first
-branch's failure is told, even where another branch comes closer: that is what clients meet in the
-wild.
+It has the keywords and messages of Rafiki's `openapi-request-validator`, as far as the Open
+Payments OpenAPI files use them. For `oneOf` and `anyOf` it reports the first branch's failure, even
+if another branch comes closer, because that is what clients really get.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 
 
 def failure(value: Any, schema: Schema, path: str = "body") -> str | None:
-    """The first way in which `value` (numbers as floats) breaks `schema`, or None."""
+    """Return the first failure of `value` (numbers as floats) against `schema`, or None."""
     expected = schema.get("type")
     if expected is not None and not _has_type(value, expected):
         return f"{path} must be {expected}"
@@ -113,20 +112,19 @@ def _of_array(value: Any, schema: Schema, path: str) -> str | None:
 def _of_object(value: Any, schema: Schema, path: str) -> str | None:
     if not isinstance(value, dict):
         return None
-    for name in schema.get("required", ()):
-        if name not in value:
-            return f"{path} must have required property '{name}'"
     properties = schema.get("properties", {})
-    if schema.get("additionalProperties") is False:
-        for name in value:
-            if name not in properties:
-                return f"{path} must NOT have additional properties: {name}"
+    missing = [name for name in schema.get("required", ()) if name not in value]
+    if missing:
+        return f"{path} must have required property '{missing[0]}'"
+    additional = [name for name in value if name not in properties]
+    if additional and schema.get("additionalProperties") is False:
+        return f"{path} must NOT have additional properties: {additional[0]}"
     for name, inner in properties.items():
         if name in value:
             found = failure(value[name], inner, f"{path}.{name}")
             if found is not None:
                 return found
-    if schema.get("unevaluatedProperties") is False and not value.keys() <= properties.keys():
+    if additional and schema.get("unevaluatedProperties") is False:
         return f"{path} must NOT have unevaluated properties"
     return None
 

@@ -1,5 +1,6 @@
-"""The request bodies and queries of the Open Payments OpenAPI files 1.3, as far as a request can
-break them.
+"""Schemas of request bodies and queries, from the Open Payments OpenAPI files 1.3.
+
+They contain only the constraints that a request can violate.
 """
 
 from __future__ import annotations

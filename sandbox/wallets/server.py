@@ -1,8 +1,8 @@
-"""A network behind sockets, where its origins' names lead (to loopback, in the local world): HTTPS
-for each origin of the API; HTTPS or plain HTTP for the pages, as their origin says.
+"""TLS and HTTP listeners for a network, one per origin.
 
-One lock around the core keeps its answers those of a single-threaded server; a slow wallet waits
-outside of it. It refuses bodies of unknown length and hangs up where a wallet is to die.
+The API's origins use HTTPS; the pages use HTTPS or plain HTTP, according to their origin. One lock
+around the network makes it behave like a single-threaded server; a slow wallet sleeps outside the
+lock. Bodies of unknown length are rejected, and the connection is closed where a wallet is to die.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from sandbox.wallets.call import MAX_BODY
 from sandbox.wallets.network import Network
 
 _HTTPS: Final = 443
-_IDLE: Final = 30  # seconds that a connection may be silent
+_IDLE: Final = 30  # seconds until an idle connection is closed
 
 
 class WalletServers:
-    """The listening sockets of a network. `sleeper` is what the network was given as its `sleep`.
+    """The listening sockets of a network; `sleeper` must be the network's `sleep`.
 
-    Raises OSError from the constructor when a port is taken; then none stays open.
+    The constructor raises OSError if a port is taken, and then leaves none open.
     """
 
     def __init__(self, network: Network, tls: ssl.SSLContext, sleeper: Sleeper) -> None:
@@ -50,14 +50,14 @@ class WalletServers:
             raise OSError(f"{error.strerror}: {self._taken}") from None
 
     def start(self) -> None:
-        """Serve from threads of their own, until `close`."""
+        """Serve in background threads until `close`."""
         for server in self._servers:
             thread = threading.Thread(target=server.serve_forever, args=(0.1,), daemon=True)
             self._threads.append(thread)
             thread.start()
 
     def close(self) -> None:
-        """Stop listening. Requests under way are cut off with the process."""
+        """Stop listening; requests in progress end with the process."""
         for server in self._servers:
             if self._threads:
                 server.shutdown()
@@ -67,7 +67,7 @@ class WalletServers:
         self._servers, self._threads = [], []
 
     def changes(self) -> dict[str, Any] | None:
-        """The network's dump, or None when nobody has asked anything since the last call."""
+        """Return the network's dump, or None if there was no request since the last call."""
         with self._lock:
             changed, self._changed = self._changed, False
             return self._network.dump() if changed else None
@@ -93,7 +93,8 @@ class WalletServers:
 class Sleeper:
     """A network's `sleep` that waits after the lock is released, in the thread of the request."""
 
-    def __init__(self) -> None:
+    def __init__(self, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._sleep = sleep
         self._local = threading.local()
 
     def __call__(self, seconds: float) -> None:
@@ -101,7 +102,8 @@ class Sleeper:
 
     def sleep_now(self) -> None:
         seconds, self._local.seconds = getattr(self._local, "seconds", 0), 0
-        time.sleep(seconds)
+        if seconds:
+            self._sleep(seconds)
 
 
 class _Listener(ThreadingHTTPServer):
@@ -121,7 +123,7 @@ class _Listener(ThreadingHTTPServer):
         self.tls = tls
 
     def finish_request(self, request: Any, client_address: Any) -> None:
-        # In the request's own thread, so that a slow handshake holds up nobody else.
+        # In the request's own thread, so that a slow handshake delays no other request.
         if self.tls is None:
             super().finish_request(request, client_address)
             return
@@ -134,14 +136,14 @@ class _Listener(ThreadingHTTPServer):
             super().finish_request(encrypted, client_address)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hung up is no error of ours; anything else is, and is told."""
+        """Ignore clients that closed the connection; report any other error."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError | ssl.SSLError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Listener
-    disable_nagle_algorithm = True  # headers and body are two writes; the second must not wait
+    disable_nagle_algorithm = True  # headers and body are two writes; do not delay the second
     protocol_version = "HTTP/1.1"
     server_version = "sandbox-wallets"
     sys_version = ""
@@ -150,7 +152,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self._answer()
 
-    do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_GET  # noqa: N815
+    do_POST = do_PUT = do_DELETE = do_HEAD = do_PATCH = do_GET
 
     def _answer(self) -> None:
         length = self.headers.get("Content-Length", "0")
@@ -179,8 +181,8 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def _url(self) -> str:
-        """The URL as the client must have signed it."""
+        """Return the URL as the client must have signed it."""
         return self.server.origin + self.path
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Nothing: what is asked holds tokens and nonces."""
+        """Log nothing: requests contain tokens and nonces."""

@@ -1,8 +1,7 @@
-"""What the providers remember, as plain data: accounts, grants, tokens, payments, and effects
-still to come.
+"""Records of the providers, as plain data: accounts, grants, tokens, payments, packets.
 
-It knows no rules. Everything in it survives `encode` and `decode`, so that the local world keeps
-it between runs.
+There are no rules here. `encode` and `decode` keep everything, so that the local world can save it
+between runs.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from pydantic import TypeAdapter
 
 @dataclass(frozen=True, slots=True)
 class Money:
-    """`value` counts units of 10^-`scale` of the asset `code`."""
+    """An amount: `value` units of 10^-`scale` of the asset `code`."""
 
     value: int
     code: str
@@ -56,9 +55,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Account:
-    """A wallet address and the money behind it. `behaviour` names one of
-    `behaviours.BEHAVIOURS`.
-    """
+    """A wallet address and its balance; `behaviour` names one of `behaviours.BEHAVIOURS`."""
 
     id: str
     public_name: str
@@ -87,7 +84,7 @@ class GrantState(StrEnum):
 
 @dataclass(slots=True)
 class Interaction:
-    """The human's part of a grant. `finish_uri` is None for a grant that is polled."""
+    """The customer's part of a grant. `finish_uri` is None for a grant that is polled."""
 
     id: str
     nonce: str
@@ -102,8 +99,9 @@ class Interaction:
 
 @dataclass(slots=True)
 class Grant:
-    """`client` is a wallet address, or None when the client gave its `jwk` instead. `last_asked`
-    starts `wait`.
+    """A grant. `client` is a wallet address, or None if the client sent its `jwk` instead.
+
+    `wait` counts from `last_asked`.
     """
 
     id: str
@@ -147,9 +145,7 @@ class IncomingPayment:
 
 @dataclass(slots=True)
 class Quote:
-    """`receiver` is an incoming payment's URL. `fee` is the part of `debit` that the provider
-    keeps.
-    """
+    """A quote. `receiver` is an incoming payment's URL, `fee` the provider's part of `debit`."""
 
     id: str
     provider: str
@@ -166,8 +162,9 @@ class Quote:
 
 @dataclass(slots=True)
 class OutgoingPayment:
-    """`funded`: the money has left the account. `settles_at` is None once nothing more will happen
-    to it.
+    """An outgoing payment. `funded` means that the account was debited.
+
+    `settles_at` is None once nothing more will happen to it.
     """
 
     id: str
@@ -191,7 +188,7 @@ class OutgoingPayment:
 
 @dataclass(frozen=True, slots=True)
 class Packet:
-    """Money on its way to the incoming payment `receiver` (its UUID), there at `arrives_at`."""
+    """Money on its way to the incoming payment `receiver` (its UUID), due at `arrives_at`."""
 
     arrives_at: datetime
     receiver: str
@@ -201,7 +198,7 @@ class Packet:
 
 @dataclass(slots=True)
 class State:
-    """Everything, by id: accounts by wallet address, tokens by value, the rest by UUID."""
+    """All records by id: accounts by wallet address, tokens by value, the rest by UUID."""
 
     accounts: dict[str, Account] = field(default_factory=dict)
     grants: dict[str, Grant] = field(default_factory=dict)
@@ -216,11 +213,11 @@ _ADAPTER = TypeAdapter(State)
 
 
 def encode(state: State) -> dict[str, Any]:
-    """`state` as JSON-able data."""
+    """Return `state` as JSON-able data."""
     data: dict[str, Any] = _ADAPTER.dump_python(state, mode="json")
     return data
 
 
 def decode(data: dict[str, Any]) -> State:
-    """What `encode` made, back. Raises `pydantic.ValidationError` for anything else."""
+    """Restore the state from `encode`. Raises `pydantic.ValidationError` if invalid."""
     return _ADAPTER.validate_python(data)

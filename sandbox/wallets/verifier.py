@@ -1,9 +1,8 @@
-"""HTTP message signatures as `@interledger/http-signature-utils` checks them, which is not quite
-RFC 9421.
+"""Verify HTTP message signatures like `@interledger/http-signature-utils`, not quite RFC 9421.
 
-It insists on the label `sig1`, on @method and @target-uri, on `authorization` when that header is
-sent, and takes the digest over the re-serialised body. It does not insist that the body is
-covered, and looks at no age.
+It requires the label `sig1`, @method and @target-uri, and `authorization` if that header is sent,
+and computes the digest over the re-serialized body. It does not require that the body is covered,
+and ignores the signature's age.
 """
 
 from __future__ import annotations
@@ -28,14 +27,15 @@ _DIGEST = re.compile(r"(sha-256|sha-512)=:([A-Za-z0-9+/=]+):")
 
 
 def key_id(headers: Mapping[str, str]) -> str | None:
-    """The key id that the signature names. `headers` has lower-case names."""
+    """Return the key id that the signature names; `headers` has lower-case names."""
     found = _KEY_ID.search(headers.get("signature-input", ""))
     return found[1] if found else None
 
 
 def has_valid_headers(headers: Mapping[str, str], body: Any) -> bool:
-    """Whether the signature covers what it must and a covered digest fits `body`, the parsed JSON
-    (None: no body).
+    """Check that the signature covers the required parts and that a covered digest matches `body`.
+
+    `body` is the parsed JSON, or None without one.
     """
     covered = _covered(headers.get("signature-input", ""))
     if covered is None or "signature" not in headers:
@@ -52,7 +52,7 @@ def has_valid_headers(headers: Mapping[str, str], body: Any) -> bool:
 def verify(
     method: str, url: str, headers: Mapping[str, str], body: Any, jwk: Mapping[str, str]
 ) -> bool:
-    """Whether `jwk`'s private key signed this request. `url` is the URL as the server sees it."""
+    """Check that `jwk`'s private key signed this request; `url` is as the server sees it."""
     if not has_valid_headers(headers, body):
         return False
     parameters = _INPUT.fullmatch(headers["signature-input"])
@@ -72,7 +72,7 @@ def verify(
 
 
 def _covered(signature_input: str) -> list[str] | None:
-    """The covered components, split as crudely as the original does."""
+    """Return the covered components, split as crudely as the original does it."""
     _, label, rest = signature_input.partition("sig1=")
     if not label:
         return None

@@ -1,35 +1,29 @@
-"""The wallet address server: who an account is and which keys it has. Public, unsigned."""
+"""Wallet address server: an account's public document and keys, without authorization."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from checkout.open_payments.transport import Response
 from sandbox.wallets import answers
+from sandbox.wallets.backend import Backend
 from sandbox.wallets.call import Call
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.state import Account
 
-if TYPE_CHECKING:
-    from sandbox.wallets.network import Network
-
 _JSON_TYPES = {"application/json", "application/*", "*/*"}
 
 
-def answer(network: Network, provider: Provider, call: Call) -> Response:
-    """The document or the keys of a wallet address; a trailing slash and capitals in the path are
-    forgiven.
-    """
+def answer(backend: Backend, provider: Provider, call: Call) -> Response:
+    """Return the document or keys of a wallet address; ignore case and a trailing slash."""
     if call.method not in {"GET", "HEAD"}:
         raise answers.plain(404, "Not Found")
     if not _accepts_json(call.headers.get("accept", "*/*")):
         raise answers.plain(406, "Not Acceptable")
     path = call.path.removesuffix("/").lower()
     wanted = f"{provider.origin}{path.removesuffix('/jwks.json')}"
-    account = network.account(wanted)
+    account = backend.account(wanted)
     if account is None:
         raise answers.plain(404, "Not Found")
-    network.linger(account.id)
+    backend.linger(account.id)
     if path.endswith("/jwks.json"):
         return answers.ok({"keys": account.keys})
     return answers.ok(_document(provider, account))

@@ -6,17 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
-from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attempt,
     Attention,
-    CustomerWallet,
     HistoryEntry,
     IncomingPaymentRef,
     LineItem,
     Phase,
     Problem,
-    QuoteRef,
     Session,
     Status,
 )
@@ -29,6 +26,7 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     WebhookSecret,
 )
+from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.sessions import Reservation
 from tests.support import NOW, a_session
 
@@ -47,11 +45,11 @@ def full_session(**changes: Any) -> Session:
         "lease_until": NOW + 1 * MS,
         "check_at": NOW + 2 * MS,
         "checks": 3,
-        "customer": CustomerWallet(
-            "https://w.example/älice", "https://a.example", "https://r.example", "EUR", 9
+        "customer": WalletAddress(
+            "https://w.example/älice", "EUR", 9, "https://a.example", "https://r.example"
         ),
         "incoming_payment": IncomingPaymentRef("https://r.example/in/1", NOW + 4 * MS),
-        "quote": QuoteRef(
+        "quote": Quote(
             "https://r.example/q/1", Amount(2**64 - 1, "EUR", 9), Amount(0, "JPY", 0), NOW + 5 * MS
         ),
         "interact_url": "https://a.example/interact?x=ü",

@@ -211,10 +211,13 @@ def test_the_201_of_another_attempt_changes_nothing(store: Store) -> None:
     assert store.sessions.get(before.id) == before
 
 
-def test_a_change_by_attempt_makes_no_event(store: Store) -> None:
+def test_a_change_by_attempt_and_its_event_are_written_over_a_later_version(store: Store) -> None:
     before = saved(store, paying())
-    with pytest.raises(ValueError, match="by attempt"):
-        store.sessions.save(payment_created(before), an_event())
+    store.sessions.save(checked(before))
+    after = store.sessions.save(payment_created(before), an_event())
+    assert (after.status, after.version) == (Status.PROCESSING, before.version + 2)
+    assert after == store.sessions.get(before.id)
+    assert store.events.get(an_event().id) == an_event()
 
 
 def test_a_change_of_a_session_that_does_not_exist_is_a_mistake(store: Store) -> None:

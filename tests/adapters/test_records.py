@@ -10,8 +10,9 @@ from boto3.dynamodb.types import Binary
 
 from checkout.adapters.dynamo import event_records, merchant_records, records, values
 from checkout.domain.merchant import Merchant
-from checkout.domain.session import LineItem, QuoteRef, Session, Status
+from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import DELIVERIES_MAX, Delivery, Endpoint, EventStatus, WebhookEvent
+from checkout.open_payments.models import Quote
 from tests.adapters.samples import (
     MS,
     a_key,
@@ -47,7 +48,7 @@ def test_an_absent_field_takes_no_attribute_and_comes_back_absent(name: str) -> 
 
 def test_a_quote_without_expiry_comes_back_without() -> None:
     quote = full_session().quote
-    assert isinstance(quote, QuoteRef)
+    assert isinstance(quote, Quote)
     session = full_session(quote=replace(quote, expires_at=None))
     assert records.session_from(records.session_item(session)) == session
 

@@ -153,9 +153,20 @@ def unavailable() -> str:
 
 @pytest.mark.parametrize(
     "secret",
-    ["", "hunter2", "ab" * 31, "ab" * 33, "zz" * 32, "ab" * 32 + "\n", "٣" * 64, SECRET + ",",
-     f"{SECRET},hunter2", f"{SECRET} {NEXT}", ",".join([SECRET, NEXT, "ab" * 32])],
-)  # fmt: skip
+    [
+        "",
+        "hunter2",
+        "ab" * 31,
+        "ab" * 33,
+        "zz" * 32,
+        "ab" * 32 + "\n",
+        "٣" * 64,
+        SECRET + ",",
+        f"{SECRET},hunter2",
+        f"{SECRET} {NEXT}",
+        ",".join([SECRET, NEXT, "ab" * 32]),
+    ],
+)
 def test_a_key_of_another_form_is_a_key_that_cannot_be_had_and_is_not_echoed(secret: str) -> None:
     sealed = a_vault().seal("x", place=PLACE)
     for use in (a_vault(secret).seal, lambda _, place: a_vault(secret).open(sealed, place=place)):

@@ -1,4 +1,4 @@
-"""The counts behind the operator's page; what it prints is what a purchase costs."""
+"""The metering behind the costs on the operator's page, and the page's numbers."""
 
 from __future__ import annotations
 
@@ -72,11 +72,11 @@ def test_the_counted_calls_are_within_the_budgets_of_the_design(
 ) -> None:
     steps = cost.measured()
     calls = {name: used.calls + used.messages for name, used in steps.items()}
-    assert calls["the merchant creates it"] == 2
-    assert calls["a wallet is given"] <= 5
-    assert calls["approved: paid"] + calls["the confirmation"] <= 7
-    assert steps["a wallet is given"].wallet_calls == 4
-    assert steps["approved: paid"].wallet_calls == 3
+    assert calls["create the session"] == 2
+    assert calls["submit the wallet"] <= 5
+    assert calls["approve and pay"] + calls["confirmation page"] <= 7
+    assert steps["submit the wallet"].wallet_calls == 4
+    assert steps["approve and pay"].wallet_calls == 3
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -84,7 +84,7 @@ def test_the_pages_say_what_the_benchmark_prints(
     page: Path,
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
-    """To a cent and a dollar."""
+    """Compare to within a cent and a dollar."""
     text = page.read_text("utf-8")
     [cents] = re.findall(r"cost about (\d+) US cents", text)
     [dollars] = re.findall(r"at rest (?:costs )?about (\d+) US dollars a month", text)

@@ -10,8 +10,8 @@ def test_both_show_the_same_page_and_a_table_says_how_fast(
 ) -> None:
     monkeypatch.setattr(page, "ROUNDS", 1)
     page.main()
-    told = capsys.readouterr().out.splitlines()
-    assert [line.split("|")[1].strip() for line in told] == [
+    printed = capsys.readouterr().out.splitlines()
+    assert [line.split("|")[1].strip() for line in printed] == [
         "first byte",
         "---",
         "the hosted page",

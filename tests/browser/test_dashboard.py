@@ -155,12 +155,12 @@ def test_a_payment_is_found_by_its_wallet_among_ten_thousand_read_and_exported(
     steps = page.locator("section:has(#timeline) li strong").all_inner_texts()
     assert steps == [
         "Created by your server",
-        "The customer gave a wallet address",
-        "An incoming payment was made in your wallet",
-        "The customer's wallet named its price",
-        "Ready: the customer was shown the price and the way to approve",
+        "The customer entered a wallet address",
+        "An incoming payment was created in your wallet",
+        "The customer's wallet quoted its price",
+        "Ready: the customer saw the price and the way to approve it",
         "The customer came back from their wallet with an approval",
-        "The payment was instructed",
+        "The payment was sent to the customer's wallet",
         "The customer's wallet accepted the payment",
         "Paid",
     ]
@@ -187,10 +187,10 @@ def test_a_long_export_is_one_file_with_progress(browser: Browser, place: Place)
         )).observe(document.querySelector('[role=status]'), {childList: true})"""
     )
     with page.expect_download(timeout=120_000) as download:
-        page.get_by_role("button", name="Download all transactions").click()
+        page.get_by_role("button", name="Download transactions").click()
     rows = exported(Path(download.value.path()).read_bytes().decode())
     assert len(rows) == len({row["id"] for row in rows}) == BULK
-    expect(page.get_by_role("status")).to_have_text(f"{BULK} transactions were downloaded.")
+    expect(page.get_by_role("status")).to_have_text(f"{BULK} transactions downloaded.")
     # The last part is told together with the end, which an observer may not see apart.
     assert [text for text in said if "so far" in text][:2] == [
         f"{count} transactions so far…" for count in (1000, 2000)
@@ -269,7 +269,7 @@ def test_a_session_is_canceled_by_hand_while_its_customer_looks_at_it(
     page.locator("tbody a").click()
     expect(page.get_by_role("main")).to_contain_text("<script>document.title='evil'</script>")
     page.get_by_text("End this session").click()
-    page.get_by_role("button", name="Cancel the session").click()
+    page.get_by_role("button", name="Cancel session").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("Canceled")
     customer.bring_to_front()
     ended = customer.get_by_role("heading", level=1)
@@ -340,7 +340,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     page.locator("tbody a").first.click()
     judge("session")
     page.goto(f"{home(place)}/transactions/{PARTLY_PAID}")
-    expect(page.get_by_text("Only a part of the money has arrived.")).to_be_visible()
+    expect(page.get_by_text("Only part of the money has arrived.")).to_be_visible()
     judge("attention")
     page.goto(f"{home(place)}/transactions/{open_session(place)}")
     judge("open")

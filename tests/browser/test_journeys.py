@@ -88,7 +88,7 @@ def test_a_price_that_runs_out_renews_itself_and_shows_the_difference(
     page.clock.run_for(301_000)
     said = page.get_by_role("status")
     expect(said).to_have_text(
-        re.compile(r"The price rose from .18\.54.EUR. to .20\.40.EUR.: .1\.86.EUR. more\.")
+        re.compile(r"The price went up from .18\.54.EUR. to .20\.40.EUR.: .1\.86.EUR. more\.")
     )
     expect(page.get_by_role("heading", level=1)).to_contain_text("20.40")
     expect(page.locator("[data-left]")).to_have_text(re.compile("left$"))
@@ -105,7 +105,7 @@ def test_a_price_is_not_renewed_behind_a_customer_who_has_gone_to_approve(
     before = pages.world.session(session.id)
     pages.world.clock.pass_time(300)
     page.clock.run_for(301_000)
-    expect(page.locator(".alert")).to_contain_text("This price has run out.")
+    expect(page.locator(".alert")).to_contain_text("This price has expired.")
     assert pages.world.session(session.id).interact_url == before.interact_url
 
 
@@ -117,7 +117,7 @@ def test_a_price_is_not_renewed_over_what_a_customer_types(page: Page, pages: Se
     before = pages.world.session(session.id)
     pages.world.clock.pass_time(300)
     page.clock.run_for(301_000)
-    expect(page.locator("[data-left]")).to_have_text("This price has run out.")
+    expect(page.locator("[data-left]")).to_have_text("This price has expired.")
     expect(page.locator("#wallet_address")).to_have_value(f"{CEDAR}/car")
     assert pages.world.session(session.id).interact_url == before.interact_url
 
@@ -129,9 +129,9 @@ def test_a_price_that_ran_out_can_be_renewed_without_script(
     session = begin(page, pages)
     pages.world.clock.pass_time(301)
     page.goto(pages.address(session))
-    expect(page.locator(".alert")).to_contain_text("This price has run out.")
+    expect(page.locator(".alert")).to_contain_text("This price has expired.")
     page.locator(".button").click()
-    expect(page.locator("#change")).to_contain_text("The price has been renewed and is still")
+    expect(page.locator("#change")).to_contain_text("The price has been updated and is still")
 
 
 def test_an_approval_after_a_price_rose_pays_nothing_and_leads_to_the_new_price(
@@ -142,7 +142,7 @@ def test_an_approval_after_a_price_rose_pays_nothing_and_leads_to_the_new_price(
     pages.world.clock.pass_time(301)
     pages.approve(page)
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("The price rose above what you approved")
+    expect(alert).to_contain_text("The price went up after you approved it")
     expect(alert).to_contain_text(NOT_CHARGED)
     page.get_by_role("button", name="See the new price").click()
     leave(page)
@@ -160,7 +160,7 @@ def test_a_wallet_without_money_is_told_when_it_is_certain_and_another_pays(
     expect(page.get_by_role("main")).not_to_contain_text(NOT_CHARGED)
     pages.world.settle(pages.world.session(session.id))
     alert = page.get_by_role("alert")
-    expect(alert).to_contain_text("no money reached the shop", timeout=SOON)
+    expect(alert).to_contain_text("The shop has not received any money", timeout=SOON)
     page.locator("#wallet_address").fill(f"{CEDAR}/carol")
     page.get_by_role("button", name="Try again").click()
     leave(page)
@@ -271,7 +271,7 @@ def test_a_slow_wallet_is_told_of_after_ten_seconds(page: Page, pages: Served) -
     expect(status).to_have_text("Asking your wallet provider for the price…")
     expect(page.locator("[aria-current=step]")).to_have_text("Price")
     page.clock.run_for(11_000)
-    expect(status).to_have_text("Still waiting for the answer of your wallet provider.")
+    expect(status).to_have_text("Still waiting for your wallet provider.")
     expect(page.locator("form button").first).to_be_disabled()
 
 
@@ -286,7 +286,7 @@ def test_a_payment_that_takes_long_to_show_says_what_it_waits_for(
     expect(page.get_by_role("status")).to_have_text("")
     page.clock.run_for(11_000)
     expect(page.get_by_role("status")).to_have_text(
-        "Still waiting for the shop's wallet to show the money."
+        "Still waiting for the money to reach the shop."
     )
     assert pages.world.session(session.id).status is Status.PROCESSING
 
@@ -312,11 +312,11 @@ def test_the_countdown_leads_to_the_shop_unless_the_customer_stays(
     success = pages.address(session, "/success")
     page.goto(success)
     expect(page.locator("[data-countdown]")).to_have_text(
-        "You are taken back to the shop in 5 seconds."
+        "You will return to the shop in 5 seconds."
     )
     page.clock.run_for(4_100)
     expect(page.locator("[data-countdown]")).to_have_text(
-        "You are taken back to the shop in 1 second."
+        "You will return to the shop in 1 second."
     )
     page.get_by_role("button", name="Stay on this page").click()
     page.clock.run_for(60_000)
@@ -364,7 +364,7 @@ def test_the_keyboard_alone_pays(page: Page, pages: Served) -> None:
     paid(page, pages, session)
     tab_to("#stay")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("You stay on this page.")).to_be_focused()
+    expect(page.get_by_text("You are staying on this page.")).to_be_focused()
 
 
 def test_a_session_reads_from_right_to_left_in_arabic(browser: Browser, pages: Served) -> None:

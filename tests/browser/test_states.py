@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,12 @@ from playwright.sync_api import Browser, Page, expect
 
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import Logo
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount
 from pay.colors import contrast
 from tests.browser.gallery import STATES, show
 from tests.browser.launch import chromium
 from tests.browser.served import Served, new_context
+from tests.browser.test_dashboard_settings import png
 from tests.hosted_pages import QUOTE, WALLET, line
 
 pytestmark = pytest.mark.browser
@@ -34,6 +36,11 @@ HOSTILE = (
     "</title></style></script></main><svg onload=window.ran=1>",
     "' autofocus onfocus='window.ran=1",
     "\u2069\u202etxt.exe",
+)
+
+# A PNG of one pixel.
+DOT = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
 
 
@@ -112,10 +119,10 @@ def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Serve
 
 @pytest.mark.parametrize("color", ["#ffff00", "#000000", "#ffffff", "#777777", "#ff0000"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_merchants_colour_and_logo_stay_readable(
+def test_a_merchants_color_and_logo_stay_readable(
     browser: Browser, pages: Served, axe: str, color: str, scheme: str
 ) -> None:
-    logo = Logo("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 1 1"/>')
+    logo = Logo("image/png", png())
     page = new_context(browser, scheme=scheme).new_page()
     with pages.merchant(accent_color=color, logo=logo):
         for name in ("declined", "confirmation"):

@@ -3,8 +3,9 @@ from __future__ import annotations
 import json
 
 from checkout.domain.merchant import ApiKey
-from checkout.domain.session import CustomerWallet, Status
+from checkout.domain.session import Status
 from checkout.domain.webhooks import event_body
+from checkout.open_payments.models import WalletAddress
 from tests.adapters.samples import a_merchant
 from tests.support import a_session
 
@@ -14,7 +15,7 @@ def test_the_event_is_the_seven_fields_in_the_specifications_order_as_compact_js
         Status.COMPLETED,
         metadata_json='{"order":"42","émoji":"😀","n":1,"t":true}',
         outgoing_payment="https://bank.example/outgoing-payments/1",
-        customer=CustomerWallet("https://bank.example/alice", "https://a", "https://r", "EUR", 2),
+        customer=WalletAddress("https://bank.example/alice", "EUR", 2, "https://a", "https://r"),
     )
     body = event_body(session)
     assert list(json.loads(body)) == [

@@ -7,14 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
-from checkout.domain.money import (
-    TOTAL_MAX,
-    Amount,
-    from_minor_units,
-    minor_unit_digits,
-    to_wallet,
-    total,
-)
+from checkout.domain.money import TOTAL_MAX, from_minor_units, minor_unit_digits, to_wallet, total
+from checkout.open_payments.models import Amount
 
 
 @pytest.mark.parametrize(

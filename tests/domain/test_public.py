@@ -3,17 +3,9 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta, timezone
 
-from checkout.domain.money import Amount
 from checkout.domain.public import public_session, timestamp
-from checkout.domain.session import (
-    Attempt,
-    CustomerWallet,
-    IncomingPaymentRef,
-    LineItem,
-    Phase,
-    QuoteRef,
-    Status,
-)
+from checkout.domain.session import Attempt, IncomingPaymentRef, LineItem, Phase, Status
+from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.support import NOW, SESSION_ID, a_session
 
 BASE = "https://pay.example"
@@ -74,7 +66,7 @@ def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
 def test_a_paid_session_shows_the_payments_addresses() -> None:
     session = a_session(
         Status.COMPLETED,
-        customer=CustomerWallet("https://w.example/alice", "a", "r", "EUR", 2),
+        customer=WalletAddress("https://w.example/alice", "EUR", 2, "a", "r"),
         incoming_payment=IncomingPaymentRef("https://w.example/in/1", NOW),
         outgoing_payment="https://w.example/out/1",
         completed_at=NOW + timedelta(milliseconds=1),
@@ -92,8 +84,8 @@ def test_nothing_of_the_approval_and_no_merchant_is_shown() -> None:
         merchant="mer_SECRET",
         writer="SECRET",
         phase=Phase.PAYING,
-        customer=CustomerWallet("https://w.example/alice", "SECRET", "SECRET", "EUR", 2),
-        quote=QuoteRef("SECRET", Amount(1, "EUR", 2), Amount(1, "USD", 2), NOW),
+        customer=WalletAddress("https://w.example/alice", "EUR", 2, "SECRET", "SECRET"),
+        quote=Quote("SECRET", Amount(1, "EUR", 2), Amount(1, "USD", 2), NOW),
         interact_url="https://SECRET.example",
         grant="SECRET",
         token="SECRET",

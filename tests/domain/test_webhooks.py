@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.domain.session import CustomerWallet, Status
+from checkout.domain.session import Status
 from checkout.domain.webhooks import (
     ATTEMPTS_MAX,
     CANCELED,
@@ -34,6 +34,7 @@ from checkout.domain.webhooks import (
     ping_body,
     sent_again,
 )
+from checkout.open_payments.models import WalletAddress
 from tests.adapters.samples import an_event
 from tests.support import NOW, a_session
 
@@ -301,7 +302,7 @@ def test_the_body_is_the_seven_fields_in_their_order_and_compact() -> None:
     session = a_session(
         Status.COMPLETED,
         metadata_json='{"order":"ü 🫖","n":1}',
-        customer=CustomerWallet("https://w.example/a", "https://a", "https://r", "EUR", 2),
+        customer=WalletAddress("https://w.example/a", "EUR", 2, "https://a", "https://r"),
         outgoing_payment="https://r.example/out/1",
     )
     assert event_body(session) == (

@@ -144,8 +144,8 @@ def test_the_page_leads_through_the_parts_without_script(shop: Dashboard, browse
     for number in range(PART_MAX + 30):
         shop.store(created_at=NOW + timedelta(milliseconds=number))
     page = browser.get("/export?status=open").page
-    assert f"{PART_MAX} transactions of what you searched for" in page.main
-    assert "there is more" in page.main
+    assert f"{PART_MAX} transactions matching your search" in page.main
+    assert "there are more" in page.main
     (following,) = [link for link in page.links if "export?" in link and "cursor" in link]
     last = browser.get(following.removeprefix("/dashboard")).page
     assert "30 transactions" in last.main

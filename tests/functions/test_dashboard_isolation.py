@@ -4,23 +4,21 @@ and field, each cursor, each search, each form.
 
 from __future__ import annotations
 
-import importlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi.routing import APIRoute
 
-import dashboard as functions_dashboard
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import LineItem
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
 from checkout.flows import audit
 from checkout.flows.schedule import tally
+from dashboard.app import PAGES
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Answer, Dashboard, dashboard
 from tests.functions.test_dashboard_settings import upload
@@ -148,15 +146,11 @@ def of_rival(shop: Dashboard, whose: str) -> list[str]:
 
 
 def paths(method: str) -> list[str]:
-    """Under /dashboard, of every module of routes."""
-    folder = Path(functions_dashboard.__file__).parent
-    modules = [
-        importlib.import_module(f"dashboard.{file.stem}") for file in folder.glob("*routes.py")
-    ]
-    found = [route for module in modules for route in module.router.routes]
+    """Under /dashboard, of every page."""
     return sorted(
-        route.path.removeprefix("/dashboard")
-        for route in found
+        route.path
+        for page in PAGES
+        for route in page.router.routes
         if isinstance(route, APIRoute) and method in (route.methods or ())
     )
 

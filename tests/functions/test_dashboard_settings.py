@@ -86,7 +86,7 @@ def test_the_looks_are_saved_and_noted(shop: Dashboard) -> None:
     now = merchant(shop)
     assert (now.name, now.accent_color, now.locale) == ("Café Ñandú", "#aa3300", "pt")
     audit = browser.get("/audit").page.main
-    assert "Changed settings display name, accent colour, language" in audit
+    assert "Changed settings display name, accent color, language" in audit
 
 
 def test_saving_what_is_there_already_changes_and_notes_nothing(shop: Dashboard) -> None:
@@ -119,10 +119,10 @@ def test_the_usual_colour_is_no_colour_of_the_merchants(shop: Dashboard) -> None
         ("name", "x" * 101, "The name"),
         ("name", "a\nb", "The name"),
         ("name", "\u202eabc", "The name"),
-        ("accent_color", "red", "The colour"),
-        ("accent_color", "#fff", "The colour"),
-        ("accent_color", "#000000;}*{", "The colour"),
-        ("accent_color", "#00000\u0660", "The colour"),
+        ("accent_color", "red", "The color"),
+        ("accent_color", "#fff", "The color"),
+        ("accent_color", "#000000;}*{", "The color"),
+        ("accent_color", "#00000\u0660", "The color"),
         ("locale", "", "language"),
         ("locale", "xx", "language"),
         ("locale", "en-GB", "language"),
@@ -282,11 +282,11 @@ def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
     shop.services = replace(shop.services, api_keys=keys)
     hosts = {"return_hosts": "shop.example"}
     browser.post("/settings/return-hosts", hosts)
-    assert "Save it once more" not in browser.get("/settings").page.main
+    assert "Save the list again" not in browser.get("/settings").page.main
     keys.unseen = set()
-    assert "Save it once more" in browser.get("/settings").page.main
+    assert "Save the list again" in browser.get("/settings").page.main
     browser.post("/settings/return-hosts", hosts)
-    assert "Save it once more" not in browser.get("/settings").page.main
+    assert "Save the list again" not in browser.get("/settings").page.main
     assert opened(shop, "elsewhere.example", answer.page.one("code", id="secret").text[0]) == 400
 
 
@@ -301,7 +301,7 @@ def test_an_index_that_lags_behind_the_change_is_no_alarm(shop: Dashboard) -> No
     browser = shop.signed_in()
     shop.services = replace(shop.services, api_keys=Stale(shop.dynamo, PREFIX))
     browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
-    assert "Save it once more" not in browser.get("/settings").page.main
+    assert "Save the list again" not in browser.get("/settings").page.main
 
 
 def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:

@@ -205,4 +205,4 @@ def test_every_answer_has_the_policy_and_is_kept_nowhere(shop: Dashboard) -> Non
 def test_a_page_without_address_is_a_page(shop: Dashboard) -> None:
     answer = shop.signed_in().get("/nothing")
     assert answer.status == 404
-    assert "There is nothing here" in answer.page.main
+    assert "Page not found" in answer.page.main

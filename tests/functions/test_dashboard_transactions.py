@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from checkout.domain.merchant import ApiKey
-from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attention,
     HistoryEntry,
@@ -26,6 +25,7 @@ from checkout.domain.transitions import Event
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
+from checkout.open_payments.models import Amount
 from dashboard import texts
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
@@ -243,7 +243,7 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
     page = browser.get(f"/transactions/{session.id}").page
     for said in (
         "20.00 USD Paid",
-        "Nothing: the money is in your wallet.",
+        "Complete: the money is in your wallet.",
         "Customer pays 18.53 EUR",
         "Received 20.00 USD",
         WALLET,
@@ -252,9 +252,9 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
         texts.STEP[Event.PAYMENT_CREATED] + " https://wallet.example/out/1",
         "1.0 s later",
         "Delivered",
-        "Answered 500 <b>oops</b>",
-        "how it ended is not known",
-        "No answer: timed out",
+        "Response 500 <b>oops</b>",
+        "the result is unknown",
+        "No response: timed out",
         "took 80 ms",
         "Tea Green 2 10.00 USD 20.00 USD",
         "order A-1 gift true note null n 7",
@@ -326,7 +326,17 @@ def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser)
     page = browser.get(f"/transactions/{session.id}").page
     assert "The preparation failed" in page.main
     assert f"{texts.PROBLEM[Problem.WALLET_UNAVAILABLE]} (Refused)" in page.main
-    assert "Try number 2." in page.main
+    assert "Attempt number 2." in page.main
+
+
+def test_a_step_and_a_problem_that_this_release_does_not_know_have_their_own_names(
+    shop: Dashboard, browser: Browser
+) -> None:
+    known = story(Event.WALLET_SUBMITTED)
+    refunded = HistoryEntry(NOW + timedelta(seconds=2), "refund_requested", "too_late: Gone")
+    session = shop.store(history=(*known, refunded))
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "refund_requested too_late: Gone" in page.main
 
 
 @pytest.mark.parametrize("end", ["cancel", "expire"])

@@ -114,7 +114,7 @@ def test_the_secret_rolls_with_an_overlap(shop: Dashboard) -> None:
     answer = browser.post("/webhooks/roll", {"overlap": "86400"})
     second = answer.page.one("code", id="secret").text[0]
     assert second != first
-    assert "signs as well until" in answer.page.main
+    assert "also signs until" in answer.page.main
     assert len(endpoint(shop).signing(shop.clock.now())) == 2
     assert second not in browser.get("/webhooks").body + browser.get("/audit").body
     assert browser.post("/webhooks/roll", {"overlap": "5"}).status == 400
@@ -147,11 +147,11 @@ def test_an_endpoint_that_said_410_is_enabled_again(shop: Dashboard) -> None:
     merchant = shop.services.merchants.get("mer_1")
     assert merchant is not None
     shop.services.merchants.replace(merchant.disabled(shop.clock.now()))
-    assert "answered 410" in browser.get("/webhooks").page.main
+    assert "responded 410" in browser.get("/webhooks").page.main
     assert browser.post("/webhooks/test").status == 400
     assert browser.post("/webhooks/enable").status == 303
     assert endpoint(shop).disabled_at is None
-    assert "answered 410" not in browser.get("/webhooks").page.main
+    assert "responded 410" not in browser.get("/webhooks").page.main
 
 
 def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Dashboard) -> None:
@@ -159,7 +159,7 @@ def test_an_event_shows_each_attempt_with_its_answer_and_is_sent_again(shop: Das
     configured(browser)
     event = stored(shop, body='{"id":"cs_<1>"}')
     page = browser.get(f"/webhooks/{event.id}").page
-    assert "Answered 500" in page.main
+    assert "Response 500" in page.main
     assert "120 ms" in page.main
     assert "out of order <b>" in page.main
     assert '{"id":"cs_<1>"}' in page.main
@@ -178,7 +178,7 @@ def test_an_event_for_nobody_is_no_failure(shop: Dashboard) -> None:
     assert page.one("span", **{"class": "badge"}).text == ["Not sent"]
     stored(shop)
     page = shop.signed_in().get("/webhooks").page
-    assert page.one("span", **{"class": "badge bad"}).text == ["Given up"]
+    assert page.one("span", **{"class": "badge bad"}).text == ["Failed"]
 
 
 def test_the_audit_log_and_the_session_lead_to_the_event(shop: Dashboard) -> None:
@@ -197,10 +197,10 @@ def test_an_event_that_waits_for_its_next_attempt_can_be_sent_now(shop: Dashboar
     later = shop.clock.now() + timedelta(hours=5)
     pending = EventStatus.PENDING
     event = stored(shop, status=pending, next_at=later, ended_at=None, given_up=None)
-    assert "Send it now" in browser.get(f"/webhooks/{event.id}").page.main
+    assert "Send now" in browser.get(f"/webhooks/{event.id}").page.main
     assert browser.post(f"/webhooks/{event.id}/resend").status == 303
     assert read(shop, event).next_at == shop.clock.now()
-    assert "Send it" not in browser.get(f"/webhooks/{event.id}").page.main
+    assert "Send again" not in browser.get(f"/webhooks/{event.id}").page.main
 
 
 def test_the_whole_kept_answer_is_shown(shop: Dashboard) -> None:
@@ -251,6 +251,17 @@ def test_the_log_is_filtered_and_paged_without_a_gap_or_a_repeat(shop: Dashboard
         path = older[0].removeprefix("/dashboard") if older else ""
     assert seen == failed[::-1]
     assert browser.get("/webhooks?status=nonsense").status == 200
+
+
+def test_an_event_of_a_type_that_this_release_does_not_know_is_shown_by_its_type(
+    shop: Dashboard,
+) -> None:
+    browser = shop.signed_in()
+    event = stored(shop, type="checkout.session.refunded")
+    assert "checkout.session.refunded" in browser.get("/webhooks").page.main
+    assert "Event: checkout.session.refunded" in browser.get(f"/webhooks/{event.id}").page.main
+    session = shop.store(event=event.id, status=Status.COMPLETED)
+    assert event.type in browser.get(f"/transactions/{session.id}").page.main
 
 
 def test_another_merchants_events_cannot_be_reached(shop: Dashboard) -> None:

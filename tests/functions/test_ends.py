@@ -16,7 +16,7 @@ from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import OPTIONAL
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
-from expirer.tasks import queued
+from expirer.cleanup import queued
 from tests.dashboard_pages import dashboard
 from tests.functions.test_expirer import Left, canceled, event
 from tests.merchant_api import SESSIONS, gateway_event

@@ -14,8 +14,8 @@ from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.session import Status
 from checkout.flows.payment import sessions
 from checkout.ports.services import PayServices
-from expirer.app import LAST_LOOK, scheduled
-from expirer.tasks import queued
+from expirer.app import LAST_CHECK, scheduled
+from expirer.cleanup import queued
 from tests.product import World
 
 REPOSITORY = Path(__file__).parent.parent.parent
@@ -72,9 +72,9 @@ def test_a_round_leaves_the_last_look_its_time() -> None:
     session = world.create(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     round_ = scheduled(lambda: world.services)
-    assert round_({}, Left(LAST_LOOK.total_seconds()))["LeftOver"] == 1
+    assert round_({}, Left(LAST_CHECK.total_seconds()))["LeftOver"] == 1
     assert world.session(session.id).status is Status.OPEN
-    assert round_({}, Left(LAST_LOOK.total_seconds() + 1))["LookedAt"] == 1
+    assert round_({}, Left(LAST_CHECK.total_seconds() + 1))["LookedAt"] == 1
 
 
 # --- the task queue ---
@@ -127,7 +127,7 @@ def test_what_fails_comes_again_alone() -> None:
     world = World()
     [good] = canceled(world, 1)
     gone = good.replace("v1.", "v0.")
-    bad = ["not JSON", '{"other":{}}', '{"tidy":{"session":"s"}}', gone]
+    bad = ["not JSON", '{"other":{}}', '{"cleanup":{"session":"s"}}', gone]
     answer = queued(lambda: world.services)(event(bad[0], good, *bad[1:]), None)
     failed = [item["itemIdentifier"] for item in answer["batchItemFailures"]]
     assert failed == ["0", "2", "3", "4"]
@@ -160,7 +160,7 @@ def test_no_secret_is_in_a_message_in_the_clear() -> None:
 # --- both ---
 
 
-@pytest.mark.parametrize("module", ["expirer.app", "expirer.tasks"])
+@pytest.mark.parametrize("module", ["expirer.app", "expirer.cleanup"])
 def test_neither_pages_nor_a_web_framework_are_loaded(module: str) -> None:
     script = f"import sys, {module}; print(*sys.modules)"
     paths = f"{REPOSITORY / 'layers/common'}:{REPOSITORY / 'functions'}"

@@ -15,8 +15,8 @@ import pytest
 from checkout.domain.merchant import Logo
 from pay import pages
 from pay.app import handler
-from pay.inputs import Submission
 from pay.view import paths_of
+from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Answer, Customer, customer, line
 from tests.product import CEDAR
 from tests.support import a_session
@@ -85,7 +85,7 @@ def test_no_page_loads_anything_of_others_or_has_inline_handlers_or_styles(
     browser: Customer,
 ) -> None:
     world = browser.world
-    world.merchant = world.merchant.changed(logo=Logo("image/png", b"PNG"))
+    world.merchant = world.merchant.changed(logo=Logo("image/png", PICTURES["image/png"]))
     world.services.merchants.replace(world.merchant)
     for name, answer in some_answers(browser).items():
         if not answer.body.startswith("<!doctype"):
@@ -125,7 +125,7 @@ def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(browser: Custome
         assert answer.status == 405
         assert set(answer.headers["allow"].split(", ")) == allowed
         if rest != "/wallet":
-            assert "cannot be opened like this" in answer.page.main
+            assert "cannot be opened this way" in answer.page.main
 
 
 def test_the_way_back_of_an_error_page_is_right_at_every_depth(browser: Customer) -> None:
@@ -169,7 +169,7 @@ def test_a_base_address_with_a_path_is_kept_in_every_address() -> None:
     assert paths.page == f"/checkout/pay/{session.id}"
     assert paths.home == paths.page
     services: Any = SimpleNamespace(base_url="https://shop.example/checkout")
-    answer = pages.prepared(services, session, Submission("w.example", by_form=True))
+    answer = pages.prepared(services, session, was="")
     assert answer.headers["location"] == paths.page
 
 

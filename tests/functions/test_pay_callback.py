@@ -80,7 +80,7 @@ def test_an_approval_that_cannot_be_used_leads_back_to_the_page_that_says_why(
     answer = browser.back_from(back.url)
     assert answer.location == f"/pay/{back.session.id}"
     page = browser.get(answer.location).page
-    assert "The price rose above what you approved" in page.main
+    assert "The price went up after you approved it" in page.main
     assert "You have not been charged." in page.main
 
 
@@ -117,7 +117,7 @@ def test_a_callback_that_does_not_verify_does_nothing_at_all(browser: Customer, 
     asked = len(browser.world.transport.sent)
     answer = callback(browser, back.session, query)
     assert answer.status == 400
-    assert "This answer does not belong to this checkout" in answer.page.main
+    assert "This response does not belong to this checkout" in answer.page.main
     assert answer.page.links == [f"../../{back.session.id}"]
     assert browser.world.session(back.session.id) == back.session
     assert len(browser.world.transport.sent) == asked
@@ -159,10 +159,10 @@ def test_other_parameters_are_left_alone(browser: Customer) -> None:
     ("result", "said"),
     [
         ("grant_rejected", "You declined the payment"),
-        ("invalid_interaction", "time to approve the payment at your wallet ran out"),
-        ("grant_invalid", "sent you back without an approval"),
-        ("<script>alert(1)</script>", "sent you back without an approval"),
-        ("{0.__class__}", "sent you back without an approval"),
+        ("invalid_interaction", "You did not approve the payment in time"),
+        ("grant_invalid", "without approving the payment"),
+        ("<script>alert(1)</script>", "without approving the payment"),
+        ("{0.__class__}", "without approving the payment"),
     ],
 )
 def test_an_unsigned_result_is_told_and_changes_nothing(
@@ -248,7 +248,7 @@ def test_a_wallet_that_wants_time_is_given_it_by_the_browser() -> None:
         answer = browser.back_from(back.url)
         assert answer.status == 200
         assert answer.headers["refresh"] == "20"
-        assert "Your wallet asks us to wait a moment" in answer.page.main
+        assert "Your wallet needs a moment" in answer.page.main
         assert answer.page.links == [""]  # the same address again, written nowhere
         assert browser.world.session(back.session.id) == back.session
         browser.world.clock.pass_time(20)

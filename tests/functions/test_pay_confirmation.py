@@ -101,7 +101,7 @@ def test_a_payment_that_failed_for_certain_leads_back_to_the_open_page(browser: 
     assert browser.open(session, "/status").json == {"status": "open", "next": None}
     answer = browser.open(session, "/success")
     page = browser.get(answer.location).page
-    assert "no money reached the shop" in page.main
+    assert "The shop has not received any money" in page.main
     assert "You have not been charged." not in page.main
 
 

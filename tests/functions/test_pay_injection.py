@@ -9,8 +9,8 @@ from urllib.parse import quote
 
 import pytest
 
-from checkout.domain.money import Amount
-from checkout.domain.session import Phase, Problem, QuoteRef, Session, Status
+from checkout.domain.session import Phase, Problem, Session, Status
+from checkout.open_payments.models import Amount, Quote
 from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, customer, line
 from tests.product import CEDAR
 from tests.support import NOW
@@ -43,7 +43,7 @@ def put(browser: Customer, text: str, status: Status, **changes: Any) -> Session
     # A browser sends no blanks or invisible characters in an address, and we make no link of such.
     address = "".join(each for each in text if each.isprintable() and each not in " \\")
     wallet = replace(WALLET, id=f"https://wallet.example/{text}")
-    price = QuoteRef(
+    price = Quote(
         f"https://wallet.example/{text}",
         Amount(1853, text, 2),
         Amount(2000, text, 2),

@@ -1,4 +1,4 @@
-"""Eight languages: none lacks a sentence, and each writes numbers and dates its own way."""
+"""No language lacks a sentence, and each writes numbers and dates its own way."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.pofile import read_po
 
 import pay
-from checkout.domain.errors import CheckoutError
+from checkout.domain.errors import CheckoutError, Conflict
 from checkout.domain.languages import LANGUAGES
-from checkout.domain.money import Amount
 from checkout.domain.session import Problem, Status
+from checkout.open_payments.models import Amount
 from checkout.web import STATUS
 from pay.language import reader
 from pay.texts import FOLDER, texts
@@ -106,7 +106,11 @@ def test_each_problem_has_its_sentence_and_what_to_do(problem: Problem) -> None:
     assert {f"fault.{problem}", f"fault.{problem}.next"} <= set(NAMES)
 
 
-@pytest.mark.parametrize("error", [each for each in STATUS if STATUS[each][0] in (409, 424, 429)])
+# A conflict is of keys, settings and events, which no customer changes.
+@pytest.mark.parametrize(
+    "error",
+    [each for each in STATUS if STATUS[each][0] in (409, 424, 429) and each is not Conflict],
+)
 def test_each_refusal_of_a_wallet_has_its_sentence_and_what_to_do(
     error: type[CheckoutError],
 ) -> None:
@@ -225,7 +229,7 @@ def test_an_error_speaks_the_browsers_language_and_never_the_flows(browser: Cust
     assert "Unter dieser Adresse haben wir kein Wallet gefunden." in answer.page.main
     assert "Ihnen wurde nichts berechnet." in answer.page.main
     missing = browser.get("/pay/cs_0000000000000000000000", headers=headers)
-    assert "Diese Zahlung gibt es nicht" in missing.page.main
+    assert "Wir haben diese Zahlung nicht gefunden" in missing.page.main
     waits = browser.world.create(locale="es")
     assert "Pagar 20,00 USD a Shop" in browser.open(waits, headers=headers).page.main
 
@@ -242,7 +246,7 @@ def test_words_of_others_keep_their_own_direction(browser: Customer) -> None:
 
 def test_the_guide_names_sentences_and_buttons_of_the_pages() -> None:
     guide = (Path(__file__).parents[2] / "docs" / "pages.md").read_text("utf-8")
-    table = guide.split("## When something goes wrong")[1].split("\n## ")[0]
+    table = guide.split("## Error messages")[1].split("\n## ")[0]
     rows = re.findall(r"^\|(?! what|---)(.*)\|$", table, re.M)
     assert len(rows) > 10
     sentences = {form.rstrip(".") for one in ENGLISH.values() for form in forms(one)}

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 import pay
 from checkout.domain.merchant import Logo
 from pay.colors import DARK, LIGHT, ON_DARK_ACCENT, accent, contrast
+from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Customer, customer
 
 ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
-PNG = b"\x89PNG\r\n\x1a\n" + bytes(range(256))
 
 
 @pytest.fixture
@@ -83,18 +83,29 @@ def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(browser: C
     session = browser.world.create()
     assert browser.open(session).page.all("img", alt="") == []
     assert browser.open(session, "/logo").status == 404
-    give(browser, logo=Logo("image/png", PNG))
+    give(browser, logo=Logo("image/png", PICTURES["image/png"]))
     first = browser.open(session).page.one("img", alt="").attributes["src"]
     answer = browser.get(first)
     assert (answer.status, answer.headers["content-type"]) == (200, "image/png")
     assert answer.headers["cache-control"] == "private, max-age=86400"
     assert "script-src 'nonce-" in answer.headers["content-security-policy"]
-    give(browser, logo=Logo("image/png", PNG + b"2"))
+    give(browser, logo=Logo("image/webp", PICTURES["image/webp"]))
     assert browser.open(session).page.one("img", alt="").attributes["src"] != first
 
 
-def test_only_a_picture_is_served_as_a_logo(browser: Customer) -> None:
-    give(browser, logo=Logo("text/html", b"<script>alert(1)</script>"))
+@pytest.mark.parametrize(
+    "logo",
+    [
+        Logo("text/html", b"<script>alert(1)</script>"),
+        Logo("image/svg+xml", b'<svg xmlns="http://www.w3.org/2000/svg"/>'),
+        Logo("image/gif", b"GIF89a"),
+        Logo("image/png", b"<script>alert(1)</script>"),
+    ],
+)
+def test_only_a_picture_that_the_settings_accept_is_served_as_a_logo(
+    browser: Customer, logo: Logo
+) -> None:
+    give(browser, logo=logo)
     session = browser.world.create()
     assert browser.open(session).page.all("img", alt="") == []
     answer = browser.open(session, "/logo")

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.money import Amount
 from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
+from checkout.open_payments.models import Amount
 from pay.language import reader
 from pay.texts import texts
 from pay.view import shown
@@ -158,7 +158,7 @@ def test_a_price_that_ran_out_is_told_and_can_be_renewed(browser: Customer) -> N
         quote = replace(QUOTE, expires_at=NOW + timedelta(seconds=left))
         session = put(browser, "awaiting_approval", quote=quote)
         page = browser.open(session).page
-        assert ("This price has run out" in page.main) is run_out
+        assert ("This price has expired" in page.main) is run_out
         assert ("Price valid until" in page.main) is not run_out
         (button,) = [one for one in page.elements if one.attributes.get("class") == "button"]
         assert button.tag == ("button" if run_out else "a")
@@ -172,13 +172,13 @@ def test_a_price_that_ran_out_is_told_and_can_be_renewed(browser: Customer) -> N
 def test_a_part_payment_is_told_with_both_amounts(browser: Customer) -> None:
     session = put(browser, "processing", received=999, attention=Attention.PARTIAL_PAYMENT)
     page = browser.open(session).page
-    assert "9.99 USD of 20.00 USD reached the shop" in page.main
+    assert "The shop has received 9.99 USD of 20.00 USD" in page.main
     assert "Do not pay again" in page.main
 
 
 def test_a_payment_long_in_doubt_is_told(browser: Customer) -> None:
     session = put(browser, "processing", attention=Attention.UNDECIDED)
-    assert "takes longer than usual" in browser.open(session).page.main
+    assert "is taking longer than usual" in browser.open(session).page.main
 
 
 @pytest.mark.parametrize(
@@ -267,5 +267,5 @@ def test_an_address_that_is_none_is_a_404_page_without_a_way_back(browser: Custo
     for path in ("/pay/cs_unknown", "/pay/cs_0000000000000000000000", "/pay/%00", "/pay/a/b/c"):
         answer = browser.get(path)
         assert answer.status == 404
-        assert "There is no such checkout" in answer.page.main
+        assert "We could not find this checkout" in answer.page.main
         assert answer.page.links == []

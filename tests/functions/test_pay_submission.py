@@ -147,14 +147,18 @@ def test_a_malformed_body_changes_nothing(browser: Customer, case: str) -> None:
 
 
 MALFORMED_FORMS: dict[str, tuple[bytes, int, str]] = {
-    "no field": (b"", 400, "We could not read what was sent."),
-    "unknown field": (b"wallet_address=a&x=1", 400, "We could not read what was sent."),
-    "twice": (b"wallet_address=a&wallet_address=b", 400, "We could not read what was sent."),
-    "many": (b"a=1&" * 50_000 + b"a=2", 400, "We could not read what was sent."),
-    "bad escapes": (b"wallet_address=%zz%ff%00", 424, "We found no wallet at this address."),
-    "not utf-8": (b"wallet_address=\xff\xfe", 424, "We found no wallet at this address."),
-    "no price": (b"wallet_address=a&was=1e3", 400, "We could not read what was sent."),
-    "too large": (b"wallet_address=" + b"a" * BODY_MAX, 413, "That was too much"),
+    "no field": (b"", 400, "We could not understand your request."),
+    "unknown field": (b"wallet_address=a&x=1", 400, "We could not understand your request."),
+    "twice": (b"wallet_address=a&wallet_address=b", 400, "We could not understand your request."),
+    "many": (b"a=1&" * 50_000 + b"a=2", 400, "We could not understand your request."),
+    "bad escapes": (
+        b"wallet_address=%zz%ff%00",
+        424,
+        "We could not find a wallet at this address.",
+    ),
+    "not utf-8": (b"wallet_address=\xff\xfe", 424, "We could not find a wallet at this address."),
+    "no price": (b"wallet_address=a&was=1e3", 400, "We could not understand your request."),
+    "too large": (b"wallet_address=" + b"a" * BODY_MAX, 413, "The request was too large"),
 }
 
 
@@ -217,7 +221,7 @@ def test_too_many_tries_are_told_with_the_time_to_wait(browser: Customer) -> Non
     assert (answer.status, answer.code) == (429, "rate_limited")
     page = browser.form(session)
     assert (page.status, page.headers["retry-after"]) == (429, answer.headers["retry-after"])
-    assert "Too many tries." in page.page.main
+    assert "Too many attempts." in page.page.main
     assert page.page.one("input", name="wallet_address").attributes["value"]
 
 
@@ -233,8 +237,8 @@ def test_another_wallet_can_be_taken_while_the_first_has_not_approved(browser: C
 @pytest.mark.parametrize(
     ("wallet", "said"),
     [
-        ("alice", "The price has been renewed and is still 18.54 EUR."),
-        ("expensive-renewal", "The price rose from 18.54 EUR to 20.40 EUR: 1.86 EUR more."),
+        ("alice", "The price has been updated and is still 18.54 EUR."),
+        ("expensive-renewal", "The price went up from 18.54 EUR to 20.40 EUR: 1.86 EUR more."),
     ],
 )
 def test_a_renewed_price_is_shown_with_its_difference_without_script_too(
@@ -281,7 +285,7 @@ def test_an_unknown_session_is_404_to_both(browser: Customer) -> None:
     assert raw(browser, other, content, JSON).code == "resource_missing"
     answer = raw(browser, other, b"wallet_address=wallet.example", FORM)
     assert answer.status == 404
-    assert "There is no such checkout" in answer.page.main
+    assert "We could not find this checkout" in answer.page.main
 
 
 @pytest.mark.parametrize("session_id", ["cs_0000000000000000000000", "cs_%00", "x" * 5000, "%ff"])
@@ -291,7 +295,7 @@ def test_a_malformed_form_of_an_unknown_session_is_no_server_error(
 ) -> None:
     answer = raw(browser, session_id, content, FORM)
     assert answer.status == 400
-    assert "We could not read what was sent" in answer.page.main
+    assert "We could not understand your request" in answer.page.main
 
 
 def test_a_store_that_is_down_is_a_503_page_and_a_503_json() -> None:

@@ -34,7 +34,7 @@ def lets_the_approval_time_out(world: World, browser: Customer, session: Session
     world.clock.pass_time(601)
     assert awaiting.interact_url is not None
     told = browser.get(world.network.approve(awaiting.interact_url))
-    assert "ran out" in told.body
+    assert "You did not approve the payment in time" in told.body
     assert NOT_CHARGED in told.body
 
 
@@ -43,7 +43,7 @@ def closes_the_tab(world: World, browser: Customer, session: Session) -> None:
     world.clock.pass_time(3_600)
     told = browser.open(session)
     assert awaiting.interact_url is not None
-    assert NOT_CHARGED in told.body or "Nothing is paid before you approve" in told.body
+    assert NOT_CHARGED in told.body or "Nothing is paid until you approve" in told.body
 
 
 def comes_back_after_the_quote_has_run_out(
@@ -56,7 +56,7 @@ def comes_back_after_the_quote_has_run_out(
     back = browser.open(session, "/grant/callback", params=query)
     assert back.location.endswith(session.id)
     told = browser.open(session)
-    assert "rose above what you approved" in told.body
+    assert "went up after you approved it" in told.body
     assert NOT_CHARGED in told.body
 
 
@@ -66,7 +66,7 @@ def has_no_money(world: World, browser: Customer, session: Session) -> None:
     for _ in range(WATCHED):
         told = browser.open(session)
         if world.session(session.id).status is Status.OPEN:
-            assert "no money reached the shop" in told.body
+            assert "The shop has not received any money" in told.body
             return
         assert NOT_CHARGED not in told.body
         assert PAID not in told.body

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from sandbox.wallets import certificates
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import default_network
 from tests.keys import KEY_ID, new_key_pair
 from tests.ports import free_base
 

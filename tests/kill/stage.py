@@ -29,9 +29,9 @@ from checkout.flows.payment.sessions import load
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
 from sandbox.wallets import certificates
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
-from sandbox.wallets.world import default_network
 from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
 from tests.kill.place import Aws, HeldHints, Marked, SharedClock, product, sender, vault

@@ -104,7 +104,7 @@ def test_development_allows_ports_and_names_without_a_dot() -> None:
         parse("$wallet.test:8443", allow_ports=True) == "https://wallet.test:8443/.well-known/pay"
     )
     for typed in ("localhost:/a", "localhost:99999/a", "localhost:0/a", "localhost:4x/a"):
-        with pytest.raises(ValueError, match="port|not a wallet address"):
+        with pytest.raises(ValueError, match=r"port|not a wallet address"):
             parse(typed, allow_ports=True)
 
 

@@ -15,7 +15,7 @@ WIRING = Path(__file__).parents[2] / "layers" / "common" / "checkout" / "wiring.
 
 @pytest.fixture
 def build(tmp_path: Path) -> Path:
-    """What `sam build` leaves: a function and a layer, with traces of a developer's own runs."""
+    """Lay out the output of `sam build`: a function and a layer, with a developer's leftovers."""
     function, layer = tmp_path / "ApiFunction" / "api", tmp_path / "CommonLayer" / "python"
     for folder in (function / "__pycache__", *(layer / "botocore/data" / s for s in SERVICES)):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""Grants, continuation and tokens, beyond what the recordings already hold."""
+"""Grants, continuation and tokens, beyond the cases of the recordings."""
 
 from __future__ import annotations
 

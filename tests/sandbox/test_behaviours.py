@@ -1,4 +1,4 @@
-"""Each wallet that misbehaves on purpose does it in the way that its sentence says."""
+"""Each wallet that misbehaves on purpose does what its description says."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def wallet(name: str) -> str:
 
 
 def asked(world: World, name: str) -> str:
-    """The interact URL of a grant for this wallet."""
+    """Return the interact URL of a grant for this wallet."""
     incoming = world.incoming_payment(SHOP, 2000)
     return str(world.ask(wallet(name), {"receiver": incoming["id"]})["interact"]["redirect"])
 

@@ -26,7 +26,7 @@ OK = {"statusCode": 200, "body": "fine"}
 
 
 class Lambda:
-    """Two functions that note what they are called with and give `result`."""
+    """Two functions that record their calls and return `result`."""
 
     def __init__(self, executor: ThreadPoolExecutor) -> None:
         self.result: Any = OK

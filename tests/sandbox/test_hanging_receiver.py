@@ -1,5 +1,6 @@
-"""A receiver that hangs costs nobody but its own merchant: in the local world, with real deliveries
-over https.
+"""A webhook receiver that hangs delays only its own merchant's deliveries.
+
+Tested in the local world, with real deliveries over TLS.
 """
 
 from __future__ import annotations
@@ -7,8 +8,6 @@ from __future__ import annotations
 import json
 import re
 import statistics
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -16,7 +15,6 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 
-import httpx2
 import pytest
 
 from sandbox import cloud
@@ -24,16 +22,16 @@ from sandbox.demo import Demo
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
 from tests.ports import free_base
-from tests.sandbox.dev import REPOSITORY, Dev
+from tests.sandbox.dev import Dev
 
 pytestmark = pytest.mark.cloud
 
 EVENTS = 10  # of each merchant, at least
-HANGS_FOR = 10.5  # seconds: longer than the sender waits
+HANGS_FOR = 10.5  # seconds; longer than the sender's timeout
 
 
 class Receiver:
-    """An https server that notes what comes when, and hangs for so long before it answers."""
+    """An https server that records arrivals and hangs for a while before it responds."""
 
     def __init__(self, world: Dev, *, hangs_for: float = 0) -> None:
         self.came: dict[str, float] = {}  # by session, the first time
@@ -52,7 +50,7 @@ class Receiver:
 
     def close(self) -> None:
         self._ending.set()
-        time.sleep(0.5)  # those that hung are answered, where somebody still waits
+        time.sleep(0.5)  # let the hanging requests finish
         self._server.close()
 
 
@@ -61,44 +59,6 @@ def world(tmp_path: Path) -> Iterator[Dev]:
     running = Dev(tmp_path, free_base())
     yield running
     running.end()
-
-
-def cli(world: Dev, command: str) -> str:
-    """The operator's command line in that world."""
-    done = subprocess.run(  # noqa: S602 - the file of settings is for a shell
-        f". '{world.place.environment_file}' && exec '{sys.executable}' -m checkout.cli {command}",
-        shell=True,
-        cwd=REPOSITORY / "layers/common",
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def another_merchant(world: Dev) -> tuple[str, str]:
-    """A second shop in this world: its wallet address and API key."""
-    wallet = f"https://localhost:{world.place.base + 201}/bob"
-    made = httpx2.post(
-        f"{world.place.wallets}/keys",
-        params={"address": wallet},
-        data={"do": "generate"},
-        trust_env=False,
-    ).text
-    pem = re.search(r"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----", made, re.S)
-    key_id = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made[: made.index("-----")])
-    assert pem is not None
-    assert key_id is not None
-    file = world.place.folder / "another-key.pem"
-    file.write_text(pem[0])
-    said = cli(
-        world,
-        f"setup --name Another --wallet-address {wallet} --key-id {key_id[0]}"
-        f" --private-key '{file}'",
-    )
-    found = re.search(r"sk_\w+", said)
-    assert found is not None, said
-    return wallet, found[0]
 
 
 def demo(world: Dev, api_key: str, say: list[str]) -> Demo:
@@ -112,14 +72,15 @@ def cancel(world: Dev, api_key: str) -> None:
 
 def test_one_endpoint_that_hangs_delays_no_other_merchants_events(world: Dev) -> None:
     slow, quick = Receiver(world, hangs_for=HANGS_FOR), Receiver(world)
-    wallet, slow_key = another_merchant(world)
-    cli(world, f"webhook --wallet-address {wallet} --url {slow.url} --events canceled")
-    cli(world, f"webhook --wallet-address {world.place.merchant_wallet} --url {quick.url}")
+    wallet = f"https://localhost:{world.place.base + 201}/bob"
+    slow_key = world.new_merchant("Another", wallet, world.place.wallets)
+    world.cli(f"webhook --wallet-address {wallet} --url {slow.url} --events canceled")
+    world.cli(f"webhook --wallet-address {world.place.merchant_wallet} --url {quick.url}")
     quick_key = world.place.api_key_file.read_text()
 
     bought: list[str] = []
     with ThreadPoolExecutor(1) as beside:
-        # Theirs come one by one, while ours do: each may keep a sender busy for ten seconds.
+        # The other merchant's events occur meanwhile; each can block a sender for ten seconds.
         theirs = beside.submit(cancel, world, slow_key)
         for _ in range(EVENTS):
             demo(world, quick_key, bought).run()

@@ -1,4 +1,4 @@
-"""Bodies are read and written as JavaScript does it. Expected texts are Node's."""
+"""Bodies are parsed and serialized like JavaScript; the expected texts are Node's."""
 
 from __future__ import annotations
 

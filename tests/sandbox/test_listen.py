@@ -1,4 +1,4 @@
-"""Webhooks at a developer's desk: `listen` and `trigger` beside a running world."""
+"""Local webhook testing: `listen` and `trigger` beside a running local world."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Listening:
         self.secret = found[1]
 
     def end(self) -> str:
-        """What it said."""
+        """Stop it and return its output."""
         self._process.send_signal(signal.SIGINT)
         out, _ = self._process.communicate(timeout=20)
         assert self._process.returncode == 0, out

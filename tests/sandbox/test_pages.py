@@ -1,4 +1,4 @@
-"""What a person sees: wallets, accounts, keys, and the consent page with its way back."""
+"""The wallets' pages: accounts, keys, and the consent page with its redirect."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_the_start_page_lists_every_wallet_and_what_it_does(world: World) -> Non
     page = html.unescape(get(world, "/").body.decode())
     for wallet in world.network.state.accounts:
         assert f"<code>{wallet}</code>" in page
-    assert "The consent page declines, whatever is chosen." in page
+    assert "The consent page declines, whatever the customer chooses." in page
 
 
 def test_an_account_shows_that_money_moved(world: World) -> None:
@@ -96,7 +96,7 @@ def test_a_late_customer_is_told_and_can_go_back(world: World) -> None:
     _, url = asked(world)
     world.clock.pass_(600)
     page = get(world, url).body.decode()
-    assert "The time to approve is over" in page
+    assert "The time to approve has run out" in page
     assert "<form" not in page
     back = get(world, url.split("?")[0] + "/finish")
     assert callback(back.headers["location"])["message"] == "interaction expired"

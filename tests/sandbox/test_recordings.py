@@ -57,7 +57,7 @@ def load(name: str) -> list[dict[str, Any]]:
 
 @dataclass
 class Replay:
-    """A network with the recording's addresses, and what the recorded names are called in it."""
+    """A network with the recording's addresses, and its names for recorded ids and tokens."""
 
     rules: Rules = field(default_factory=Rules)
     names: dict[str, str] = field(default_factory=dict)
@@ -98,10 +98,10 @@ class Replay:
             self.network.register_key(wallet, jwk(kid="keyid-97a3a431-8ee1-48fc-ac85-70e2f5eba8e5"))
             self.network.register_key(wallet, jwk(kid="merchant-key-1"))
 
-    # --- what the recordings do not show being made ---
+    # --- state from before the recordings ---
 
     def grant(self, provider: str, access: list[dict[str, Any]], token: str, **more: Any) -> Grant:
-        """An issued grant with this access token."""
+        """Add an issued grant with this access token."""
         grant = Grant(
             id=more.pop("id", self.network.new_id()),
             provider=provider,
@@ -151,7 +151,7 @@ class Replay:
     # --- the replay ---
 
     def request(self, recorded: dict[str, Any]) -> Request:
-        """The recorded request in this network's names, signed anew and just as wrongly."""
+        """Return the recorded request with this network's names, signed anew with its faults."""
         url = self.translated(recorded["url"])
         raw = recorded.get("body")
         body = None if raw is None else self.body(raw)
@@ -200,7 +200,7 @@ class Replay:
         return text
 
     def learn(self, recorded: Any, ours: Any) -> None:
-        """Remember what the sandbox calls a recorded id, token, nonce or URL."""
+        """Remember this network's name of a recorded id, token, nonce or URL."""
         if isinstance(recorded, dict) and isinstance(ours, dict):
             for name in recorded.keys() & ours.keys():
                 self.learn(recorded[name], ours[name])
@@ -223,7 +223,7 @@ class Replay:
         return self.network.handle_page(Request(request.method, path, request.headers))
 
     def choose(self, recorded: dict[str, Any]) -> None:
-        """The recorded wallet's own page reporting the customer's choice."""
+        """Make the customer's recorded choice, which the recorded wallet's own page reported."""
         _, interaction_id, nonce, choice = self.translated(recorded["url"]).split("/")
         url = f"{self.network.pages_origin}/interact/{interaction_id}/{nonce}"
         with contextlib.suppress(NoRedirect):
@@ -240,9 +240,7 @@ def _names(text: str) -> list[str]:
 
 
 def shape(value: Any) -> Any:
-    """Names and types; of a list its first element. Metadata is the client's own and compared
-    as it is.
-    """
+    """Return names and types, and the first element of a list; keep the client's metadata."""
     if isinstance(value, dict):
         return {
             name: inner if name == "metadata" else shape(inner)
@@ -255,43 +253,45 @@ def shape(value: Any) -> Any:
 
 
 def check(recorded: dict[str, Any], answer: Response) -> None:
-    told = content(answer)
-    assert answer.status == recorded["status"], told
+    actual = content(answer)
+    assert answer.status == recorded["status"], actual
     if recorded["actor"] != "client":
         return
     expected = recorded["answer"]
     if expected is None:
-        assert told is None
+        assert actual is None
     elif answer.status >= 400:
-        if isinstance(told, dict):
-            # The real one also prints the client's whole key set here.
+        if isinstance(actual, dict):
+            # Rafiki also prints the client's whole key set here.
             expected["error"].get("details", {}).pop("clientKeys", None)
-            known = told["error"].get("details", {}).get("minSendAmount")
+            known = actual["error"].get("details", {}).get("minSendAmount")
             if known:
                 expected["error"]["details"]["minSendAmount"]["value"] = known["value"]
-        assert told == expected
+        assert actual == expected
         assert answer.headers.get("www-authenticate") == recorded.get("www-authenticate")
     else:
         expected = json.loads(json.dumps(expected).replace("{20 KB}", "x" * 20_000))
-        if recorded["method"] == "GET" and "methods" in told:
-            # Ours may have arrived when the recorded one was still on its way, and then has none.
-            assert told.pop("methods") == [] or expected["methods"]
+        if recorded["method"] == "GET" and "methods" in actual:
+            # Ours may have been paid already, and then has no methods.
+            assert actual.pop("methods") == [] or expected["methods"]
             del expected["methods"]
-        assert shape(told) == shape(expected)
+        assert shape(actual) == shape(expected)
 
 
 # --- errors.json ---
 
 
+def item(kind: str, *actions: str, **more: Any) -> list[dict[str, Any]]:
+    return [{"type": kind, "actions": list(actions), **more}]
+
+
+def limited(value: int, wallet: str = ALICE) -> list[dict[str, Any]]:
+    limits = {"debitAmount": Money(value, "EUR", 2).json()}
+    actions = ("create", "read", "list")
+    return item("outgoing-payment", *actions, identifier=wallet, limits=limits)
+
+
 def prepare_errors(replay: Replay) -> None:
-    def item(kind: str, *actions: str, **more: Any) -> list[dict[str, Any]]:
-        return [{"type": kind, "actions": list(actions), **more}]
-
-    def limited(value: int, wallet: str = ALICE) -> list[dict[str, Any]]:
-        limits = {"debitAmount": Money(value, "EUR", 2).json()}
-        actions = ("create", "read", "list")
-        return item("outgoing-payment", *actions, identifier=wallet, limits=limits)
-
     replay.grant(
         "merchants",
         item("incoming-payment", "create", "read", "complete", "list"),
@@ -327,9 +327,7 @@ def prepare_errors(replay: Replay) -> None:
 
 
 def approve_late(replay: Replay) -> None:
-    """The recording shows the customer return without a choice; the choice itself was made
-    out of its sight.
-    """
+    """Make the customer's choice: the recording shows only the return."""
     url = "0aae75af-9db4-486d-9efc-9345d3a212f4/9E184C09C8310409"
     origin = replay.network.pages_origin
     back = replay.network.approve(f"{origin}/interact/{replay.translated(url)}")
@@ -354,7 +352,7 @@ def play_all(replay: Replay, recording: list[dict[str, Any]]) -> None:
         replay.learn(recorded["answer"], content(answer))
         opened = recorded["actor"] == "browser" and recorded["status"] == 302
         if opened and "location" not in recorded:
-            # Where the real one sends the customer on to the wallet's own page, ours is that page.
+            # Rafiki redirects the customer to the wallet's own page; ours is that page.
             assert answer.status == 200, recorded["name"]
             continue
         try:

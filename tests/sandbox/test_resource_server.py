@@ -1,4 +1,4 @@
-"""Incoming payments, quotes and outgoing payments, beyond what the recordings already hold."""
+"""Incoming payments, quotes and outgoing payments, beyond the cases of the recordings."""
 
 from __future__ import annotations
 
@@ -232,5 +232,5 @@ def test_a_body_that_is_no_json_object_is_refused(
 
 
 def test_metadata_comes_back_as_it_went(world: World) -> None:
-    metadata = {"description": "Café – 2 × tea 😀", "n": 1, "nested": {"a": [True, None, 1.5]}}
+    metadata = {"description": "Café, 2 thés à 3 € 😀", "n": 1, "nested": {"a": [True, None, 1.5]}}
     assert world.incoming_payment(SHOP, 100, metadata=metadata)["metadata"] == metadata

@@ -1,4 +1,4 @@
-"""The network behind real sockets on loopback, with its own certificates, and what it keeps."""
+"""The network behind real sockets on loopback: certificates, responses and saved state."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import random
 import socket
 import ssl
-import time
+import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,8 +37,21 @@ def free_ports(count: int) -> list[int]:
     return ports
 
 
+class Gate:
+    """A `sleep` that lasts until the test opens it."""
+
+    def __init__(self) -> None:
+        self.asked: list[float] = []
+        self.reached, self.opened = threading.Event(), threading.Event()
+
+    def __call__(self, seconds: float) -> None:
+        self.asked.append(seconds)
+        self.reached.set()
+        assert self.opened.wait(10)
+
+
 class Wayward(Network):
-    """A network with a wallet that hangs up and one that takes its time."""
+    """A network with a wallet that hangs up and one that is slow."""
 
     def handle(self, request: Request) -> Response:
         if request.url.endswith("/dies"):
@@ -75,8 +88,13 @@ def ports() -> list[int]:
 
 
 @pytest.fixture
-def served(folder: Path, ports: list[int]) -> Iterator[WalletServers]:
-    sleeper = Sleeper()
+def gate() -> Gate:
+    return Gate()
+
+
+@pytest.fixture
+def served(folder: Path, ports: list[int], gate: Gate) -> Iterator[WalletServers]:
+    sleeper = Sleeper(gate)
     found = certificates.ensure(folder, NOW)
     servers = WalletServers(network(ports, sleeper), found.server_context(), sleeper)
     servers.start()
@@ -119,7 +137,7 @@ def test_a_wallet_that_dies_hangs_up_and_the_next_request_is_served(
 
 @pytest.mark.enable_socket
 def test_a_slow_wallet_holds_up_nobody_else(
-    served: WalletServers, folder: Path, ports: list[int]
+    served: WalletServers, folder: Path, ports: list[int], gate: Gate
 ) -> None:
     context = ssl.create_default_context(cafile=str(folder / "sandbox-ca.pem"))
     slow, quick = (
@@ -128,13 +146,17 @@ def test_a_slow_wallet_holds_up_nobody_else(
     )
     slow.connect()
     quick.connect()
-    began = time.monotonic()
     slow.request("GET", "/lingers")
+    assert gate.reached.wait(10)
     quick.request("GET", "/alice")
     assert quick.getresponse().read()
-    assert time.monotonic() - began < SLOW
+    assert gate.asked == [SLOW]
+    slow.sock.setblocking(False)
+    with pytest.raises(ssl.SSLWantReadError):  # no response yet
+        slow.sock.recv(1)
+    slow.sock.settimeout(5)
+    gate.opened.set()
     assert slow.getresponse().read()
-    assert time.monotonic() - began >= SLOW
     slow.close()
     quick.close()
 

@@ -24,7 +24,7 @@ SESSION = {
 
 
 class Api:
-    """The merchant API as the shop sees it: notes what is asked, answers `session`."""
+    """The merchant API as the shop sees it: records requests and responds with `session`."""
 
     def __init__(self) -> None:
         self.session: dict[str, Any] = dict(SESSION)
@@ -57,7 +57,7 @@ def _shop(api: Callable[[httpx2.Request], httpx2.Response]) -> Shop:
 
 
 class Page(HTMLParser):
-    """The text, and the forms' fields, of a page."""
+    """The text and the form fields of a page."""
 
     def __init__(self, answer: Answer) -> None:
         super().__init__()
@@ -198,8 +198,8 @@ def test_what_a_merchant_wrote_is_shown_as_text(shop: Shop, api: Api) -> None:
 @pytest.mark.parametrize(
     ("status", "words"),
     [
-        ("open", "Go on paying"),
-        ("awaiting_approval", "Go on paying"),
+        ("open", "Continue to payment"),
+        ("awaiting_approval", "Continue to payment"),
         ("completed", "Thank you"),  # paid in another tab
         ("canceled", "was canceled"),
     ],

@@ -1,4 +1,4 @@
-"""The verifier accepts and refuses what the reference implementation does."""
+"""The verifier accepts and rejects the same signatures as the reference implementation."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
-"""A small Open Payments client of its own for the sandbox's tests: it signs, sends and remembers
-nothing else.
+"""A small Open Payments client for the sandbox's tests: it signs, sends and keeps the answers.
 
-Written after RFC 9421 and not after our product's client, so that the two check each other through
-the sandbox.
+It shares no code with the product's client, so that a mistake of that one cannot hide in the tests
+of the servers.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.open_payments.transport import Request, Response
+from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
-from sandbox.wallets.world import default_network
 
 CEDAR = "https://localhost:4101"
 HARBOR = "https://localhost:4201"
@@ -71,7 +70,7 @@ def signed(
     created: int = 1_790_000_000,
     kind: str = "GNAP",
 ) -> Request:
-    """A signed request; the keywords are the ways to get it wrong."""
+    """Return a signed request; the keyword arguments introduce faults."""
     headers = {"accept": "application/json"}
     if token is not None:
         headers["authorization"] = f"{kind} {token}"
@@ -94,9 +93,7 @@ def signed(
 
 @dataclass
 class World:
-    """A default network with simulated time and the shop's key registered, and short ways to
-    use it.
-    """
+    """A default network with simulated time, the shop's key registered, and shortcuts."""
 
     rules: Rules | None = None
     clock: Clock = field(default_factory=Clock)
@@ -164,7 +161,7 @@ class World:
         )
 
     def ask(self, customer: str, limits: Mapping[str, Any], finish: str | None = FINISH) -> Any:
-        """An interactive grant for one outgoing payment, still to be approved."""
+        """Request an interactive grant for one outgoing payment; it is not approved yet."""
         interact: dict[str, Any] = {"start": ["redirect"]}
         if finish is not None:
             interact["finish"] = {"method": "redirect", "uri": finish, "nonce": "client-nonce"}
@@ -180,7 +177,7 @@ class World:
         return answer
 
     def approved(self, customer: str, limits: Mapping[str, Any]) -> dict[str, Any]:
-        """The continuation's answer after the customer has approved in good time."""
+        """Return the continuation's answer after the customer has approved in time."""
         pending = self.ask(customer, limits)
         ref = callback(self.network.approve(pending["interact"]["redirect"]))["interact_ref"]
         self.clock.pass_(pending["continue"]["wait"])
@@ -194,7 +191,7 @@ class World:
         return self.call("POST", onward["uri"], body, onward["access_token"]["value"], **wrong)
 
     def pay(self, customer: str, shop: str, value: int) -> Payment:
-        """Everything from the incoming payment to the outgoing one."""
+        """Make every step from the incoming payment to the outgoing one."""
         incoming = self.incoming_payment(shop, value)
         status, quote = self.quote(customer, incoming["id"])
         assert status == 201, quote
@@ -214,7 +211,7 @@ class World:
 
 @dataclass
 class Payment:
-    """The pieces of one payment."""
+    """The parts of one payment."""
 
     world: World
     incoming: dict[str, Any]

@@ -112,7 +112,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_claim_and_pay",
-                "_save(services, session, Event.APPROVAL_CLAIMED, lease_until=now + LEASE)",
+                "move(services, session, Event.APPROVAL_CLAIMED, lease_until=lease_until)",
                 "session",
             ),
         ),
@@ -122,7 +122,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_continue_and_pay",
-                "session = _save(  # W6",
+                "session = move(  # W6",
                 "session = (lambda _, session, event, **new: __import__('dataclasses').replace("
                 "session, phase='paying', **new))(  # W6",
             ),
@@ -134,7 +134,7 @@ MUTANTS: Final = (
             Line(
                 f"{_APPROVE}:_pay",
                 "return session  # `paying`",
-                "return _save(services, session, Event.PAYMENT_REFUSED)  # `paying`",
+                "return move(work.services, session, Event.PAYMENT_REFUSED)  # `paying`",
             ),
         ),
     ),
@@ -144,8 +144,8 @@ MUTANTS: Final = (
             Line(
                 f"{_APPROVE}:_pay",
                 "return session  # `paying`",
-                "payment = client.create_outgoing_payment("
-                "as_wallet(session.customer), token, quote=quote)  # `paying`",
+                "payment = work.client.create_outgoing_payment(session.customer, token, "
+                "quote=session.quote, receiver=session.incoming_payment.id)  # `paying`",
             ),
         ),
     ),
@@ -154,7 +154,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_pay",
-                "if services.clock.now() >= session.attempt.deadline:",
+                "if work.services.clock.now() >= session.attempt.deadline:",
                 "if False:",
             ),
         ),
@@ -164,7 +164,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_certainly_refused",
-                "return witness.find_payment(client, session, token, quote) is None",
+                "return witness.find_payment(work.client, session, token) is None",
                 "return True",
             ),
         ),
@@ -182,7 +182,7 @@ MUTANTS: Final = (
     Mutant(
         "409 and 429 are definite, and the token is kept",  # either alone is made good by the other
         (
-            Line(f"{_APPROVE}:_pay", "client.revoke_token(auth_server, token)", "pass"),
+            Line(f"{_APPROVE}:_pay", "work.client.revoke_token(auth_server, token)", "pass"),
             Line(
                 f"{_APPROVE}:_certainly_refused",
                 "(op.Reason.BUSY, op.Reason.INVALID_QUOTE)",
@@ -293,7 +293,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_RECONCILE}:_fence",
-                "witness.close(services, session, client, merchant)",
+                "witness.close(work, session)",
                 "pass",
                 also=(("if not seen.closed:", "if False:"),),
             ),
@@ -322,7 +322,7 @@ MUTANTS: Final = (
             Line(
                 f"{_RECONCILE}:_close_when_waited",
                 "return _start_closing(services, session)",
-                "return _save(services, session, Event.PAYMENT_REFUSED) if session.phase else "
+                "return move(services, session, Event.PAYMENT_REFUSED) if session.phase else "
                 "_start_closing(services, session)",
             ),
         ),
@@ -333,7 +333,7 @@ MUTANTS: Final = (
             Line(
                 f"{_RECONCILE}:_processing",
                 "return _start_closing(services, session)",
-                "return _save(services, session, Event.PAYMENT_DISPROVED)",
+                "return move(services, session, Event.PAYMENT_DISPROVED)",
             ),
             Cell((S.PROCESSING, E.PAYMENT_DISPROVED), when(IN_FLIGHT)),
         ),
@@ -361,8 +361,8 @@ MUTANTS: Final = (
         (
             Line(
                 "checkout.flows.payment.sessions:_decided",
-                "elif session.lease_live(now):",
-                "elif False:",
+                "if session.lease_live(now):",
+                "if False:",
             ),
         ),
     ),
@@ -400,9 +400,9 @@ MUTANTS: Final = (
         "the sweep forgets the events that are owed",
         (
             Line(
-                "checkout.flows.schedule.sweep:_hint",
-                "deliver.owed(services.events, services.queue, now=now, limit=HINTS)",
-                "deliver.Owed(0, now - now)",
+                "checkout.flows.schedule.sweep:_enqueue",
+                "deliver.enqueue_due(services.events, services.queue, now=now, limit=ENQUEUED_MAX)",
+                "deliver.Enqueued(0, now - now)",
             ),
         ),
     ),

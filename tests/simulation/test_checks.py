@@ -12,21 +12,20 @@ import pytest
 
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import session_item
-from checkout.domain.money import Amount
 from checkout.domain.session import (
     Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
     Phase,
-    QuoteRef,
     Session,
     Status,
 )
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import COMPLETED, event_body
 from checkout.flows.payment import sealed
-from checkout.open_payments.models import Continuation
+from checkout.open_payments.models import Amount, Continuation
+from checkout.open_payments.models import Quote as Price
 from checkout.open_payments.transport import Request
 from sandbox.wallets.interaction import NoInteraction
 from sandbox.wallets.state import (
@@ -105,7 +104,7 @@ class Stage:
             Status.AWAITING_APPROVAL,
             phase=Phase.CONTINUING,
             incoming_payment=IncomingPaymentRef(INCOMING, LATER),
-            quote=QuoteRef(QUOTE, Amount(2000, "EUR", 2), Amount(2000, "USD", 2), None),
+            quote=Price(QUOTE, Amount(2000, "EUR", 2), Amount(2000, "USD", 2), None),
             lease_until=LATER,
         )
         self.write(session)

@@ -1,4 +1,4 @@
-"""What an operator sees and chooses: alarms, dashboard, outputs, stages."""
+"""Operation of the stack: alarms, dashboard, outputs, stages."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ OURS = "CheckoutSessions"
 @pytest.mark.parametrize("name", ALARMS)
 def test_each_alarm_says_what_it_means_and_tells_the_topic_of_its_start_and_end(name: str) -> None:
     alarm = ALARMS[name]
-    told = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
-    assert alarm["AlarmActions"] == alarm["OKActions"] == told
+    actions = {"Fn::If": ["HasAlarmTopic", [{"Ref": "AlarmTopicArn"}], {"Ref": "AWS::NoValue"}]}
+    assert alarm["AlarmActions"] == alarm["OKActions"] == actions
     assert alarm["AlarmDescription"]
     assert alarm["TreatMissingData"] in ("breaching", "notBreaching")
 
@@ -105,10 +105,10 @@ def test_a_deployment_asks_nothing() -> None:
 
 
 def test_the_outputs_have_what_the_setup_command_wants() -> None:
-    told = " ".join(each["Description"] for each in template()["Outputs"].values())
+    descriptions = " ".join(each["Description"] for each in template()["Outputs"].values())
     assert {"BaseUrl", "DatabaseUrl", "EncryptionKeySecret"} <= set(template()["Outputs"])
     for setting in ("DATABASE_URL", "ENCRYPTION_KEY_SECRET"):
-        assert setting in told
+        assert setting in descriptions
 
 
 def test_a_domain_wants_a_certificate() -> None:

@@ -15,14 +15,14 @@ import pytest
 from checkout.domain import webhooks
 from checkout.flows.payment import cleanup, reconcile
 from checkout.settings import Settings
-from expirer.app import LAST_LOOK
+from expirer.app import LAST_CHECK
 from sandbox.template import resources, routes, stack_name, template
 
 REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
 BY_PATH = {"api": "ApiFunction", "dashboard": "DashboardFunction", "pay": "PayFunction"}
-# For a developer's machine only: the first is in the secret, the others Lambda refuses.
+# For developers' machines only; Lambda has the first in the secret and refuses the others.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
 
 
@@ -70,60 +70,24 @@ def test_the_stacks_key_is_used_through_services_only() -> None:
             assert "kms:ViaService" in statement["Condition"]["StringEquals"]
 
 
-def _actions(function: str, service: str = "") -> set[str]:
-    return {
-        action
-        for name, statement in _statements()
-        if name == function
-        for action in _list(statement["Action"])
-        if action.startswith(service)
-    }
-
-
-def test_the_api_can_read_no_secret_and_no_queue() -> None:
-    used = {action.split(":")[0] for action in _actions("ApiFunction")}
-    assert used == {"dynamodb", "kms", "sqs"}
-    assert _actions("ApiFunction", "sqs:") == {"sqs:SendMessage"}
-
-
-def test_the_dashboard_lists_by_indexes_and_can_neither_scan_nor_delete() -> None:
-    queried = [
-        resource["Fn::Sub"].partition("/index/")[2]
-        for name, statement in _statements()
-        if name == "DashboardFunction" and "dynamodb:Query" in _list(statement["Action"])
-        for resource in _list(statement["Resource"])
-    ]
-    assert queried == ["by_merchant", "by_merchant", "by_search", "by_merchant"]
-    assert _actions("DashboardFunction", "dynamodb:") == {
-        "dynamodb:BatchGetItem",
-        "dynamodb:ConditionCheckItem",
-        "dynamodb:GetItem",
-        "dynamodb:PutItem",
-        "dynamodb:Query",
-        "dynamodb:UpdateItem",
-    }
-    assert _actions("DashboardFunction", "sqs:") == {"sqs:SendMessage"}
-    assert _actions("DashboardFunction", "secretsmanager:") == {"secretsmanager:GetSecretValue"}
-
-
-def test_the_scheduled_job_queries_the_due_index_and_can_neither_scan_nor_delete() -> None:
-    queried = [
-        statement["Resource"]
-        for name, statement in _statements()
-        if name == "ExpirerFunction" and "dynamodb:Query" in _list(statement["Action"])
-    ]
-    sessions = "${CheckoutSessionsTable.Arn}/index/"
-    assert queried == [
-        [{"Fn::Sub": f"{sessions}{name}"} for name in ("due", "uncounted")],
-        {"Fn::Sub": "${WebhookEventsTable.Arn}/index/due"},
-    ]
-    assert _actions("ExpirerFunction", "dynamodb:") == {
-        "dynamodb:BatchGetItem",
-        "dynamodb:GetItem",
-        "dynamodb:PutItem",
-        "dynamodb:Query",
-        "dynamodb:UpdateItem",
-    }
+def test_functions_neither_scan_nor_delete_and_only_consumers_read_queues() -> None:
+    """Restrict grants in general; `tests.aws_calls` compares each one with the calls made."""
+    consumers = {"TasksFunction", "WebhookSenderFunction"}
+    items = {"BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "UpdateItem"}
+    allowed = {f"dynamodb:{action}" for action in items} | {"sqs:SendMessage"}
+    queues = {f"sqs:{action}Message" for action in ("Delete", "Receive", "Send")}
+    for name, statement in _statements():
+        actions = {each for each in _list(statement["Action"]) if not each.startswith("kms:")}
+        if "dynamodb:Query" in actions:
+            assert actions == {"dynamodb:Query"}
+            assert all("/index/" in each["Fn::Sub"] for each in _list(statement["Resource"]))
+        elif "secretsmanager:GetSecretValue" in actions:
+            assert actions == {"secretsmanager:GetSecretValue"}
+            assert name != "ApiFunction"
+        elif name in consumers:
+            assert actions <= allowed | queues | {"sqs:GetQueueAttributes"}
+        else:
+            assert actions <= allowed, name
 
 
 def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last_look() -> None:
@@ -131,35 +95,28 @@ def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last
     [schedule] = function["Events"].values()
     assert schedule["Type"] == "ScheduleV2"
     assert schedule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
-    assert function["Timeout"] > LAST_LOOK.total_seconds() + 45
-    assert LAST_LOOK > reconcile.DEADLINE
+    assert function["Timeout"] > LAST_CHECK.total_seconds() + 45
+    assert LAST_CHECK > reconcile.DEADLINE
     assert not {route.function for route in routes()} & {"ExpirerFunction", "TasksFunction"}
 
 
-def test_the_task_queue_reaches_its_function_and_leaves_it_its_time() -> None:
-    mapping = resources("AWS::Lambda::EventSourceMapping")["TasksMapping"]
-    assert mapping["FunctionName"] == {"Ref": "TasksFunction"}
-    assert mapping["EventSourceArn"] == {"Fn::GetAtt": "TasksQueue.Arn"}
+@pytest.mark.parametrize(
+    ("queue", "function"), [("Tasks", "TasksFunction"), ("Events", "WebhookSenderFunction")]
+)
+def test_each_queue_reaches_its_function_and_leaves_it_its_time(queue: str, function: str) -> None:
+    mapping = resources("AWS::Lambda::EventSourceMapping")[f"{queue}Mapping"]
+    assert mapping["FunctionName"] == {"Ref": function}
+    assert mapping["EventSourceArn"] == {"Fn::GetAtt": f"{queue}Queue.Arn"}
     assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    timeout = FUNCTIONS["TasksFunction"]["Timeout"]
-    assert mapping["BatchSize"] * cleanup.DEADLINE.total_seconds() < timeout
-    assert resources("AWS::SQS::Queue")["TasksQueue"]["VisibilityTimeout"] == 6 * timeout
-    assert _actions("TasksFunction", "dynamodb:") == {"dynamodb:GetItem"}
+    visible_after = resources("AWS::SQS::Queue")[f"{queue}Queue"]["VisibilityTimeout"]
+    assert visible_after == 6 * FUNCTIONS[function]["Timeout"]
 
 
-def test_the_event_queue_reaches_the_sender_and_leaves_it_its_time() -> None:
-    mapping = resources("AWS::Lambda::EventSourceMapping")["EventsMapping"]
-    assert mapping["FunctionName"] == {"Ref": "WebhookSenderFunction"}
-    assert mapping["EventSourceArn"] == {"Fn::GetAtt": "EventsQueue.Arn"}
-    assert mapping["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    timeout = FUNCTIONS["WebhookSenderFunction"]["Timeout"]
-    assert timedelta(seconds=timeout) <= webhooks.LEASE
-    assert timedelta(seconds=timeout) > 2 * webhooks.TIMEOUT
-    assert resources("AWS::SQS::Queue")["EventsQueue"]["VisibilityTimeout"] == 6 * timeout
-    assert _actions("WebhookSenderFunction", "dynamodb:") == {
-        "dynamodb:GetItem",
-        "dynamodb:PutItem",
-    }
+def test_a_batch_of_tasks_and_an_attempt_of_a_webhook_end_before_the_timeout() -> None:
+    batch = resources("AWS::Lambda::EventSourceMapping")["TasksMapping"]["BatchSize"]
+    assert batch * cleanup.DEADLINE.total_seconds() < FUNCTIONS["TasksFunction"]["Timeout"]
+    sender = timedelta(seconds=FUNCTIONS["WebhookSenderFunction"]["Timeout"])
+    assert 2 * webhooks.TIMEOUT < sender <= webhooks.LEASE
 
 
 def _keys(schema: list[dict[str, str]]) -> tuple[str, ...]:

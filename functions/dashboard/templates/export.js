@@ -1,6 +1,6 @@
 "use strict";
 {
-  // Fetch the parts one after the other and hand them over as one file.
+  // Fetch the parts one after the other, and save them as one file.
   const all = document.getElementById("all"), status = all.querySelector("[role=status]");
   const buttons = [...all.querySelectorAll("button")];
   all.hidden = false;
@@ -22,7 +22,7 @@
     link.download = `${file}.csv`;
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60000);
-    status.textContent = `${count} transactions were downloaded.`;
+    status.textContent = `${count} transactions downloaded.`;
   }
   for (const button of buttons) {
     button.addEventListener("click", async () => {

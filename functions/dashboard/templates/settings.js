@@ -1,6 +1,6 @@
 "use strict";
 {
-  // Show what is typed, a moment after the last key.
+  // Show the typed settings, a moment after the last key.
   const frame = document.getElementById("preview"), form = document.getElementById("looks");
   const color = form.elements.accent_color, usual = form.elements.usual;
   let soon;
@@ -9,8 +9,8 @@
     typed.delete("form_token");
     frame.contentWindow.location.replace(`${frame.dataset.base}?${typed}`);
   }
-  document.getElementById("saved-only").textContent = "It follows what you type; save it when you like it.";
-  // A picture that is too large is told of before it is sent.
+  document.getElementById("saved-only").textContent = "It follows what you type. Save to keep the changes.";
+  // Report a picture that is too large before it is sent.
   const logo = document.getElementById("logo");
   logo.addEventListener("change", () => {
     const large = logo.files.length > 0 && logo.files[0].size > Number(logo.dataset.max);

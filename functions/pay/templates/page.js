@@ -120,7 +120,7 @@
     } else location.replace(bare());
   }
 
-  // Who comes back by the browser's own button is told how to go on.
+  // Tell a customer who comes back with the browser's back button how to continue.
   function leave() {
     const link = find("#leave");
     if (!link) return;

@@ -1,9 +1,10 @@
-"""The operator's command line, against AWS or the local world: `python -m checkout.cli setup …`
-creates a merchant, `… webhook …` looks after its webhook endpoint, and `… re-encrypt` seals all
-merchants' secrets anew after a rotation of ENCRYPTION_KEY.
+"""The operator's command line, against AWS or the local world.
 
-It reads the same settings as the functions (settings.py), prints what the operator needs once, and
-exits 1 with a sentence on what to do when it refuses.
+`checkout setup` creates a merchant, `checkout webhook` sets, shows or tests its webhook endpoint,
+and `checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY.
+
+It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it
+refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from botocore.exceptions import BotoCoreError
+
 from checkout import wiring
 from checkout.domain.errors import CheckoutError, ResourceMissing
 from checkout.domain.merchant import Merchant
@@ -23,6 +26,7 @@ from checkout.flows.merchant import rotation, setup
 from checkout.flows.webhooks import endpoints
 from checkout.ports.services import DashboardServices
 from checkout.settings import SettingsError
+from checkout.version import VERSION
 
 _OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
 
@@ -31,8 +35,30 @@ def main(
     arguments: list[str] | None = None,
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
 ) -> int:
-    """Run one command; returns the exit status."""
-    parser = argparse.ArgumentParser(prog="python -m checkout.cli", description=__doc__)
+    """Run one command and return the exit status."""
+    parser = command_line()
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "webhook" and chosen.events and not chosen.url:
+        parser.error("--events goes with --url")
+    try:
+        if chosen.command == "setup":
+            return _set_up(chosen)
+        if chosen.command == "webhook":
+            return _webhook(services(), chosen)
+        return _re_encrypt()
+    except (setup.SetupRefused, SettingsError, CheckoutError, BotoCoreError) as refused:
+        print(refused, file=sys.stderr)
+        return 1
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="checkout",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("setup", help="create a merchant and its first API key")
     command.add_argument("--name", required=True, help="shown to customers on the checkout page")
@@ -77,18 +103,7 @@ def main(
         "re-encrypt",
         help="after a rotation: seal all merchants' secrets under the new ENCRYPTION_KEY",
     )
-    chosen = parser.parse_args(arguments)
-    if chosen.command == "webhook" and chosen.events and not chosen.url:
-        command.error("--events goes with --url")
-    try:
-        if chosen.command == "setup":
-            return _set_up(chosen)
-        if chosen.command == "webhook":
-            return _webhook(services(), chosen)
-        return _re_encrypt()
-    except (setup.SetupRefused, SettingsError, CheckoutError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
+    return parser
 
 
 def _set_up(chosen: argparse.Namespace) -> int:

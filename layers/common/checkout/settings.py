@@ -1,8 +1,7 @@
-"""The environment, read once and checked: every setting of the product is a field here, and nothing
-else reads the environment.
+"""Settings from the environment, read once and checked; nothing else reads the environment.
 
-Refuses to load what is incomplete or contradicts itself, and the development settings inside
-Lambda.
+Refuses to load settings that are incomplete or contradict each other, and the development settings
+inside Lambda.
 """
 
 from __future__ import annotations
@@ -10,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-from urllib.parse import urlsplit
 
+from checkout.open_payments.urls import is_loopback, target
 from checkout.ports.wallets import CompletionPolicy
 
 
@@ -25,8 +24,9 @@ def _setting(text: str, **options: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One field an environment variable, of the same name in upper case; `text` is what the
-    documentation shows.
+    """One field per environment variable, of the same name in upper case.
+
+    The documentation shows `text`.
     """
 
     database_url: str = _setting(
@@ -43,15 +43,16 @@ class Settings:
         "in place of ENCRYPTION_KEY: the Secrets Manager secret that holds it", default=""
     )
     completion_policy: CompletionPolicy = _setting(
-        "`received` (money seen at the merchant) or `instructed` (the wallet's word)",
+        "`received` (money seen at the merchant) or `instructed` (the wallet accepted the payment)",
         default=CompletionPolicy.RECEIVED,
     )
     events_queue_url: str = _setting(
-        "queue that is told of new webhook events; empty: they wait for the scheduled job",
+        "SQS queue for new webhook events; empty: they wait for the scheduled job",
         default="",
     )
     tasks_queue_url: str = _setting(
-        "queue of what is done at wallets after the answer; empty: it is left to run out there",
+        "SQS queue for wallet clean-up after a session ends; empty: grants and incoming payments "
+        "expire on their own",
         default="",
     )
     allow_loopback_wallets: bool = _setting(
@@ -61,13 +62,9 @@ class Settings:
         "development only: certificate authorities to trust besides the system's (PEM)", default=""
     )
 
-    @property
-    def base_is_http(self) -> bool:
-        return urlsplit(self.base_url).scheme == "http"
-
 
 def load(environment: Mapping[str, str]) -> Settings:
-    """The settings of `environment`. Raises SettingsError."""
+    """Return the settings of `environment`. Raise SettingsError."""
     settings = Settings(
         database_url=_required(environment, "DATABASE_URL"),
         base_url=_base_url(_required(environment, "BASE_URL")),
@@ -88,7 +85,7 @@ def load(environment: Mapping[str, str]) -> Settings:
 
 
 def in_lambda(environment: Mapping[str, str]) -> bool:
-    """Whether this process is one of Lambda's."""
+    """Return whether this process runs in Lambda."""
     return "AWS_LAMBDA_FUNCTION_NAME" in environment
 
 
@@ -100,13 +97,15 @@ def _required(environment: Mapping[str, str], name: str) -> str:
 
 
 def _base_url(value: str) -> str:
-    parts = urlsplit(value)
-    local = parts.hostname in ("localhost", "127.0.0.1", "::1")
-    if not parts.hostname or parts.query or parts.fragment or parts.username is not None:
+    try:
+        found = target(value)
+    except ValueError:
+        found = None
+    if found is None or found.query:
         raise SettingsError(
             "BASE_URL must be an absolute address without query, fragment and user name."
         )
-    if parts.scheme != "https" and not (parts.scheme == "http" and local):
+    if found.scheme != "https" and not is_loopback(found.host):
         raise SettingsError("BASE_URL must be https (http only for localhost).")
     return value.rstrip("/")
 

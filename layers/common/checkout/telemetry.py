@@ -1,11 +1,10 @@
-"""What the operator sees: one JSON line an event, and metrics in CloudWatch's embedded format, both
-by Powertools.
+"""Structured logs (one JSON line per event) and CloudWatch EMF metrics, through Powertools.
 
-Everybody else logs with Python's `logging` and counts with `count`; until `start` was called (in
-Lambda, by `wiring.observe`) lines are the process's own matter and counts go nowhere. Refuses to
-show secrets: fields of a secret's name and texts of a secret's form are blotted out in every line,
-an exception is told by its place and not its text, and a session, whose id is all that it takes to
-pay it, by `session_ref`. Debug lines are those of a sample of the requests.
+Other modules log with Python's `logging` and count with `count`; before `start` (in Lambda, called
+by `wiring.observe`) lines follow the process's own configuration and counts are dropped. Secrets
+are redacted in every line: fields by their names, text by its form. An exception is logged by its
+place and not its text; a session, whose id is all that it takes to pay it, by `session_ref`. Debug
+lines are written for a sample of the requests.
 """
 
 from __future__ import annotations
@@ -55,8 +54,9 @@ _metrics: Metrics | None = None
 
 
 def start(service: str) -> None:
-    """This process is the function `service`: its lines go to standard output as JSON, and what is
-    counted is told. A second call changes nothing.
+    """Log to standard output as JSON and emit metrics, as the function `service`.
+
+    A second call changes nothing.
     """
     global _metrics
     if _metrics is not None:
@@ -88,9 +88,7 @@ def stop() -> None:
 
 
 def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
-    """Add to the metric `name` of this function, and with a `reason` also to that of the reason,
-    which must be one of few.
-    """
+    """Increment metric `name`; with `reason` (low cardinality) also under that dimension."""
     if _metrics is None:
         return
     _metrics.add_metric(name, unit, value)
@@ -105,8 +103,9 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
 
 
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
-    """A Lambda handler whose lines name its invocation, and that tells in the end what was counted,
-    however it ends.
+    """Wrap a Lambda handler.
+
+    Its lines name the invocation, and its metrics are flushed at the end, however it ends.
     """
 
     @wraps(handler)
@@ -123,7 +122,7 @@ def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
 
 @contextmanager
 def request(identity: str | None) -> Iterator[None]:
-    """Every line within belongs to this request, or invocation."""
+    """Add the id of this request, or invocation, to every line within."""
     before = _request.set(identity)
     try:
         yield
@@ -132,14 +131,15 @@ def request(identity: str | None) -> Iterator[None]:
 
 
 def session_ref(session_id: str) -> str:
-    """The session in log lines. From an id follows its reference, and not the reverse:
-    `printf %s cs_… | sha256sum | cut -c1-12`.
+    """Return the reference of a session in log lines.
+
+    It follows from the id, and not the reverse: `printf %s cs_… | sha256sum | cut -c1-12`.
     """
     return hashlib.sha256(session_id.encode()).hexdigest()[:12]
 
 
 def places(error: BaseException) -> list[str]:
-    """Where it happened: types and code lines of the whole chain, no messages and no values."""
+    """Return the types and code lines of the whole chain of exceptions, no messages or values."""
     chain: list[str] = []
     cause: BaseException | None = error
     while cause is not None and len(chain) < 100:
@@ -151,7 +151,7 @@ def places(error: BaseException) -> list[str]:
 
 
 def redacted(value: Any, name: str = "") -> Any:
-    """`value` without secrets. Fields are judged by their names, all text by its form."""
+    """Return `value` without secrets: fields judged by their names, all text by its form."""
     if name.lower() in _SECRET_NAMES:
         return BLOT
     if isinstance(value, dict):
@@ -164,13 +164,13 @@ def redacted(value: Any, name: str = "") -> Any:
 
 
 def sampled(request_id: str) -> bool:
-    """Whether this request's debug lines are told; its id decides."""
+    """Return whether this request's debug lines are logged; its id decides."""
     digest = hashlib.sha256(request_id.encode()).digest()
     return int.from_bytes(digest[:4], "big") % SAMPLE == 0
 
 
 class _StandardOutput(logging.Handler):
-    """As it is now: Lambda puts another in its place, and so do tests."""
+    """Looks up sys.stdout on every record, because Lambda and pytest replace it."""
 
     def emit(self, record: logging.LogRecord) -> None:
         sys.stdout.write(self.format(record) + "\n")
@@ -192,7 +192,7 @@ def _formatter(service: str) -> logging.Formatter:
         def serialize(self, log: Any) -> str:
             return super().serialize(redacted(log))
 
-        def formatException(self, ei: Any) -> str:  # noqa: N802 - logging's name
+        def formatException(self, ei: Any) -> str:
             return "\n".join(places(ei[1]))
 
     return Redacting(service=service, utc=True, use_rfc3339=True, serialize_stacktrace=False)

@@ -1,6 +1,4 @@
-"""The version of the product, as `/api/health` and the User-Agent tell it; pyproject.toml says the
-same.
-"""
+"""The version of the product, for `/api/health`, the User-Agent and pyproject.toml."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""What every public function shares: the one table from errors to HTTP, request ids, the answer to
-anything unforeseen, and the reading of bodies.
+"""Parts that all public functions share: errors as HTTP, request ids, and the reading of bodies.
 
-Refuses to show: no answer and no log line holds the text of an unforeseen error; it could hold a
-secret.
+No response and no log line has the text of an unforeseen error, because it could hold a secret.
 """
 
 from __future__ import annotations
@@ -32,7 +30,7 @@ from checkout.domain.strict_json import parse_object
 from checkout.ports.runtime import RandomBytes
 
 BODY_MAX: Final = 256 * 1024  # bytes
-PARAM_MAX: Final = 200  # characters of a field name that an answer repeats
+PARAM_MAX: Final = 200  # characters of a field name that a response repeats
 
 _log: Final = logging.getLogger("checkout.web")
 
@@ -66,6 +64,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.MethodNotAllowed: (405, _REQUEST),
     errors.SessionBusy: (409, _CONFLICT),
     errors.PaymentInProgress: (409, _CONFLICT),
+    errors.Conflict: (409, _CONFLICT),
     errors.BodyTooLarge: (413, _REQUEST),
     errors.ContentTypeInvalid: (415, _REQUEST),
     errors.WalletUnreachable: (424, _WALLET),
@@ -91,7 +90,7 @@ _BY_PYDANTIC_TYPE: Final[dict[str, type[CheckoutError]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error as it is answered: decisions.md's fields, and the headers that go with it."""
+    """An error as the response shows it: the fields of decisions.md, and its headers."""
 
     status: int
     type: str
@@ -108,13 +107,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def status_of(error: CheckoutError) -> int:
-    """The HTTP status of `error`."""
+    """Return the HTTP status of `error`."""
     return STATUS[type(error)][0]
 
 
 def problem_of(error: CheckoutError, request_id: str) -> Problem:
-    """`error` as it is answered, with WWW-Authenticate (RFC 6750 section 3) and Retry-After in
-    seconds where they belong.
+    """Return `error` as the response shows it.
+
+    It has WWW-Authenticate (RFC 6750 section 3) or Retry-After in seconds where they apply.
     """
     status, kind = STATUS[type(error)]
     headers = {}
@@ -134,7 +134,7 @@ def problem_of(error: CheckoutError, request_id: str) -> Problem:
 
 
 def problem_json(_request: Request, problem: Problem) -> Response:
-    """`{"error": {type, code, message, param?, request_id}}`, the answer under /api."""
+    """Return `{"error": {type, code, message, param?, request_id}}`, the response under /api."""
     body = {"type": problem.type, "code": problem.code, "message": problem.message}
     if problem.param is not None:
         body["param"] = problem.param
@@ -143,8 +143,9 @@ def problem_json(_request: Request, problem: Problem) -> Response:
 
 
 def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> FastAPI:
-    """An empty application whose every answer has `Request-Id` and `Cache-Control: no-store`, and
-    whose every error, foreseen or not, is answered by `render`.
+    """Return an application without routes.
+
+    Every response has `Request-Id` and `Cache-Control: no-store`; `render` renders every error.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -175,13 +176,13 @@ def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> 
 
 
 def request_id(request: Request) -> str:
-    """This request's id, as its answer's `Request-Id` says it."""
+    """Return the id of this request, which is also in the response's `Request-Id`."""
     found: str = request.scope["state"]["request_id"]
     return found
 
 
 class _Envelope:
-    """Request ids, the headers of every answer, and the last word on unforeseen errors."""
+    """Middleware that adds the request id and headers, and handles unforeseen errors."""
 
     def __init__(self, app: ASGIApp, *, random_bytes: RandomBytes, render: Render) -> None:
         self._app = app
@@ -215,7 +216,7 @@ class _Envelope:
             request = Request(scope)
             telemetry.count("UnforeseenErrors")
             _log.error("unforeseen error", extra=_trace(request, error))
-            if started:  # too late for another answer; the server cuts this one off
+            if started:  # too late for another response; the server cuts this one off
                 raise
             problem = Problem(
                 status=500,
@@ -228,7 +229,7 @@ class _Envelope:
 
 
 class _LoopOfThread(threading.local):
-    """One event loop a thread, closed when the thread is gone."""
+    """One event loop per thread, closed when the thread ends."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -239,14 +240,13 @@ _of_thread: Final = _LoopOfThread()
 
 
 def lambda_handler(app: FastAPI) -> LambdaHandler:
-    """The function that Lambda calls, from any thread.
+    """Return the Lambda handler, which may be called from any thread.
 
-    Mangum takes the thread's current event loop; Python 3.13 warns and 3.14 fails where there is
-    none.
+    Mangum uses the thread's current event loop; without one, Python 3.13 warns and 3.14 fails.
     """
     asyncio.set_event_loop(_of_thread.loop)
     mangum = Mangum(app, lifespan="off")
-    # It logs each address, and a session's address is a secret; errors are logged in here.
+    # It logs each URL, and a session's URL is a secret. Errors are logged in this module.
     logging.getLogger("mangum.http").setLevel(logging.CRITICAL)
 
     @telemetry.observed
@@ -258,7 +258,7 @@ def lambda_handler(app: FastAPI) -> LambdaHandler:
 
 
 async def body_bytes(request: Request) -> bytes:
-    """The body. Raises BodyTooLarge as soon as it is."""
+    """Return the body. Raise BodyTooLarge as soon as it exceeds BODY_MAX."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
@@ -270,15 +270,13 @@ async def body_bytes(request: Request) -> bytes:
 
 
 async def json_object(request: Request) -> dict[str, Any]:
-    """A dependency: the body's JSON object. Raises ContentTypeInvalid, BodyTooLarge,
-    InvalidJson.
-    """
+    """Return the body's JSON object. Raise ContentTypeInvalid, BodyTooLarge, InvalidJson."""
     require_json(request.headers.get("content-type"))
     return parse_object(await body_bytes(request))
 
 
 async def no_parameters(request: Request) -> None:
-    """A dependency for requests that say all in their address: the body is empty or `{}`."""
+    """Raise ParameterUnknown unless the body is empty or `{}`."""
     raw = await body_bytes(request)
     if not raw:
         return
@@ -288,7 +286,7 @@ async def no_parameters(request: Request) -> None:
 
 
 def require_json(content_type: str | None) -> None:
-    """Raises ContentTypeInvalid unless it is application/json, in UTF-8 if a charset is given."""
+    """Raise ContentTypeInvalid unless it is application/json, in UTF-8 if it has a charset."""
     media_type, *options = (part.strip().lower() for part in (content_type or "").split(";"))
     good = {"", "charset=utf-8", 'charset="utf-8"', "charset=utf8"}
     if media_type != "application/json" or not good.issuperset(options):
@@ -296,7 +294,7 @@ def require_json(content_type: str | None) -> None:
 
 
 def validated(model: type[Model], value: object) -> Model:
-    """`value` as `model`. Raises the error that fits the first thing that is wrong with it."""
+    """Return `value` as `model`. Raise the error that fits its first fault."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
@@ -305,8 +303,9 @@ def validated(model: type[Model], value: object) -> Model:
 
 
 def from_validation(found: Any) -> CheckoutError:
-    """The first of pydantic's errors as one of ours. A validator that names one of our codes as its
-    type gets that.
+    """Return the first of pydantic's errors as one of ours.
+
+    A validator may use one of our codes as the type of its error.
     """
     first = found[0]
     kind = first["type"]
@@ -320,22 +319,22 @@ def from_validation(found: Any) -> CheckoutError:
 
 
 def _path(location: tuple[str | int, ...]) -> str:
-    """('line_items', 0, 'quantity') as line_items[0].quantity."""
+    """Return ('line_items', 0, 'quantity') as line_items[0].quantity."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".")[:PARAM_MAX]
 
 
 def _from_http(error: HTTPException) -> CheckoutError:
-    """The framework's own refusals."""
+    """Return one of the framework's errors as one of ours."""
     if error.status_code == 404:
-        return errors.ResourceMissing("There is nothing at this address.")
+        return errors.ResourceMissing("Not found.")
     if error.status_code == 405:
-        return errors.MethodNotAllowed("This address does not take this method.")
+        return errors.MethodNotAllowed("Method not allowed.")
     return errors.ParameterInvalid("The request is malformed.")
 
 
 def _allowed(request: Request) -> list[str]:
-    """The methods that this address does take, of all its routes (RFC 9110 section 10.2.1)."""
+    """Return the methods of all routes of this path (RFC 9110 section 10.2.1)."""
     return [
         method
         for method in _METHODS
@@ -345,13 +344,13 @@ def _allowed(request: Request) -> list[str]:
 
 
 def _trace(request: Request, error: BaseException) -> dict[str, Any]:
-    """Where it happened, for the log."""
+    """Return where the error happened, for the log."""
     route = request.scope.get("route")
     session = request.path_params.get("session_id")
     return {
         "request_id": request.scope["state"]["request_id"],
         "method": request.method,
-        "route": getattr(route, "path", None),  # not the address: a session's is a secret
+        "route": getattr(route, "path", None),  # not the URL: a session's URL is a secret
         "session": telemetry.session_ref(session) if session else None,
         "trace": telemetry.places(error),
     }

@@ -1,7 +1,7 @@
-"""For the rehearsal's emulator and the functions that it runs, found by their PYTHONPATH: TLS also
-trusts the authority that REHEARSAL_CA names, as it would on a machine with an authority of its own.
+"""Rehearsal: make TLS in the emulator and its functions also trust the CA of REHEARSAL_CA.
 
-The product's code and settings know nothing of it, and the artifacts stay as they were built.
+Python imports this file at startup, through PYTHONPATH. The product's code and settings know
+nothing of it, and the artifacts stay as they were built.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.domain.errors import UrlInvalid
-from checkout.domain.urls import webhook_url
+from checkout.domain.grammar import webhook_url
 from checkout.domain.webhooks import TIMEOUT
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.webhooks import Receipt

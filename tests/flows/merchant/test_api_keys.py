@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.errors import ParameterInvalid, ResourceMissing, SessionBusy
+from checkout.domain.errors import Conflict, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import api_keys
 from tests.dashboard_pages import Dashboard, dashboard
@@ -51,9 +51,9 @@ def renamed(shop: Dashboard) -> None:
 
 def test_a_key_is_not_made_from_a_merchant_that_changed_meanwhile(shop: Dashboard) -> None:
     racing = between(shop, lambda: renamed(shop))
-    with pytest.raises(SessionBusy, match="changed meanwhile"):
+    with pytest.raises(Conflict, match="changed in the meantime"):
         api_keys.create(racing, shop.key, name="Late")
-    with pytest.raises(SessionBusy):
+    with pytest.raises(Conflict):
         api_keys.roll(racing, shop.key, shop.key.id, overlap=DAY)
     assert shop.services.api_keys.of("mer_1") == (shop.key,)
 
@@ -62,7 +62,7 @@ def test_of_two_who_roll_the_same_key_one_makes_a_new_one(shop: Dashboard) -> No
     def meanwhile() -> None:
         api_keys.roll(shop.services, shop.key, shop.key.id, overlap=DAY)
 
-    with pytest.raises(SessionBusy):
+    with pytest.raises(Conflict):
         api_keys.roll(between(shop, meanwhile), shop.key, shop.key.id, overlap=DAY)
     assert len(shop.services.api_keys.of("mer_1")) == 2
 
@@ -73,7 +73,7 @@ def test_of_two_who_revoke_the_last_two_keys_one_is_kept_from_it(
     def meanwhile() -> None:
         api_keys.revoke(shop.services, second, shop.key.id)
 
-    with pytest.raises(SessionBusy):
+    with pytest.raises(Conflict):
         api_keys.revoke(between(shop, meanwhile), shop.key, second.id)
     assert shop.get(SESSIONS).status == 401
     kept = shop.services.api_keys.find(second.hash)

@@ -28,13 +28,13 @@ from checkout.domain.errors import (
     UrlInvalid,
 )
 from checkout.domain.merchant import ApiKey
-from checkout.domain.money import Amount
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Endpoint, WebhookEvent
-from checkout.flows.payment import sessions
+from checkout.flows.payment import sessions, writes
 from checkout.flows.payment.sessions import ListQuery
+from checkout.open_payments.models import Amount
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
 from tests.merchant_api import MerchantApi
@@ -435,7 +435,7 @@ def test_a_loser_decides_anew_from_what_the_winner_left(api: MerchantApi) -> Non
 
 
 def test_a_loser_tries_again_while_that_may_help_and_then_says_busy(api: MerchantApi) -> None:
-    for times in (1, sessions.GIVE_WAY - 1):
+    for times in (1, writes.GIVE_WAY - 1):
         session = api.store()
         store: Any = Interfering(api.services.sessions, times, partial(api.stored, session.id))
         services = replace(api.services, sessions=store)
@@ -706,7 +706,7 @@ def test_a_payment_is_told_whether_anybody_listens_or_not(
     paid = api.store(status=Status.PROCESSING, outgoing_payment="https://r.example/out/1")
     change = advance(paid, Event.RECONCILED, now=NOW, writer="w", received=2000)
     api.dynamo.calls.clear()
-    after = sessions.commit(api.services, change)
+    after = writes.commit(api.services, change)
     assert api.dynamo.calls == {"transact_write_items": 1}
     [event] = told(api)
     assert (event.id, event.type) == (after.event, COMPLETED)

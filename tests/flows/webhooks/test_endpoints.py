@@ -12,9 +12,9 @@ import pytest
 
 from checkout.domain.errors import (
     CheckoutError,
+    Conflict,
     ParameterInvalid,
     ResourceMissing,
-    SessionBusy,
     Unavailable,
     UrlInvalid,
     WebhookUnexpectedState,
@@ -352,7 +352,7 @@ def test_who_always_loses_says_busy_and_changes_nothing(world: World, name: str)
     configure(world)
     before = endpoint(world)
     contended(world, 5, lambda merchant: merchant.changed(name=merchant.name + "!"))
-    with pytest.raises(SessionBusy):
+    with pytest.raises(Conflict):
         CALLS[name](world, world.merchant.id)
     assert endpoint(world) == before
 
@@ -551,7 +551,7 @@ def test_an_event_that_never_rests_is_busy(world: World) -> None:
         world.services.events.save(replace(event, version=event.version + 1))
 
     between(world, moved, times=5)
-    with pytest.raises(SessionBusy):
+    with pytest.raises(Conflict):
         resend(world)
     assert world.queue.messages == []
 

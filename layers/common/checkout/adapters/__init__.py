@@ -1,1 +1,1 @@
-"""What stands behind the ports: DynamoDB, the vault, the queue, outbound HTTP, the clock."""
+"""Implementations of the ports: DynamoDB, the vault, the queues, outbound HTTP, the clock."""

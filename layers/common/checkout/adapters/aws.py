@@ -1,7 +1,7 @@
-"""What AWS's errors mean: which say that nobody answered, and which are worth another try.
+"""AWS errors: which mean that nobody answered, and which are worth another try.
 
-Refuses to guess: an error that means a mistake of ours or of the deployment (validation,
-permission, missing table) is let through as it is.
+An error that means a mistake of ours or of the deployment (validation, permission, missing table)
+is raised as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from botocore.exceptions import (
     BotoCoreError,
     ClientError,
-    ConnectionError,  # noqa: A004 - botocore's own
+    ConnectionError,
     CredentialRetrievalError,
     HTTPClientError,
 )
@@ -57,7 +57,7 @@ def code(error: ClientError) -> str:
 
 
 def reasons(error: ClientError) -> list[Answer]:
-    """Why a transaction was canceled, one entry an item in its order; empty for another error."""
+    """Return why a transaction was canceled, one entry per item; empty for another error."""
     if code(error) != _CANCELED:
         return []
     result: list[Answer] = error.response.get("CancellationReasons", [])
@@ -75,8 +75,9 @@ def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
 
 
 class Persistent:
-    """Calls that may be repeated, because the request says how to tell a repetition: by its
-    condition and writer, or by its ClientRequestToken.
+    """Repeatable calls.
+
+    Their requests tell a repetition by condition and writer, or by ClientRequestToken.
     """
 
     def __init__(self, sleep: Callable[[float], None], random_bytes: RandomBytes) -> None:
@@ -99,7 +100,7 @@ class Persistent:
             self.pause(tried)
 
     def batch_get(self, client: Any, table: str, ids: list[str]) -> dict[str, Answer]:
-        """Strong reads of up to 100 items by `id`; a missing one is not in the answer."""
+        """Read up to 100 items by `id`, strongly; a missing one is not in the result."""
         found: dict[str, Answer] = {}
         keys = [{"id": {"S": each}} for each in ids]
         without_progress = 0
@@ -122,7 +123,7 @@ class Persistent:
 
 
 def _tries(error: ClientError | BotoCoreError) -> int:
-    """How often in all a call is worth trying that failed so; 1 for what AWS refuses."""
+    """Return the total attempts worthwhile after `error`; 1 if AWS rejected the request."""
     if not isinstance(error, ClientError):
         lost = isinstance(error, ConnectionError | HTTPClientError | CredentialRetrievalError)
         return LOST_TRIES if lost else 1
@@ -137,6 +138,6 @@ def _tries(error: ClientError | BotoCoreError) -> int:
 
 
 def _key_service_failed(error: ClientError) -> bool:
-    """A table whose key cannot be used refuses with the key service's own error in the message."""
+    """Return whether a table refused because its key cannot be used, as the message says."""
     message: str = error.response.get("Error", {}).get("Message", "")
     return code(error).startswith("KMS") or "services.kms" in message or "KMS key" in message

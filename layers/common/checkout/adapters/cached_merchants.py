@@ -1,6 +1,4 @@
-"""Merchants remembered for a minute per process: a payment reads its merchant once, not at every
-step.
-"""
+"""A cache of merchants, for a minute per process: a payment reads its merchant once."""
 
 from __future__ import annotations
 

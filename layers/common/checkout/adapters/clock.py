@@ -16,7 +16,7 @@ class SystemClock:
     """`ports.Clock` of the machine."""
 
     def now(self) -> datetime:
-        """Aware UTC, cut to whole milliseconds."""
+        """Return aware UTC, cut to whole milliseconds."""
         now = datetime.now(UTC)
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
 

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
 
 from checkout import telemetry
 from checkout.domain.session import Session
@@ -19,6 +18,7 @@ from checkout.domain.transitions import Change, Event
 from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.transport import Request, Response, Transport
+from checkout.open_payments.urls import authority
 from checkout.ports.sessions import Reservation, SessionPage, Sessions
 from checkout.ports.webhooks import Receipt, Receivers
 
@@ -119,7 +119,7 @@ class InstrumentedTransport:
             "provider",
             extra={
                 "method": request.method,
-                "host": urlsplit(request.url).netloc,
+                "host": authority(request.url),
                 "outcome": outcome,
                 "milliseconds": milliseconds,
             },
@@ -143,7 +143,7 @@ class InstrumentedReceivers:
             "webhook",
             extra={
                 "event_id": headers.get("webhook-id"),
-                "host": urlsplit(url).netloc,
+                "host": authority(url),
                 "outcome": receipt.error or str(receipt.status),
                 "milliseconds": milliseconds,
             },

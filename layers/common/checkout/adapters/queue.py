@@ -1,7 +1,8 @@
-"""Tells the webhook queue of new events, and the task queue of what a session left behind.
+"""The webhook queue and the clean-up queue, on SQS.
 
-Hints only: the event's record is the truth, and what is not hinted is found by the scheduled job;
-what is not tidied up runs out by itself. So no failure here ever reaches a request.
+Best effort: the event's record is the truth, and the scheduled job finds events that were not
+enqueued; at wallets, everything that is not cleaned up expires. So no failure here ever reaches a
+request.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ logger = logging.getLogger(__name__)
 
 
 class SqsClient(Protocol):
-    """What of boto3's SQS client is used."""
+    """The part of boto3's SQS client that is used."""
 
     def send_message(self, **request: Any) -> dict[str, Any]: ...
 
@@ -35,11 +36,9 @@ class SqsClient(Protocol):
 class SqsEventQueue:
     """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`.
 
-    The merchant is its group, so that the queue serves merchants in turn (SQS "fair queues"), and
-    one with many events in hand delays no other.
-
-    `client` is called at the first hint: most requests have none, and making a client takes longer
-    than they do.
+    The merchant is its group, so that the queue serves merchants in turn (SQS "fair queues"),
+    and one with many events delays no other. `client` is called with the first message: most
+    requests send none, and making a client takes longer than they do.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
@@ -70,15 +69,16 @@ class SqsEventQueue:
 
 
 def event_from(body: str) -> str:
-    """The event that a message of the event queue names. Raises ValueError, KeyError, TypeError
-    where it is not one of ours.
+    """Return the event that a message of the event queue names.
+
+    Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
     event: str = json.loads(body)["event"]
     return event
 
 
 class SqsTaskQueue:
-    """`ports.TaskQueue` on an SQS standard queue; a message is `{"tidy": {…}}`.
+    """`ports.TaskQueue` on an SQS standard queue; a message is `{"cleanup": {…}}`.
 
     `client` is called at the first task, as there.
     """
@@ -88,7 +88,7 @@ class SqsTaskQueue:
         self._queue_url = queue_url
 
     def clean_up(self, cleanup: Cleanup) -> None:
-        body = json.dumps({"tidy": asdict(cleanup)})
+        body = json.dumps({"cleanup": asdict(cleanup)})
         try:
             self._client().send_message(QueueUrl=self._queue_url, MessageBody=body)
         except (ClientError, BotoCoreError) as error:
@@ -102,16 +102,15 @@ def _lost(messages: int, why: str) -> None:
 
 
 def cleanup_from(body: str) -> Cleanup:
-    """What a message of the task queue asks for. Raises ValueError, KeyError, TypeError where it is
-    not one of ours.
+    """Return the clean-up that a message of the task queue asks for.
+
+    Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
-    return Cleanup(**json.loads(body)["tidy"])
+    return Cleanup(**json.loads(body)["cleanup"])
 
 
 class NoQueue:
-    """No queue is configured: events wait for the scheduled job, and what is left at wallets for
-    its expiry.
-    """
+    """No queue is configured: events wait for the scheduled job, grants for their expiry."""
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         return

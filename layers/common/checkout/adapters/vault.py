@@ -54,14 +54,16 @@ logger = logging.getLogger(__name__)
 
 
 def derive(secret: str) -> bytes:
-    """The data key, 32 bytes, from 64 hexadecimal characters (RFC 7914)."""
+    """Return the data key, 32 bytes, from 64 hexadecimal characters (RFC 7914)."""
     return hashlib.scrypt(bytes.fromhex(secret), salt=_SALT, n=_N, r=_R, p=_P, dklen=32)
 
 
 class AesVault:
-    """`ports.Vault`. `key_source` returns ENCRYPTION_KEY; it is asked at the first use, every
-    `REFRESH` while it is in use, and when a ciphertext of an unknown key turns up. A key that is
-    known stays in use where it cannot be asked. `derive` is a parameter so that a test can count.
+    """`ports.Vault`.
+
+    `key_source` returns ENCRYPTION_KEY; it is asked at the first use, every `REFRESH` while it
+    is in use, and when a ciphertext of an unknown key turns up. A known key stays in use if it
+    cannot be asked. `derive` is a parameter so that a test can count.
     """
 
     def __init__(
@@ -83,16 +85,14 @@ class AesVault:
         self._missed_at: datetime | None = None
 
     def seal(self, plain: str, *, place: tuple[str, str, str]) -> str:
-        """`v1.<key id>.<nonce and ciphertext>`. Raises `errors.Unavailable` when the key cannot be
-        had.
-        """
+        """Return `v1.<key id>.<nonce and ciphertext>`. Raise `errors.Unavailable` without a key."""
         key_id, cipher = self._newest()
         nonce = self._random_bytes(_NONCE_SIZE)
         sealed = nonce + cipher.encrypt(nonce, plain.encode(), _associated(place))
         return f"{_VERSION}.{key_id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
-        """As the port says; ValueError also for another ENCRYPTION_KEY's ciphertext."""
+        """Open a ciphertext. Raise ValueError, also for another ENCRYPTION_KEY's."""
         version, _, rest = sealed.partition(".")
         key_id, _, encoded = rest.partition(".")
         if version != _VERSION:
@@ -109,7 +109,7 @@ class AesVault:
         return plain.decode()
 
     def is_current(self, sealed: str) -> bool:
-        """As the port says."""
+        """Return whether the newest key sealed it."""
         return sealed.startswith(f"{_VERSION}.{self._newest()[0]}.")
 
     def _newest(self) -> tuple[str, AESGCM]:
@@ -131,7 +131,7 @@ class AesVault:
             return found
 
     def _find(self, key_id: str) -> AESGCM | None:
-        """The newest key first, so that an old one is derived only where it is still needed."""
+        """Return the key. The newest is tried first: an old one is derived only if needed."""
         for key in self._keys:
             known, cipher = self._derived(key)
             if known == key_id:
@@ -146,7 +146,7 @@ class AesVault:
         return self._ciphers[key]
 
     def _refreshed(self) -> bool:
-        """True: the keys were read just now."""
+        """Read the keys again; return True if they were read just now."""
         now = self._clock.now()
         if not self._keys:
             self._read(now)
@@ -167,13 +167,16 @@ class AesVault:
 
 
 class SecretsClient(Protocol):
-    """What of boto3's Secrets Manager client is used."""
+    """The part of boto3's Secrets Manager client that is used."""
 
     def get_secret_value(self, **request: Any) -> dict[str, Any]: ...
 
 
 def key_from_secrets_manager(client: SecretsClient, secret_id: str) -> Callable[[], str]:
-    """A key source that reads the secret when it is asked. It raises `errors.Unavailable`."""
+    """Return a key source that reads the secret when it is asked.
+
+    It raises `errors.Unavailable`.
+    """
 
     def read() -> str:
         try:
@@ -197,5 +200,5 @@ def _passed(pause: timedelta, since: datetime | None, now: datetime) -> bool:
 
 
 def _associated(place: tuple[str, str, str]) -> bytes:
-    """A JSON list: no two places have the same bytes."""
+    """Return a JSON list: no two places have the same bytes."""
     return json.dumps(place, separators=(",", ":")).encode()

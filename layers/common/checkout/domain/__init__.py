@@ -1,3 +1,4 @@
-"""The rules, pure: no clock, no randomness, no I/O, no framework. `transitions.py` moves sessions;
-the rest is its vocabulary.
+"""The rules, pure: no clock, no randomness, no I/O, no framework.
+
+`transitions.py` moves sessions; the rest is its vocabulary.
 """

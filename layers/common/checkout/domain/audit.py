@@ -1,4 +1,4 @@
-"""Who did what in the dashboard, and when: entries that are written once and never changed."""
+"""The audit log of the dashboard: entries that are written once and never changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Action(StrEnum):
-    """What can be done in the dashboard. Reading is not noted, taking a copy is."""
+    """An action in the dashboard. Reading is not noted, exporting is."""
 
     SIGNED_IN = "signed_in"
     SIGNED_OUT = "signed_out"
@@ -21,7 +21,7 @@ class Action(StrEnum):
     WEBHOOK_SET = "webhook_set"
     WEBHOOK_REMOVED = "webhook_removed"
     WEBHOOK_ENABLED = "webhook_enabled"
-    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"  # noqa: S105 - an action's name
+    WEBHOOK_SECRET_ROLLED = "webhook_secret_rolled"
     TEST_EVENT_SENT = "test_event_sent"
     EVENT_RESENT = "event_resent"
     EVENTS_RESENT = "events_resent"
@@ -30,8 +30,10 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """The key's name and last four are copied: they are what it was called then. `target` is the id
-    of what it was done to, or a word on it; never a secret.
+    """One action by one API key.
+
+    The key's name and last four digits are copied as they were then. `target` is the id of what
+    was changed, or a word on it; never a secret.
     """
 
     id: str

@@ -1,12 +1,11 @@
-"""Everything that the product refuses, as types. They know no HTTP: `web.py` has the one table that
-does.
+"""The errors of the product. They know no HTTP: `web.py` has the one table that does.
 
     CheckoutError
     ├── ParameterMissing ParameterUnknown ParameterInvalid ParameterInvalidInteger
     ├── UrlInvalid InvalidJson CursorInvalid
     ├── AmountTooSmall AmountTooLarge AmountNotRepresentable CurrencyMismatch CurrencyNotSupported
     ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
-    ├── WebhookUnexpectedState KeyUnexpectedState
+    ├── WebhookUnexpectedState KeyUnexpectedState Conflict
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
     ├── ApiKeyMissing ApiKeyInvalid
     ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
@@ -90,9 +89,7 @@ class SessionUnexpectedState(CheckoutError):
 
 
 class SessionBusy(CheckoutError):
-    """Another request is working on this session right now; the same request may succeed in a
-    moment.
-    """
+    """Another request is working on this session; the same request may succeed in a moment."""
 
     code = "session_busy"
 
@@ -107,6 +104,12 @@ class KeyUnexpectedState(CheckoutError):
     """The state of the API key, or of the merchant's keys together, does not allow this."""
 
     code = "key_unexpected_state"
+
+
+class Conflict(CheckoutError):
+    """Other requests are changing the API keys, the settings or the event; try again shortly."""
+
+    code = "conflict"
 
 
 class PaymentInProgress(CheckoutError):
@@ -168,15 +171,13 @@ class WalletUnreachable(CheckoutError):
 
 
 class WalletInvalid(CheckoutError):
-    """What was typed is no wallet address, or there is no Open Payments wallet behind it."""
+    """The text is no wallet address, or there is no Open Payments wallet behind it."""
 
     code = "wallet_invalid"
 
 
 class WalletUnavailable(CheckoutError):
-    """The wallet exists and cannot make this payment, for instance because the wallets are not
-    connected.
-    """
+    """The wallet exists and cannot make this payment: perhaps the wallets are not connected."""
 
     code = "wallet_unavailable"
 

@@ -1,5 +1,6 @@
-"""Identifiers and keys, made from random bytes that the caller passes in (decisions.md: at least
-128 random bits).
+"""Generate identifiers and keys from random bytes that the caller passes in.
+
+All have at least 128 random bits (decisions.md). `grammar.py` has their patterns.
 """
 
 from __future__ import annotations
@@ -8,16 +9,17 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
+from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS
+
 RandomBytes = Callable[[int], bytes]
 
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_ID_DIGITS: Final = 22  # 62^22 > 2^130
-_KEY_DIGITS: Final = 43  # 62^43 > 2^256
 
 
 def _base62(random_bytes: RandomBytes, digits: int) -> str:
-    """`digits` uniform base62 digits: the number drawn is so much larger than the range that its
-    bias is below 2^-64.
+    """Return `digits` uniform base62 digits.
+
+    The number drawn is so much larger than the range that its bias is below 2^-64.
     """
     number = int.from_bytes(random_bytes(digits * 6 // 8 + 9), "big")
     out = []
@@ -28,38 +30,37 @@ def _base62(random_bytes: RandomBytes, digits: int) -> str:
 
 
 def new_session_id(random_bytes: RandomBytes) -> str:
-    return "cs_" + _base62(random_bytes, _ID_DIGITS)
+    return "cs_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_merchant_id(random_bytes: RandomBytes) -> str:
-    return "mer_" + _base62(random_bytes, _ID_DIGITS)
+    return "mer_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_event_id(random_bytes: RandomBytes) -> str:
-    return "evt_" + _base62(random_bytes, _ID_DIGITS)
+    return "evt_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_key_id(random_bytes: RandomBytes) -> str:
-    return "key_" + _base62(random_bytes, _ID_DIGITS)
+    return "key_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_request_id(random_bytes: RandomBytes) -> str:
-    return "req_" + _base62(random_bytes, _ID_DIGITS)
+    return "req_" + _base62(random_bytes, ID_DIGITS)
 
 
 def new_api_key(random_bytes: RandomBytes) -> str:
-    return "sk_" + _base62(random_bytes, _KEY_DIGITS)
+    return "sk_" + _base62(random_bytes, KEY_DIGITS)
 
 
 def new_nonce(random_bytes: RandomBytes) -> str:
-    """The client's nonce of an interactive grant (RFC 9635 section 2.5.2), also an attempt's or a
-    writer's mark.
-    """
-    return _base62(random_bytes, _ID_DIGITS)
+    """Return a nonce: of an interactive grant (RFC 9635 section 2.5.2), an attempt or a writer."""
+    return _base62(random_bytes, ID_DIGITS)
 
 
 def api_key_hash(api_key: str) -> str:
-    """SHA-256 in hex: what is stored and looked up. Keys have 256 random bits, so no salt is
-    needed.
+    """Return the SHA-256 in hex under which a key is stored.
+
+    Keys have 256 random bits, so no salt is needed.
     """
     return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,6 @@
-"""The languages that a customer's pages speak, and which of them a language tag leads to.
+"""The languages of the customers' pages.
 
-Refuses what is no tag: letters and digits in parts of at most 8, at most 35 characters (BCP 47 as
-far as pages need it).
+To add one, add its line to LANGUAGES and its catalogue functions/pay/locale/TAG.po.
 """
 
 from __future__ import annotations
@@ -9,13 +8,23 @@ from __future__ import annotations
 import re
 from typing import Final
 
-LANGUAGES: Final = ("en", "es", "fr", "de", "pt", "ar", "hi", "sw")
+# Each by the name that its speakers give it.
+LANGUAGES: Final[dict[str, str]] = {
+    "en": "English",
+    "es": "Español",
+    "fr": "Français",
+    "de": "Deutsch",
+    "pt": "Português",
+    "ar": "العربية",
+    "hi": "हिन्दी",
+    "sw": "Kiswahili",
+}
 TAG_MAX: Final = 35  # characters
-_TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")
+_TAG: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z0-9]{1,8})*")  # BCP 47, as far as pages need it
 
 
 def language_of(tag: str) -> str | None:
-    """The language of LANGUAGES that `tag` is, or is a variety of: "pt-BR" is "pt"."""
+    """Return the language of a tag, for example "pt" for "pt-BR"; None if the pages lack it."""
     if len(tag) > TAG_MAX or not _TAG.fullmatch(tag):
         return None
     language = tag.partition("-")[0].lower()

@@ -21,12 +21,14 @@ class Logo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merchant:
-    """Who gets paid. `private_key` is sealed; asset and servers are from the wallet address
-    document at setup. `version` grows by one with each write.
+    """The receiver of payments.
 
-    What the merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
-    language tag) of the customer's pages; `return_hosts`, to which alone customers may be sent back
-    (empty: any).
+    `private_key` is sealed; asset and servers are from the wallet address document at setup.
+    `version` grows by one with each write.
+
+    The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
+    language tag) of the customer's pages; `return_hosts`, the only hosts that customers may be
+    sent back to (empty: any).
     """
 
     id: str
@@ -47,20 +49,21 @@ class Merchant:
     return_hosts: tuple[str, ...] = ()
 
     def changed(self, **fields: Any) -> Merchant:
-        """The next version, with these fields; `Merchants.replace` writes it."""
+        """Return the next version, with these fields; `Merchants.replace` writes it."""
         return replace(self, version=self.version + 1, **fields)
 
     def disabled(self, at: datetime) -> Merchant:
-        """The next version, with an endpoint that gets nothing more."""
+        """Return the next version, with an endpoint that receives nothing more."""
         assert self.endpoint is not None
         return self.changed(endpoint=replace(self.endpoint, disabled_at=at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiKey:
-    """`hash` is the SHA-256 of the key. The merchant's asset and return hosts are copied here:
-    creating a session needs one look-up. `expires_at`: a newer key has taken over, and this one
-    serves until then.
+    """An API key of a merchant. `hash` is the SHA-256 of the key.
+
+    The merchant's asset and return hosts are copied here, so that creating a session needs one
+    look-up. `expires_at` is set when a newer key replaces this one, which serves until then.
     """
 
     id: str
@@ -81,10 +84,10 @@ class ApiKey:
 
     @property
     def lasting(self) -> bool:
-        """Active, with no end in sight."""
+        """Whether the key is active, without an end."""
         return self.revoked_at is None and self.expires_at is None
 
 
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:
-    """Where a merchant's private key is at home in the vault: table, record, field."""
+    """Return the place of a merchant's private key in the vault: table, record, field."""
     return ("merchants", merchant_id, "private_key")

@@ -6,10 +6,10 @@ object and amounts").
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
+from checkout.open_payments.models import Amount
 
 UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
@@ -34,29 +34,10 @@ _OTHER_DIGITS: Final = {
 # fmt: on
 
 
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """`value` counts units of 10^-`asset_scale` of the asset: 2500, "USD", 2 is 25.00 USD."""
-
-    value: int
-    asset_code: str
-    asset_scale: int
-
-    def decimal(self) -> str:
-        """The amount as plain digits with a point, for example "25.00"; exact at any scale."""
-        digits = str(abs(self.value)).rjust(self.asset_scale + 1, "0")
-        whole = digits[: len(digits) - self.asset_scale]
-        fraction = digits[len(whole) :]
-        sign = "-" if self.value < 0 else ""
-        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
-
-    def __str__(self) -> str:
-        return f"{self.decimal()} {self.asset_code}"
-
-
 def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
-    """How many decimal digits the smallest unit of `currency` has; a code unknown to ISO 4217 has
-    the wallet's.
+    """Return the number of decimal digits of the smallest unit of `currency`.
+
+    A code unknown to ISO 4217 has the wallet's.
     """
     code = currency.upper()
     if code in _TWO_DIGITS:
@@ -65,7 +46,10 @@ def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
 
 
 def total(lines: list[tuple[int, int]]) -> int:
-    """Σ unit_amount × quantity, in minor units. Raises AmountTooSmall and AmountTooLarge."""
+    """Return the sum of unit_amount times quantity, in minor units.
+
+    Raises AmountTooSmall and AmountTooLarge.
+    """
     result = sum(unit_amount * quantity for unit_amount, quantity in lines)
     if result < 1:
         raise AmountTooSmall("The total of the line items must be at least 1.", param="line_items")
@@ -77,9 +61,9 @@ def total(lines: list[tuple[int, int]]) -> int:
 
 
 def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale: int) -> Amount:
-    """`amount_total` minor units of `currency` in the wallet's scale, exactly.
+    """Return `amount_total` minor units of `currency` in the wallet's scale, exactly.
 
-    Raises AmountNotRepresentable where the wallet's scale is too coarse, AmountTooLarge beyond
+    Raises AmountNotRepresentable if the wallet's scale is too coarse, AmountTooLarge beyond
     uint64 (the wire's type of an amount).
     """
     shift = asset_scale - minor_unit_digits(currency, wallet_scale=asset_scale)
@@ -101,6 +85,6 @@ def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale:
 
 
 def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:
-    """Minor units as an Amount for display: 2500 "usd" is 25.00 USD."""
+    """Return minor units as an Amount for display: 2500 "usd" is 25.00 USD."""
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     return Amount(value=value, asset_code=currency.upper(), asset_scale=digits)

@@ -1,4 +1,4 @@
-"""What a merchant asks for when creating a session, once its form has been checked.
+"""The parameters of a new session, once the form of the request has been checked.
 
 Refuses what only the whole request shows: items of several currencies, a currency that is not the
 merchant wallet's, a total out of bounds, unsafe addresses.
@@ -10,18 +10,20 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
+from checkout.domain.grammar import redirect_url
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import to_wallet, total
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
-from checkout.domain.urls import redirect_url
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewSession:
-    """The validated parameters. `metadata_json` is a JSON object; the addresses may hold the
-    placeholder.
+    """The validated parameters.
+
+    `metadata_json` is a JSON object; the addresses may hold the placeholder.
     """
 
     line_items: tuple[LineItem, ...]
@@ -32,19 +34,20 @@ class NewSession:
     locale: str | None = None
 
     def fingerprint(self) -> str:
-        """SHA-256 in hex of the parameters: equal for requests that ask for the same, however they
-        are written (defaults spelled out or not, keys in another order).
+        """Return SHA-256 in hex of the parameters, equal for requests that ask for the same.
+
+        How they are written makes no difference: keys in any order, defaults spelled out or not.
+        An optional field that is absent is not hashed, so that a new one changes no fingerprint.
         """
-        parameters = asdict(self) | {"metadata_json": json.loads(self.metadata_json)}
-        if self.locale is None:  # so that requests without it have the fingerprint they always had
-            del parameters["locale"]
+        parameters = asdict(self, dict_factory=_present)
+        parameters["metadata_json"] = json.loads(self.metadata_json)
         canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def opened(
         self, key: ApiKey, *, session_id: str, writer: str, now: datetime, base_is_http: bool
     ) -> Session:
-        """The open session that this asks for, for the merchant of `key`.
+        """Return the open session for the merchant of `key`.
 
         Raises CurrencyMismatch, CurrencyNotSupported, AmountTooSmall, AmountTooLarge,
         AmountNotRepresentable, UrlInvalid.
@@ -102,3 +105,7 @@ class NewSession:
                 param="line_items[0].price_data.currency",
             )
         return currency
+
+
+def _present(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in fields if value is not None}

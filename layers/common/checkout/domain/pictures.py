@@ -1,4 +1,4 @@
-"""Which kind of picture some bytes are, by the bytes alone.
+"""Recognize pictures by their bytes alone.
 
 Refuses every kind but three that all browsers show and that can hold no script, and files that are
 cut short or go on after their end.
@@ -6,11 +6,14 @@ cut short or go on after their end.
 
 from __future__ import annotations
 
-_PNG_END = b"\x00\x00\x00\x00IEND\xaeB`\x82"
+from typing import Final
+
+KINDS: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
+_PNG_END: Final = b"\x00\x00\x00\x00IEND\xaeB`\x82"
 
 
 def picture_type(data: bytes) -> str | None:
-    """The media type, or None."""
+    """Return the media type, one of KINDS, or None."""
     if data.startswith(b"\x89PNG\r\n\x1a\n") and data.endswith(_PNG_END):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff") and data.endswith(b"\xff\xd9"):

@@ -12,8 +12,10 @@ from checkout.domain.session import LineItem, Session
 
 
 def public_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
-    """`session` as its merchant sees it at `now`: past its expiry it reads `expired` even before
-    that is written. `base_url` has no trailing slash. Amounts are in minor units.
+    """Return `session` as its merchant sees it at `now`.
+
+    Past its expiry it reads `expired` even before that is written. `base_url` has no trailing
+    slash. Amounts are in minor units.
     """
     return {
         "id": session.id,
@@ -37,7 +39,7 @@ def public_session(session: Session, *, base_url: str, now: datetime) -> dict[st
 
 
 def timestamp(at: datetime) -> str:
-    """ISO 8601 in UTC with milliseconds, as in 2026-03-01T12:00:00.000Z."""
+    """Return ISO 8601 in UTC with milliseconds, as in 2026-03-01T12:00:00.000Z."""
     return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 

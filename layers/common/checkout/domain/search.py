@@ -1,4 +1,4 @@
-"""How what is searched for is found: text of a merchant's as one key, the same however it is typed.
+"""Search keys: a merchant's search text, hashed so that spellings of the same text match.
 
 Case, blanks around it, and the ways to write a wallet address (`$host/path`, `https://host/path`,
 `host/path`) make no difference. Only the whole text is found, never a part of it.
@@ -14,13 +14,14 @@ METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
 
 
 def search_key(merchant: str, text: str) -> str:
-    """What the index holds in place of the text: a wallet address is nobody else's to read."""
+    """Return the index's key for `text`. It is a hash, because a wallet address is private."""
     return hashlib.sha256(f"search\n{merchant}\n{_same(text)}".encode()).hexdigest()[:32]
 
 
 def metadata_keys(merchant: str, metadata: Mapping[str, Any]) -> list[str]:
-    """The keys under which a session is found by its metadata: those of its first values that are
-    text or numbers, each once.
+    """Return the keys under which a session is found by its metadata, each once.
+
+    They are of the first values that are text or numbers.
     """
     values = [value for value in metadata.values() if findable(value)][:METADATA_FOUND_MAX]
     return list(dict.fromkeys(search_key(merchant, str(value)) for value in values))

@@ -1,5 +1,4 @@
-"""A checkout session as the rules see it. Refuses nothing: `transitions.py` says what may happen to
-one.
+"""The record of a checkout session; `transitions.py` says what may happen to one.
 
 Times are aware UTC datetimes, amounts are integers with a scale. `grant` and `token` are sealed
 (ciphertext): the domain never sees a nonce, a continuation or an access token in the clear.
@@ -14,10 +13,10 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from checkout.domain.money import Amount
+from checkout.open_payments.models import Amount, Quote, WalletAddress
 
 # The incoming payment outlives its session, so that a payment approved in the last second still
-# arrives (design.md C3).
+# arrives (C3, domain/transitions.py).
 INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
@@ -36,16 +35,14 @@ class Status(StrEnum):
 
 
 class Phase(StrEnum):
-    """Where an awaiting session stands between the customer's return and the wallet's answer
-    (design.md W5, W6).
-    """
+    """The step of an awaiting session after the customer's return (W5, W6: transitions.py)."""
 
     CONTINUING = "continuing"  # the interact_ref is being redeemed; no money can move yet
     PAYING = "paying"  # the instruction to pay may have been sent
 
 
 class Problem(StrEnum):
-    """Why a session is open again: what the customer is told, and what the merchant sees."""
+    """The reason why a session is open again, for the customer and the merchant."""
 
     WALLET_UNREACHABLE = "wallet_unreachable"
     WALLET_INVALID = "wallet_invalid"
@@ -60,7 +57,7 @@ class Problem(StrEnum):
 
 
 class Attention(StrEnum):
-    """What no program can decide, for the merchant to look at."""
+    """A case that no program can decide and the merchant has to look at."""
 
     PARTIAL_PAYMENT = "partial_payment"
     UNDECIDED = "undecided"  # a provider has not answered for long
@@ -78,30 +75,9 @@ class LineItem:
 
 
 @dataclass(frozen=True, slots=True)
-class CustomerWallet:
-    """From the wallet address document; `id` is canonical."""
-
-    id: str
-    auth_server: str
-    resource_server: str
-    asset_code: str
-    asset_scale: int
-
-
-@dataclass(frozen=True, slots=True)
 class IncomingPaymentRef:
     id: str
     expires_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class QuoteRef:
-    """`expires_at` is the customer's wallet's word and may be absent."""
-
-    id: str
-    debit: Amount
-    receive: Amount
-    expires_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,9 +97,11 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One purchase. `amount_total` is in minor units of `currency`; `receive` is the same in the
-    merchant wallet's scale. `event` is the id of the webhook event of its end, `locale` the
-    language tag that the merchant asked for.
+    """One purchase.
+
+    `amount_total` is in minor units of `currency`; `receive` is the same in the merchant wallet's
+    scale. `event` is the id of the webhook event of its end, `locale` the language tag that the
+    merchant asked for.
     """
 
     id: str
@@ -145,9 +123,9 @@ class Session:
     lease_until: datetime | None = None
     check_at: datetime | None = None
     checks: int = 0
-    customer: CustomerWallet | None = None
+    customer: WalletAddress | None = None
     incoming_payment: IncomingPaymentRef | None = None
-    quote: QuoteRef | None = None
+    quote: Quote | None = None
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
@@ -175,25 +153,25 @@ class Session:
 
     @property
     def payment_in_flight(self) -> bool:
-        """Money may have been instructed: neither time nor the merchant may end the session now."""
+        """Whether money may have been instructed: then neither time nor the merchant ends it."""
         return self.phase is Phase.PAYING or self.status is Status.PROCESSING
 
     def lease_live(self, now: datetime) -> bool:
-        """Somebody is working on it right now."""
+        """Return whether a process is working on it right now."""
         return self.lease_until is not None and now < self.lease_until
 
     def overdue(self, now: datetime) -> bool:
-        """Time is up and nothing is in flight: it counts as expired even before that is written."""
+        """Return whether it counts as expired: time is up and no payment is in flight."""
         if self.terminal or self.payment_in_flight or now < self.expires_at:
             return False
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
 
     def status_at(self, now: datetime) -> Status:
-        """The status as the clock judges it, at every read (decisions.md "Expiry")."""
+        """Return the status that a reader sees at `now` (decisions.md "Expiry")."""
         return Status.EXPIRED if self.overdue(now) else self.status
 
     def due_at(self) -> datetime | None:
-        """When the scheduled job should look at this session, or None once it owes nothing."""
+        """Return when the scheduled sweep should check this session; None once it has ended."""
         if self.terminal:
             return None
         if self.payment_in_flight:

@@ -1,4 +1,4 @@
-"""A browser that is signed in to the dashboard: how long that lasts."""
+"""Sign-ins to the dashboard, and how long they last."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ LONGEST: Final = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIn:
-    """`id` is the SHA-256 of what the browser's cookie holds, `key_hash` that of the API key it
-    signed in with.
+    """A signed-in browser.
+
+    `id` is the SHA-256 of its cookie's value, `key_hash` that of the API key it signed in with.
     """
 
     id: str
@@ -26,7 +27,7 @@ class SignIn:
 
     @property
     def ends_at(self) -> datetime:
-        """When it ends if it is not used any more."""
+        """The time of its end if it is not used any more."""
         return min(self.seen_at + IDLE, self.created_at + LONGEST)
 
     def seen(self, now: datetime) -> SignIn:

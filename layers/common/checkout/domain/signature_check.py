@@ -1,8 +1,8 @@
-"""Why a webhook's signature is not accepted: pure comparison of what a merchant has with what we
-sign.
+"""Diagnose a webhook signature that a merchant's program refused.
 
-Understands both schemes of `webhook_signature.py`. Refuses to show: of a signature that we compute
-nothing is given away but that, and where, a given one differs from it in a few characters.
+Pure comparison of the pasted headers and body with what we sign, in both schemes of
+`webhook_signature.py`. A signature that we compute is never shown: only whether, and where, a given
+one differs from it in a few characters.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from checkout.domain.grammar import id_pattern
 from checkout.domain.webhook_signature import hex_signature, standard_signature
 
 TOLERANCE: Final = timedelta(minutes=5)  # what verifying libraries allow
 NEAR: Final = 600  # seconds around a timestamp that are tried
 _HOURS: Final = 14  # time zones are at most so far from UTC
 _FEW: Final = 4  # characters that make a signature a damaged one
-_ID: Final = re.compile(r'"id"\s*:\s*"((?:cs|evt)_[0-9A-Za-z]{22})"')
+_ID: Final = re.compile(rf'"id"\s*:\s*"({id_pattern("cs", "evt")})"')
 _TIME: Final = re.compile(r"[0-9]{1,13}")
 # As a server got it, or as a program prints it: in quotes, a comma behind.
 _LINE: Final = re.compile(
@@ -32,8 +33,10 @@ _COMBINED: Final = re.compile(r"\s*t=([^,\s]*)((?:\s*,\s*v[0-9]+=[^,\s]*)*)\s*")
 
 @dataclass(frozen=True, slots=True)
 class Presented:
-    """The headers that a merchant has pasted. `event_id` is None in the scheme of
-    Checkout-Signature, unless Checkout-Event-Id was pasted with it.
+    """The headers that a merchant has pasted.
+
+    `event_id` is None in the scheme of Checkout-Signature, unless Checkout-Event-Id was pasted
+    too.
     """
 
     standard: bool
@@ -44,7 +47,7 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """`name` is what it is called on the page; `plain` stays here."""
+    """`name` is its name on the page; `plain` stays here."""
 
     name: str
     plain: str
@@ -52,7 +55,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`code` says which sentence is shown (dashboard/checker.py), the rest what stands in it."""
+    """`code` names the sentence that is shown (dashboard/checker.py), the rest fills it in."""
 
     code: str
     good: bool = False
@@ -65,7 +68,7 @@ class Finding:
 
 
 def presented(pasted: str) -> Presented | None:
-    """What was pasted: header lines, or the value of Checkout-Signature alone. None: neither."""
+    """Parse header lines, or the value of Checkout-Signature alone. Return None for neither."""
     lines = {name.lower(): value for name, value in _LINE.findall(pasted)}
     value = lines.get("checkout-signature", pasted if not lines else "")
     event_id = lines.get("webhook-id") or lines.get("checkout-event-id")
@@ -83,8 +86,9 @@ def presented(pasted: str) -> Presented | None:
 
 
 def id_in(body: str) -> str | None:
-    """The id that a body names, also one that is no JSON any more: a session's, or a test event's
-    own.
+    """Return the id that a body names, also one that is no valid JSON any more.
+
+    It is the id of a session, or of a test event.
     """
     found = _ID.search(body)
     return found[1] if found else None
@@ -93,8 +97,9 @@ def id_in(body: str) -> str | None:
 def check(
     given: Presented, body: str, *, secrets: Sequence[Secret], sent: str | None, now: datetime
 ) -> tuple[Finding, ...]:
-    """What is wrong, most important first; one good finding where nothing is. `sent` is the body
-    that we have stored of this event, where it is known.
+    """Return what is wrong, most important first; one good finding if nothing is.
+
+    `sent` is the stored body of this event, if it is known.
     """
     if not given.signatures:
         return (Finding(code="no_signature"),)
@@ -118,7 +123,7 @@ def check(
 def _unsigned(
     given: Presented, body: str, *, secrets: Sequence[Secret], sent: str | None
 ) -> tuple[Finding, ...]:
-    """No secret has made this signature over anything like this body, at any time near."""
+    """Report that no secret has made this signature over this body at any time near."""
     for text in (body, *([sent] if sent is not None else [])):
         for secret in secrets:
             expected = _sign(given, int(given.time), text, secret)
@@ -132,7 +137,7 @@ def _unsigned(
 
 
 def _differences(name: str, body: str, sent: str | None, secret: str) -> tuple[Finding, ...]:
-    """`name` is of the body that was signed: the given one, the one we sent, or a variant."""
+    """Compare bodies. `name` is of the body that was signed: given, sent, or a variant."""
     if name == "":
         return (Finding(code="right", good=True, secret=secret),)
     exactly = _difference(body, sent) if sent is not None else None
@@ -160,7 +165,7 @@ def _age(given: Presented, now: datetime, secret: str) -> tuple[Finding, ...]:
 
 
 def _difference(body: str, sent: str) -> Finding | None:
-    """Where the bytes of `body` leave those of `sent`; positions count from 1."""
+    """Find where the bytes of `body` differ from those of `sent`; positions count from 1."""
     theirs, ours = body.encode("utf-8", "surrogatepass"), sent.encode()
     if theirs == ours:
         return None
@@ -182,7 +187,7 @@ def _byte(data: bytes, place: int) -> str:
 
 
 def _variants(body: str) -> Iterator[tuple[str, str]]:
-    """What programs make of a body, undone."""
+    """Return the bodies from which programs may have made this one."""
     yield "bom", body.removeprefix("\ufeff")
     yield "spaces", body.strip().lstrip("\ufeff").strip()
     try:
@@ -195,7 +200,7 @@ def _variants(body: str) -> Iterator[tuple[str, str]]:
 
 
 def _other_times(time: int) -> Iterator[int]:
-    """Near ones, other time zones, and seconds that were given in milliseconds."""
+    """Return times nearby, in other time zones, and seconds given in milliseconds."""
     for distance in range(1, NEAR + 1):
         yield from (time - distance, time + distance)
     quarter = 900
@@ -206,7 +211,7 @@ def _other_times(time: int) -> Iterator[int]:
 
 
 def _signer(given: Presented, time: int, body: str, secrets: Iterable[Secret]) -> str | None:
-    """The name of the secret that made one of the signatures. In constant time for each."""
+    """Return the name of the secret that made one of the signatures, in constant time for each."""
     for secret in secrets:
         expected = _sign(given, time, body, secret)
         if any(hmac.compare_digest(expected, _bytes(each)) for each in given.signatures):
@@ -226,7 +231,7 @@ def _bytes(signature: str) -> bytes:
 
 
 def _damaged(expected: bytes, signature: str) -> int | None:
-    """The first place, from 1, of the few in which the two differ."""
+    """Return the first place, from 1, of the few in which the two differ."""
     given = _bytes(signature)
     if len(given) != len(expected):
         return None

@@ -17,7 +17,7 @@ INTEGER_MAX: Final = 2**53 - 1  # beyond it, JSON parsers disagree (RFC 8259 sec
 
 
 def parse_object(raw: bytes) -> dict[str, Any]:
-    """The one JSON object in `raw`. Raises InvalidJson.
+    """Return the one JSON object in `raw`. Raise InvalidJson.
 
     Refused: not UTF-8, NaN, infinities and numbers that become one, duplicate names, lone
     surrogates, integers beyond 2^53-1, nesting deeper than 20.
@@ -71,7 +71,7 @@ def _integer(text: str) -> int:
 
 
 def _check(value: Any, *, depth: int) -> None:
-    """No lone surrogate and no container deeper than NESTING_MAX. Raises InvalidJson."""
+    """Raise InvalidJson for a lone surrogate, or a container deeper than NESTING_MAX."""
     if isinstance(value, str):
         if re.search("[\ud800-\udfff]", value):
             raise InvalidJson("A string in the body holds half a surrogate pair.")

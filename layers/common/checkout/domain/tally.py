@@ -1,5 +1,4 @@
-"""What a merchant's ended sessions of a day come to: how many there were, how far they got, and the
-money of the paid ones.
+"""Daily totals of a merchant's ended sessions: how many, how far they got, the money paid.
 
 A session counts once, on the UTC day of its end, as it is then; nothing changes it afterwards.
 """
@@ -16,7 +15,11 @@ from checkout.domain.transitions import Event
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DayTally:
-    """`paid` of `approved` of `wallet` of `ended`; `amount` is that of the paid, in minor units."""
+    """A funnel of the sessions that ended on a day.
+
+    Of `ended` sessions, `wallet` gave a wallet, `approved` approved, `paid` paid; `amount` is
+    the sum of the paid ones, in minor units.
+    """
 
     merchant: str
     currency: str
@@ -42,7 +45,7 @@ class DayTally:
 
 
 def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
-    """The tallies of these ended sessions, one a merchant, currency and day."""
+    """Return the tallies of these ended sessions, one per merchant, currency and day."""
     found: dict[tuple[str, str, date], DayTally] = {}
     for session in sessions:
         day = session.updated_at.astimezone(UTC).date()
@@ -53,5 +56,5 @@ def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
 
 
 def _approved(session: Session) -> bool:
-    """The customer came back from their wallet with an approval that proved itself."""
+    """Return whether the customer came back with a verified approval."""
     return any(entry.event == Event.APPROVAL_CLAIMED for entry in session.history)

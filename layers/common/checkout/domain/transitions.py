@@ -1,8 +1,88 @@
-"""Everything that moves a session is in this table; an absent cell is a refusal.
+"""The state machine of a session: everything that moves a session is in the table below.
 
-`advance` is the only way to a new version of a session. It writes nothing: a store writes the
-Change it returns, on condition that the session is still as it was read. Source: spec.md "States
-and transitions", decisions.md "States", design.md "The order of writes around the money".
+An absent cell is a refusal. `advance` is the only way to a new version of a session. It writes
+nothing: flows/payment/writes.py writes the Change that it returns, on condition that the session is
+still as it was read.
+
+Theory of operation
+===================
+
+A payment takes several calls to two wallet providers, and each call may fail, arrive twice, or
+have its answer lost. A process may die between any two lines. So every step follows one rule:
+
+    Write the intent, make the call, write the result.
+
+The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them.
+
+Prepare (flows/payment/prepare.py). No money can move.
+
+    W1  open, awaiting_approval -> preparing. Takes a lease; removes the secrets and the quote of an
+        earlier approval.
+    C1  Read the customer's wallet address.   C2  Grant for an incoming payment.
+    C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
+    W2  Store the incoming payment. A later preparation uses it again while it is open.
+    C4  Grant for a quote.   C5  Create the quote.
+    W3  Store the quote.
+    C6  Request the grant that the customer approves, limited to this receiver and this debit.
+    W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead
+        -> open.
+
+Approve (flows/payment/approve.py). Runs when the customer returns and the callback's hash verifies.
+
+    W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
+    C7  Continue the grant. Refused or unknown: the token is lost, no money can move, -> open.
+        If the quote is about to expire, a new one is created for the same incoming payment.
+    W6  phase = paying. Stores the attempt (id and deadline), the access token and the quote in use.
+        This is the point of no return. It is durable before the call that moves money.
+    C8  Create the outgoing payment. Sent once for each W6, never after its deadline, and never
+        sent again, whatever the answer.
+        201: W7.
+        A definite refusal, and the wallet shows no payment for the quote: -> open.
+        Anything else: the session stays in paying, and reconciliation decides. Never definite are
+        408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
+        by a wallet that cannot be asked for its payments.
+    W7  -> processing, with the outgoing payment. Its condition is the attempt and not the version:
+        a sweep that only rescheduled the session must not lose the 201.
+
+Confirm (flows/payment/reconcile.py, witness.py).
+
+    C9  Read the merchant's own incoming payment. Only money received there counts; a payer's wallet
+        may say anything.
+    W8  processing -> completed, and in the same transaction the event that its webhook sends.
+
+Reconcile. A payment in flight (paying or processing) is checked by the customer's open page and by
+the scheduled sweep, until one of these holds:
+
+    received >= amount              W8, after W7 if the session is in paying
+    a payment exists for the quote  W7
+    something, but too little       flagged for the merchant; never closed; checked until the
+                                    incoming payment expires
+    nothing, and the wait is over   the fence
+
+    The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, or at
+    once if the wallet reports that the payment failed.
+
+The fence proves that nothing will arrive, so that the customer can pay again:
+
+    1. CLOSING_STARTED: write closing_at. From now on W7 is refused and only received money counts.
+    2. Complete the incoming payment at the merchant's wallet. "Already completed" is as good; after
+       an unknown outcome, try again.
+    3. CLOSED: after a read shows it completed or expired, write closed_at.
+    4. At least FENCE (35 s) later, read again. A packet that was prepared before the close may
+       still be fulfilled for 30 s.
+    5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment.
+       Something received: continue as above.
+
+Expiry and cancellation are single conditional writes. They are refused while a payment is in
+flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
+the process died before money could move; the sweep sets the session to open, or to expired.
+
+A lost race is never repeated blindly: the loser reads the session again and decides again. `writer`
+tells a write whose answer was lost from a race that was lost. The process of a lapsed lease may
+still be running; its next write fails because its version is old.
+
+Source: docs/reference/design.md "The order of writes around the money", which also reports how this
+order was model-checked; docs/payments.md.
 """
 
 from __future__ import annotations
@@ -46,9 +126,7 @@ class Event(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A named condition on the session as read and the clock; `text` is what the documentation
-    shows.
-    """
+    """A condition on the session as read and the clock; the documentation shows `text`."""
 
     text: str
     holds: Callable[[Session, datetime], bool]
@@ -93,9 +171,7 @@ FENCE_MARKS: Final = ("closing_at", "closed_at")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Where an event leads, when it may, what it removes from the session, and the webhook event it
-    makes.
-    """
+    """One transition: target status and phase, condition, fields removed, webhook event made."""
 
     to: Status
     when: Condition = ALWAYS
@@ -146,13 +222,9 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 }
 # fmt: on
 
-TERMINAL: Final = frozenset(Status) - {source for source, _ in TRANSITIONS}
 
-
-class IllegalTransition(Exception):  # noqa: N818 - named as the domain names it
-    """The table has no such row for the session, or the row's condition does not hold. Nothing
-    changed.
-    """
+class IllegalTransition(Exception):
+    """The table has no row for this, or the row's condition does not hold. Nothing changed."""
 
     def __init__(self, session: Session, event: Event, condition: Condition | None = None) -> None:
         super().__init__(f"{event} does not apply to a session that is {session.status}")
@@ -179,7 +251,7 @@ class Change:
 
 
 def row(session: Session, event: Event, now: datetime) -> Row:
-    """The row for `event`, or IllegalTransition."""
+    """Return the row for `event`. Raise IllegalTransition."""
     found = TRANSITIONS.get((session.status, event))
     if found is None:
         raise IllegalTransition(session, event)
@@ -197,7 +269,7 @@ def advance(
     note: str | None = None,
     **changes: Any,
 ) -> Change:
-    """What `event` does to `session` at `now`, or IllegalTransition. Writes nothing.
+    """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
     `writer` marks the write, so that one whose answer was lost can be told from a lost race.
     `changes` are fields that the event sets; the row says which it removes. `note` goes into the
@@ -208,7 +280,7 @@ def advance(
     if found.phase is not None:
         fields["phase"] = found.phase
     fields.update(changes)
-    if event is not Event.CHECKED:  # a look that found nothing new is not worth a line
+    if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*session.history, entry)[-HISTORY_MAX:]
     after = replace(

@@ -1,10 +1,10 @@
-"""The headers that prove a delivery to be ours: two schemes from the same secrets over the same
-bytes, so that merchants verify with libraries that they already have.
+"""Webhook signature headers in two schemes, from the same secrets over the same bytes.
 
-`Checkout-Signature: t=<Unix seconds>,v1=<hex>[,v1=<hex>]` is HMAC-SHA256 of `t.body`, keyed with
-the whole secret string (spec.md "Events"; as Stripe's SDKs verify it). `webhook-signature:
-v1,<base64>[ v1,<base64>]` is HMAC-SHA256 of `id.timestamp.body`, keyed with the bytes behind
-`whsec_` (Standard Webhooks). While a secret is being rolled there is one signature for each.
+Merchants verify with libraries that they already have. `Checkout-Signature: t=<Unix
+seconds>,v1=<hex>[,v1=<hex>]` is HMAC-SHA256 of `t.body`, keyed with the whole secret string
+(spec.md "Events"; as Stripe's SDKs verify it). `webhook-signature: v1,<base64>[ v1,<base64>]` is
+HMAC-SHA256 of `id.timestamp.body`, keyed with the bytes behind `whsec_` (Standard Webhooks). While
+a secret is being rolled there is one signature for each.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def new_webhook_secret(random_bytes: Callable[[int], bytes]) -> str:
 def signed_headers(
     event_id: str, event_type: str, body: str, *, secrets: Sequence[str], now: datetime
 ) -> dict[str, str]:
-    """All headers of an attempt at `now`; `secrets` in the clear, the newest first."""
+    """Return all headers of an attempt at `now`; `secrets` are in the clear, newest first."""
     at = str(int(now.timestamp()))
     by_stripe = [hex_signature(at, body, secret) for secret in secrets]
     by_standard = [standard_signature(event_id, at, body, secret) for secret in secrets]
@@ -43,12 +43,12 @@ def signed_headers(
 
 
 def hex_signature(at: str, body: str, secret: str) -> str:
-    """A `v1` of Checkout-Signature; `at` as the header has it."""
+    """Return a `v1` of Checkout-Signature; `at` as the header has it."""
     return _hmac(secret.encode(), f"{at}.{body}").hex()
 
 
 def standard_signature(event_id: str, at: str, body: str, secret: str) -> str:
-    """A `v1` of webhook-signature."""
+    """Return a `v1` of webhook-signature."""
     return base64.b64encode(_hmac(_key(secret), f"{event_id}.{at}.{body}")).decode()
 
 

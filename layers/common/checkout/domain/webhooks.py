@@ -1,7 +1,7 @@
-"""A webhook event and its delivery: what the merchant is told, how often it is tried, and when.
+"""Webhook events: bodies, delivery attempts, retry schedule.
 
-Pure rules: `flows/deliver.py` makes the attempts, `adapters/dynamo/events.py` writes them. Source:
-spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
+Pure rules: `flows/webhooks/deliver.py` makes the attempts, `adapters/dynamo/events.py` writes them.
+Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DELAYS: Final = (
 )
 ATTEMPTS_MAX: Final = len(DELAYS) + 1
 TIMEOUT: Final = timedelta(seconds=10)
-# Whoever holds the lease of an attempt has ended it by then, or has died.
+# Longer than any attempt can take: a lease older than this belongs to a dead process.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be sent again
@@ -43,7 +43,7 @@ ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
-_JITTER: Final = 0.09  # what the queue is late by stays within the 10 %
+_JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
 
 
 class EventStatus(StrEnum):
@@ -53,7 +53,7 @@ class EventStatus(StrEnum):
 
 
 class GivenUp(StrEnum):
-    """Why no more attempts are made."""
+    """The reason why no more attempts are made."""
 
     ATTEMPTS = "attempts"  # all were made
     GONE = "gone"  # the endpoint said 410, which also disabled it
@@ -63,8 +63,10 @@ class GivenUp(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One attempt. Without a duration nobody knows how it ended: its process died. `answer` are the
-    first bytes of the body, as text; `error` says why there is no status.
+    """One attempt.
+
+    Without a duration its process died, and the outcome is unknown. `answer` are the first
+    bytes of the response body, as text; `error` says why there is no status.
     """
 
     at: datetime
@@ -80,12 +82,12 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEvent:
-    """What the merchant is told. `body` is frozen when the session changes: the same bytes on every
-    attempt.
+    """A message to the merchant, and the state of its delivery.
 
-    `attempts` counts those of this round: sending it again by hand begins a new one. While it is
-    pending, no attempt is made before `next_at`. `session` is None for a test event. `writer` marks
-    the latest lease, so that of two taken in the same moment one is not the other.
+    `body` is frozen when the session changes: every attempt sends the same bytes. `attempts`
+    counts those of this round; resending begins a new round. While it is pending, no attempt is
+    made before `next_at`. `session` is None for a test event. `writer` is a nonce that
+    distinguishes two leases taken at the same instant.
     """
 
     id: str
@@ -115,9 +117,7 @@ class WebhookSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where a merchant's events go, which of the optional ones, and what signs them: the newest
-    secret first.
-    """
+    """The merchant's URL, the optional events it wants, and its secrets, newest first."""
 
     url: str
     events: tuple[str, ...] = ()
@@ -128,17 +128,17 @@ class Endpoint:
         return event_type not in OPTIONAL or event_type in self.events
 
     def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
-        """The secrets in use at `now`, the newest first."""
+        """Return the secrets in use at `now`, the newest first."""
         return tuple(s for s in self.secrets if s.expires_at is None or now < s.expires_at)
 
 
 def secret_place(merchant_id: str) -> tuple[str, str, str]:
-    """Where a merchant's webhook secrets are at home in the vault: table, record, field."""
+    """Return the place of a merchant's webhook secrets in the vault: table, record, field."""
     return ("merchants", merchant_id, "webhook_secret")
 
 
 def event_body(session: Session) -> str:
-    """Exactly the seven fields of spec.md "Events", in its order, as compact JSON."""
+    """Return the seven fields of spec.md "Events", in its order, as compact JSON."""
     return _compact(
         {
             "id": session.id,
@@ -153,7 +153,7 @@ def event_body(session: Session) -> str:
 
 
 def ping_body(event_id: str, *, currency: str) -> str:
-    """The same seven fields for a test: no status of a session, nothing paid, and it says so."""
+    """Return the same seven fields for a test event: no session, nothing paid."""
     return _compact(
         {
             "id": event_id,
@@ -172,14 +172,16 @@ def may_attempt(event: WebhookEvent, now: datetime) -> bool:
 
 
 def waiting(event: WebhookEvent, now: datetime) -> bool:
-    """The last attempt has failed, and the next one is some time away."""
+    """Whether the last attempt has failed and the next one is some time away."""
     ended = bool(event.deliveries) and event.deliveries[-1].duration_ms is not None
     return event.status is EventStatus.PENDING and ended and now < event.next_at
 
 
 def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
-    """One more attempt begins at `now`. Should its process die, the next may begin when the lease
-    is over and the usual time has passed.
+    """Return the event with one more attempt begun at `now`.
+
+    If its process dies, the next may begin when the lease is over and the usual delay has
+    passed.
     """
     attempts = event.attempts + 1
     return replace(
@@ -193,8 +195,9 @@ def leased(event: WebhookEvent, now: datetime, *, writer: str) -> WebhookEvent:
 
 
 def noted_late(event: WebhookEvent, delivery: Delivery, *, now: datetime) -> WebhookEvent:
-    """What an attempt came to whose lease was over by then: its entry is filled in, and a success
-    ends the event, also one that was given up meanwhile.
+    """Record the result of an attempt whose lease has expired.
+
+    A success marks the event delivered, even if it was given up meanwhile.
     """
     entries = tuple(
         delivery if each.at == delivery.at and each.duration_ms is None else each
@@ -215,8 +218,10 @@ def ended(
     retry_after: timedelta | None = None,
     gone: bool = False,
 ) -> WebhookEvent:
-    """What the leased attempt came to. `spread`, -1..1, places the next attempt within ±10 %;
-    `retry_after` and `gone` (no more of it) are the receiver's wishes.
+    """Record the result of the leased attempt.
+
+    `spread`, -1..1, places the next attempt within ±10 %; `retry_after` and `gone` (send no
+    more) are what the receiver asked for.
     """
     entries = (*event.deliveries[:-1], delivery)
     noted = replace(event, version=event.version + 1, deliveries=entries)
@@ -234,7 +239,7 @@ def ended(
 
 
 def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookEvent:
-    """No more attempts, for that reason."""
+    """Return the event with no more attempts, for that reason."""
     return replace(
         event,
         version=event.version + 1,
@@ -245,7 +250,7 @@ def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookE
 
 
 def sent_again(event: WebhookEvent, now: datetime) -> WebhookEvent:
-    """A new round of attempts, from now on."""
+    """Return the event with a new round of attempts, from now on."""
     return replace(
         event,
         version=event.version + 1,
@@ -258,7 +263,7 @@ def sent_again(event: WebhookEvent, now: datetime) -> WebhookEvent:
 
 
 def _delay(attempts: int) -> timedelta:
-    """The pause after so many attempts."""
+    """Return the delay after so many attempts."""
     return DELAYS[min(attempts, len(DELAYS)) - 1]
 
 

@@ -1,4 +1,4 @@
-"""The audit log: what was done is noted after it was done, and can be read a page at a time."""
+"""The audit log: write an entry after each act, and list the entries a page at a time."""
 
 from __future__ import annotations
 
@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.audit import Action, AuditEntry
+from checkout.domain.grammar import BASE62
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import ApiKey
 from checkout.flows import cursors
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
-_POSITION: Final = re.compile(r"[0-9]{13}#[0-9A-Za-z]{22}")
+_POSITION: Final = re.compile(rf"[0-9]{{13}}#{BASE62}")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
+    """A page of the log; `next_cursor` is None at the end."""
+
     entries: tuple[AuditEntry, ...]
     next_cursor: str | None
 
@@ -25,6 +28,7 @@ class Listed:
 def note(
     services: DashboardServices, key: ApiKey, action: Action, target: str | None = None
 ) -> None:
+    """Write an entry: the merchant did `action`, signed in with `key`, to `target`."""
     services.audit.add(
         AuditEntry(
             id=new_nonce(services.random_bytes),
@@ -40,7 +44,7 @@ def note(
 
 
 def list_page(services: DashboardServices, key: ApiKey, cursor: str | None) -> Listed:
-    """A page of the merchant's entries, newest first. Raises CursorInvalid."""
+    """Return a page of the merchant's entries, newest first. Raise CursorInvalid."""
     after = cursors.position_of(key.merchant, cursor, _POSITION) if cursor else None
     page = services.audit.page(key.merchant, limit=PAGE, after=after)
     more = cursors.cursor(key.merchant, page.next_key) if page.next_key else None

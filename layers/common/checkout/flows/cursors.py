@@ -1,6 +1,4 @@
-"""Opaque cursors: a position in a list of one merchant's, of no use to another and not to be made
-up.
-"""
+"""Make opaque cursors: a position in a list of one merchant, useless to any other merchant."""
 
 from __future__ import annotations
 
@@ -13,12 +11,16 @@ from checkout.domain.errors import CursorInvalid
 
 
 def cursor(merchant: str, position: str) -> str:
+    """Return the cursor of `position` in a list of this merchant."""
     text = f"{position}#{_checksum(merchant, position)}"
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def position_of(merchant: str, presented: str, shape: re.Pattern[str]) -> str:
-    """The position, of that shape, in a cursor of ours for this merchant. Raises CursorInvalid."""
+    """Return the position that a cursor of this merchant holds. Raises CursorInvalid.
+
+    `shape` is the position's pattern.
+    """
     try:
         padded = presented + "=" * (-len(presented) % 4)
         text = base64.b64decode(padded, altchars=b"-_", validate=True)
@@ -26,7 +28,7 @@ def position_of(merchant: str, presented: str, shape: re.Pattern[str]) -> str:
     except (binascii.Error, ValueError):
         position = checksum = ""
     if not shape.fullmatch(position) or checksum != _checksum(merchant, position):
-        raise CursorInvalid("This cursor is not one of this list.", param="cursor")
+        raise CursorInvalid("The cursor does not belong to this list.", param="cursor")
     return position
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from checkout.domain.errors import ResourceMissing, SessionBusy
+from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.merchant import Merchant
 from checkout.ports.merchants import Merchants, StaleMerchant
 
@@ -29,7 +29,7 @@ def change(
     write: Callable[[Merchant], None] | None = None,
 ) -> Merchant:
     """The record as `changed` makes it, written by `write`, or `Merchants.replace`. A record that
-    `changed` gives back as it was is not written. Raises ResourceMissing, SessionBusy.
+    `changed` gives back as it was is not written. Raises ResourceMissing, Conflict.
     """
     merchant = get(merchants, merchant_id)
     for _ in range(_GIVE_WAY):
@@ -42,4 +42,4 @@ def change(
             merchant = stale.current
         else:
             return after
-    raise SessionBusy("These settings are being changed by other requests; try again shortly.")
+    raise Conflict("These settings are being changed by other requests; try again shortly.")

@@ -1,5 +1,5 @@
-"""A client of Open Payments: wallet addresses, GNAP grants, incoming payments, quotes, outgoing
-payments.
+"""A client of Open Payments: wallet addresses, GNAP grants, incoming payments, quotes, payments.
 
-It knows the wire and its traps, and nothing of checkouts: it imports nothing else of the product.
+It knows the protocol and its traps, and nothing of checkouts: it imports nothing else of the
+product.
 """

@@ -1,7 +1,7 @@
 """JSON answers, checked member by member and made into `models`.
 
-Everything a server says is a claim: types, ranges, https, and that it answers what was asked.
-Whatever fails is an UntrustedAnswer that names the member and never quotes it.
+Everything that a server says is a claim: types, ranges, https, and that it answers the request. A
+member that fails raises an UntrustedAnswer that names it and never quotes it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _DEFAULT_WAIT = 5  # seconds, where the server names none
 
 
 def loads(body: bytes) -> object:
-    """Strict JSON. Raises ValueError, also for NaN and for nesting beyond reason."""
+    """Parse strict JSON. Raise ValueError, also for NaN and for excessive nesting."""
     try:
         return json.loads(body, parse_constant=_no_constant)
     except RecursionError:
@@ -45,8 +45,10 @@ def _no_constant(name: str) -> NoReturn:
 
 
 class Answer:
-    """One JSON object of an answer, read by member. Each reader raises UntrustedAnswer if the
-    member is not that."""
+    """One JSON object of an answer, read by member.
+
+    Each reader raises UntrustedAnswer if the member is of another kind.
+    """
 
     def __init__(self, members: object, *, operation: str, path: str = "answer") -> None:
         self.operation = operation
@@ -60,7 +62,7 @@ class Answer:
         raise UntrustedAnswer(f"{self.operation}: {where} {complaint}", operation=self.operation)
 
     def has(self, name: str) -> bool:
-        """Whether there is something to read. Servers also write null or "" for nothing."""
+        """Return whether there is a value. Servers also write null or "" for none."""
         return self._members.get(name) not in (None, "")
 
     def child(self, name: str) -> Answer:
@@ -97,8 +99,10 @@ class Answer:
         return value
 
     def https(self, name: str, *, same_origin_as: str | None = None) -> str:
-        """A URL to which requests, and perhaps tokens, will be sent: https, and on that server if
-        one is named."""
+        """Return a URL that requests, and perhaps tokens, will be sent to.
+
+        It must be https, and on the server of `same_origin_as` if that is given.
+        """
         url = self.text(name)
         try:
             found = origin(url)
@@ -133,7 +137,7 @@ class Answer:
         return value
 
     def moment(self, name: str) -> datetime | None:
-        """An aware time in UTC, or None where the member is absent."""
+        """Return an aware time in UTC, or None if the member is absent."""
         if not self.has(name):
             return None
         try:
@@ -165,7 +169,7 @@ def wallet_address(answer: Answer) -> WalletAddress:
 
 
 def _base(answer: Answer, name: str) -> str:
-    """A URL that paths are put under."""
+    """Return a URL that paths are put under."""
     url = answer.https(name)
     if "?" in url:
         answer.distrust("has a query", name)
@@ -173,12 +177,12 @@ def _base(answer: Answer, name: str) -> str:
 
 
 def jwks(answer: Answer) -> tuple[Jwk, ...]:
-    """The Ed25519 keys of the set; keys of other kinds may stand beside them."""
-    found = []
-    for key in answer.children("keys"):
-        if key.text("kty", longest=16) == "OKP" and key.text("crv", longest=16) == "Ed25519":
-            found.append(Jwk(kid=key.text("kid"), x=key.text("x", longest=64)))
-    return tuple(found)
+    """Return the Ed25519 keys of the set; keys of other kinds are skipped."""
+    return tuple(
+        Jwk(kid=key.text("kid"), x=key.text("x", longest=64))
+        for key in answer.children("keys")
+        if key.text("kty", longest=16) == "OKP" and key.text("crv", longest=16) == "Ed25519"
+    )
 
 
 def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> AccessToken:
@@ -217,10 +221,10 @@ def incoming_payment(answer: Answer, *, wallet: str, id_on: str | None = None) -
 
 
 def quote(answer: Answer, *, wallet: WalletAddress, receiver: str, receive: Amount) -> Quote:
+    answer.echo("walletAddress", wallet.id)
+    answer.echo("receiver", receiver)
     found = Quote(
         id=answer.https("id", same_origin_as=wallet.resource_server),
-        wallet_address=answer.echo("walletAddress", wallet.id),
-        receiver=answer.echo("receiver", receiver),
         debit=answer.amount("debitAmount"),
         receive=answer.amount("receiveAmount"),
         expires_at=answer.moment("expiresAt"),

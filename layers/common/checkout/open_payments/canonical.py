@@ -1,8 +1,8 @@
 """JSON bytes that a JavaScript server parses and prints again unchanged.
 
 The reference server verifies Content-Digest over `JSON.stringify(JSON.parse(body))` and not over
-the bytes it received. What that round trip would change is refused here, so that it never becomes a
-puzzling 401.
+the bytes it received. Values that this round trip would change are refused here, because the server
+would answer them with a puzzling 401.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _INTEGER_LIKE = re.compile(r"0|[1-9][0-9]*")
 
 
 def canonical(value: object) -> bytes:
-    """The one encoding of `value` (dict, list, str, int, bool, None) that survives the round trip,
-    as UTF-8.
+    """Return the one encoding of `value` that survives the round trip, as UTF-8.
 
-    Raises ValueError for floats, integers beyond 2^53-1, integer-like keys (JavaScript moves them
-    to the front), lone surrogates, and anything JSON has no word for.
+    `value` is made of dict, list, str, int, bool and None. Raises ValueError for floats,
+    integers beyond 2^53-1, integer-like keys (JavaScript moves them to the front), lone
+    surrogates, and anything that JSON has no word for.
     """
     _check(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
@@ -39,14 +39,18 @@ def _check(value: object) -> None:
                 _check(item)
         case dict():
             for key, item in value.items():
-                if not isinstance(key, str):
-                    raise ValueError("an object key must be a string")
-                if _INTEGER_LIKE.fullmatch(key):
-                    raise ValueError("an integer-like object key is reordered by JavaScript")
-                _check_text(key)
+                _check_key(key)
                 _check(item)
         case _:
             raise ValueError(f"{type(value).__name__} has no canonical JSON")
+
+
+def _check_key(key: object) -> None:
+    if not isinstance(key, str):
+        raise ValueError("an object key must be a string")
+    if _INTEGER_LIKE.fullmatch(key):
+        raise ValueError("an integer-like object key is reordered by JavaScript")
+    _check_text(key)
 
 
 def _check_text(text: str) -> None:

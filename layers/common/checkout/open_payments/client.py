@@ -1,8 +1,9 @@
-"""The calls of Open Payments that a checkout makes, each answer checked against what was asked.
+"""The calls of Open Payments that a checkout makes, each answer checked against the request.
 
-Refuses to send where no time is left, where a token would go to another server than it came from,
-and to believe an answer that contradicts its request. It repeats nothing: `conclusions.py` says
-what may be repeated, its callers do.
+Refuses to send when no time is left, to send a token to another server than it came from, and to
+believe an answer that contradicts its request. It repeats nothing: `errors.py` says what may be
+repeated, and the callers do it.
+
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
 
@@ -31,11 +32,11 @@ from checkout.open_payments.models import (
     WalletAddress,
 )
 from checkout.open_payments.transport import Transport
-from checkout.open_payments.urls import is_loopback, last_segment, origin, target_uri, under
+from checkout.open_payments.urls import is_loopback, last_segment, origin, target, target_uri, under
 
 
 class Access(StrEnum):
-    """The grants that a wallet gives without asking anybody."""
+    """A grant that a wallet gives without interaction."""
 
     INCOMING_PAYMENT = "incoming-payment"
     QUOTE = "quote"
@@ -50,8 +51,7 @@ _ACTIONS: Final = {
 class OpenPayments:
     """A client for one request of ours: `deadline` bounds all its calls together.
 
-    `identity` signs; without one, only the two unsigned reads work. `client_as_object` sends the
-    client as `{"walletAddress": ...}`, which servers before 1.3 refuse. All methods raise
+    `identity` signs; without one, only the two unsigned reads work. All methods raise
     errors.OpenPaymentsError.
     """
 
@@ -63,17 +63,15 @@ class OpenPayments:
         now: Callable[[], datetime],
         deadline: datetime,
         allow_http_interaction: bool = False,
-        client_as_object: bool = False,
     ) -> None:
         self._identity = identity
         self._now = now
         self._allow_http_interaction = allow_http_interaction
-        self._client_as_object = client_as_object
         self._exchange = Exchange(transport, identity, now=now, deadline=deadline)
 
     @property
     def identity(self) -> ClientIdentity:
-        """Who signs. Raises ValueError where the client was made without an identity."""
+        """The identity that signs. Raises ValueError if the client was made without one."""
         if self._identity is None:
             raise ValueError("this call must be signed, and the client has no identity")
         return self._identity
@@ -81,8 +79,10 @@ class OpenPayments:
     # Discovery: unsigned.
 
     def get_wallet_address(self, url: str) -> WalletAddress:
-        """The document at `url`, as `wallet_address.parse` made it. Its `id` is what to use from
-        here on."""
+        """Read the document at `url`, as `wallet_address.parse` made it.
+
+        Use the `id` of the result from here on.
+        """
         found = answers.wallet_address(self._read_public("get_wallet_address", url))
         if origin(found.id) == origin(url):
             return found
@@ -97,18 +97,20 @@ class OpenPayments:
         return confirmed
 
     def get_jwks(self, wallet_address_id: str) -> tuple[Jwk, ...]:
-        """The Ed25519 keys registered at the wallet address."""
+        """Return the Ed25519 keys registered at the wallet address."""
         return answers.jwks(self._read_public("get_jwks", under(wallet_address_id, "jwks.json")))
 
     # Grants, at an authorization server. `auth_server` is WalletAddress.auth_server throughout.
 
     def request_grant(self, auth_server: str, access: Access) -> AccessToken:
-        """A token for `access`, given without interaction. Refused(INTERACTION_REQUIRED) if the
-        server wants one."""
+        """Return a token for `access`, given without interaction.
+
+        Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
+        """
         wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
         if access is Access.INCOMING_PAYMENT:
             wanted["identifier"] = self.identity.wallet_address
-        body = {"access_token": {"access": [wanted]}, "client": self._client()}
+        body = {"access_token": {"access": [wanted]}, "client": self.identity.wallet_address}
         reply = self._exchange.json("request_grant", "POST", auth_server, body=body)
         if reply.answer.has("interact"):
             raise Refused(
@@ -139,7 +141,7 @@ class OpenPayments:
                 "start": ["redirect"],
                 "finish": {"method": "redirect", "uri": finish_uri, "nonce": nonce},
             },
-            "client": self._client(),
+            "client": self.identity.wallet_address,
         }
         reply = self._exchange.json("request_payment_grant", "POST", wallet.auth_server, body=body)
         interact = reply.answer.child("interact")
@@ -156,8 +158,10 @@ class OpenPayments:
     def continue_grant(
         self, auth_server: str, continuation: Continuation, *, interact_ref: str
     ) -> AccessToken:
-        """Redeem `interact_ref`, once, and not before `continuation.not_before`. A lost answer
-        loses the token."""
+        """Redeem `interact_ref`, once, and not before `continuation.not_before`.
+
+        A lost answer loses the token.
+        """
         self._check_home("continue_grant", continuation.uri, auth_server)
         reply = self._exchange.json(
             "continue_grant",
@@ -174,8 +178,10 @@ class OpenPayments:
         self._exchange.empty("cancel_grant", "DELETE", continuation.uri, token=continuation.token)
 
     def rotate_token(self, auth_server: str, token: AccessToken) -> AccessToken:
-        """A new token for an old one, expired or not. The old one is dead even if the answer is
-        lost."""
+        """Return a new token for an old one, expired or not.
+
+        The old one is dead even if the answer is lost.
+        """
         self._check_home("rotate_token", token.manage, auth_server)
         reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
         return self._token(reply, auth_server)
@@ -189,8 +195,10 @@ class OpenPayments:
     def create_incoming_payment(
         self, resource_server: str, token: AccessToken, *, amount: Amount, expires_at: datetime
     ) -> IncomingPayment:
-        """A new incoming payment at the client's own wallet address. Not idempotent: each call
-        makes one."""
+        """Create an incoming payment at the client's own wallet address.
+
+        Not idempotent: each call makes one.
+        """
         reply = self._exchange.json(
             "create_incoming_payment",
             "POST",
@@ -214,17 +222,18 @@ class OpenPayments:
         return found
 
     def get_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
-        """What the merchant's server says of it now. An unpaid one is NOT_FOUND once it has
-        expired."""
+        """Read an incoming payment from the merchant's server.
+
+        An unpaid one is NOT_FOUND once it has expired.
+        """
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
         return self._incoming(reply, url)
 
-    def get_received(self, url: str) -> Amount:
-        """What an incoming payment has received, as its public view tells everybody."""
-        return self._read_public("get_received", url).amount("receivedAmount")
-
     def complete_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
-        """Close it to further money. Refused(WRONG_STATE): it is completed or expired already."""
+        """Close an incoming payment to further money.
+
+        Raises Refused(WRONG_STATE) if it is completed or expired already.
+        """
         reply = self._exchange.json(
             "complete_incoming_payment", "POST", under(url, "complete"), token=token.value
         )
@@ -235,8 +244,7 @@ class OpenPayments:
     def create_quote(
         self, wallet: WalletAddress, token: AccessToken, *, receiver: str, receive: Amount
     ) -> Quote:
-        """What it costs `wallet` to deliver all that `receiver` asks for, which must be at least
-        `receive`."""
+        """Create a quote for delivering all that `receiver` asks for, at least `receive`."""
         reply = self._exchange.json(
             "create_quote",
             "POST",
@@ -249,10 +257,12 @@ class OpenPayments:
         return answers.quote(reply.answer, wallet=wallet, receiver=receiver, receive=receive)
 
     def create_outgoing_payment(
-        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote
+        self, wallet: WalletAddress, token: AccessToken, *, quote: Quote, receiver: str
     ) -> OutgoingPayment:
-        """Move the money. A quote pays once; after anything but a payment, ask before sending
-        again."""
+        """Move the money. A quote pays once.
+
+        After anything but a payment, ask what exists before sending again.
+        """
         reply = self._exchange.json(
             "create_outgoing_payment",
             "POST",
@@ -262,7 +272,7 @@ class OpenPayments:
             expect=201,
         )
         found = answers.outgoing_payment(reply.answer, id_on=wallet.resource_server)
-        asked = (wallet.id, quote.id, quote.receiver, quote.debit)
+        asked = (wallet.id, quote.id, receiver, quote.debit)
         answered = (found.wallet_address, found.quote_id or quote.id, found.receiver, found.debit)
         if answered != asked:
             reply.answer.distrust("is not the payment that was asked for")
@@ -274,8 +284,7 @@ class OpenPayments:
         return answers.outgoing_payment(reply.answer, id_on=url)
 
     def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
-        """Where the payment of a quote is found at servers that give both the same last path
-        segment."""
+        """Return the URL of a quote's payment at servers that give both the same last segment."""
         return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
 
     def list_outgoing_payments(
@@ -286,8 +295,7 @@ class OpenPayments:
         first: int = 20,
         cursor: str | None = None,
     ) -> tuple[tuple[OutgoingPayment, ...], str | None]:
-        """A page of the wallet's payments, newest first, and the cursor of the next page or
-        None."""
+        """Return a page of the wallet's payments, newest first, and the next cursor or None."""
         query = {"first": str(first), "wallet-address": wallet.id}
         if cursor is not None:
             query = {"cursor": cursor, **query}
@@ -306,10 +314,6 @@ class OpenPayments:
     def _read_public(self, operation: str, url: str) -> Answer:
         return self._exchange.json(operation, "GET", url, signed=False).answer
 
-    def _client(self) -> str | dict[str, str]:
-        mine = self.identity.wallet_address
-        return {"walletAddress": mine} if self._client_as_object else mine
-
     def _token(self, reply: Reply, auth_server: str) -> AccessToken:
         return answers.access_token(
             reply.answer.child("access_token"), auth_server=auth_server, sent_at=reply.sent_at
@@ -320,21 +324,21 @@ class OpenPayments:
         return answers.incoming_payment(reply.answer, wallet=self.identity.wallet_address)
 
     def _interact_url(self, interact: Answer) -> str:
-        """Where the customer's browser goes: https, or this machine where development allows it."""
+        """Return the URL for the customer's browser: https, or loopback in development."""
         url = interact.text("redirect")
         try:
-            target_uri(url.replace("#", "?", 1))  # a fragment is the browser's business
+            where = target(target_uri(url.replace("#", "?", 1)))  # the browser's: any fragment
         except ValueError:
             interact.distrust("is not a usable URL", "redirect")
-        local = self._allow_http_interaction and is_loopback(url)
-        if not url.lower().startswith("https://") and not local:
+        local = self._allow_http_interaction and is_loopback(where.host)
+        if where.scheme != "https" and not local:
             interact.distrust("is not https", "redirect")
         return url
 
     def _check_home(self, operation: str, url: str, auth_server: str) -> None:
-        """A token returns only to the server it came from, whatever a record says."""
+        """Raise UntrustedAnswer unless `url` is on the server that the token came from."""
         try:
-            at_home = url.lower().startswith("https://") and origin(url) == origin(auth_server)
+            at_home = origin(url) == origin(auth_server) and origin(url).startswith("https://")
         except ValueError:
             at_home = False
         if not at_home:

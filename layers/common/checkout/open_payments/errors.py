@@ -1,4 +1,4 @@
-"""How a call to an Open Payments server can end badly, told by what is known about its effect.
+"""Errors of calls to an Open Payments server, by what is known about the call's effect.
 
     OpenPaymentsError
     ├── NotSent            it certainly had no effect: the request never reached the server
@@ -14,22 +14,15 @@ token, a nonce or a whole body.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
-
-class Conclusion(StrEnum):
-    """What a client should do next about a refusal or an unknown outcome."""
-
-    RETRY = "retry"  # the same request again, later
-    WAIT = "wait"  # the same request again after `wait` seconds
-    ROTATE = "rotate"  # rotate the access token, then the same request again
-    NEW_GRANT = "new_grant"  # this grant is of no use any more
-    NEW_QUOTE = "new_quote"  # this quote is of no use any more
-    RECONCILE = "reconcile"  # ask what exists before anything else
-    GIVE_UP = "give_up"  # asking again cannot help
+# Calls that must not be sent again once they may have had their effect: money may have moved, and
+# a lost continuation or rotation loses its token.
+_ONCE: Final = frozenset({"create_outgoing_payment", "continue_grant", "rotate_token"})
 
 
 class Reason(StrEnum):
-    """Why a server refused, from status, code and (at resource servers) the description alone."""
+    """The reason of a refusal, from status, code and (at resource servers) the description."""
 
     TOO_FAST = "too_fast"
     NOT_APPROVED = "not_approved"  # not approved yet, or the interact_ref was already redeemed
@@ -59,9 +52,18 @@ class OpenPaymentsError(Exception):
         super().__init__(message)
         self.operation = operation
 
+    @property
+    def retryable(self) -> bool:
+        """Whether the same request may be sent again, later, and may then succeed."""
+        return self.operation not in _ONCE
+
 
 class NotSent(OpenPaymentsError):
     """The request never reached the server."""
+
+    @property
+    def retryable(self) -> bool:
+        return True
 
 
 class OutcomeUnknown(OpenPaymentsError):
@@ -71,23 +73,22 @@ class OutcomeUnknown(OpenPaymentsError):
 class UntrustedAnswer(OutcomeUnknown):
     """The server's answer contradicts the request or the standard."""
 
+    @property
+    def retryable(self) -> bool:
+        return False
+
 
 class Refused(OpenPaymentsError):
-    """The server answered 4xx, or asks for an interaction (200) where there can be none.
+    """The server answered 4xx, or asks for an interaction (200) where there can be none."""
 
-    `minimum` is set with AMOUNT_TOO_SMALL when the server says it (payer's units).
-    """
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        operation: str,
-        status: int,
-        reason: Reason,
-        minimum: int | None = None,
-    ) -> None:
+    def __init__(self, message: str, *, operation: str, status: int, reason: Reason) -> None:
         super().__init__(message, operation=operation)
         self.status = status
         self.reason = reason
-        self.minimum = minimum
+
+    @property
+    def retryable(self) -> bool:
+        # A server that does not know the client may be unable to read its keys for now.
+        if self.reason is Reason.BUSY:
+            return self.operation not in _ONCE
+        return self.reason is Reason.CLIENT_UNKNOWN

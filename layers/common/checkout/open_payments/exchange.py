@@ -13,16 +13,15 @@ from typing import Final
 
 from checkout.open_payments.answers import Answer, loads
 from checkout.open_payments.canonical import canonical
-from checkout.open_payments.conclusions import reason
 from checkout.open_payments.errors import (
     NotSent,
     OpenPaymentsError,
     OutcomeUnknown,
-    Reason,
     Refused,
     UntrustedAnswer,
 )
 from checkout.open_payments.models import ClientIdentity
+from checkout.open_payments.reasons import reason
 from checkout.open_payments.signatures import sign
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import target_uri
@@ -136,41 +135,29 @@ class Exchange:
 
 
 def _refusal(operation: str, response: Response) -> Refused:
-    """The server's words serve to find the reason and go no further: a hostile server chose
-    them."""
-    code, description, details = _error_body(response.body)
-    why = reason(operation, response.status, code, description)
-    minimum = _minimum(details, operation) if why is Reason.AMOUNT_TOO_SMALL else None
+    """Return the error. The server's words go no further: a hostile server chose them."""
+    why = reason(operation, response.status, *_error_body(response.body))
     return Refused(
         f"{operation}: refused with {response.status} ({why})",
         operation=operation,
         status=response.status,
         reason=why,
-        minimum=minimum,
     )
 
 
-def _error_body(body: bytes) -> tuple[str, str, object]:
-    """Code, description and details as far as they are there: errors also come as plain text."""
+def _error_body(body: bytes) -> tuple[str, str]:
+    """Return code and description, each "" if absent: errors also come as plain text."""
     try:
         outer = loads(body)
     except ValueError:
         outer = None
     inner = outer.get("error") if isinstance(outer, dict) else None
     if isinstance(inner, str):  # GNAP allows the bare code (RFC 9635, section 3.6)
-        return inner, "", None
+        return inner, ""
     if not isinstance(inner, dict):
-        return "", "", None
+        return "", ""
     code, description = inner.get("code"), inner.get("description")
     return (
         code if isinstance(code, str) else "",
         description if isinstance(description, str) else "",
-        inner.get("details"),
     )
-
-
-def _minimum(details: object, operation: str) -> int | None:
-    try:
-        return Answer(details, operation=operation).amount("minSendAmount").value
-    except UntrustedAnswer:
-        return None

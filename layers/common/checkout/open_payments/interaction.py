@@ -1,9 +1,9 @@
-"""The interaction hash: the proof that an approval came back from the authorization server that was
-asked.
+"""The interaction hash: proof that an approval comes from the server that was asked.
 
 Servers disagree over the URL and the encoding that go into it, so a small set of candidates is
 accepted. All of them are made of back-channel data only, so each binds the approval to our nonce,
-the server's and that server.
+the server's nonce and that server.
+
 Source: RFC 9635, section 4.2.3.
 """
 
@@ -30,10 +30,10 @@ def matches(
     grant_url: str,
     continue_uri: str,
 ) -> str | None:
-    """The name of the candidate that `presented` (query-decoded) is the hash of, else None.
+    """Return the name of the candidate whose hash is `presented` (query-decoded), else None.
 
-    `grant_url` is the URL the grant was requested at, `continue_uri` is from that server's answer.
-    The comparison takes the same time whichever candidate matches, or none.
+    `grant_url` is the URL the grant was requested at, `continue_uri` is from that server's
+    answer. The comparison takes the same time whichever candidate matches, or none.
     """
     digest = _decode(presented)
     if digest is None or not 0 < len(interact_ref) <= _MAX_REF or not _is_plain(interact_ref):
@@ -70,5 +70,5 @@ def _decode(presented: str) -> bytes | None:
 
 
 def _is_plain(text: str) -> bool:
-    """A line break would let one part of the hash base flow into the next."""
+    """Refuse a line break, which would let one part of the hash base flow into the next."""
     return text.isascii() and text.isprintable()

@@ -1,7 +1,7 @@
-"""What Open Payments servers send us, once checked: frozen, typed, aware datetimes, integers with a
-scale.
+"""Values of Open Payments, once checked: frozen, typed, aware datetimes, integers with a scale.
 
-Refuses nothing itself: `client.py` builds these from answers that it has checked.
+Nothing is refused here: `client.py` builds these from answers that it has checked.
+
 Source: the Open Payments OpenAPI files 1.3 (wallet-address-server, auth-server, resource-server).
 """
 
@@ -22,11 +22,24 @@ class Amount:
     def same_asset(self, other: Amount) -> bool:
         return (self.asset_code, self.asset_scale) == (other.asset_code, other.asset_scale)
 
+    def decimal(self) -> str:
+        """Return the amount in plain digits with a point, such as "25.00"; exact at any scale."""
+        digits = str(abs(self.value)).rjust(self.asset_scale + 1, "0")
+        whole = digits[: len(digits) - self.asset_scale]
+        fraction = digits[len(whole) :]
+        sign = "-" if self.value < 0 else ""
+        return f"{sign}{whole}.{fraction}" if fraction else f"{sign}{whole}"
+
+    def __str__(self) -> str:
+        return f"{self.decimal()} {self.asset_code}"
+
 
 @dataclass(frozen=True, slots=True)
 class WalletAddress:
-    """The wallet address document. `id` is its canonical form: the only one used after
-    discovery."""
+    """The wallet address document.
+
+    `id` is its canonical form, the only one used after discovery.
+    """
 
     id: str
     asset_code: str
@@ -46,8 +59,7 @@ class Jwk:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """Who signs: the merchant's wallet address, its key id and the raw 32 byte Ed25519 private
-    key."""
+    """The signer: wallet address, key id and the raw 32 byte Ed25519 private key."""
 
     wallet_address: str
     key_id: str
@@ -56,8 +68,10 @@ class ClientIdentity:
 
 @dataclass(frozen=True, slots=True)
 class AccessToken:
-    """A GNAP access token. `expires_at` is counted from before the request was sent, so it errs
-    early."""
+    """A GNAP access token.
+
+    `expires_at` is counted from before the request was sent, so it errs early.
+    """
 
     value: str = field(repr=False)
     manage: str = field(repr=False)
@@ -66,8 +80,10 @@ class AccessToken:
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """Where and with what a grant is continued or cancelled. `not_before` honours the server's
-    `wait`."""
+    """The URI and token to continue or cancel a grant.
+
+    `not_before` honours the server's `wait`.
+    """
 
     uri: str = field(repr=False)
     token: str = field(repr=False)
@@ -97,12 +113,12 @@ class IncomingPayment:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """`debit` includes the sender's fees. `expires_at` is the customer's wallet's word, and may be
-    absent."""
+    """`debit` includes the sender's fees.
+
+    `expires_at` is the word of the customer's wallet, and may be absent.
+    """
 
     id: str
-    wallet_address: str
-    receiver: str
     debit: Amount
     receive: Amount
     expires_at: datetime | None

@@ -1,9 +1,8 @@
-"""HTTP Message Signatures (RFC 9421) in exactly the form of the reference client, and the keys
-behind them.
+"""HTTP Message Signatures (RFC 9421) in the form of the reference client, and keys.
 
-Label, order of components and of parameters follow that client because deployed servers accept less
-than the RFC allows. `sign` refuses a URL or a key id that could not be signed; it never changes the
-body.
+Label, order of components and of parameters follow that client, because deployed servers accept
+less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed; it never changes
+the body.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ _KEY_ID = re.compile(
 
 
 def sign(request: Request, identity: ClientIdentity, *, created: int) -> Request:
-    """`request` with its URL as it will be sent, the headers of its body, Signature-Input and
-    Signature.
+    """Return `request` with its URL as it will be sent, and the headers that sign it.
 
-    `created` is in Unix seconds. The signature covers method, URL, Authorization when present, and
-    with a body its digest, length and type. Raises ValueError for a URL or key id that has no
-    signable form.
+    Adds the headers of its body, Signature-Input and Signature. `created` is in Unix seconds.
+    The signature covers method, URL, Authorization when present, and with a body its digest,
+    length and type. Raises ValueError for a URL or key id that has no signable form.
+
     Source: RFC 9421; https://openpayments.dev/identity/http-signatures/
     """
     if not _KEY_ID.fullmatch(identity.key_id):
@@ -66,15 +65,15 @@ def sign(request: Request, identity: ClientIdentity, *, created: int) -> Request
 
 
 def content_digest(body: bytes) -> str:
-    """The Content-Digest field value of `body` with SHA-512 (RFC 9530)."""
+    """Return the Content-Digest field value of `body` with SHA-512 (RFC 9530)."""
     return f"sha-512=:{base64.b64encode(hashlib.sha512(body).digest()).decode()}:"
 
 
 def load_private_key(text: str) -> bytes:
-    """The raw 32 bytes of an Ed25519 private key in PEM PKCS#8, or in base64 of that PEM as wallets
-    hand it out.
+    """Return the raw 32 bytes of an Ed25519 private key.
 
-    Raises ValueError with a sentence for the operator; the text itself is never part of it.
+    `text` is PEM PKCS#8, or base64 of that PEM as wallets hand it out. Raises ValueError with a
+    sentence for the operator, which never contains the text itself.
     """
     pem = text.strip()
     if "-----BEGIN" not in pem:
@@ -110,6 +109,9 @@ def load_private_key(text: str) -> bytes:
 
 
 def public_x(private_key: bytes) -> str:
-    """The public half of a raw private key as a JWK's `x`: base64url without padding (RFC 8037)."""
+    """Return the public half of a raw private key as a JWK's `x` (RFC 8037).
+
+    That is base64url without padding.
+    """
     public = Ed25519PrivateKey.from_private_bytes(private_key).public_key().public_bytes_raw()
     return base64.urlsafe_b64encode(public).rstrip(b"=").decode()

@@ -1,8 +1,8 @@
-"""Tokens of grants that need nobody's approval, kept in this process and renewed by rotation.
+"""Tokens of grants that need no approval, kept in this process and renewed by rotation.
 
-A rotation whose answer is lost has killed the old token, so none is ever repeated: what follows any
-failed rotation is a new grant. Keeps no token of an interactive grant, and nothing beyond the
-process.
+A rotation whose answer is lost has killed the old token, so none is ever repeated: after any failed
+rotation a new grant is requested. Tokens of interactive grants are not kept, and nothing outlives
+the process.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ class TokenKeeper:
         access: Access,
         call: Callable[[AccessToken], T],
     ) -> T:
-        """`call` with a token for `access`; warm, this sends nothing else.
+        """Call `call` with a token for `access`; with a kept token this sends nothing else.
 
-        Where the server says that the token is inactive (which certainly had no effect), it is
-        renewed once and `call` is made once more. Raises what the calls raise.
+        If the server says that the token is inactive (which certainly had no effect), the
+        token is renewed once and `call` is made once more. Raises what the calls raise.
         """
         slot = self._slot(client, auth_server, access)
         token = self._valid(slot, client, auth_server, access)
@@ -95,7 +95,7 @@ class TokenKeeper:
         auth_server: str,
         access: Access,
     ) -> AccessToken:
-        """A token that is not `stale`: another thread's, or by rotation, or by a new grant."""
+        """Return a token other than `stale`: another thread's, a rotated or a new one."""
         with slot.lock:
             if slot.token is not None and slot.token is not stale:
                 return slot.token

@@ -1,8 +1,8 @@
-"""The one thing this package asks of the outside: something that sends an HTTP request.
+"""The transport that this package needs: something that sends an HTTP request.
 
-`adapters/http.py` is the real one; the sandbox's and the simulator's are in-process. A transport
-follows no redirect, adds no header of its own that is signed, and never re-serialises the URL or
-the body.
+`adapters/outbound/http.py` is the real one; the sandbox's and the simulator's are in-process. A
+transport follows no redirect, adds no header of its own that is signed, and never re-serialises the
+URL or the body.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`url` is absolute and final (what is signed is what is sent); `body` are the final bytes, or
-    None."""
+    """`url` is absolute and final (the URL signed is the URL sent); so are the bytes of `body`."""
 
     method: str
     url: str

@@ -1,73 +1,144 @@
-"""URLs as they are signed and sent: one form, decided once.
+"""URLs: the one splitter, the grammar of URLs that are signed and sent, and loopback.
 
-Refuses what two URL libraries would print differently, because the signature covers the printed
-form.
+`split` takes any text apart (RFC 3986); nothing else in the product parses URLs by hand. `target`
+is the grammar of a URL that requests go to: it refuses what two URL libraries would print
+differently, because a signature covers the printed form. Where a customer's browser may go, and
+what a merchant may register, is the merchant's grammar, checkout/domain/grammar.py.
 """
 
 from __future__ import annotations
 
 import re
-from urllib.parse import urlsplit
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_address
+from typing import Final, NamedTuple
 
-_DEFAULT_PORT = {"https": 443, "http": 80}
-_ALLOWED = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]+")  # RFC 3986 without "#"
-_DOT_SEGMENT = re.compile(r"/\.{1,2}(?:/|$)")
-_HOST = re.compile(r"[a-z0-9\-._~]+|\[[0-9a-f:.]+\]")
-MAX_URL = 2048
+MAX_URL: Final = 2048
+
+# RFC 3986, appendix B, with section 3.1's scheme.
+_PARTS: Final = re.compile(
+    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.\-]*):)?(?://(?P<authority>[^/?#]*))?"
+    r"(?P<path>[^?#]*)(?P<query>\?[^#]*)?(?P<fragment>#.*)?",
+    re.DOTALL,
+)
+_DEFAULT_PORT: Final = {"https": 443, "http": 80}
+_SENT: Final = re.compile(r"[!-\[\]-~]+")  # printable ASCII without the backslash
+_SIGNED: Final = re.compile(r"[A-Za-z0-9\-._~:/?\[\]@!$&'()*+,;=%]+")  # RFC 3986 without "#"
+_DOT_SEGMENT: Final = re.compile(r"/\.{1,2}(?:/|$)")
+# RFC 1123 labels: no trailing dot, no underscore, no Unicode (an IDN comes in its xn-- form).
+_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
+_IPV6: Final = re.compile(r"\[[0-9a-f:.]+\]")
+_LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))  # RFC 1122, RFC 4291
+
+
+class Parts(NamedTuple):
+    """A URL taken apart.
+
+    `scheme` is in lower case, "" if there is none; `authority` is None without `//`; `query` and
+    `fragment` begin with their mark, or are "".
+    """
+
+    scheme: str
+    authority: str | None
+    path: str
+    query: str
+    fragment: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A URL that requests go to.
+
+    `authority`, `path` and `query` ("" or "?…") are as written; `scheme` and `host` are in lower
+    case, an IPv6 `host` in brackets; `port` is the scheme's where none is written.
+    """
+
+    scheme: str
+    authority: str
+    host: str
+    port: int
+    path: str
+    query: str
+
+    @property
+    def origin(self) -> str:
+        port = "" if self.port == _DEFAULT_PORT[self.scheme] else f":{self.port}"
+        return f"{self.scheme}://{self.host}{port}"
+
+
+def split(url: str) -> Parts:
+    """Take any text apart as a URL; nothing is checked."""
+    found = _PARTS.fullmatch(url)
+    assert found is not None  # every part may be empty
+    scheme, authority, path, query, fragment = found.groups()
+    return Parts((scheme or "").lower(), authority, path, query or "", fragment or "")
+
+
+def host_and_port(authority: str) -> tuple[str, str | None]:
+    """Return the text before and after the colon of the port, which is None without a colon."""
+    end = authority.rfind("]") + 1
+    host, colon, port = authority[end:].partition(":")
+    return authority[:end] + host, port if colon else None
+
+
+def is_name(host: str) -> bool:
+    """Return whether `host` is a DNS name (RFC 1123)."""
+    return len(host) <= 253 and _NAME.fullmatch(host) is not None
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether `host` is this machine: localhost, *.localhost, 127.0.0.0/8 or ::1."""
+    try:
+        address = ip_address(host.removeprefix("[").removesuffix("]"))
+    except ValueError:
+        return f".{host.lower()}".endswith(".localhost")
+    return any(address in network for network in _LOOPBACK)
+
+
+def target(url: str) -> Target:
+    """Parse a URL that requests go to. Raise ValueError, which never quotes the URL."""
+    scheme, authority, path, query, fragment = split(url)
+    if len(url) > MAX_URL or not _SENT.fullmatch(url) or fragment:
+        raise ValueError("not a URL that can be sent: too long, or characters that need encoding")
+    host, port = host_and_port((authority or "").lower())
+    if scheme not in _DEFAULT_PORT or not (is_name(host) or _IPV6.fullmatch(host)):
+        raise ValueError("not an absolute http or https URL with a plain host")
+    if port and not (port.isdigit() and 0 < int(port) <= 65535):
+        raise ValueError("port refused")
+    number = int(port) if port else _DEFAULT_PORT[scheme]
+    return Target(scheme, authority or "", host, number, path, query if query != "?" else "")
 
 
 def target_uri(url: str) -> str:
-    """`url` as the server will see it (RFC 9421, section 2.2.2): root slash added, host and scheme
-    in lower case, default port dropped, the rest untouched. ValueError where that is not certain;
-    it never quotes the URL."""
-    scheme, authority, path, query = _split(url)
-    return f"{scheme}://{authority}{path or '/'}{query}"
+    """Return `url` as the server will see it, and as it is signed (RFC 9421, section 2.2.2).
+
+    Adds the root slash, writes host and scheme in lower case, drops the default port and leaves the
+    rest untouched. Raises ValueError where that is not certain; it never quotes the URL.
+    """
+    found = target(url)
+    if not _SIGNED.fullmatch(url):
+        raise ValueError("not a URL that can be signed: characters that need encoding")
+    if _DOT_SEGMENT.search(found.path):
+        raise ValueError("dot segments are removed by some libraries and kept by others")
+    return f"{found.origin}{found.path or '/'}{found.query}"
 
 
 def origin(url: str) -> str:
-    """`scheme://host[:port]` of `url`, in the form of `target_uri`. Raises ValueError as that
-    does."""
-    scheme, authority, _, _ = _split(url)
-    return f"{scheme}://{authority}"
+    """Return `scheme://host[:port]` of `url` as in `target_uri`. Raise ValueError as that does."""
+    return target(target_uri(url)).origin
+
+
+def authority(url: str) -> str:
+    """Return `host[:port]` of `url` as written, "" if there is none."""
+    return split(url).authority or ""
 
 
 def under(base: str, *segments: str) -> str:
-    """`base` and the path segments below it, with one slash between."""
+    """Return the URL of the path `segments` below `base`, with one slash between."""
     return "/".join((base.rstrip("/"), *segments))
 
 
 def last_segment(url: str) -> str:
-    """The last path segment of `url`, "" where there is none."""
-    return urlsplit(url).path.rstrip("/").rpartition("/")[2]
-
-
-def is_loopback(url: str) -> bool:
-    """Whether the host of `url` is this machine by name: localhost, *.localhost, 127.0.0.0/8 or
-    [::1]."""
-    host = urlsplit(url).hostname or ""
-    return (
-        host == "localhost"
-        or host.endswith(".localhost")
-        or host == "::1"
-        or re.fullmatch(r"127(?:\.[0-9]{1,3}){3}", host) is not None
-    )
-
-
-def _split(url: str) -> tuple[str, str, str, str]:
-    if len(url) > MAX_URL or not _ALLOWED.fullmatch(url):
-        raise ValueError("not a URL that can be signed: too long, or characters that need encoding")
-    parts = urlsplit(url)  # also refuses an unclosed bracket
-    authority = parts.netloc.lower()
-    host, colon, port = authority.rpartition(":")
-    if not colon or authority.endswith("]"):
-        host, port = authority, ""
-    if parts.scheme not in _DEFAULT_PORT or not _HOST.fullmatch(host):
-        raise ValueError("not an absolute http or https URL with a plain host")
-    if colon and port and not (port.isdigit() and 0 < int(port) <= 65535):
-        raise ValueError("not a port")
-    if _DOT_SEGMENT.search(parts.path):
-        raise ValueError("dot segments are removed by some libraries and kept by others")
-    if port and int(port) != _DEFAULT_PORT[parts.scheme]:
-        host = f"{host}:{int(port)}"
-    query = f"?{parts.query}" if parts.query else ""
-    return parts.scheme, host, parts.path, query
+    """Return the last path segment of `url`, "" if there is none."""
+    return split(url).path.rstrip("/").rpartition("/")[2]

@@ -1,6 +1,4 @@
-"""The stores of `ports.py` on DynamoDB, a file a table: sessions (with idempotency keys), merchants
-(with API keys), events. `wiring.py` makes the client.
-"""
+"""DynamoDB implementations of `ports`, one file per store. `wiring.py` makes the client."""
 
 from checkout.adapters.dynamo.api_keys import DynamoApiKeys
 from checkout.adapters.dynamo.audit import DynamoAudit

@@ -1,7 +1,7 @@
-"""`ports.ApiKeys` on DynamoDB: what their merchant does with keys, each change in one transaction.
+"""`ports.ApiKeys` on DynamoDB: each change of keys is one transaction.
 
-The last lasting key cannot go, even if two browsers revoke one of the last two each: every
-revocation checks a key that stays in the transaction that takes the other.
+The last lasting key cannot be revoked, even if two browsers revoke one of the last two each: every
+revocation checks, in its transaction, a key that stays.
 """
 
 from __future__ import annotations
@@ -22,13 +22,12 @@ from checkout.adapters.dynamo.conditions import (
     transaction,
 )
 from checkout.adapters.dynamo.merchant_records import (
-    hosts,
     key_from,
     key_item,
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, text
+from checkout.adapters.dynamo.values import Item, Value, instant, text, texts
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import StaleMerchant
@@ -41,7 +40,7 @@ _LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
 
 
 class DynamoApiKeys:
-    """Lies in the tables of `DynamoMerchants`."""
+    """Stores keys in the tables of `DynamoMerchants`."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -74,7 +73,7 @@ class DynamoApiKeys:
             return  # the time of last use is a courtesy; the request is what counts
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
-        """One query for up to 1 MB, some three thousand keys."""
+        """Return the keys of a merchant: one query for up to 1 MB, some three thousand keys."""
         rows: list[Item] = []
         start: dict[str, Any] = {}
         while True:
@@ -109,7 +108,7 @@ class DynamoApiKeys:
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         put = put_next(self._merchants, merchant_item(merchant), merchant.version)
-        updates = [self._with_hosts(key, hosts(merchant.return_hosts)) for key in keys]
+        updates = [self._with_hosts(key, texts(merchant.return_hosts)) for key in keys]
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
         except ClientError as error:
@@ -120,7 +119,7 @@ class DynamoApiKeys:
                 raise StaleMerchant(merchant_from(found)) from None
 
     def _written(self, *items: dict[str, Any]) -> bool:
-        """False where a condition failed."""
+        """Write a transaction; return False if a condition failed."""
         try:
             ask(self._client.transact_write_items, **transaction(*items))
         except ClientError as error:
@@ -136,7 +135,7 @@ class DynamoApiKeys:
         return {"Put": put_new(self._keys, key_item(key), "hash")}
 
     def _end(self, key: ApiKey, condition: str) -> dict[str, Any]:
-        """`key` gets the end that it has here, if the stored one meets `condition`."""
+        """Return the update that gives `key` its end, if the stored one meets `condition`."""
         name = "revoked_at" if key.revoked_at is not None else "expires_at"
         at = key.revoked_at or key.expires_at
         assert at is not None

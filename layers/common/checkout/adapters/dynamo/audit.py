@@ -1,29 +1,25 @@
-"""`ports.Audit` on DynamoDB: rows of their own kind among the API keys, which the entries are about
-and whose index reads a merchant's in one query (docs/decisions/0004).
+"""`ports.Audit` on DynamoDB: rows among the API keys, which the entries are about.
+
+The index of that table reads a merchant's entries in one query (docs/decisions/0004).
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
+from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.records import position
-from checkout.adapters.dynamo.values import (
-    Item,
-    Value,
-    instant,
-    instant_from,
-    optional,
-    present,
-    read,
-    text,
-    text_from,
-)
-from checkout.domain.audit import Action, AuditEntry
+from checkout.adapters.dynamo.values import Item, Value, text, text_from
+from checkout.domain.audit import AuditEntry
 from checkout.ports.merchants import AuditPage
+
+_ENTRY: Final = Codec(AuditEntry)
 
 
 class DynamoAudit:
-    """Keys begin with what they are, which the hash of an API key never does."""
+    """Keys begin with `audit#`, which the hash of an API key never does."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -31,17 +27,12 @@ class DynamoAudit:
 
     def add(self, entry: AuditEntry) -> None:
         # The same id is the same entry: writing it again after a lost answer is no harm.
-        item = present(
-            hash=text(f"audit#{entry.id}"),
-            merchant=_owner(entry.merchant),
-            id=text(position(entry.at, entry.id)),
-            at=instant(entry.at),
-            action=text(entry.action),
-            key_id=text(entry.key_id),
-            key_name=text(entry.key_name),
-            key_last_four=text(entry.key_last_four),
-            target=optional(text, entry.target),
-        )
+        place = {
+            "hash": text(f"audit#{entry.id}"),
+            "merchant": _owner(entry.merchant),
+            "id": text(position(entry.at, entry.id)),
+        }
+        item = _ENTRY.encode(entry) | place
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
@@ -68,13 +59,5 @@ def _owner(merchant: str) -> Value:
 
 
 def _entry(merchant: str, item: Item) -> AuditEntry:
-    return AuditEntry(
-        id=text_from(item["hash"]).removeprefix("audit#"),
-        merchant=merchant,
-        at=instant_from(item["at"]),
-        action=Action(text_from(item["action"])),
-        key_id=text_from(item["key_id"]),
-        key_name=text_from(item["key_name"]),
-        key_last_four=text_from(item["key_last_four"]),
-        target=read(item, "target", text_from),
-    )
+    entry_id = text_from(item["hash"]).removeprefix("audit#")
+    return _ENTRY.decode({**item, "id": text(entry_id), "merchant": text(merchant)})

@@ -1,6 +1,4 @@
-"""What every store stands on: the part of boto3's client that is used, where DATABASE_URL points,
-and the one kind of read.
-"""
+"""The basis of every store: the client's protocol, DATABASE_URL, and reads of items and indexes."""
 
 from __future__ import annotations
 
@@ -14,17 +12,17 @@ from checkout.adapters.aws import AWS_ERRORS, Answer, ask
 from checkout.adapters.dynamo.records import DUE_SHARDS
 from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
+from checkout.open_payments.urls import split
 
 T = TypeVar("T")
 
 PAGE_MAX: Final = 100  # what one BatchGetItem takes
-_DATABASE_URL: Final = re.compile(
-    r"dynamodb(?:://|\+http://(?P<place>[A-Za-z0-9.-]+(?::[0-9]{1,5})?))/(?P<prefix>[A-Za-z0-9_.-]+)"
-)
+_PLACE: Final = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?")
+_PREFIX: Final = re.compile(r"/(?P<prefix>[A-Za-z0-9_.-]+)")
 
 
 class Client(Protocol):
-    """What of boto3's low-level DynamoDB client is used."""
+    """The part of boto3's low-level DynamoDB client that is used."""
 
     def get_item(self, **request: Any) -> Answer: ...
 
@@ -50,19 +48,20 @@ class DatabaseUrl:
 
 
 def parse_database_url(url: str) -> DatabaseUrl:
-    """`dynamodb:///PREFIX` or `dynamodb+http://HOST:PORT/PREFIX`. Raises ValueError."""
-    found = _DATABASE_URL.fullmatch(url)
-    if found is None:
+    """Parse `dynamodb:///PREFIX` or `dynamodb+http://HOST:PORT/PREFIX`. Raise ValueError."""
+    scheme, place, path, *rest = split(url)
+    kinds = {"dynamodb": place == "", "dynamodb+http": bool(place and _PLACE.fullmatch(place))}
+    found = _PREFIX.fullmatch(path)
+    if not found or not kinds.get(scheme) or any(rest):
         raise ValueError(
             "DATABASE_URL must be dynamodb:///PREFIX or dynamodb+http://HOST:PORT/PREFIX, where "
             "PREFIX begins the tables' names (letters, digits, '-', '_', '.')."
         )
-    place = found["place"]
     return DatabaseUrl(found["prefix"], f"http://{place}" if place else None)
 
 
 class DynamoDatabase:
-    """`ports.Database`: one cheap read. How long it may take is up to the client's time limits."""
+    """`ports.Database`: one cheap read, within the client's time limits."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -91,8 +90,9 @@ def due(
     read: Callable[[Item], T],
     index: str = "due",
 ) -> list[T]:
-    """What the table's `due` index, or another of its kind, holds up to `until`, the longest due
-    first, at most `limit`. One query a shard, each of `limit` rows, since all may be in one.
+    """Return entries of the `due` index (or one shaped like it) up to `until`, oldest first.
+
+    At most `limit`. One query per shard, each of `limit` rows, since all may be in one.
     """
     rows: list[Item] = []
     for shard in range(DUE_SHARDS):
@@ -104,7 +104,7 @@ def due(
 def _due_in(
     client: Client, table: str, index: str, shard: str, until: datetime, limit: int
 ) -> list[Item]:
-    """A shard's longest due; a page of a query may end early."""
+    """Return the oldest entries of a shard; a page of a query may end early."""
     rows: list[Item] = []
     start: dict[str, Any] = {}
     while len(rows) < limit:

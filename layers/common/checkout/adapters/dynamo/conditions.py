@@ -1,7 +1,7 @@
-"""The conditional requests to DynamoDB, and what a failed condition says.
+"""Conditional requests to DynamoDB, and the meaning of a failed condition.
 
-Each clause of a condition has a name before they are joined. Nothing is sent from here. Source:
-design.md "The order of writes around the money".
+Each clause of a condition has a name before they are joined. Nothing is sent from here. Source: the
+order of writes, domain/transitions.py.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAKEN: Final = "A new record's id is taken; nothing was written."  # 2^-130, or 
 
 
 def update(table: str, change: Change) -> dict[str, Any]:
-    """UpdateItem of the changed attributes, on the change's condition.
+    """Return the UpdateItem of the changed attributes, on the change's condition.
 
     read ─── decide (updated_at) ─── write: still the version that was read, still in time
     W6 ───── send ─── 201 ────────── write: still this attempt and not closing, whoever rescheduled
@@ -89,7 +89,7 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
 
 
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
-    """PutItem of a record that has become `version`, if the one before it is still there."""
+    """Return the PutItem of a record that has become `version`, if the one before is stored."""
     return {
         "TableName": table,
         "Item": item,
@@ -99,7 +99,7 @@ def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
 
 
 def at_version(version: int) -> dict[str, Any]:
-    """The condition that a record is as it was read."""
+    """Return the condition that a record is as it was read."""
     return {
         "ConditionExpression": "#version = :read",
         "ExpressionAttributeNames": {"#version": "version"},
@@ -108,7 +108,7 @@ def at_version(version: int) -> dict[str, Any]:
 
 
 def condition_failed(error: ClientError, *, index: int = 0) -> bool:
-    """Whether a condition decided it; `index` is the item's place in a transaction."""
+    """Return whether a condition decided it; `index` is the item's place in a transaction."""
     canceled = reasons(error)
     if canceled:
         return canceled[index].get("Code") == CONDITION_FAILED
@@ -116,9 +116,9 @@ def condition_failed(error: ClientError, *, index: int = 0) -> bool:
 
 
 def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
-    """The item that the condition found, or None where there is none or it did not fail there.
+    """Return the item that the condition found; None if there is none, or it did not fail there.
 
-    Raises `error` itself where no condition was what failed.
+    Raises `error` itself if no condition failed.
     """
     canceled = reasons(error)
     if not canceled and not condition_failed(error):
@@ -130,7 +130,9 @@ def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
 
 
 def transaction(*items: dict[str, Any]) -> dict[str, Any]:
-    """The token is the request's own digest, the writer in it: a repetition after a lost answer
+    """Return the request of a transaction.
+
+    Its token is the request's own digest, the writer in it: a repetition after a lost answer
     changes nothing.
     """
     digest = hashlib.sha256(

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
+from typing import Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
+from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next
 from checkout.adapters.dynamo.event_records import event_from, event_item
 from checkout.adapters.dynamo.records import position
-from checkout.adapters.dynamo.values import Item, instant, instant_from, text, text_from
+from checkout.adapters.dynamo.values import instant, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import RandomBytes
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
+_DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
+
 
 class DynamoEvents:
-    """`sleep` takes seconds; it and `random_bytes` pace what is tried again."""
+    """`sleep` takes seconds; it and `random_bytes` pace retries."""
 
     def __init__(
         self,
@@ -47,7 +51,7 @@ class DynamoEvents:
         return event_from(item) if item else None
 
     def save(self, event: WebhookEvent) -> None:
-        """As the port says. Raises LookupError where there is no such event."""
+        """Write the next version. Raise StaleEvent, and LookupError if there is no such event."""
         item = event_item(event)
         try:
             request = put_next(self._table, item, event.version)
@@ -60,7 +64,7 @@ class DynamoEvents:
                 raise StaleEvent(event_from(found)) from None
 
     def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
-        return tuple(due(self._client, self._table, until, limit, read=_due_event))
+        return tuple(due(self._client, self._table, until, limit, read=_DUE.decode))
 
     def put_off(self, event: DueEvent, until: datetime) -> bool:
         as_seen = "#due_at = :seen"
@@ -89,7 +93,7 @@ class DynamoEvents:
         after: str | None = None,
         created_from: datetime | None = None,
     ) -> EventPage:
-        """As the port says; `limit` is 1..100. One index query and one batch read."""
+        """Return a page; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else "0"
@@ -117,12 +121,3 @@ class DynamoEvents:
             tuple(event_from(items[event_id]) for event_id in ids if event_id in items),
             text_from(rows[limit - 1]["created_key"]) if len(rows) > limit else None,
         )
-
-
-def _due_event(row: Item) -> DueEvent:
-    return DueEvent(
-        id=text_from(row["id"]),
-        merchant=text_from(row["merchant"]),
-        at=instant_from(row["due_at"]),
-        since=instant_from(row["next_at"]),
-    )

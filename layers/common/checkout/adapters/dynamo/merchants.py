@@ -49,7 +49,7 @@ class DynamoMerchants:
         return None
 
     def replace(self, merchant: Merchant) -> None:
-        """As the port says. Raises LookupError where there is no such merchant."""
+        """Write the next version. Raise StaleMerchant; LookupError if there is no such merchant."""
         item = merchant_item(merchant)
         try:
             request = put_next(self._merchants, item, merchant.version)

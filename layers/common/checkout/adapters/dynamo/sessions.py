@@ -1,8 +1,7 @@
 """`ports.Sessions` on DynamoDB, by the low-level client that is passed in.
 
-Every write is conditional; what lost learns the winner from the same answer. Refuses to write a
-session blindly, and to read with anything but a strong read, except the indexes. Source: design.md
-"Records", "The order of writes around the money".
+Every write is conditional; the loser learns the winner from the same response. All reads are
+strong, except of the indexes. Source: domain/transitions.py, design.md "Records".
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _LAST_POSITION: Final = ":"  # sorts behind every digit
 
 
 class DynamoSessions:
-    """`ports.Sessions`. `sleep` takes seconds; it and `random_bytes` pace what is tried again."""
+    """`ports.Sessions`. `sleep` takes seconds; it and `random_bytes` pace retries."""
 
     def __init__(
         self,
@@ -103,9 +102,7 @@ class DynamoSessions:
         return session_from(item) if item else None
 
     def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
-        """As the port says. Raises LookupError where there is no such session at all."""
-        if event is not None and change.by_attempt:
-            raise ValueError("a change by attempt does not know its version, so it makes no event")
+        """Write a change, as the port says. Raise LookupError if there is no such session."""
         request = update(self._sessions, change)
         try:
             if event is None:
@@ -117,6 +114,8 @@ class DynamoSessions:
             self._transact({"Update": request}, {"Put": put_event})
         except ClientError as error:
             return self._stale_unless_ours(error, change)
+        if change.by_attempt:  # it goes on from whatever version was stored
+            return self.get(change.after.id) or change.after
         return change.after
 
     def page(
@@ -129,7 +128,7 @@ class DynamoSessions:
         created_before: datetime | None,
         search: str | None = None,
     ) -> SessionPage:
-        """As the port says; `limit` is 1..100. One index query and one batch read."""
+        """Return a page; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else _FIRST_POSITION
@@ -171,7 +170,7 @@ class DynamoSessions:
         return tuple(rows)
 
     def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
-        """Strong reads of up to 100 sessions; a missing one is not in the answer."""
+        """Read up to 100 sessions, strongly; a missing one is not in the result."""
         found = self._persistent.batch_get(self._client, self._sessions, session_ids)
         return {session_id: session_from(item) for session_id, item in found.items()}
 
@@ -180,7 +179,7 @@ class DynamoSessions:
 
     @staticmethod
     def _stale_unless_ours(error: ClientError, change: Change) -> Session:
-        """What a failed condition says: our own write, whose answer was lost, or the winner."""
+        """Return our own write, whose answer was lost. Raise StaleSession of another's."""
         item = failed_item(error, index=0)
         if not condition_failed(error, index=0):
             raise Unavailable(TAKEN) from error

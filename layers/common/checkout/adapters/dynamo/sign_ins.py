@@ -1,33 +1,30 @@
-"""`ports.SignIns` on DynamoDB: rows of their own kind among the idempotency keys, the one table of
-what is found by a hash and forgotten after a while (docs/decisions/0004).
+"""`ports.SignIns` on DynamoDB: rows among the idempotency keys.
+
+That is the table of records that are found by a hash and expire (docs/decisions/0004).
 """
 
 from __future__ import annotations
 
 import hashlib
 from datetime import datetime
+from typing import Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
 from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import condition_failed
-from checkout.adapters.dynamo.records import BROOM_DELAY
-from checkout.adapters.dynamo.values import (
-    Value,
-    instant,
-    instant_from,
-    milliseconds,
-    number,
-    text,
-    text_from,
-)
+from checkout.adapters.dynamo.records import ttl
+from checkout.adapters.dynamo.values import Value, instant, number, text
 from checkout.domain.errors import CheckoutError
 from checkout.domain.sign_in import SignIn
 
+_SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
+
 
 class DynamoSignIns:
-    """Keys begin with what they are, which the hash of an idempotency key never does."""
+    """Keys begin with `sign-in#`, which the hash of an idempotency key never does."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -35,25 +32,15 @@ class DynamoSignIns:
 
     def add(self, sign_in: SignIn) -> None:
         # The same id is the same sign-in: writing it again after a lost answer is no harm.
-        item = {
-            "key": _key(sign_in.id),
-            "key_hash": text(sign_in.key_hash),
-            "created_at": instant(sign_in.created_at),
-            "seen_at": instant(sign_in.seen_at),
-            "ttl": _ttl(sign_in.ends_at),
-        }
+        place = {"key": _key(sign_in.id), "ttl": ttl(sign_in.ends_at)}
+        item = _SIGN_IN.encode(sign_in) | place
         ask(self._client.put_item, TableName=self._table, Item=item)
 
     def get(self, sign_in_id: str) -> SignIn | None:
         item = get(self._client, self._table, key=_key(sign_in_id))
         if item is None or "ended" in item:
             return None
-        return SignIn(
-            id=sign_in_id,
-            key_hash=text_from(item["key_hash"]),
-            created_at=instant_from(item["created_at"]),
-            seen_at=instant_from(item["seen_at"]),
-        )
+        return _SIGN_IN.decode({**item, "key": text(sign_in_id)})
 
     def seen(self, sign_in: SignIn, now: datetime) -> None:
         still_there = "attribute_exists(#key) AND attribute_not_exists(#ended)"
@@ -72,7 +59,7 @@ class DynamoSignIns:
                 },
                 ExpressionAttributeValues={
                     ":now": instant(now),
-                    ":ttl": _ttl(sign_in.seen(now).ends_at),
+                    ":ttl": ttl(sign_in.seen(now).ends_at),
                 },
             )
         except (CheckoutError, *AWS_ERRORS):
@@ -102,7 +89,7 @@ class DynamoSignIns:
                 ExpressionAttributeValues={
                     ":one": number(1),
                     ":limit": number(limit),
-                    ":ttl": _ttl(until),
+                    ":ttl": ttl(until),
                 },
             )
         except ClientError as error:
@@ -114,7 +101,3 @@ class DynamoSignIns:
 
 def _key(sign_in_id: str) -> Value:
     return text(f"sign-in#{sign_in_id}")
-
-
-def _ttl(at: datetime) -> Value:
-    return number(milliseconds(at) // 1000 + BROOM_DELAY)

@@ -1,5 +1,6 @@
-"""`ports.Tallies` on DynamoDB: a row a merchant, currency and day, among the sessions that are
-counted, and the index of those that are not counted yet (docs/decisions/0004).
+"""`ports.Tallies` on DynamoDB: a row per merchant, currency and day, among the sessions.
+
+A sparse index holds the sessions that are not counted yet (docs/decisions/0004).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _COUNTS: Final = ("ended", "wallet", "approved", "paid", "amount")
 
 
 class DynamoTallies:
-    """Their ids begin with what they are, which a session's never does."""
+    """Ids begin with `day#`, which a session's never does."""
 
     def __init__(
         self,
@@ -38,7 +39,10 @@ class DynamoTallies:
         self._persistent = Persistent(sleep, random_bytes)
 
     def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
-        """The index lags behind: what is counted already is left out by the strong read."""
+        """Return sessions not counted yet.
+
+        The index lags behind: the strong read leaves out those that are counted already.
+        """
         ids = due(
             self._client,
             self._table,

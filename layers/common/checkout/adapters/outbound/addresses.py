@@ -1,4 +1,4 @@
-"""Which hosts and network addresses this product connects to: public unicast, and nothing else.
+"""The hosts and network addresses that this product connects to: public unicast only.
 
 An allow-list, because whoever types a wallet address chooses where our requests go, and our own
 network is the prize. `ipaddress.is_global` is not used: its table differs between Python releases,
@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
+
+from checkout.open_payments.urls import is_loopback, is_name
 
 Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
 
@@ -65,12 +67,6 @@ _NOT_PUBLIC_V6: Final = tuple(
     )
 )
 
-_LOOPBACK_V4: Final = IPv4Network("127.0.0.0/8")
-_LOOPBACK_V6: Final = IPv6Address("::1")
-
-# RFC 1123 labels: no trailing dot, no underscore, no Unicode (an IDN comes in its xn-- form).
-_LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
-_NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 # The URL standard calls it "ends in a number": what resolvers take for IPv4 (2130706433, 0x7f.1).
 _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
@@ -97,8 +93,10 @@ class ResolvedHosts:
 
 
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
-    """The host's addresses, each once. In a thread, as getaddrinfo knows no timeout; a daemon, so
-    that it holds up no exit. Raises what the resolver raises, and TimeoutError.
+    """Return the host's addresses, each once.
+
+    Runs in a thread, as getaddrinfo knows no timeout; a daemon, so that it holds up no exit.
+    Raises what the resolver raises, and TimeoutError.
     """
     found: Future[Iterable[tuple[Any, ...]]] = Future()
 
@@ -113,7 +111,7 @@ def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
 
 
 def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
-    """Whether `address`, as a resolver gave it, may be connected to.
+    """Return whether `address`, as a resolver gave it, may be connected to.
 
     `allow_loopback` adds 127.0.0.0/8 and ::1, and nothing else.
     """
@@ -125,27 +123,27 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
         if parsed.scope_id is not None:
             return False
         if parsed.ipv4_mapped is None:
-            if parsed == _LOOPBACK_V6:
+            if is_loopback(address):
                 return allow_loopback
             return parsed in _GLOBAL_UNICAST_V6 and not any(parsed in net for net in _NOT_PUBLIC_V6)
         parsed = parsed.ipv4_mapped  # RFC 4291: connecting to it is connecting to the IPv4 address
-    if parsed in _LOOPBACK_V4:
+    if is_loopback(str(parsed)):
         return allow_loopback
     return not any(parsed in net for net in _NOT_PUBLIC_V4)
 
 
 def is_host(host: str) -> bool:
-    """Whether `host`, without brackets or port, means one thing to every reader.
+    """Return whether `host`, without brackets or port, means one thing to every reader.
 
-    That is a DNS name, a dotted quad or an IPv6 address. Where it leads is `is_permitted`'s to
-    judge, after resolution.
+    That is a DNS name, a dotted quad or an IPv6 address. `is_permitted` judges its addresses
+    after resolution.
     """
     if ":" in host:
         try:
             return IPv6Address(host).scope_id is None
         except ValueError:
             return False
-    if len(host) > 253 or not _NAME.fullmatch(host):
+    if not is_name(host):
         return False
     if _NUMBER.fullmatch(host.rpartition(".")[2]):
         try:

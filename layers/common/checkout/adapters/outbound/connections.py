@@ -1,7 +1,7 @@
-"""Connections to public addresses, for `http.py`: opened where permitted, bounded, and watched.
+"""Connections to public addresses, for `http.py`: opened where permitted, bounded, watched.
 
-It refuses an address that is not permitted, an exchange that is over its time, and an answer that
-is over its size. What is said over a connection is httpcore's.
+Refuses an address that is not permitted, an exchange that is over its time, and an answer that is
+over its size. httpcore speaks HTTP over the connection.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from checkout.adapters.outbound.addresses import Resolve, is_permitted, look_up
 _MOST_ADDRESSES: Final = 8  # tried for one name
 
 
-class Stopped(Exception):  # noqa: N818 - says what happened
+class Stopped(Exception):
     """We ended the exchange. The message quotes nothing that was sent or received."""
 
 
 @dataclass(slots=True)
 class Call:
-    """One exchange: what is left of its time and its bytes, and whether anything has gone out.
+    """One exchange: the time and bytes it has left, and whether anything was sent.
 
-    httpcore hands a request's `timeout` to the backend and the streams unread, so this travels as
-    that timeout. A plain number would start anew at every read.
+    httpcore hands a request's `timeout` to the backend and the streams unread, so this travels
+    as that timeout. A plain number would start anew at every read.
     """
 
     monotonic: Callable[[], float]
@@ -36,7 +36,7 @@ class Call:
     sent: bool = False
 
     def seconds_left(self) -> float:
-        """Always more than 0. Raises Stopped."""
+        """Return the seconds left, always more than 0. Raise Stopped."""
         left = self.deadline - self.monotonic()
         if left <= 0:
             raise Stopped("out of time")
@@ -81,7 +81,7 @@ class PublicBackend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    """A socket that keeps to the exchange's time and size, and notes when the sending begins."""
+    """A socket within the exchange's time and size, which notes when sending begins."""
 
     def __init__(self, stream: httpcore.NetworkStream) -> None:
         self._stream = stream

@@ -1,9 +1,9 @@
 """Outbound HTTP to hosts that strangers choose: wallet providers and webhook receivers.
 
-It owns where a request may go (https, public addresses, checked on the very address that is
-connected to), how long everything together may take, how much is read back, and the one question
-that matters about a failure: could a byte of the request have arrived? It follows no redirect, uses
-no proxy, keeps no cookie, decompresses nothing and sends nothing twice. HTTP/1.1 alone.
+Owns where a request may go (https, public addresses, checked on the very address that is connected
+to), how long everything together may take, how much is read back, and whether a failed request may
+have arrived. Follows no redirect, uses no proxy, keeps no cookie, decompresses nothing and sends
+nothing twice. HTTP/1.1 only.
 
 httpcore without httpx: httpx rewrites URLs, and the URL sent must be the URL signed.
 """
@@ -11,14 +11,12 @@ httpcore without httpx: httpx rewrites URLs, and the URL sent must be the URL si
 from __future__ import annotations
 
 import logging
-import re
 import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from typing import Final
 
 import certifi
@@ -28,35 +26,13 @@ from checkout.adapters.outbound.addresses import Resolve, is_host
 from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
+from checkout.open_payments.urls import Target, target
 
 # At DEBUG the library logs answer headers, which are not ours to publish.
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
-# Printable ASCII without user-info, fragment or backslash: what two URL parsers could read
-# differently is not sent.
-_URL: Final = re.compile(
-    r"https://(?P<authority>(?:\[(?P<v6>[0-9A-Fa-f:.]+)\]|(?P<name>[A-Za-z0-9.-]+))"
-    r"(?::(?P<port>[0-9]{1,5}))?)(?P<target>(?:[/?][!-~]*)?)"
-)
 _HTTPS_PORT: Final = 443
-_BROKEN_OFF: Final = (
-    httpcore.NetworkError,
-    httpcore.ProtocolError,
-    httpcore.TimeoutException,
-    Stopped,
-    OSError,
-)
 _TAKES_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Target:
-    """A URL in the parts that go on the wire as they are written; `host` is for connecting."""
-
-    authority: str
-    host: str
-    port: int
-    path_and_query: str
 
 
 class PublicHttp:
@@ -112,13 +88,13 @@ class PublicHttp:
         With `body_max`, the answer's status is what counts: of its body only so many bytes are
         read, as they come, and it may break off.
         """
-        target = self._target(request.url)
+        to = self._target(request.url)
         call = Call(self._monotonic, self._monotonic() + timeout, self._max_answer_bytes)
         try:
             with self._fresh_pool():
-                return self._exchange(request, target, call, body_max)
+                return self._exchange(request, to, call, body_max)
         except Exception as error:  # noqa: BLE001 - whatever it was, what counts is whether it was sent
-            reason = f"{target.host}: {_reason(error)}"
+            reason = f"{_connect_to(to)}: {_reason(error)}"
         # Out here, so that the library's error, which may quote a header, is not the context.
         if call.sent:
             raise OutcomeUnknown(reason)
@@ -130,7 +106,7 @@ class PublicHttp:
 
     @contextmanager
     def _fresh_pool(self) -> Iterator[None]:
-        """Nothing is sent on a connection that has been idle for too long by the wall clock."""
+        """Close connections that have been idle for too long by the wall clock."""
         with self._lock:
             idle = self._under_way == 0 and self._wall() - self._last_used > self._keep_alive
             if idle:
@@ -143,29 +119,39 @@ class PublicHttp:
                 self._under_way -= 1
                 self._last_used = self._wall()
 
-    def _target(self, url: str) -> _Target:
-        match = _URL.fullmatch(url)
-        if match is None or "#" in match["target"] or "\\" in match["target"]:
-            raise NotSent("not an https URL that can be sent as it is")
-        host = (match["v6"] or match["name"]).lower()
-        if not is_host(host) or (match["v6"] is not None) != (":" in host):
-            raise NotSent("not a host name or an address")
-        port = int(match["port"] or _HTTPS_PORT)
-        if port != _HTTPS_PORT and not (self._allow_loopback and 0 < port < 2**16):
-            raise NotSent(f"{host}: port refused")
-        path = match["target"]
-        # RFC 9112 3.2.1: an empty path is sent as "/".
-        return _Target(match["authority"], host, port, path if path.startswith("/") else f"/{path}")
+    def _target(self, url: str) -> Target:
+        """Parse `url`. Raise NotSent unless it can be sent exactly as written."""
+        try:
+            found = target(url)
+        except ValueError as error:
+            refused = str(error)
+        else:
+            refused = self._refused(url, found)
+        if refused:
+            raise NotSent(refused)
+        return found
 
-    def _exchange(
-        self, request: Request, target: _Target, call: Call, body_max: int | None
-    ) -> Response:
+    def _refused(self, url: str, found: Target) -> str:
+        if not url.startswith("https://") or found.authority.endswith(":"):
+            return "not an https URL that can be sent as it is"
+        host = _connect_to(found)
+        if not is_host(host) or found.host.startswith("[") != (":" in host):
+            return "not a host name or an address"
+        if found.port != _HTTPS_PORT and not self._allow_loopback:
+            return f"{host}: port refused"
+        return ""
+
+    def _exchange(self, request: Request, to: Target, call: Call, body_max: int | None) -> Response:
         with self._pool.stream(
             request.method,
             httpcore.URL(
-                scheme="https", host=target.host, port=target.port, target=target.path_and_query
+                scheme="https",
+                host=_connect_to(to),
+                port=to.port,
+                # RFC 9112 3.2.1: an empty path is sent as "/".
+                target=f"{to.path or '/'}{to.query}",
             ),
-            headers=self._headers(request, target),
+            headers=self._headers(request, to.authority),
             content=request.body,
             extensions={"timeout": {"connect": call, "write": call, "read": call}},
         ) as answer:
@@ -181,14 +167,14 @@ class PublicHttp:
                 raise Stopped("answer too big")
             return Response(answer.status, headers, b"".join(answer.iter_stream()))
 
-    def _headers(self, request: Request, target: _Target) -> list[tuple[bytes, bytes]]:
-        """Ours, then the request's as given; it may bring its own of ours, but for Host."""
+    def _headers(self, request: Request, authority: str) -> list[tuple[bytes, bytes]]:
+        """Return our headers, then the request's, which may replace any of ours except Host."""
         given = {name.lower() for name in request.headers}
         if "host" in given or "transfer-encoding" in given:
             raise Stopped("headers refused")
         length = len(request.body or b"")
         ours = {
-            "Host": target.authority,  # as in the URL: @target-uri is seen as it was signed
+            "Host": authority,  # as in the URL: @target-uri is seen as it was signed
             "User-Agent": self._user_agent,
             "Accept-Encoding": "identity",
             "Connection": "keep-alive",
@@ -203,8 +189,12 @@ class PublicHttp:
         return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
 
 
+def _connect_to(to: Target) -> str:
+    return to.host.strip("[]")
+
+
 def _beginning(answer: httpcore.Response, size: int) -> bytes:
-    """The first bytes of the body, or what came of them."""
+    """Return the first bytes of the body, as many as came."""
     body = b""
     with suppress(
         httpcore.NetworkError, httpcore.TimeoutException, httpcore.ProtocolError, Stopped
@@ -217,7 +207,7 @@ def _beginning(answer: httpcore.Response, size: int) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """What went wrong, in words that cannot hold a URL, a header or a body.
+    """Return the cause, in words that cannot hold a URL, a header or a body.
 
     httpcore's errors carry the socket's or TLS's own error inside.
     """

@@ -1,5 +1,6 @@
-"""`ports.Receivers`: merchants' webhook endpoints, over the same guarded HTTP as wallets
-(`http.py`): https, public addresses, no redirect, checked on the address that is connected to.
+"""`ports.Receivers`: merchants' webhook endpoints, over the same guarded HTTP as wallets.
+
+That is https, public addresses, no redirect, checked on the address that is connected to.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 class PublicReceivers:
-    """One POST, within 10 s for everything, and the first KiB of the answer."""
+    """Sends one POST, within 10 s for everything, and reads the first KiB of the answer."""
 
     def __init__(self, http: PublicHttp) -> None:
         self._http = http
@@ -42,7 +43,7 @@ class PublicReceivers:
 
 
 def _retry_after(value: str, now: datetime) -> timedelta | None:
-    """RFC 9110 10.2.3: seconds or a date; what is neither is no wish at all."""
+    """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
     value = value.strip()
     if value.isascii() and value.isdigit():
         return timedelta(seconds=int(value[:9]))  # what is longer is beyond every bound

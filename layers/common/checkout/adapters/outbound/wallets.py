@@ -1,6 +1,4 @@
-"""Open Payments clients that sign with a merchant's key, opened from the vault for as long as a
-flow runs.
-"""
+"""Open Payments clients that sign with a merchant's key, opened from the vault for one flow."""
 
 from __future__ import annotations
 

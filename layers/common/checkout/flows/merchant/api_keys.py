@@ -1,7 +1,7 @@
-"""A merchant's API keys: made with a name, replaced with an overlap, revoked.
+"""A merchant's API keys: create them with a name, replace them with an overlap, revoke them.
 
-A key in the clear is in the answer of the call that made it, and nowhere else. Refuses to take away
-the last key that lasts: without one nobody could sign in to make another.
+A key in clear text is only in the return value of the call that created it. The last lasting key
+cannot be revoked: without one, nobody could sign in to create another.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import Final
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import (
+    Conflict,
     KeyUnexpectedState,
     ParameterInvalid,
     ParameterMissing,
     ResourceMissing,
-    SessionBusy,
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
@@ -31,14 +31,14 @@ ENDED_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """`plain` is shown once and stored nowhere."""
+    """A new key; `plain` is shown once and stored nowhere."""
 
     key: ApiKey
     plain: str = field(repr=False)
 
 
 def new_key(services: Services, merchant: Merchant, *, name: str) -> NewKey:
-    """A fresh key that is not stored yet."""
+    """Return a new key, which is not stored yet."""
     plain = new_api_key(services.random_bytes)
     record = ApiKey(
         id=new_key_id(services.random_bytes),
@@ -54,80 +54,81 @@ def new_key(services: Services, merchant: Merchant, *, name: str) -> NewKey:
     return NewKey(record, plain)
 
 
-def listed(services: DashboardServices, who: ApiKey) -> tuple[ApiKey, ...]:
-    """The active keys and the last ones that ended, each newest first. One query."""
+def listed(services: DashboardServices, key: ApiKey) -> tuple[ApiKey, ...]:
+    """Return the active keys and the last ended ones, each newest first, with one query."""
     now = services.clock.now()
-    keys = sorted(services.api_keys.of(who.merchant), key=_age, reverse=True)
-    active = [key for key in keys if key.active_at(now)]
-    ended = [key for key in keys if not key.active_at(now)]
+    keys = sorted(services.api_keys.of(key.merchant), key=_age, reverse=True)
+    active = [each for each in keys if each.active_at(now)]
+    ended = [each for each in keys if not each.active_at(now)]
     return (*active, *ended[:ENDED_SHOWN])
 
 
-def create(services: DashboardServices, who: ApiKey, *, name: str) -> NewKey:
-    """Another key. Raises ParameterMissing, ParameterInvalid, KeyUnexpectedState, SessionBusy."""
+def create(services: DashboardServices, key: ApiKey, *, name: str) -> NewKey:
+    """Create a key.
+
+    Raise ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict.
+    """
     name = _name(name)
     now = services.clock.now()
-    if sum(key.active_at(now) for key in services.api_keys.of(who.merchant)) >= ACTIVE_MAX:
+    if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
-    merchant = merchants.get(services.merchants, who.merchant)
+    merchant = merchants.get(services.merchants, key.merchant)
     made = new_key(services, merchant, name=name)
     if not services.api_keys.add(made.key, merchant):
         raise _busy()
-    audit.note(services, who, Action.KEY_CREATED, _called(made.key))
+    audit.note(services, key, Action.KEY_CREATED, _called(made.key))
     return made
 
 
-def roll(services: DashboardServices, who: ApiKey, key_id: str, *, overlap: timedelta) -> NewKey:
-    """A new key in the place of that one, which ends when `overlap` (0 to 7 days) is over.
+def roll(services: DashboardServices, key: ApiKey, key_id: str, *, overlap: timedelta) -> NewKey:
+    """Replace a key by a new one; the old key ends after `overlap` (0 to 7 days).
 
-    Raises ParameterInvalid, ResourceMissing, KeyUnexpectedState, SessionBusy.
+    Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict.
     """
     if not timedelta(0) <= overlap <= OVERLAP_MAX:
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
-    old = _found(services, who, key_id)
+    old = _found(services, key, key_id)
     if not old.lasting:
-        raise KeyUnexpectedState("This key was revoked or replaced already.")
-    now, merchant = services.clock.now(), merchants.get(services.merchants, who.merchant)
+        raise KeyUnexpectedState("This key has already been revoked or replaced.")
+    now, merchant = services.clock.now(), merchants.get(services.merchants, key.merchant)
     made = new_key(services, merchant, name=old.name)
     ended = replace(old, expires_at=now + overlap) if overlap else replace(old, revoked_at=now)
     if not services.api_keys.roll(ended, made.key, merchant):
         raise _busy()
-    audit.note(services, who, Action.KEY_ROLLED, f"{_called(old)} by {_called(made.key)}")
+    audit.note(services, key, Action.KEY_ROLLED, f"{_called(old)} by {_called(made.key)}")
     return made
 
 
-def revoke(services: DashboardServices, who: ApiKey, key_id: str) -> ApiKey:
-    """From the next request on, the key is none any more. Raises as `roll` does."""
-    key = _found(services, who, key_id)
-    if key.revoked_at is not None:
-        raise KeyUnexpectedState("This key was revoked already.")
-    others = [each for each in (who, *services.api_keys.of(who.merchant)) if each.id != key.id]
+def revoke(services: DashboardServices, key: ApiKey, key_id: str) -> ApiKey:
+    """Revoke the key, effective with the next request. Raise as `roll` does."""
+    old = _found(services, key, key_id)
+    if old.revoked_at is not None:
+        raise KeyUnexpectedState("This key has already been revoked.")
+    others = [each for each in (key, *services.api_keys.of(key.merchant)) if each.id != old.id]
     kept = next((each for each in others if each.lasting), None)
     if kept is None:
-        raise KeyUnexpectedState(
-            "This is your last key: create another one first, and then revoke this one."
-        )
-    revoked = replace(key, revoked_at=services.clock.now())
+        raise KeyUnexpectedState("This is your last key: create another one before you revoke it.")
+    revoked = replace(old, revoked_at=services.clock.now())
     if not services.api_keys.revoke(revoked, kept):
         raise _busy()
-    audit.note(services, who, Action.KEY_REVOKED, _called(key))
+    audit.note(services, key, Action.KEY_REVOKED, _called(old))
     return revoked
 
 
-def _found(services: DashboardServices, who: ApiKey, key_id: str) -> ApiKey:
-    """Only among the merchant's own."""
-    if key_id == who.id:
-        return who
-    for key in services.api_keys.of(who.merchant):
-        if key.id == key_id:
-            return key
+def _found(services: DashboardServices, key: ApiKey, key_id: str) -> ApiKey:
+    """Return the merchant's key with this id. Raise ResourceMissing."""
+    if key_id == key.id:
+        return key
+    for each in services.api_keys.of(key.merchant):
+        if each.id == key_id:
+            return each
     raise ResourceMissing("No such key.")
 
 
 def _name(typed: str) -> str:
     name = typed.strip()
     if not name:
-        raise ParameterMissing("Give the key a name, so that you will know it again.", param="name")
+        raise ParameterMissing("Give the key a name, so that you can recognize it.", param="name")
     if len(name) > NAME_MAX or not name.isprintable():
         raise ParameterInvalid(
             f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
@@ -143,5 +144,5 @@ def _called(key: ApiKey) -> str:
     return f"{key.name} (…{key.last_four})"
 
 
-def _busy() -> SessionBusy:
-    return SessionBusy("Your keys or settings were changed meanwhile. Look at them and try again.")
+def _busy() -> Conflict:
+    return Conflict("Your keys or settings have changed in the meantime. Check them and try again.")

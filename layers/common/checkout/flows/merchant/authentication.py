@@ -5,15 +5,11 @@ Refuses without saying whether a key ever existed. The plain key is in no error,
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+from checkout.domain.grammar import API_KEY
 from checkout.domain.ids import api_key_hash
 from checkout.domain.merchant import ApiKey
 from checkout.ports.services import Services
-
-_KEY: Final = re.compile(r"sk_[0-9A-Za-z]{43}")
 
 
 def authenticate(services: Services, authorization: str | None) -> ApiKey:
@@ -27,7 +23,7 @@ def authenticate(services: Services, authorization: str | None) -> ApiKey:
     if scheme.lower() != "bearer" or not presented:
         raise ApiKeyMissing("Send your API key in the header Authorization: Bearer sk_….")
     # What cannot be a key is not looked up; the hash is the look-up, so no comparison leaks time.
-    known = _KEY.fullmatch(presented)
+    known = API_KEY.fullmatch(presented)
     key = services.api_keys.find(api_key_hash(presented)) if known else None
     if key is None or not key.active_at(services.clock.now()):
         raise ApiKeyInvalid("This API key is not valid.")

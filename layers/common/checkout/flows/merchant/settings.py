@@ -1,9 +1,7 @@
-"""What a merchant sets: how the customers' pages look, and to which hosts customers may be sent
-back.
+"""A merchant's settings: the look of the customers' pages, and the allowed return hosts.
 
-Refuses a logo that is no small picture, and whatever else the pages could not show. The hosts are
-written to the merchant and to all active keys at once, so that creating a session reads its key
-alone.
+A logo must be a small picture. The hosts are written to the merchant and to all active keys in one
+transaction, so that creating a session reads only its key.
 """
 
 from __future__ import annotations
@@ -13,29 +11,32 @@ from typing import Any, Final
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid
+from checkout.domain.grammar import return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, ApiKey, Logo, Merchant
 from checkout.domain.pictures import picture_type
-from checkout.domain.urls import return_host
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices
 
 LOGO_MAX: Final = 16 * 1024  # bytes; it lies in the merchant's record
 HOSTS_MAX: Final = 50  # they lie in each key's record
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
-# What the audit log calls them.
+# Their names in the audit log.
 _CALLED: Final = {
     "name": "display name",
-    "accent_color": "accent colour",
+    "accent_color": "accent color",
     "locale": "language",
     "logo": "logo",
 }
 
 
 def look(
-    services: DashboardServices, who: ApiKey, *, name: str, accent_color: str, locale: str
+    services: DashboardServices, key: ApiKey, *, name: str, accent_color: str, locale: str
 ) -> None:
-    """`accent_color` may be empty: the pages' own. Raises ParameterInvalid, SessionBusy."""
+    """Set the look of the pages; an empty `accent_color` is the default.
+
+    Raise ParameterInvalid, Conflict.
+    """
     looks: dict[str, Any] = {
         "name": _name(name),
         "accent_color": _color(accent_color),
@@ -47,16 +48,17 @@ def look(
         )
     if looks["accent_color"] is None and accent_color:
         raise ParameterInvalid(
-            "The colour must be written like #0b5cad, with six digits.", param="accent_color"
+            "The color must be written like #0b5cad, with six digits.", param="accent_color"
         )
     if looks["locale"] is None:
-        raise ParameterInvalid("The pages do not speak this language.", param="locale")
-    _set(services, who, looks)
+        raise ParameterInvalid("The pages do not support this language.", param="locale")
+    _set(services, key, looks)
 
 
 def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale: str) -> Merchant:
-    """The merchant as they would look; what cannot be shown stays as it is. `accent_color` None:
-    nothing was typed. Writes nothing.
+    """Return the merchant as they would look, without writing it; invalid values are ignored.
+
+    An `accent_color` of None stands for nothing typed.
     """
     color = merchant.accent_color if accent_color is None else _color(accent_color)
     return merchant.changed(
@@ -66,47 +68,50 @@ def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale:
     )
 
 
-def put_logo(services: DashboardServices, who: ApiKey, data: bytes) -> None:
-    """Raises ParameterInvalid, SessionBusy."""
+def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
+    """Set the logo. Raise ParameterInvalid, Conflict."""
     if len(data) > LOGO_MAX:
         raise ParameterInvalid(
-            f"The logo has {len(data)} bytes; it may have {LOGO_MAX}.", param="logo"
+            f"The logo has {len(data)} bytes; at most {LOGO_MAX} are allowed.", param="logo"
         )
     media_type = picture_type(data)
     if media_type is None:
-        raise ParameterInvalid("The logo must be a whole PNG, JPEG or WebP picture.", param="logo")
-    _set(services, who, {"logo": Logo(media_type, data)})
+        raise ParameterInvalid(
+            "The logo must be a complete PNG, JPEG or WebP picture.", param="logo"
+        )
+    _set(services, key, {"logo": Logo(media_type, data)})
 
 
-def remove_logo(services: DashboardServices, who: ApiKey) -> None:
-    """Raises SessionBusy."""
-    _set(services, who, {"logo": None})
+def remove_logo(services: DashboardServices, key: ApiKey) -> None:
+    """Remove the logo. Raise Conflict."""
+    _set(services, key, {"logo": None})
 
 
-def limit_return_hosts(services: DashboardServices, who: ApiKey, typed: str) -> None:
-    """From the next session on, customers are sent back to these hosts alone; none typed: to any.
-    Written even where nothing changes, which mends a key that was made at the same moment.
+def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> None:
+    """Allow only these return hosts in new sessions; without any, allow all.
 
-    Raises ParameterInvalid, SessionBusy.
+    They are written even if nothing changes, which repairs a key that was created at the same time.
+    Raise ParameterInvalid, Conflict.
     """
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
-        raise ParameterInvalid(f"There may be {HOSTS_MAX} return hosts.", param="return_hosts")
+        raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
     now = services.clock.now()
-    known = {key.hash: key for key in (*services.api_keys.of(who.merchant), who)}
-    active = [key for key in known.values() if key.active_at(now)]
+    known = {each.hash: each for each in (*services.api_keys.of(key.merchant), key)}
+    active = [each for each in known.values() if each.active_at(now)]
     merchants.change(
         services.merchants,
-        who.merchant,
+        key.merchant,
         lambda merchant: merchant.changed(return_hosts=hosts),
         lambda merchant: services.api_keys.settle(merchant, active),
     )
-    audit.note(services, who, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
+    audit.note(services, key, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
 
 
 def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
-    """Whether an active key has other return hosts: it was made in the moment of their change. What
-    the index says is asked of the record itself, since the index lags.
+    """Return whether an active key, created during their last change, has other return hosts.
+
+    The index lags, so its answer is verified with the key's own record.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id):
@@ -117,16 +122,16 @@ def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
     return False
 
 
-def _set(services: DashboardServices, who: ApiKey, fields: dict[str, Any]) -> None:
+def _set(services: DashboardServices, key: ApiKey, fields: dict[str, Any]) -> None:
     said: list[str] = []
 
     def changed(merchant: Merchant) -> Merchant:
         said[:] = [_CALLED[name] for name in fields if getattr(merchant, name) != fields[name]]
         return merchant.changed(**fields) if said else merchant
 
-    merchants.change(services.merchants, who.merchant, changed)
+    merchants.change(services.merchants, key.merchant, changed)
     if said:
-        audit.note(services, who, Action.SETTINGS_CHANGED, ", ".join(said))
+        audit.note(services, key, Action.SETTINGS_CHANGED, ", ".join(said))
 
 
 def _name(typed: str) -> str | None:
@@ -147,7 +152,7 @@ def _host(typed: str) -> str:
     host = return_host(typed)
     if host is None:
         raise ParameterInvalid(
-            f"“{typed[:100]}” is no host name. Write it like shop.example, without https:// and "
+            f"“{typed[:100]}” is not a host name. Write it like shop.example, without https:// and "
             "without a path.",
             param="return_hosts",
         )

@@ -1,9 +1,8 @@
-"""The customer comes back from the wallet: verify, continue the grant, and instruct the payment
-once (design.md W5 to W8).
+"""Verify the customer's return from their wallet, continue the grant, pay once (W5 to W8).
 
 The order of writes is the safety: W5 before the interact_ref is redeemed, W6 before the one call
-that moves money. From W6 on only certainty leads back to `open`; everything doubtful stays `paying`
-and belongs to reconciliation.
+that moves money (domain/transitions.py). After W6 only certainty leads back to `open`; a payment
+whose outcome is unknown stays `paying` and belongs to reconciliation.
 """
 
 from __future__ import annotations
@@ -11,41 +10,45 @@ from __future__ import annotations
 import contextlib
 import math
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Any, Final
+from datetime import timedelta
+from typing import Final
 
-from checkout.domain.errors import CallbackInvalid, ResourceMissing
+from checkout.domain.errors import CallbackInvalid
 from checkout.domain.ids import new_nonce
-from checkout.domain.session import Attempt, Problem, QuoteRef, Session, Status
-from checkout.domain.transitions import Event, IllegalTransition, advance
+from checkout.domain.session import Attempt, Problem, Session, Status
+from checkout.domain.transitions import Event, IllegalTransition
+from checkout.flows import merchants
 from checkout.flows.payment import reconcile, sealed, witness
 from checkout.flows.payment.prepare import request_quote
 from checkout.flows.payment.sessions import load, settle
-from checkout.flows.wire import as_quote, as_wallet, to_wire
+from checkout.flows.payment.work import Work
+from checkout.flows.payment.writes import move
 from checkout.open_payments import errors as op
-from checkout.open_payments import interaction, models
-from checkout.open_payments.client import OpenPayments
+from checkout.open_payments import interaction
+from checkout.open_payments.models import AccessToken, OutgoingPayment, Quote
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
-DEADLINE: Final = timedelta(seconds=20)  # from W5 on; with the wait before it below 30 s
+DEADLINE: Final = timedelta(seconds=20)  # from W5; below 30 s with the wait before it
 LEASE: Final = timedelta(seconds=45)
-SEND_WITHIN: Final = timedelta(seconds=5)  # of W6; whoever wakes up later must not send
-LOOK_AFTER: Final = timedelta(
-    seconds=5
-)  # reconciliation leaves the callback this long to do it itself
-QUOTE_MARGIN: Final = timedelta(
-    seconds=10
-)  # a quote that dies between creation and sending fails the payment
-WAIT_HERE_MAX: Final = 8  # seconds; a longer `wait` is waited for in the browser
+# From W6; a process that resumes later must not send.
+SEND_WITHIN: Final = timedelta(seconds=5)
+# The callback has this long to see the money before reconciliation looks for it.
+CHECK_AFTER: Final = timedelta(seconds=5)
+# A quote that expires between the creation of the payment and its sending fails the payment.
+QUOTE_MARGIN: Final = timedelta(seconds=10)
+WAIT_HERE_MAX: Final = 8  # seconds; the browser waits for a longer `wait`
 TOO_FAST_TRIES: Final = 2
+TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
 PATIENCE: Final = 4.0  # seconds that the callback waits for the money to show
-TOO_SOON: Final = timedelta(seconds=5)  # what a server that says too_fast is given more
 
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """`wait_seconds` > 0: nothing was done; come back to the same URL after so many seconds."""
+    """The session after a callback.
+
+    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time.
+    """
 
     session: Session
     wait_seconds: int = 0
@@ -56,8 +59,8 @@ def finish(
 ) -> Finish:
     """Act on a grant callback (RFC 9635 section 4.2.3).
 
-    A callback that does not verify raises CallbackInvalid and does nothing at all: no write, no
-    wallet call. One that comes again, or late, gets the session as it is.
+    Raises CallbackInvalid for a callback that does not verify, without any write or wallet call. A
+    repeated or late callback gets the session as it is.
     """
     session = load(services, session_id)
     if session.status is not Status.AWAITING_APPROVAL or session.grant is None:
@@ -66,7 +69,7 @@ def finish(
     _verify(session, grant, interact_ref=interact_ref, presented_hash=presented_hash)
     verified, session = session, settle(services, session)
     if session.grant != verified.grant or session.phase is not None or session.terminal:
-        return Finish(session)  # somebody was faster, or another approval is under way by now
+        return Finish(session)  # another request was faster, or replaced the approval
     wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
     if wait > WAIT_HERE_MAX:
         return Finish(session, wait_seconds=math.ceil(wait))
@@ -94,184 +97,157 @@ def _verify(
 def _claim_and_pay(
     services: PayServices, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
-    """W5 and what follows. Whoever loses W5 shows what the winner made of it."""
-    merchant = services.merchants.get(session.merchant)
-    if merchant is None:
-        raise ResourceMissing("No such checkout session.")
-    now = services.clock.now()
-    client = services.wallets.client(merchant, deadline=now + DEADLINE)
+    """Claim the approval (W5) and go on. The loser of the claim shows the winner's session."""
+    merchant = merchants.get(services.merchants, session.merchant)
+    lease_until = services.clock.now() + LEASE
+    work = Work.begin(services, merchant, within=DEADLINE)
     try:
-        session = _save(services, session, Event.APPROVAL_CLAIMED, lease_until=now + LEASE)
+        session = move(services, session, Event.APPROVAL_CLAIMED, lease_until=lease_until)
     except (StaleSession, IllegalTransition) as lost:
         return lost.current if isinstance(lost, StaleSession) else settle(services, lost.session)
     try:
-        return _continue_and_pay(services, session, client, grant, interact_ref)
-    except StaleSession as stale:  # our lease lapsed, or a sweep came first: its word holds
+        return _continue_and_pay(work, session, grant, interact_ref)
+    except StaleSession as stale:  # our lease lapsed, or a sweep came first: its write stands
         return stale.current
     except IllegalTransition as illegal:
         return settle(services, load(services, illegal.session.id))
 
 
 def _continue_and_pay(
-    services: PayServices,
-    session: Session,
-    client: OpenPayments,
-    grant: sealed.Grant,
-    interact_ref: str,
+    work: Work, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
-    assert session.customer is not None
+    services = work.services
     try:
-        token = _continue(services, session, client, grant, interact_ref)
+        token = _continue(work, session, grant, interact_ref)
+        quote = _usable_quote(work, session)
     except op.OpenPaymentsError as error:
-        return _lose_approval(services, session, client, grant, Problem.APPROVAL_UNUSABLE, error)
-    try:
-        quote = _usable_quote(services, session, client)
-    except op.OpenPaymentsError as error:
-        return _lose_approval(services, session, client, grant, Problem.APPROVAL_UNUSABLE, error)
+        return _lose_approval(work, session, grant, Problem.APPROVAL_UNUSABLE, error)
     if quote is None:
-        return _lose_approval(services, session, client, grant, Problem.PRICE_CHANGED)
+        return _lose_approval(work, session, grant, Problem.PRICE_CHANGED)
     now = services.clock.now()
     attempt = Attempt(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
-    session = _save(  # W6, the point of no return
+    session = move(  # W6, the point of no return
         services,
         session,
         Event.PAYMENT_INTENDED,
         attempt=attempt,
         quote=quote,
         token=sealed.seal_token(services.vault, session.id, token),
-        check_at=attempt.deadline + LOOK_AFTER,
+        check_at=attempt.deadline + CHECK_AFTER,
         checks=0,
     )
-    return _pay(services, session, client, token)
+    return _pay(work, session, token)
 
 
-def _continue(
-    services: PayServices,
-    session: Session,
-    client: OpenPayments,
-    grant: sealed.Grant,
-    interact_ref: str,
-) -> models.AccessToken:
-    """C7. "Too fast" is the one refusal that leaves the reference good; it is waited out."""
+def _continue(work: Work, session: Session, grant: sealed.Grant, interact_ref: str) -> AccessToken:
+    """Redeem the interact_ref (C7). Only "too fast" leaves it valid, so only that is repeated."""
     assert session.customer is not None
     tries = 0
     while True:
         try:
-            return client.continue_grant(
+            return work.client.continue_grant(
                 session.customer.auth_server, grant.continuation, interact_ref=interact_ref
             )
         except op.Refused as refused:
             tries += 1
             if refused.reason is not op.Reason.TOO_FAST or tries >= TOO_FAST_TRIES:
                 raise
-            services.clock.sleep(TOO_SOON.total_seconds())
+            work.services.clock.sleep(TOO_FAST_PAUSE)
 
 
-def _usable_quote(services: PayServices, session: Session, client: OpenPayments) -> QuoteRef | None:
-    """The stored quote while it lives, else a new one on the same incoming payment; None: it costs
-    more than approved.
+def _usable_quote(work: Work, session: Session) -> Quote | None:
+    """Return the stored quote, or a new one for the same incoming payment if it has expired.
+
+    Returns None if the new quote costs more than the customer approved.
     """
     assert session.quote is not None
     assert session.incoming_payment is not None
     quote = session.quote
-    if quote.expires_at is None or services.clock.now() + QUOTE_MARGIN < quote.expires_at:
+    if quote.expires_at is None or work.services.clock.now() + QUOTE_MARGIN < quote.expires_at:
         return quote
-    renewed = request_quote(services, client, session, session.incoming_payment.id)
-    within = renewed.debit.value <= quote.debit.value and to_wire(renewed.debit).same_asset(
-        to_wire(quote.debit)
-    )
+    renewed = request_quote(work, session, session.incoming_payment.id)
+    within = renewed.debit.value <= quote.debit.value and renewed.debit.same_asset(quote.debit)
     return renewed if within else None
 
 
 def _lose_approval(
-    services: PayServices,
+    work: Work,
     session: Session,
-    client: OpenPayments,
     grant: sealed.Grant,
     problem: Problem,
     error: op.OpenPaymentsError | None = None,
 ) -> Session:
-    """No payment was instructed, so none can come of this approval: open again. The grant is
-    cancelled, best effort.
+    """Open the session again: no payment was instructed, so none can come of this approval.
+
+    Cancels the grant, best effort.
     """
     assert session.customer is not None
     auth_server = session.customer.auth_server
     note = problem.value if error is None else f"{problem.value}: {type(error).__name__}"
-    session = _save(services, session, Event.APPROVAL_LOST, note=note, problem=problem)
+    session = move(work.services, session, Event.APPROVAL_LOST, note=note, problem=problem)
     with contextlib.suppress(op.OpenPaymentsError):
-        client.cancel_grant(auth_server, grant.continuation)
+        work.client.cancel_grant(auth_server, grant.continuation)
     return session
 
 
-def _pay(
-    services: PayServices, session: Session, client: OpenPayments, token: models.AccessToken
-) -> Session:
-    """C8: one send, never after its deadline; then W7 and the look for the money (C9, W8)."""
+def _pay(work: Work, session: Session, token: AccessToken) -> Session:
+    """Send the payment once, never after its deadline (C8), record it, wait for the money."""
     assert session.attempt is not None
     assert session.customer is not None
-    if services.clock.now() >= session.attempt.deadline:
+    assert session.quote is not None
+    assert session.incoming_payment is not None
+    if work.services.clock.now() >= session.attempt.deadline:
         return session
-    quote = as_quote(session)
     try:
-        payment = client.create_outgoing_payment(as_wallet(session.customer), token, quote=quote)
+        payment = work.client.create_outgoing_payment(
+            session.customer, token, quote=session.quote, receiver=session.incoming_payment.id
+        )
     except op.Refused as refused:
-        if not _certainly_refused(client, session, token, quote, refused):
+        if not _certainly_refused(work, session, token, refused):
             return session
         auth_server = session.customer.auth_server
-        note = f"{Problem.PAYMENT_REFUSED.value}: {refused.reason.value}"
-        session = _save(
-            services, session, Event.PAYMENT_REFUSED, note=note, problem=Problem.PAYMENT_REFUSED
-        )
+        problem = Problem.PAYMENT_REFUSED
+        note = f"{problem.value}: {refused.reason.value}"
+        session = move(work.services, session, Event.PAYMENT_REFUSED, note=note, problem=problem)
         with contextlib.suppress(op.OpenPaymentsError):  # nothing may use this approval any more
-            client.revoke_token(auth_server, token)
+            work.client.revoke_token(auth_server, token)
         return session
     except op.OpenPaymentsError:
-        return session  # `paying`: the page says "confirming", reconciliation owns it
-    return _record_payment(services, session, client, payment)
+        return session  # `paying`: the page says "confirming", reconciliation decides
+    return _record_payment(work, session, payment)
 
 
 def _certainly_refused(
-    client: OpenPayments,
-    session: Session,
-    token: models.AccessToken,
-    quote: models.Quote,
-    refused: op.Refused,
+    work: Work, session: Session, token: AccessToken, refused: op.Refused
 ) -> bool:
-    """A 4xx counts only where the wallet, asked by id and by list, shows no payment for this quote
-    (design.md C8).
+    """Tell whether a 4xx means that no payment was made.
+
+    It does only if the wallet, asked by id and by list, shows no payment for this quote (C8).
     """
     if refused.reason in (op.Reason.BUSY, op.Reason.INVALID_QUOTE):
         return False
     try:
-        return witness.find_payment(client, session, token, quote) is None
+        return witness.find_payment(work.client, session, token) is None
     except op.OpenPaymentsError:
         return False  # the wallet cannot be asked
 
 
-def _record_payment(
-    services: PayServices,
-    session: Session,
-    client: OpenPayments,
-    payment: models.OutgoingPayment,
-) -> Session:
-    """W7, C9, W8. A session that a sweep moved on meanwhile is taken as it is."""
+def _record_payment(work: Work, session: Session, payment: OutgoingPayment) -> Session:
+    """Record the payment (W7) and wait for the money (C9, W8).
+
+    A session that a sweep moved on meanwhile is taken as it is.
+    """
     try:
-        session = _save(
-            services,
+        session = move(
+            work.services,
             session,
             Event.PAYMENT_CREATED,
             outgoing_payment=payment.id,
-            check_at=services.clock.now() + LOOK_AFTER,
+            check_at=work.services.clock.now() + CHECK_AFTER,
             checks=0,
         )
     except StaleSession as stale:
         session = stale.current
     if session.status is not Status.PROCESSING:
         return session
-    return reconcile.await_money(services, session, client, patience=PATIENCE)
-
-
-def _save(services: PayServices, session: Session, event: Event, **changes: Any) -> Session:
-    now: datetime = services.clock.now()
-    writer = new_nonce(services.random_bytes)
-    return services.sessions.save(advance(session, event, now=now, writer=writer, **changes))
+    return reconcile.await_money(work, session, patience=PATIENCE)

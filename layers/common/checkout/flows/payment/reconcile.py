@@ -1,10 +1,9 @@
-"""Payments in doubt: ask the witness, and open the session again only where it is certain that
-nothing will arrive.
+"""Reconcile payments in doubt with what the wallets show.
 
-What wallets show is read by `witness.py`; what follows from it is decided and written here. The
-fence (design.md): write `closing`, close the incoming payment, write `closed_at` once a read shows
-it closed, and judge from a read begun 35 s later. Every step is a conditional write by version, so
-that the callback, the customer's open page and the scheduled job may all do this at once.
+`witness.py` reads what wallets show; what follows from it is decided and written here. The fence
+(domain/transitions.py): write `closing`, close the incoming payment, write `closed_at` once a read
+shows it closed, and judge from a read that begins 35 s later. Every step is a conditional write, so
+the callback, the customer's open page and the sweep may all do this at the same time.
 """
 
 from __future__ import annotations
@@ -13,42 +12,40 @@ import contextlib
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.errors import ResourceMissing
-from checkout.domain.ids import new_nonce
-from checkout.domain.merchant import Merchant
 from checkout.domain.session import Attention, Problem, Session, Status
-from checkout.domain.transitions import FENCE, Change, Event, IllegalTransition, advance
+from checkout.domain.transitions import FENCE, Change, Event, IllegalTransition
+from checkout.flows import merchants
 from checkout.flows.payment import sealed, witness
-from checkout.flows.payment.sessions import commit, load, settle
+from checkout.flows.payment.sessions import load, settle
+from checkout.flows.payment.work import Work
+from checkout.flows.payment.writes import change, give_way, move
 from checkout.open_payments import errors as op
-from checkout.open_payments import models
-from checkout.open_payments.client import OpenPayments
+from checkout.open_payments.models import OutgoingPayment
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
 
 DEADLINE: Final = timedelta(seconds=20)
-# A quote's or an incoming payment's last moment, as their servers judge it, and packets under way
-# (design.md "wait").
+# Covers the clocks of the servers that judge a quote's or an incoming payment's expiry, and packets
+# under way (domain/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
 POLL_SECONDS: Final = (0.4, 0.6, 1.0, 1.0, 1.0)
-# Seconds between looks at one payment, by how often it was looked at; the last one repeats. It is
-# below the scheduled job's minute, so that no round finds it not yet due.
+# Seconds between checks of one payment, by how often it was checked; the last one repeats. It is
+# below the sweep's minute, so that no round finds the payment not yet due.
 BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
-# What has not been decided for so long is shown to the merchant, and looked at as rarely.
+# A payment undecided for this long is shown to the merchant, and checked only as often as this.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
-GIVE_WAY: Final = 3  # how often a loser of a write decides anew
 
 
 def view(services: PayServices, session_id: str) -> Session:
-    """The session, with what the clock has decided written down. No wallet is called."""
+    """Return the session, with what the clock has decided written. Calls no wallet."""
     return settle(services, load(services, session_id))
 
 
 def advance_pending(services: PayServices, session_id: str) -> Session:
-    """`view`, and one careful step of a payment in flight, if it is time for one.
+    """Return `view`, after one step of a payment in flight if it is due.
 
-    Rate-limited by the session's own `check_at`: however many pages poll, its wallets are asked
+    The session's own `check_at` limits the rate: however many pages poll, its wallets are asked
     once per interval.
     """
     session = view(services, session_id)
@@ -62,43 +59,45 @@ def advance_pending(services: PayServices, session_id: str) -> Session:
 
 
 def step(services: PayServices, session: Session) -> Session:
-    """Look once, and write what it shows. Raises StaleSession where somebody else was faster.
+    """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
 
-    A wallet that does not answer changes nothing: the next look is already scheduled by the first
-    write here.
+    A wallet that does not answer changes nothing: the first write here has already scheduled the
+    next check.
     """
-    session = _save(services, session, Event.CHECKED, **_next_look(services, session))
-    merchant = services.merchants.get(session.merchant)
-    if merchant is None:
-        raise ResourceMissing("No such checkout session.")
-    client = services.wallets.client(merchant, deadline=services.clock.now() + DEADLINE)
+    try:
+        return _step(services, session)
+    except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
+        raise StaleSession(illegal.session) from None
+
+
+def _step(services: PayServices, session: Session) -> Session:
+    session = move(services, session, Event.CHECKED, **_next_check(services, session))
+    merchant = merchants.get(services.merchants, session.merchant)
+    work = Work.begin(services, merchant, within=DEADLINE)
     try:
         if session.closing_at is not None:
-            session = _fence(services, session, client, merchant)
+            session = _fence(work, session)
         elif session.status is Status.PROCESSING:
-            session = _processing(services, session, client, merchant)
+            session = _processing(work, session)
         else:
-            session = _paying(services, session, client, merchant)
+            session = _paying(work, session)
     except op.OpenPaymentsError:
         return session
     return settle(services, session)
 
 
-def await_money(
-    services: PayServices, session: Session, client: OpenPayments, *, patience: float
-) -> Session:
-    """C9, W8: read the merchant's incoming payment until the money shows, for at most `patience`
-    seconds.
+def await_money(work: Work, session: Session, *, patience: float) -> Session:
+    """Read the merchant's incoming payment until the money shows (C9), then complete (W8).
+
+    Gives up after `patience` seconds.
     """
+    services = work.services
     if services.completion_policy is CompletionPolicy.INSTRUCTED:
         return _complete(services, session)
-    merchant = services.merchants.get(session.merchant)
-    if merchant is None:
-        raise ResourceMissing("No such checkout session.")
     give_up_at = services.clock.now() + timedelta(seconds=patience)
     for pause in POLL_SECONDS:
         try:
-            seen = witness.look(services, session, client, merchant)
+            seen = witness.check(work, session)
             if seen.received >= session.receive.value:
                 return _complete(services, session, received=seen.received)
         except op.OpenPaymentsError:
@@ -109,38 +108,35 @@ def await_money(
     return session
 
 
-def _paying(
-    services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
-) -> Session:
-    """The intent is written and its outcome unknown."""
-    seen = witness.look(services, session, client, merchant)
-    payment: models.OutgoingPayment | None = None
-    with contextlib.suppress(op.OpenPaymentsError):  # else the witness alone has to do
-        session, payment = _ask_wallet(services, session, client)
+def _paying(work: Work, session: Session) -> Session:
+    """Look for a payment whose intent is written and whose outcome is unknown."""
+    seen = witness.check(work, session)
+    payment: OutgoingPayment | None = None
+    with contextlib.suppress(op.OpenPaymentsError):  # else the witness alone decides
+        session, payment = _ask_wallet(work, session)
     if payment is not None or seen.received >= session.receive.value:
-        session = _save(
-            services,
+        session = move(
+            work.services,
             session,
             Event.PAYMENT_CREATED,
             outgoing_payment=payment.id if payment else None,
-            check_at=services.clock.now(),
+            check_at=work.services.clock.now(),
             checks=0,
         )
-        return _judge(services, session, seen)
-    return _close_when_waited(services, session)
+        return _judge(work.services, session, seen)
+    return _close_when_waited(work.services, session)
 
 
-def _processing(
-    services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
-) -> Session:
-    """The wallet has accepted the payment; has it arrived?"""
+def _processing(work: Work, session: Session) -> Session:
+    """Check whether a payment that the wallet accepted has arrived."""
+    services = work.services
     if services.completion_policy is CompletionPolicy.INSTRUCTED:
         return _complete(services, session)
-    seen = witness.look(services, session, client, merchant)
+    seen = witness.check(work, session)
     if seen.received > 0:
         return _judge(services, session, seen)
     try:
-        session, payment = _ask_wallet(services, session, client)
+        session, payment = _ask_wallet(work, session)
     except op.OpenPaymentsError:
         return _close_when_waited(services, session)
     if payment is not None and payment.failed:
@@ -148,34 +144,34 @@ def _processing(
     return _close_when_waited(services, session)
 
 
-def _fence(
-    services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
-) -> Session:
-    """Once closing, only received money counts."""
+def _fence(work: Work, session: Session) -> Session:
+    """Take one step of the fence. Once closing, only received money counts."""
+    services = work.services
     if session.closed_at is None:
-        witness.close(services, session, client, merchant)
+        witness.close(work, session)
     now = services.clock.now()
-    seen = witness.look(services, session, client, merchant)
+    seen = witness.check(work, session)
     if seen.received < session.receive.value:
         if session.closed_at is None:
             if not seen.closed:
                 return session
             now = services.clock.now()
-            return _save(services, session, Event.CLOSED, closed_at=now, check_at=now + FENCE)
+            return move(services, session, Event.CLOSED, closed_at=now, check_at=now + FENCE)
         if now < session.closed_at + FENCE:
             return session  # this read began too early to decide
     if seen.received == 0:
         problem = Problem.PAYMENT_FAILED
         note = "nothing was received, and nothing can be any more"
-        return _save(services, session, Event.PAYMENT_DISPROVED, note=note, problem=problem)
+        return move(services, session, Event.PAYMENT_DISPROVED, note=note, problem=problem)
     if session.status is not Status.PROCESSING:
-        session = _save(services, session, Event.PAYMENT_CREATED, check_at=now)
+        session = move(services, session, Event.PAYMENT_CREATED, check_at=now)
     return _judge(services, session, seen)
 
 
 def _judge(services: PayServices, session: Session, seen: witness.Seen) -> Session:
-    """A processing session by what was received: completed, flagged as partly paid, or still
-    waiting.
+    """Decide on a processing session by what was received.
+
+    The result is completed, flagged as partly paid, or still waiting.
     """
     if services.completion_policy is CompletionPolicy.INSTRUCTED:
         return _complete(services, session)
@@ -187,7 +183,7 @@ def _judge(services: PayServices, session: Session, seen: witness.Seen) -> Sessi
     over = services.clock.now() >= session.incoming_payment.expires_at
     if session.received == seen.received and not over:
         return session
-    return _save(
+    return move(
         services,
         session,
         Event.CHECKED,
@@ -198,60 +194,62 @@ def _judge(services: PayServices, session: Session, seen: witness.Seen) -> Sessi
 
 
 def _complete(services: PayServices, session: Session, *, received: int | None = None) -> Session:
-    """W8: completed and its event in one transaction; the queue is told afterwards, best effort."""
-    for _ in range(GIVE_WAY):
-        change = _advance(
+    """Write `completed` and its event in one transaction (W8)."""
+
+    def completed(current: Session) -> Change | None:
+        if current.status is not Status.PROCESSING:
+            return None  # decided meanwhile
+        return change(
             services,
-            session,
+            current,
             Event.RECONCILED,
             completed_at=services.clock.now(),
-            received=session.received if received is None else received,
+            received=current.received if received is None else received,
         )
-        try:
-            return commit(services, change)
-        except StaleSession as stale:
-            if stale.current.status is not Status.PROCESSING:
-                return stale.current
-            session = stale.current  # somebody only looked meanwhile
-    return session
+
+    try:
+        return give_way(services, session, completed)
+    except StaleSession as stale:
+        return stale.current
 
 
-def _ask_wallet(
-    services: PayServices, session: Session, client: OpenPayments
-) -> tuple[Session, models.OutgoingPayment | None]:
-    """What the customer's wallet knows, asked with the approval's token; a token that ran out is
-    rotated once.
+def _ask_wallet(work: Work, session: Session) -> tuple[Session, OutgoingPayment | None]:
+    """Ask the customer's wallet for the payment, with the approval's token.
+
+    A token that has expired is rotated once. Raises open_payments errors.
     """
     if session.token is None or session.customer is None:
         raise op.NotSent("there is nothing to ask with", operation="get_outgoing_payment")
-    token = sealed.open_token(services.vault, session.id, session.token)
+    vault = work.services.vault
+    token = sealed.open_token(vault, session.id, session.token)
     try:
-        return session, witness.find(client, session, token)
+        return session, witness.find(work.client, session, token)
     except op.Refused as refused:
         if refused.reason is not op.Reason.TOKEN_INACTIVE:
             raise
-    token = client.rotate_token(session.customer.auth_server, token)
-    kept = sealed.seal_token(services.vault, session.id, token)
-    session = _save(services, session, Event.CHECKED, token=kept)
-    return session, witness.find(client, session, token)
+    token = work.client.rotate_token(session.customer.auth_server, token)
+    kept = sealed.seal_token(vault, session.id, token)
+    session = move(work.services, session, Event.CHECKED, token=kept)
+    return session, witness.find(work.client, session, token)
 
 
 def _close_when_waited(services: PayServices, session: Session) -> Session:
-    """The fence begins when the wait is over, never before."""
+    """Begin the fence when the wait is over, never before."""
     if services.clock.now() < wait_until(session):
         return session
     return _start_closing(services, session)
 
 
 def _start_closing(services: PayServices, session: Session) -> Session:
-    """Whoever looks next goes on, however rare the looks have become."""
+    """Begin the fence; the next check is due at once, however rare checks have become."""
     now = services.clock.now()
-    return _save(services, session, Event.CLOSING_STARTED, closing_at=now, check_at=now)
+    return move(services, session, Event.CLOSING_STARTED, closing_at=now, check_at=now)
 
 
 def wait_until(session: Session) -> datetime:
-    """When no payment of this attempt can begin any more, by the word of whoever's expiry comes
-    first.
+    """Return the time from which no payment of this attempt can begin.
+
+    That is a margin after the quote or the incoming payment expires, whichever comes first.
     """
     assert session.incoming_payment is not None
     ends = [session.incoming_payment.expires_at]
@@ -260,9 +258,10 @@ def wait_until(session: Session) -> datetime:
     return min(ends) + WAIT_MARGIN
 
 
-def _next_look(services: PayServices, session: Session) -> dict[str, Any]:
-    """When to look again, should this look decide nothing: ever more rarely, but on time when the
-    wait or the fence is over.
+def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
+    """Return the fields that schedule the next check, in case this one decides nothing.
+
+    Checks become rarer, but one is on time when the wait or the fence is over.
     """
     now = services.clock.now()
     attention = session.attention
@@ -276,16 +275,3 @@ def _next_look(services: PayServices, session: Session) -> dict[str, Any]:
     elif session.closing_at is None and now < wait_until(session):
         check_at = min(check_at, wait_until(session))
     return {"check_at": check_at, "checks": session.checks + 1, "attention": attention}
-
-
-def _advance(services: PayServices, session: Session, event: Event, **changes: Any) -> Change:
-    now = services.clock.now()
-    writer = new_nonce(services.random_bytes)
-    try:
-        return advance(session, event, now=now, writer=writer, **changes)
-    except IllegalTransition as illegal:
-        raise StaleSession(illegal.session) from None
-
-
-def _save(services: PayServices, session: Session, event: Event, **changes: Any) -> Session:
-    return services.sessions.save(_advance(services, session, event, **changes))

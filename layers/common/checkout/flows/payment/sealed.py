@@ -1,6 +1,6 @@
-"""A session's secrets on their way into and out of the vault: the pending grant, the access token.
+"""Seal and open a session's secrets: the pending grant and the access token.
 
-Sealed under the session's id and the field's name, so that a ciphertext opens in no other place.
+Each is sealed under the session's id and the field's name: a ciphertext opens in no other place.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from checkout.ports.runtime import Vault
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What the callback is verified with, and continued with."""
+    """The nonces that verify the callback, and the handle that continues the grant."""
 
     client_nonce: str = field(repr=False)
     finish_nonce: str = field(repr=False)

@@ -1,8 +1,6 @@
-"""A session outside of its payment: created, read, listed, expired, canceled, and settled by the
-clock.
+"""Create, read, list, expire and cancel sessions, and settle what the clock has decided.
 
-Every write is conditional on the session being as it was read; a loser reads again and decides
-anew. No wallet is called here: what an end leaves behind there is handed to the task queue.
+No wallet is called here: what an end leaves behind at the wallets goes to the task queue.
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -23,36 +21,31 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.ids import new_event_id, new_nonce, new_session_id
+from checkout.domain.grammar import SESSION_ID, is_http
+from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
 from checkout.domain.session import Phase, Problem, Session, Status
-from checkout.domain.transitions import Change, Event, IllegalTransition, advance
-from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.domain.transitions import Change, Event, IllegalTransition
 from checkout.flows.cursors import cursor, position_of
+from checkout.flows.payment.writes import change, give_way
 from checkout.ports.services import Services
 from checkout.ports.sessions import Reservation, StaleSession
-from checkout.ports.wallets import Cleanup
-from checkout.ports.webhooks import QueuedEvent
 
 IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
 PAGE_MAX: Final = 100
-FILTER_ROUNDS: Final = 5  # index pages that one filtered list request looks at
-GIVE_WAY: Final = 5  # how often a loser of a write decides anew
+FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
-POSITION: Final = re.compile(r"[0-9]{13}#cs_[0-9A-Za-z]{22}")
+POSITION: Final = re.compile(rf"[0-9]{{13}}#{SESSION_ID.pattern}")
 _VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """The answer to a creation; `body` is the same JSON text each time an idempotency key is used
-    again.
-    """
+    """The response to a creation; a replay of the idempotency key has the same `body`."""
 
     status: int
     body: str
@@ -61,9 +54,11 @@ class Created:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
-    """What to list. The times bound `created_at` (from inclusive, before exclusive), the amounts
-    `amount_total` in minor units (both inclusive); `search` is a wallet, or a value of the
-    metadata. `rounds` bounds the index pages that are looked at for one answer.
+    """The filters of a list.
+
+    The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
+    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `rounds` bounds
+    the index pages that are read for one response.
     """
 
     limit: int = 10
@@ -78,7 +73,7 @@ class ListQuery:
 
     @property
     def filters(self) -> bool:
-        """What no index knows is found by looking."""
+        """Tell whether sessions must be read to be filtered: no index has these fields."""
         return (self.status, self.amount_from, self.amount_to) != (None, None, None)
 
     def matches(self, session: Session, now: datetime) -> bool:
@@ -92,8 +87,9 @@ class ListQuery:
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """With a filter there may be more to come even when few or no sessions are here: all down to
-    `looked_to` were looked at.
+    """A page of a list. All sessions created since `looked_to` were read.
+
+    With a filter, more may follow even if this page holds few sessions or none.
     """
 
     sessions: tuple[Session, ...]
@@ -118,7 +114,7 @@ def create(
         session_id=new_session_id(services.random_bytes),
         writer=new_nonce(services.random_bytes),
         now=now,
-        base_is_http=services.base_url.lower().startswith("http:"),
+        base_is_http=is_http(services.base_url),
     )
     body = json_text(public_session(session, base_url=services.base_url, now=now))
     if idempotency_key is None:
@@ -145,17 +141,15 @@ def create(
 
 
 def load(services: Services, session_id: str) -> Session:
-    """The session as stored. Raises ResourceMissing, also for what cannot be an id (not looked
-    up).
-    """
-    session = services.sessions.get(session_id) if _SESSION_ID.fullmatch(session_id) else None
+    """Read a session. Raises ResourceMissing; an id of the wrong form is not looked up."""
+    session = services.sessions.get(session_id) if SESSION_ID.fullmatch(session_id) else None
     if session is None:
         raise ResourceMissing("No such checkout session.")
     return session
 
 
 def get(services: Services, key: ApiKey, session_id: str) -> Session:
-    """The merchant's session, settled. Raises ResourceMissing, for another merchant's too."""
+    """Return the merchant's session, settled. Raises ResourceMissing, also for another's."""
     return settle(services, _own(services, key, session_id))
 
 
@@ -172,64 +166,22 @@ def cancel(services: Services, key: ApiKey, session_id: str) -> Session:
 
 
 def settle(services: Services, session: Session) -> Session:
-    """Write down what the clock has decided already; returns the session as it is now.
+    """Write what the clock has decided already; return the session as it is now.
 
-    Past its expiry it is expired; a preparation or continuation whose lease lapsed died, and no
-    money can come of it: open again.
+    A session past its expiry is expired. A preparation or continuation whose lease has lapsed is
+    dead, and no money can come of it, so the session is open again.
     """
-    for _ in range(GIVE_WAY):
-        change = _decided(services, session)
-        if change is None:
-            return session
-        try:
-            session = commit(services, change)
-        except StaleSession as stale:
-            session = stale.current
-    return session
-
-
-def commit(services: Services, change: Change) -> Session:
-    """Write `change`, and in the same transaction the event that it owes the merchant; afterwards,
-    best effort, have the event sent and the rest tidied up. Raises StaleSession.
-    """
-    event = _event(services, change)
-    if event is not None:
-        change = replace(change, after=replace(change.after, event=event.id))
-    saved = services.sessions.save(change, event)
-    if event is not None:
-        services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
-    clean_up(services, change)
-    return saved
-
-
-def clean_up(services: Services, change: Change) -> None:
-    """After `change` was written: have what it ended at the wallets cancelled and closed there.
-
-    Best effort, since the session's record no longer depends on it: an approval that was given up
-    cannot be redeemed here, and neither a grant nor an incoming payment outlives its expiry.
-    """
-    before, after = change.before, change.after
-    grant = before.grant if after.grant is None else None
-    unpaid = after.status in (Status.EXPIRED, Status.CANCELED)
-    payment = before.incoming_payment if unpaid else None
-    if grant is None and payment is None:
-        return
-    services.tasks.clean_up(
-        Cleanup(
-            session=before.id,
-            merchant=before.merchant,
-            auth_server=before.customer.auth_server if before.customer else None,
-            grant=grant,
-            incoming_payment=payment.id if payment else None,
-        )
-    )
+    try:
+        return give_way(services, session, lambda current: _decided(services, current))
+    except StaleSession as stale:
+        return stale.current
 
 
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
-    """A page of the merchant's sessions, newest first by (created_at, id).
+    """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    At most `rounds` index pages are read, then a cursor is handed back, so that a filter for what
-    is rare cannot make one request read without end. Raises CursorInvalid.
+    Reads at most `rounds` index pages and then returns a cursor, so that a filter with few matches
+    cannot make one request read without end. Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, POSITION) if query.cursor is not None else None
     now = services.clock.now()
@@ -247,7 +199,7 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
         after = page.next_key
         for session in page.sessions:
             if query.matches(session, now):
-                if len(found) == query.limit:  # one more than asked: stop behind the last asked
+                if len(found) == query.limit:  # one more than asked: there is a next page
                     return Listed(tuple(found), cursor_behind(key, found[-1]), found[-1].created_at)
                 found.append(session)
             looked_to = session.created_at
@@ -258,12 +210,12 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
 
 
 def cursor_behind(key: ApiKey, session: Session) -> str:
-    """Where a list goes on behind `session`."""
+    """Return the cursor that continues a list after `session`."""
     return cursor(key.merchant, _position(session))
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON: what is answered, and what a replay answers again byte for byte."""
+    """Return compact JSON: the response's body, which a replay repeats byte for byte."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -275,62 +227,41 @@ def _own(services: Services, key: ApiKey, session_id: str) -> Session:
 
 
 def _decided(services: Services, session: Session) -> Change | None:
-    """The change that the clock has decided for `session`, or None."""
+    """Return the change that the clock has decided for `session`, or None."""
     now = services.clock.now()
-    changes: dict[str, Any] = {}
     if session.overdue(now):
-        event = Event.EXPIRY_PASSED
-    elif session.lease_live(now):
+        return change(services, session, Event.EXPIRY_PASSED)
+    if session.lease_live(now):
         return None
-    elif session.status is Status.PREPARING:
-        event = Event.PREPARATION_FAILED
-        changes = {"problem": Problem.PREPARATION_INTERRUPTED, "note": "lease lapsed"}
+    if session.status is Status.PREPARING:
+        event, problem = Event.PREPARATION_FAILED, Problem.PREPARATION_INTERRUPTED
     elif session.phase is Phase.CONTINUING:
-        event = Event.APPROVAL_LOST
-        changes = {"problem": Problem.APPROVAL_UNUSABLE, "note": "lease lapsed"}
+        event, problem = Event.APPROVAL_LOST, Problem.APPROVAL_UNUSABLE
     else:
         return None
-    return advance(session, event, now=now, writer=new_nonce(services.random_bytes), **changes)
-
-
-def _event(services: Services, change: Change) -> WebhookEvent | None:
-    """What the merchant is to be told of `change`: of a payment always, of the other ends if they
-    ask for it.
-    """
-    if change.webhook is None:
-        return None
-    if change.webhook in OPTIONAL:
-        merchant = services.merchants.get(change.after.merchant)
-        if merchant is None or merchant.endpoint is None:
-            return None
-        if not merchant.endpoint.wants(change.webhook):
-            return None
-    return WebhookEvent(
-        id=new_event_id(services.random_bytes),
-        merchant=change.after.merchant,
-        session=change.after.id,
-        type=change.webhook,
-        body=event_body(change.after),
-        created_at=change.after.updated_at,
-        next_at=change.after.updated_at,
-    )
+    return change(services, session, event, problem=problem, note="lease lapsed")
 
 
 def _end(services: Services, session: Session, event: Event) -> Session:
-    for _ in range(GIVE_WAY):
-        now = services.clock.now()
-        writer = new_nonce(services.random_bytes)
-        try:
-            change = advance(session, event, now=now, writer=writer)
-            return commit(services, change)
-        except StaleSession as stale:
-            session = stale.current
-        except IllegalTransition:
-            settled = settle(services, session)
-            if settled.version == session.version:
-                raise _refusal(session, event) from None
-            session = settled
-    raise SessionBusy("This session is being changed by other requests; try again shortly.")
+    try:
+        return give_way(services, session, lambda current: _ending(services, current, event))
+    except IllegalTransition as illegal:
+        raise _refusal(illegal.session, event) from None
+    except StaleSession:
+        raise SessionBusy(
+            "This session is being changed by other requests; try again shortly."
+        ) from None
+
+
+def _ending(services: Services, session: Session, event: Event) -> Change:
+    """Return the change that ends the session, which may first have to be settled."""
+    try:
+        return change(services, session, event)
+    except IllegalTransition:
+        settled = settle(services, session)
+        if settled.version == session.version:
+            raise
+        return change(services, settled, event)
 
 
 def _refusal(session: Session, event: Event) -> CheckoutError:
@@ -350,8 +281,6 @@ def _reservation_key(merchant: str, idempotency_key: str) -> str:
 
 
 def _position(session: Session) -> str:
-    """Where the session stands in the order of `Sessions.page`: its `next_key`, were it the last of
-    a page.
-    """
+    """Return the `next_key` of a page of `Sessions.page` that ends with this session."""
     milliseconds = (session.created_at - _EPOCH) // timedelta(milliseconds=1)
     return f"{milliseconds:013d}#{session.id}"

@@ -1,7 +1,7 @@
-"""What wallets show of a payment. The merchant's own incoming payment is the witness that money
-arrived; the customer's wallet is only asked what it knows.
+"""Read what wallets show of a payment.
 
-Nothing is decided here, and nothing of ours is written.
+The merchant's own incoming payment is the witness that money arrived. The customer's wallet is only
+asked what it knows. Nothing is decided here, and no record of ours is written.
 """
 
 from __future__ import annotations
@@ -10,43 +10,38 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Final
 
-from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
-from checkout.flows.wire import as_quote, as_wallet, to_wire
+from checkout.flows.payment.work import Work
 from checkout.open_payments import errors as op
-from checkout.open_payments import models
-from checkout.open_payments.client import Access, OpenPayments
-from checkout.ports.services import PayServices
+from checkout.open_payments.client import OpenPayments
+from checkout.open_payments.models import AccessToken, OutgoingPayment
 
 LIST_PAGES_MAX: Final = 3
-# How a resource server says that a resource does not exist (protocol.md section 10). A 404 may be
-# a page of something in between; it is believed only this long after the expiry.
+# How a resource server says that a resource does not exist (protocol.md section 10). A 404 may come
+# from a proxy in between, so it is believed only this long after the expiry.
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the merchant's incoming payment shows. `closed`: no new money can be sent to it."""
+    """The state of the merchant's incoming payment. `closed`: it takes no new money."""
 
     received: int
     closed: bool
 
 
-def look(services: PayServices, session: Session, client: OpenPayments, merchant: Merchant) -> Seen:
-    """Read the incoming payment; where it is gone after its expiry, nothing came: an unpaid one
-    vanishes then. Raises open_payments errors: then nothing is known.
+def check(work: Work, session: Session) -> Seen:
+    """Read the incoming payment.
+
+    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments.
+    Raises open_payments errors; then nothing is known.
     """
     assert session.incoming_payment is not None
     url = session.incoming_payment.id
-    begun_at = services.clock.now()
+    begun_at = work.services.clock.now()
     try:
-        payment = services.wallets.tokens.use(
-            client,
-            merchant.auth_server,
-            Access.INCOMING_PAYMENT,
-            lambda token: client.get_incoming_payment(url, token),
-        )
+        payment = work.at_merchant(lambda token: work.client.get_incoming_payment(url, token))
     except op.Refused as refused:
         believed_from = session.incoming_payment.expires_at
         if refused.status != GONE:
@@ -54,55 +49,50 @@ def look(services: PayServices, session: Session, client: OpenPayments, merchant
         if refused.reason is op.Reason.NOT_FOUND and begun_at >= believed_from:
             return Seen(received=0, closed=True)
         raise
-    if not payment.received.same_asset(to_wire(session.receive)):
+    if not payment.received.same_asset(session.receive):
         raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
     expired = payment.expires_at is not None and payment.expires_at <= begun_at
     return Seen(received=payment.received.value, closed=payment.completed or expired)
 
 
-def close(
-    services: PayServices, session: Session, client: OpenPayments, merchant: Merchant
-) -> None:
-    """Complete the incoming payment, so that it takes no new money. Closed already or gone is as
-    good.
+def close(work: Work, session: Session) -> None:
+    """Complete the incoming payment, so that it takes no new money.
+
+    One that is closed already, or gone, is as good. Raises open_payments errors.
     """
     assert session.incoming_payment is not None
     url = session.incoming_payment.id
     try:
-        services.wallets.tokens.use(
-            client,
-            merchant.auth_server,
-            Access.INCOMING_PAYMENT,
-            lambda token: client.complete_incoming_payment(url, token),
-        )
+        work.at_merchant(lambda token: work.client.complete_incoming_payment(url, token))
     except op.Refused as refused:
         if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):
             raise
 
 
-def find(
-    client: OpenPayments, session: Session, token: models.AccessToken
-) -> models.OutgoingPayment | None:
-    """The outgoing payment of `session`, whether or not it is known by name; None: the wallet shows
-    none. Raises as `find_payment` does.
+def find(client: OpenPayments, session: Session, token: AccessToken) -> OutgoingPayment | None:
+    """Return the session's outgoing payment, by its stored URL if there is one, or None.
+
+    Raises as `find_payment` does.
     """
     if session.outgoing_payment is not None:
         return client.get_outgoing_payment(session.outgoing_payment, token)
-    return find_payment(client, session, token, as_quote(session))
+    return find_payment(client, session, token)
 
 
 def find_payment(
-    client: OpenPayments, session: Session, token: models.AccessToken, quote: models.Quote
-) -> models.OutgoingPayment | None:
-    """The outgoing payment of `quote`, by id (Rafiki gives it the quote's) and by list; None: the
-    wallet shows none.
+    client: OpenPayments, session: Session, token: AccessToken
+) -> OutgoingPayment | None:
+    """Return the outgoing payment of the session's quote, or None if the wallet shows none.
 
-    Raises open_payments errors where the wallet cannot be asked: then nothing is known.
+    Asks by id (Rafiki gives the payment the quote's id) and by list. Raises open_payments errors
+    where the wallet cannot be asked; then nothing is known.
     """
     assert session.customer is not None
-    wallet = as_wallet(session.customer)
+    assert session.quote is not None
+    assert session.incoming_payment is not None
+    wallet, quote_id = session.customer, session.quote.id
     try:
-        return client.get_outgoing_payment(client.outgoing_payment_url(wallet, quote.id), token)
+        return client.get_outgoing_payment(client.outgoing_payment_url(wallet, quote_id), token)
     except op.Refused as refused:
         if refused.reason is not op.Reason.NOT_FOUND:
             raise
@@ -110,7 +100,7 @@ def find_payment(
     for _ in range(LIST_PAGES_MAX):
         payments, cursor = client.list_outgoing_payments(wallet, token, cursor=cursor)
         for payment in payments:
-            if payment.quote_id == quote.id or payment.receiver == quote.receiver:
+            if payment.quote_id == quote_id or payment.receiver == session.incoming_payment.id:
                 return payment
         if cursor is None:
             return None

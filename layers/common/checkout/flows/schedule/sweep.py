@@ -1,10 +1,9 @@
-"""The scheduled job's round: the queue is told of events that are owed, and each session that the
-due index names is looked at once, by conditional writes only.
+"""Run one round of the sweep: enqueue webhook events that are due, check each due session once.
 
-Safe to overlap with itself, with every handler and with the customer's open page: whoever loses a
-write leaves the session to the winner. One record that cannot be dealt with stops no other, nor
-does one provider that hangs. Decides nothing itself: what time decides is `sessions.settle`, a
-payment in doubt is `reconcile.step`.
+All writes are conditional, so a round may overlap with itself, with every handler and with the
+customer's open page: the loser of a write leaves the session to the winner. One record that fails
+stops no other, nor does one provider that hangs. Nothing is decided here: the clock's decisions are
+`sessions.settle`, a payment in doubt is `reconcile.step`.
 """
 
 from __future__ import annotations
@@ -14,28 +13,29 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
-from urllib.parse import urlsplit
 
 from checkout.domain.session import Session
 from checkout.flows.payment import reconcile
 from checkout.flows.payment.sessions import settle
 from checkout.flows.webhooks import deliver
+from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
-LIMIT: Final = 200
-ENQUEUED_MAX: Final = 500  # webhook events that one round hints at; each costs a write
-SLOW: Final = timedelta(seconds=5)  # whose look took so long has a provider that hangs
+LIMIT: Final = 200  # sessions a round
+ENQUEUED_MAX: Final = 500  # webhook events a round; each costs a write
+SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Counts:
-    """What one round did. `moved` counts the last event of each session that changed; `failed` are
-    those whose look raised, and which are due again; `left_over` those known to be due that there
-    was no time or room for. `hinted` counts the webhook events that were owed an attempt,
-    the oldest of them for `longest_owed`.
+    """The counts of one round.
+
+    `moved` counts the last event of each session that changed. `failed`: the check raised, and will
+    be retried. `left_over`: due, but not reached this round. `enqueued` counts the webhook events
+    that were due, the oldest of them for `longest_due`.
     """
 
     looked_at: int = 0
@@ -48,11 +48,11 @@ class Counts:
 
 
 def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts:
-    """Look at up to `limit` due sessions, the longest due first, and begin none from `until` on.
+    """Check up to `limit` due sessions, oldest first, and begin none after `until`.
 
-    What fails stays at the head of the index and costs one read a round; it takes no place within
-    `limit`, and neither do the other sessions of a provider that has just hung: they have the time
-    that is left in the end. Raises Unavailable where the index cannot be read.
+    A session that fails stays at the head of the index and costs one read a round; it does not
+    count towards `limit`. Nor do the other sessions of a provider that has just hung: they are
+    checked in the time that remains at the end. Raises Unavailable if the index cannot be read.
     """
     now = services.clock.now()
     counts = Counts()
@@ -71,29 +71,27 @@ def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts
                 counts.left_over = len(fresh) - index + len(put_off)
                 return counts
             seen.add(session_id)
-            if not _look_at(services, session_id, counts, hanging):
+            if not _check(services, session_id, counts, hanging):
                 put_off.append(session_id)
         full = full and bool(fresh)
     while put_off and counts.looked_at < limit and services.clock.now() < until:
-        _look_at(services, put_off.pop(0), counts, set())
+        _check(services, put_off.pop(0), counts, set())
     counts.left_over = len(put_off)
     return counts
 
 
 def _enqueue(services: PayServices, now: datetime, counts: Counts) -> None:
-    """Events first: that takes a moment, and merchants wait for them."""
+    """Enqueue due events first: it is quick, and merchants wait for them."""
     try:
-        enqueue_due = deliver.enqueue_due(
-            services.events, services.queue, now=now, limit=ENQUEUED_MAX
-        )
-        counts.enqueued, counts.longest_due = enqueue_due.enqueued, enqueue_due.longest
-    except Exception as error:  # noqa: BLE001 - the sessions are looked at all the same
-        logger.warning("owed events could not be hinted at: %s", _place(error))
+        due = deliver.enqueue_due(services.events, services.queue, now=now, limit=ENQUEUED_MAX)
+        counts.enqueued, counts.longest_due = due.enqueued, due.longest
+    except Exception as error:  # noqa: BLE001 - the sessions are checked all the same
+        logger.warning("enqueueing due webhook events failed, will retry: %s", _place(error))
         counts.failed += 1
 
 
-def _look_at(services: PayServices, session_id: str, counts: Counts, hanging: set[str]) -> bool:
-    """False: put off, because a provider that would have to be asked is among the `hanging`."""
+def _check(services: PayServices, session_id: str, counts: Counts, hanging: set[str]) -> bool:
+    """Check one session; return False to put it off because one of its providers hangs."""
     try:
         before = services.sessions.get(session_id)
         if before is None:  # the index lags behind
@@ -101,12 +99,12 @@ def _look_at(services: PayServices, session_id: str, counts: Counts, hanging: se
         begun = services.clock.now()
         if _in_doubt(before, begun) and hanging & _providers(before):
             return False
-        after = _dealt_with(services, before)
+        after = _reconciled(services, before)
         if services.clock.now() - begun >= SLOW:
             hanging |= _providers(before)
     except Exception as error:  # noqa: BLE001 - one poisoned record must not stop the others
-        # Not its text and not the id: whoever holds a session's id can pay it.
-        logger.warning("a due session could not be dealt with: %s", _place(error))
+        # Neither the error's text nor the id: a session's id is enough to pay it.
+        logger.warning("reconciling a due session failed, will retry: %s", _place(error))
         counts.failed += 1
         return True
     counts.looked_at += 1
@@ -116,7 +114,7 @@ def _look_at(services: PayServices, session_id: str, counts: Counts, hanging: se
     return True
 
 
-def _dealt_with(services: PayServices, session: Session) -> Session:
+def _reconciled(services: PayServices, session: Session) -> Session:
     session = settle(services, session)
     if not _in_doubt(session, services.clock.now()):
         return session
@@ -127,18 +125,18 @@ def _dealt_with(services: PayServices, session: Session) -> Session:
 
 
 def _in_doubt(session: Session, now: datetime) -> bool:
-    """A payment in flight that it is time to look at."""
+    """Tell whether the session has a payment in flight whose next check is due."""
     return session.payment_in_flight and session.check_at is not None and session.check_at <= now
 
 
 def _providers(session: Session) -> set[str]:
     merchants, customers = session.incoming_payment, session.customer
     urls = [merchants.id if merchants else "", customers.resource_server if customers else ""]
-    return {urlsplit(url).netloc for url in urls if url}
+    return {authority(url) for url in urls if url}
 
 
 def _place(error: Exception) -> str:
-    """The error's type and where it was raised."""
+    """Return the error's type and the function and line that raised it."""
     trace = error.__traceback__
     assert trace is not None
     while trace.tb_next is not None:

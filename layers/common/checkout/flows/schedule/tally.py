@@ -1,8 +1,8 @@
-"""The dashboard's figures: each ended session is counted once into its day, by the scheduled job.
+"""Count each ended session once into its merchant's day, for the dashboard's figures.
 
-Outside of every payment: the write that ends a session only marks it as not yet counted. The
-counters and the marks change in one transaction, so that a round that dies, or two that overlap,
-count nothing twice and miss nothing.
+This stays outside of every payment: the write that ends a session only marks it as not yet counted.
+The counters and the marks change in one transaction, so a round that dies, or two rounds that
+overlap, count nothing twice and miss nothing.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from checkout.domain.tally import tallied
 from checkout.ports.runtime import Clock
 from checkout.ports.sessions import Tallies
 
-# Sessions a transaction: with a counter for each at worst, it stays within DynamoDB's 100 items.
+# Sessions in one transaction: each may need a counter of its own, and a store takes 100 items.
 BATCH: Final = 50
 
 
 def run(tallies: Tallies, clock: Clock, *, until: datetime) -> int:
-    """Count what has ended, and begin no batch from `until` on. How many were counted."""
+    """Count ended sessions, begin no batch after `until`, and return how many were counted."""
     counted = 0
     while clock.now() < until:
         ended = tallies.uncounted(clock.now(), limit=BATCH)

@@ -1,9 +1,9 @@
-"""One attempt to deliver a webhook event, from the lease to the record of its outcome.
+"""Make one attempt to deliver a webhook event: take the lease, send, record the outcome.
 
-The event's record is the truth, a message of the queue only a hint: whoever holds the lease makes
-the attempt, and everybody else leaves. What a process dies of costs at most the attempt it had
-leased; the receiver may then have got it, and gets it again (at least once). Source: decisions.md
-"Webhooks".
+The event's record is the truth; a queue message is only a hint. The process that holds the lease
+makes the attempt, and all others leave. A process that dies costs at most the attempt it had
+leased; the receiver may have got that one and gets the event again (at least once). Source:
+decisions.md "Webhooks".
 """
 
 from __future__ import annotations
@@ -38,30 +38,32 @@ from checkout.ports.runtime import Vault
 from checkout.ports.services import Services
 from checkout.ports.webhooks import EventQueue, Events, QueuedEvent, Receipt, Receivers, StaleEvent
 
-# The longest delay that the queue keeps a hint for; later attempts are hinted at by the sweep.
+# The queue's longest delay; the sweep enqueues later attempts.
 DELAY_MAX: Final = timedelta(minutes=15)
-# Clocks differ a little; a hint that comes by so much too early is sent again.
+# Clocks differ a little: a message that is early by no more than this is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
 GIVE_WAY: Final = 5  # how often a loser of a write decides anew
-# The sweep hints at what falls due within its next rounds, so that a few of them may die and make
-# nothing late, and again if nothing came of it.
+# The sweep enqueues events that fall due within its next rounds, so that a few rounds may die
+# without delay, and enqueues an event again if it is still due later.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
 
 
 class Outcome(StrEnum):
-    """What came of a hint."""
+    """The outcome of a queue message."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
     GIVEN_UP = "given_up"
-    NOTHING = "nothing"  # no such event, not yet, no longer, or somebody else is at it
+    NOTHING = "nothing"  # no such event, not due, no longer due, or leased by another process
 
 
 def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: str) -> Outcome:
-    """Make the attempt that the event is owed now, if it is. Raises Unavailable where the store or
-    the vault does not answer: then no attempt was made, and the hint is worth another try.
+    """Make the event's next attempt if it is due.
+
+    Raises Unavailable if the store or the vault does not answer: then no attempt was made, and the
+    message is worth another try.
     """
     event = services.events.get(event_id)
     now = services.clock.now()
@@ -90,19 +92,20 @@ def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: st
 
 @dataclass(frozen=True, slots=True)
 class Enqueued:
-    """What one round hinted at, and for how long the oldest of it has been owed an attempt."""
+    """The number of events that a round enqueued, and how long the oldest has been due."""
 
     enqueued: int
     longest: timedelta
 
 
 def enqueue_due(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> Enqueued:
-    """Hint at events that are owed an attempt within AHEAD. What was hinted at is named
-    again only if nothing has come of it for a while.
+    """Enqueue events due within AHEAD.
+
+    An event that is already enqueued is enqueued again only if it is still due later.
     """
     found = events.due(now + AHEAD, limit=limit)
-    # Hints first: who dies in between has them sent once more, which costs a read each, and not
-    # held back until they are due again.
+    # Enqueue first: a process that dies in between makes the next round enqueue them once more,
+    # which costs a read each. The other order would hide them until they are due again.
     queue.enqueue([QueuedEvent(due.id, due.merchant, _seconds(due.at - now)) for due in found])
     for due in found:
         events.put_off(due, max(due.at, now) + ENQUEUED_FOR)
@@ -121,8 +124,9 @@ def _attempt(
     endpoint: Endpoint,
     secrets: list[str],
 ) -> Outcome:
-    """`event` is leased. Who wakes up so late that the lease might be over before the answer is
-    there sends nothing: somebody else will have.
+    """Send the leased event and record the outcome.
+
+    Sends nothing if the lease could end before the response: another process makes the attempt.
     """
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
@@ -171,8 +175,10 @@ def _after(
 
 
 def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) -> None:
-    """The lease was over before we were: another attempt may be under way, or the merchant has it
-    sent again. What we know is still true, and a success ends the event.
+    """Record the result of an attempt whose lease ended before the attempt did.
+
+    Another attempt may be under way, or the merchant may have resent the event. The result is still
+    true, and a success ends the event.
     """
     for _ in range(GIVE_WAY):
         after = noted_late(current, delivery, now=services.clock.now())
@@ -190,7 +196,7 @@ def _give_up(services: Services, event: WebhookEvent, reason: GivenUp) -> Outcom
 
 
 def _disable(services: Services, merchant_id: str, url: str) -> None:
-    """410: the endpoint asks to be left alone. Unless the merchant has set another meanwhile."""
+    """Disable an endpoint that answered 410, unless the merchant has set another meanwhile."""
     for _ in range(GIVE_WAY):
         merchant = services.merchants.get(merchant_id)
         if merchant is None or merchant.endpoint is None:
@@ -209,5 +215,5 @@ def _enqueue(queue: EventQueue, event: WebhookEvent, now: datetime) -> None:
 
 
 def _seconds(ahead: timedelta) -> int:
-    """Rounded up: never early."""
+    """Return whole seconds, rounded up so that a message is never early."""
     return max(0, math.ceil(ahead.total_seconds()))

@@ -8,6 +8,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkout.domain.errors import ResourceMissing
+from checkout.domain.grammar import EVENT_ID
+from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.webhooks import endpoints
@@ -18,8 +20,7 @@ PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page looks at
 _LOOKED_AT: Final = 100  # events of a round
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_EVENT_ID: Final = re.compile(r"evt_[0-9A-Za-z]{22}")
-_POSITION: Final = re.compile(r"[0-9]{13}#evt_[0-9A-Za-z]{22}")
+_POSITION: Final = re.compile(rf"[0-9]{{13}}#{EVENT_ID.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,16 @@ def page(
 
 def get(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
     """Raises ResourceMissing."""
-    event = services.events.get(event_id) if _EVENT_ID.fullmatch(event_id) else None
+    event = services.events.get(event_id) if EVENT_ID.fullmatch(event_id) else None
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
     return event
+
+
+def of_session(services: DashboardServices, session: Session) -> WebhookEvent | None:
+    """Return the webhook event of the session's end, or None where there is none."""
+    event = services.events.get(session.event) if session.event else None
+    return event if event is not None and event.merchant == session.merchant else None
 
 
 def resend_failed(

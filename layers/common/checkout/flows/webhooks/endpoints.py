@@ -12,15 +12,15 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.errors import (
+    Conflict,
     ParameterInvalid,
     ResourceMissing,
-    SessionBusy,
     UrlInvalid,
     WebhookUnexpectedState,
 )
+from checkout.domain.grammar import webhook_url
 from checkout.domain.ids import new_event_id
 from checkout.domain.merchant import Merchant
-from checkout.domain.urls import webhook_url
 from checkout.domain.webhook_signature import new_webhook_secret
 from checkout.domain.webhooks import (
     OPTIONAL,
@@ -65,7 +65,7 @@ def configure(
     """Send the merchant's events to `url` from now on, with these of the optional ones. The first
     address comes with a secret; a further one keeps it, and is enabled again.
 
-    Raises UrlInvalid, ParameterInvalid, ResourceMissing, SessionBusy, Unavailable.
+    Raises UrlInvalid, ParameterInvalid, ResourceMissing, Conflict, Unavailable.
     """
     host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
     if not services.hosts.permitted(host):
@@ -91,7 +91,7 @@ def configure(
 
 
 def remove(services: DashboardServices, merchant_id: str) -> Merchant:
-    """Send nothing any more. Raises ResourceMissing, SessionBusy."""
+    """Send nothing any more. Raises ResourceMissing, Conflict."""
     return merchants.change(
         services.merchants, merchant_id, lambda merchant: merchant.changed(endpoint=None)
     )
@@ -109,7 +109,7 @@ def enable(services: DashboardServices, merchant_id: str) -> Merchant:
 def roll_secret(services: DashboardServices, merchant_id: str, *, overlap: timedelta) -> Configured:
     """A new secret; until `overlap` (0 to 7 days) is over, the one before it signs as well.
 
-    Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), SessionBusy.
+    Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict.
     """
     if not timedelta(0) <= overlap <= OVERLAP_MAX:
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
@@ -184,7 +184,7 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
         else:
             services.queue.enqueue([QueuedEvent(again.id, again.merchant)])
             return again
-    raise SessionBusy("This event is being changed by other requests; try again shortly.")
+    raise Conflict("This event is being changed by other requests; try again shortly.")
 
 
 def _endpoint(merchant: Merchant) -> Endpoint:

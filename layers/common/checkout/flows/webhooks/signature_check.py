@@ -1,38 +1,39 @@
-"""A merchant asks why their server does not accept a webhook: what they have is compared with the
-event that is stored and with their own secrets.
+"""Explain to a merchant why their server rejects a webhook.
 
-The secrets are opened here and go no further. Refuses events of another merchant as it refuses
-unknown ones.
+The headers and body they received are compared with the stored event and with their own secrets.
+The secrets are opened here and go no further. Another merchant's events are refused like unknown
+ones.
 """
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from checkout.domain.errors import ParameterInvalid, WebhookUnexpectedState
+from checkout.domain.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.signature_check import Finding, Presented, Secret, check, id_in, presented
 from checkout.domain.webhooks import Endpoint, WebhookEvent, secret_place
 from checkout.ports.services import DashboardServices
 
 HEADERS_MAX: Final = 4_096  # characters
 BODY_MAX: Final = 64 * 1024  # bytes
-_EVENT_ID: Final = re.compile(r"evt_[0-9A-Za-z]{22}")
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{22}")
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """`event` is the id of the stored event that it was compared with."""
+    """The findings; `event` is the id of the stored event that was compared."""
 
     findings: tuple[Finding, ...]
     event: str | None
 
 
 def explain(services: DashboardServices, merchant_id: str, *, headers: str, body: str) -> Checked:
-    """Raises ParameterInvalid, WebhookUnexpectedState, Unavailable."""
+    """Compare what was received with what was sent.
+
+    Raises ParameterInvalid, WebhookUnexpectedState, Unavailable.
+    """
     if len(headers) > HEADERS_MAX or len(body.encode("utf-8", "surrogatepass")) > BODY_MAX:
         raise ParameterInvalid(
             f"At most {HEADERS_MAX} characters of headers and {BODY_MAX} bytes of body are checked."
@@ -58,7 +59,7 @@ def explain(services: DashboardServices, merchant_id: str, *, headers: str, body
 def _secrets(
     services: DashboardServices, merchant_id: str, endpoint: Endpoint, now: datetime
 ) -> tuple[Secret, ...]:
-    """Also the one that has ended: that it is still in use somewhere explains a lot."""
+    """Open all secrets, also one that has ended: it may still be in use at the receiver."""
     place, signing = secret_place(merchant_id), endpoint.signing(now)
 
     def name(number: int) -> str:
@@ -75,10 +76,10 @@ def _secrets(
 def _event(
     services: DashboardServices, merchant_id: str, given: Presented, body: str
 ) -> WebhookEvent | None:
-    """By the header's event id, else by what the body names: a session, or a test event."""
+    """Find the event by the header's event id, else by the session or test id in the body."""
     named = given.event_id or id_in(body) or ""
-    if _SESSION_ID.fullmatch(named):
+    if SESSION_ID.fullmatch(named):
         session = services.sessions.get(named)
         named = session.event or "" if session and session.merchant == merchant_id else ""
-    event = services.events.get(named) if _EVENT_ID.fullmatch(named) else None
+    event = services.events.get(named) if EVENT_ID.fullmatch(named) else None
     return event if event is not None and event.merchant == merchant_id else None

@@ -1,0 +1,55 @@
+"""The audit log."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain.audit import AuditEntry
+from checkout.flows import audit
+from checkout.pages import Moment
+from dashboard.dependencies import Injected, Key
+from dashboard.rendering import page
+from dashboard.texts import ACTION
+from dashboard.view import moment
+
+router = APIRouter()
+# Records with a page of their own, by the prefix of their ids.
+_PAGES: Final = {"cs": "transactions", "evt": "webhooks"}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An entry; `page` is the path of the target's own page, if it has one."""
+
+    at: Moment
+    action: str
+    target: str | None
+    page: str | None
+    key: str
+
+
+@router.get("/audit")
+async def audit_log(services: Injected, request: Request, key: Key) -> Response:
+    listed = audit.list_page(services, key, request.query_params.get("cursor"))
+    return page(
+        request,
+        "audit.html",
+        section="/audit",
+        rows=[_row(entry) for entry in listed.entries],
+        next_cursor=listed.next_cursor,
+    )
+
+
+def _row(entry: AuditEntry) -> Row:
+    target = entry.target or ""
+    folder = _PAGES.get(target.partition("_")[0])
+    return Row(
+        at=moment(entry.at),
+        action=ACTION[entry.action],
+        target=entry.target,
+        page=f"/{folder}/{target}" if folder else None,
+        key=f"{entry.key_name} (…{entry.key_last_four})",
+    )

@@ -1,0 +1,190 @@
+"""The export: a page with the parts, and each part as two CSV files.
+
+One file has a row for each session, the other one for each line item. Amounts are in minor units,
+as in the API, and as decimals. Text that a spreadsheet would take for a formula is prefixed with an
+apostrophe.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Final, Literal
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain.money import from_minor_units
+from checkout.domain.public import timestamp
+from checkout.domain.session import Session
+from checkout.flows.merchant import actions, export
+from checkout.pages import Moment
+from dashboard.dependencies import Injected, Key
+from dashboard.filters import Understood
+from dashboard.rendering import page
+from dashboard.view import moment
+
+router = APIRouter(prefix="/export")
+ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
+_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+Row = Sequence[str | int]
+Rows = Callable[[Session, datetime], Iterable[Row]]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the export; `first` is its newest session, `last` its oldest."""
+
+    count: int
+    first: Moment | None
+    last: Moment | None
+    next_cursor: str | None
+
+
+@router.get("")
+async def export_page(
+    services: Injected, request: Request, key: Key, filters: Understood
+) -> Response:
+    found = export.part(services, key, filters.text, filters.query)
+    times = [moment(session.created_at) for session in found.sessions]
+    part = Part(
+        count=len(times),
+        first=times[0] if times else None,
+        last=times[-1] if times else None,
+        next_cursor=found.next_cursor,
+    )
+    return page(request, "export.html", section="", filters=filters, part=part)
+
+
+@router.get("/{file}.csv")
+async def export_file(
+    services: Injected,
+    key: Key,
+    file: Literal["transactions", "items"],
+    filters: Understood,
+    append: str = "",
+) -> Response:
+    """Return as much of the part as fits; `Export-Next` is the cursor of the rest."""
+    name = f"{file}.csv"
+    whole = actions.download(services, key, filters.text, filters.query, file=name)
+    text, count = _written(file, whole.sessions, now=services.clock.now(), titles=not append)
+    part = whole.cut(key, count)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Export-Count": str(count),
+    }
+    if part.next_cursor is not None:
+        headers["Export-Next"] = part.next_cursor
+    return Response(text, media_type="text/csv", headers=headers)
+
+
+def _transactions(session: Session, now: datetime) -> Iterable[Row]:
+    received = replace(session.receive, value=session.received or 0).decimal()
+    yield (
+        session.id,
+        session.status_at(now).value,
+        timestamp(session.created_at),
+        timestamp(session.expires_at),
+        timestamp(session.completed_at) if session.completed_at else "",
+        session.currency,
+        session.amount_total,
+        _decimal(session.amount_total, session),
+        received if session.received is not None else "",
+        session.customer.id if session.customer else "",
+        session.incoming_payment.id if session.incoming_payment else "",
+        session.outgoing_payment or "",
+        session.attention.value if session.attention else "",
+        session.metadata_json,
+    )
+
+
+def _items(session: Session, now: datetime) -> Iterable[Row]:
+    for number, item in enumerate(session.line_items, 1):
+        total = item.unit_amount * item.quantity
+        yield (
+            session.id,
+            session.status_at(now).value,
+            timestamp(session.created_at),
+            number,
+            item.name,
+            item.description or "",
+            item.currency,
+            item.unit_amount,
+            _decimal(item.unit_amount, session),
+            item.quantity,
+            total,
+            _decimal(total, session),
+        )
+
+
+_TRANSACTION_TITLES: Final = (
+    "id",
+    "status",
+    "created_at",
+    "expires_at",
+    "completed_at",
+    "currency",
+    "amount_total",
+    "amount_total_decimal",
+    "received_decimal",
+    "customer_wallet",
+    "incoming_payment",
+    "outgoing_payment",
+    "attention",
+    "metadata",
+)
+_ITEM_TITLES: Final = (
+    "session",
+    "session_status",
+    "session_created_at",
+    "line",
+    "name",
+    "description",
+    "currency",
+    "unit_amount",
+    "unit_amount_decimal",
+    "quantity",
+    "total",
+    "total_decimal",
+)
+_FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
+    "transactions": (_TRANSACTION_TITLES, _transactions),
+    "items": (_ITEM_TITLES, _items),
+}
+
+
+def _written(
+    file: str, sessions: Sequence[Session], *, now: datetime, titles: bool
+) -> tuple[str, int]:
+    """Return as much of `file` as fits into a response, and the number of sessions in it."""
+    columns, rows = _FILES[file]
+    parts = [_lines([columns])] if titles else []
+    size = 0
+    for number, session in enumerate(sessions):
+        if size > ANSWER_MAX:
+            return "".join(parts), number
+        parts.append(_lines(rows(session, now)))
+        size += len(json.dumps(parts[-1]))
+    return "".join(parts), len(sessions)
+
+
+def _lines(rows: Iterable[Row]) -> str:
+    """Return the rows as CSV (RFC 4180)."""
+    text = io.StringIO(newline="")
+    csv.writer(text).writerows([_safe(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _safe(value: str | int) -> str | int:
+    if isinstance(value, str) and value.startswith(_FORMULA):
+        return f"'{value}"
+    return value
+
+
+def _decimal(value: int, session: Session) -> str:
+    scale = session.receive.asset_scale
+    return from_minor_units(value, currency=session.currency, wallet_scale=scale).decimal()

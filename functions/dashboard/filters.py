@@ -1,0 +1,125 @@
+"""The filters of transactions, for the list and for the export.
+
+A filter that cannot be understood is named beside the form, and nothing is listed: to ignore it
+would show transactions that were not asked for.
+"""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Final
+from urllib.parse import urlencode
+
+from fastapi import Depends, Request
+
+from checkout.domain.errors import ParameterInvalid
+from checkout.domain.merchant import ApiKey
+from checkout.domain.money import TOTAL_MAX, minor_unit_digits
+from checkout.domain.session import Status
+from checkout.flows.payment.sessions import ListQuery
+from dashboard.dependencies import Injected, Key
+
+PAGE: Final = 25
+PERIOD: Final = timedelta(days=30)
+TEXT_MAX: Final = 2048  # characters of the search text
+_NAMES: Final = ("q", "status", "from", "to", "min", "max")
+_EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """Filters as `typed` and as a query; `wrong` says which of them cannot be understood.
+
+    `first` and `last` are the days of the figures.
+    """
+
+    typed: dict[str, str]
+    text: str
+    query: ListQuery
+    first: date
+    last: date
+    wrong: tuple[str, ...]
+
+    @property
+    def active(self) -> bool:
+        return any(self.typed.values())
+
+    def address(self, **more: str | None) -> str:
+        """Return the query string of these filters, with `more`."""
+        fields = {**self.typed, **more}
+        return urlencode({name: value for name, value in fields.items() if value})
+
+
+async def filters(injected: Injected, key: Key, request: Request) -> Filters:
+    """Return the filters of the query string."""
+    query = request.query_params
+    typed = {name: query.get(name, "").strip()[:TEXT_MAX] for name in _NAMES}
+    wrong: list[str] = []
+    today = injected.clock.now().date()
+    since, until = (_day(typed[name], name, wrong) for name in ("from", "to"))
+    lowest, highest = (_amount(typed[name], key, wrong) for name in ("min", "max"))
+    if since is not None and until is not None and since > until:
+        wrong.append("The first day is after the last day.")
+        since = None
+    if typed["status"] not in ("", *Status):
+        wrong.append("There is no such status.")
+    last = min(until, today) if until is not None else today
+    return Filters(
+        typed=typed,
+        text=typed["q"],
+        query=ListQuery(
+            limit=PAGE,
+            cursor=query.get("cursor") or None,
+            status=Status(typed["status"]) if typed["status"] in tuple(Status) else None,
+            created_from=_midnight(since) if since is not None else None,
+            created_before=_midnight(until + timedelta(days=1)) if until is not None else None,
+            amount_from=lowest,
+            amount_to=highest,
+        ),
+        first=min(since, last) if since is not None else last - PERIOD + timedelta(days=1),
+        last=last,
+        wrong=tuple(wrong),
+    )
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def _day(typed: str, name: str, wrong: list[str]) -> date | None:
+    if not typed:
+        return None
+    with suppress(ValueError):
+        day = date.fromisoformat(typed)
+        if re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", typed) and _EARLIEST <= day <= _LATEST:
+            return day
+    wrong.append(f"“{name}” must be a day, like 2026-03-31.")
+    return None
+
+
+def _amount(typed: str, key: ApiKey, wrong: list[str]) -> int | None:
+    """Return the typed decimal amount in minor units, exactly."""
+    if not typed:
+        return None
+    digits = minor_unit_digits(key.asset_code, wallet_scale=key.asset_scale)
+    found = re.fullmatch(r"([0-9]{1,15})(?:[.,]([0-9]{1,15}))?", typed)
+    fraction = (found[2] or "").rstrip("0") if found else ""
+    if found is None or len(fraction) > digits:
+        example = f"12.{'5' * digits}" if digits else "12"
+        wrong.append(f"An amount must be a number of {key.asset_code}, like {example}.")
+        return None
+    return min(int(found[1] + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
+
+
+async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
+    """Return the filters. Raise ParameterInvalid for one that cannot be understood."""
+    if found.wrong:
+        raise ParameterInvalid(found.wrong[0])
+    return found
+
+
+Filtered = Annotated[Filters, Depends(filters)]
+Understood = Annotated[Filters, Depends(understood)]

@@ -1,0 +1,114 @@
+"""Render pages from templates, and errors as pages.
+
+All text is escaped, no attribute holds script or style, and templates receive view records such as
+those of view.py, never a stored record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+from fastapi import Request, Response
+from fastapi.responses import HTMLResponse
+
+from checkout.domain.errors import CheckoutError
+from checkout.domain.merchant import ApiKey
+from checkout.pages import nonce_of, see_other, templates
+from checkout.web import Problem, status_of
+from dashboard.dependencies import Visit
+
+# The sections of the navigation bar: path under /dashboard, and title.
+SECTIONS: Final = (
+    ("", "Transactions"),
+    ("/keys", "API keys"),
+    ("/webhooks", "Webhooks"),
+    ("/settings", "Settings"),
+    ("/audit", "Audit log"),
+)
+_TEMPLATES: Final = templates(Path(__file__).parent / "templates")
+# A sign-in leads back only to a path under the dashboard, as the browser wrote it.
+_NEXT: Final = re.compile(r"(?:/[A-Za-z0-9_-]+)*(?:\?[A-Za-z0-9_=&%.+~-]*)?")
+
+
+def page(
+    request: Request,
+    template: str,
+    *,
+    status: int = 200,
+    headers: dict[str, str] | None = None,
+    **values: Any,
+) -> Response:
+    """Return `template` rendered; `section` is the path of its section in the navigation bar."""
+    visit: Visit | None = getattr(request.state, "visit", None)
+    key: ApiKey | None = getattr(request.state, "key", None)
+    context = {
+        "nonce": nonce_of(request),
+        "home": visit.home if visit else None,
+        "form_token": visit.form_token if visit else "",
+        "sections": SECTIONS if key else (),
+        "section": None,
+        "key": key,
+        **values,
+    }
+    html = _TEMPLATES.get_template(template).render(context)
+    response = HTMLResponse(html, status, headers)
+    if visit is not None and visit.fresh:
+        set_cookie(response, visit, visit.token)
+    return response
+
+
+def see(visit: Visit, path: str = "") -> Response:
+    """Return a 303 to `path` under the dashboard."""
+    return see_other(visit.home + path)
+
+
+def set_cookie(response: Response, visit: Visit, token: str) -> None:
+    """Give the browser its cookie."""
+    response.set_cookie(visit.cookie, token, secure=visit.secure, httponly=True, samesite="lax")
+
+
+def safe_next(path: str) -> str:
+    """Return `path` if it is a path under the dashboard, else that of the first page."""
+    return path if _NEXT.fullmatch(path) else ""
+
+
+def refused(
+    error: CheckoutError, show: Callable[..., Response], *given: Any, **more: Any
+) -> Response:
+    """Return the page of a rejected form again, `show(*given)` with the reason in `alert`.
+
+    Raise `error` itself where the service has failed, and where the page cannot be read either.
+    """
+    status = status_of(error)
+    if status >= 500:
+        raise error
+    try:
+        return show(*given, alert=error.message, status=status, **more)
+    except CheckoutError:
+        raise error from None
+
+
+def render_problem(request: Request, problem: Problem) -> Response:
+    """Return the response to an error: the way to the sign-in for a 401, else an error page."""
+    visit: Visit | None = getattr(request.state, "visit", None)
+    if visit is not None and problem.status == 401:
+        return see(visit, f"/sign-in?next={quote(_requested(request))}")
+    return page(
+        request,
+        "error.html",
+        status=problem.status,
+        headers=dict(problem.headers),
+        problem=problem,
+    )
+
+
+def _requested(request: Request) -> str:
+    """Return the requested path under the dashboard; a form is not sent again after a sign-in."""
+    if request.method != "GET":
+        return ""
+    path = request.url.path.partition("/dashboard")[2]
+    return safe_next(f"{path}?{request.url.query}" if request.url.query else path)

@@ -1,0 +1,172 @@
+"""The list of transactions, with the figures of a period: sums, a chart and a funnel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain.merchant import ApiKey
+from checkout.domain.money import from_minor_units
+from checkout.domain.session import Session
+from checkout.domain.tally import DayTally
+from checkout.flows.merchant import figures, search
+from checkout.flows.payment.sessions import Listed
+from checkout.pages import Moment
+from dashboard.dependencies import Injected, Key
+from dashboard.filters import Filtered
+from dashboard.rendering import page
+from dashboard.texts import STATUS
+from dashboard.view import minor, moment, readable
+
+router = APIRouter()
+NOTHING: Final = Listed((), None)
+# Units of the chart.
+HEIGHT: Final = 100
+STEP: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A session in the list."""
+
+    id: str
+    created_at: Moment
+    status: str
+    status_text: str
+    attention: bool
+    amount: str
+    wallet: str | None
+    items: str
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The figures of one day."""
+
+    date: str
+    ended: int
+    wallet: int
+    approved: int
+    paid: int
+    amount: str
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """A day's bar in the chart."""
+
+    x: int
+    height: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A step of the funnel; `share` is a percentage of the first one."""
+
+    name: str
+    count: int
+    share: int
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """The figures of a period: days newest first, bars oldest first.
+
+    `most` is the number of payments of the tallest bar, `width` that of the chart.
+    """
+
+    first: str
+    last: str
+    currency: str
+    amount: str
+    paid: int
+    most: int
+    width: int
+    bars: tuple[Bar, ...]
+    days: tuple[Day, ...]
+    funnel: tuple[Stage, ...]
+
+
+@router.get("")
+async def transactions(
+    services: Injected, request: Request, key: Key, filters: Filtered
+) -> Response:
+    query, now = filters.query, services.clock.now()
+    found = NOTHING if filters.wrong else search.find(services, key, filters.text, query)
+    stopped = query.filters and found.next_cursor is not None
+    return page(
+        request,
+        "transactions.html",
+        status=400 if filters.wrong else 200,
+        section="",
+        filters=filters,
+        statuses=[(status.value, words) for status, words in STATUS.items()],
+        rows=[_row(session, now=now) for session in found.sessions],
+        next_cursor=found.next_cursor,
+        looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
+        figures=_figures(figures.days(services, key, first=filters.first, last=filters.last), key),
+    )
+
+
+def _row(session: Session, *, now: datetime) -> Row:
+    status = session.status_at(now)
+    more = len(session.line_items) - 1
+    return Row(
+        id=session.id,
+        created_at=moment(session.created_at),
+        status=status.value,
+        status_text=STATUS[status],
+        attention=session.attention is not None,
+        amount=minor(session.amount_total, session),
+        wallet=session.customer.id if session.customer else None,
+        items=session.line_items[0].name + (f" and {more} more" if more else ""),
+    )
+
+
+def _figures(tallies: Sequence[DayTally], key: ApiKey) -> Figures:
+    def money(value: int) -> str:
+        scale = key.asset_scale
+        return readable(from_minor_units(value, currency=key.asset_code, wallet_scale=scale))
+
+    most = max(tally.paid for tally in tallies)
+    paid = sum(tally.paid for tally in tallies)
+    return Figures(
+        first=tallies[0].day.isoformat(),
+        last=tallies[-1].day.isoformat(),
+        currency=key.asset_code,
+        amount=money(sum(tally.amount for tally in tallies)),
+        paid=paid,
+        most=most,
+        width=STEP * len(tallies),
+        bars=tuple(
+            # At least 2 units high, so that a single payment can be seen.
+            Bar(STEP * place, max(2, HEIGHT * tally.paid // most) if tally.paid else 0)
+            for place, tally in enumerate(tallies)
+        ),
+        days=tuple(
+            Day(
+                date=tally.day.isoformat(),
+                ended=tally.ended,
+                wallet=tally.wallet,
+                approved=tally.approved,
+                paid=tally.paid,
+                amount=money(tally.amount),
+            )
+            for tally in reversed(tallies)
+        ),
+        funnel=_funnel(
+            ("Sessions that ended", sum(tally.ended for tally in tallies)),
+            ("Wallet address entered", sum(tally.wallet for tally in tallies)),
+            ("Approved at the wallet", sum(tally.approved for tally in tallies)),
+            ("Paid", paid),
+        ),
+    )
+
+
+def _funnel(*stages: tuple[str, int]) -> tuple[Stage, ...]:
+    whole = stages[0][1]
+    return tuple(Stage(name, count, 100 * count // whole if whole else 0) for name, count in stages)

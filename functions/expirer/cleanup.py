@@ -1,0 +1,39 @@
+"""The Lambda function of the task queue: clean-up at wallets, after the response was sent.
+
+A task that fails is retried alone, until the queue moves it to the dead-letter queue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from aws_lambda_powertools.utilities.batch import (
+    BatchProcessor,
+    EventType,
+    process_partial_response,
+)
+from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
+
+from checkout import telemetry, wiring
+from checkout.adapters.queue import cleanup_from
+from checkout.flows.payment.cleanup import clean_up
+from checkout.ports.services import PayServices
+
+
+def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any], Any]:
+    """Return the Lambda handler; it returns the failed messages (SQS partial batch response)."""
+
+    @telemetry.observed
+    def handler(event: dict[str, Any], context: Any) -> Any:
+        def done(record: SQSRecord) -> None:
+            clean_up(services(), cleanup_from(record.body))
+
+        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        return process_partial_response(event, done, processor)
+
+    return handler
+
+
+wiring.observe("expirer")
+handler: Final = queued(wiring.pay_services)

@@ -1,0 +1,153 @@
+"""The grammars of ids and of the merchant's URLs, each written once.
+
+The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, and the addresses
+of webhooks. Everything that two programs could read differently is refused. Nothing is repaired: a
+URL goes into a page exactly as it was checked. URLs of wallet providers have the protocol's
+grammar, checkout/open_payments/urls.py, which also splits URLs for this one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Final
+
+from checkout.domain.errors import UrlInvalid
+from checkout.open_payments.urls import Parts, host_and_port, is_loopback, split
+
+ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
+KEY_DIGITS: Final = 43  # 62^43 > 2^256
+BASE62: Final = rf"[0-9A-Za-z]{{{ID_DIGITS}}}"
+
+
+def id_pattern(*prefixes: str) -> str:
+    """Return the regular expression of ids with one of `prefixes`, such as `cs` or `evt`."""
+    return rf"(?:{'|'.join(prefixes)})_{BASE62}" if prefixes[1:] else rf"{prefixes[0]}_{BASE62}"
+
+
+SESSION_ID: Final = re.compile(id_pattern("cs"))
+EVENT_ID: Final = re.compile(id_pattern("evt"))
+API_KEY: Final = re.compile(rf"sk_[0-9A-Za-z]{{{KEY_DIGITS}}}")
+
+URL_MAX: Final = 2048  # characters, after substitution
+PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
+
+# RFC 3986 characters of path, query and fragment, and the brackets that browsers allow there too;
+# what is not ASCII must be printable, so that no control or direction mark hides in it.
+_REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
+# Unlike the protocol's: an underscore and the dot of the root are seen in merchants' host names.
+_LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
+_HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]{{2,45}}\]")
+_PORT: Final = re.compile(r"[0-9]{1,5}")
+
+
+def is_http(base_url: str) -> bool:
+    """Return whether the service's own address is http, as it may be in development only."""
+    return split(base_url).scheme == "http"
+
+
+def redirect_url(
+    template: str,
+    *,
+    session_id: str,
+    base_is_http: bool,
+    param: str,
+    hosts: Collection[str] = (),
+) -> str:
+    """Return `template` with each `{CHECKOUT_SESSION_ID}` (also percent-encoded) replaced.
+
+    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. `hosts`:
+    the return hosts that the merchant has limited itself to. Raises UrlInvalid, naming `param`.
+    """
+    # The placeholder is a letter-and-digit word once replaced: in a host it would pass as a name.
+    if PLACEHOLDER.search(split(template).authority or ""):
+        raise UrlInvalid(
+            "{CHECKOUT_SESSION_ID} may stand only in the path, query or fragment.", param=param
+        )
+    url = PLACEHOLDER.sub(session_id, template)
+    problem = _problem(url, base_is_http=base_is_http)
+    if not problem and hosts and return_host(_host_and_port(url)[0]) not in hosts:
+        problem = "The URL's host is none of the return hosts that are set in the dashboard."
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    return url
+
+
+def return_host(typed: str) -> str | None:
+    """Return a host name as `redirect_url` compares it, or None if `typed` is none."""
+    host = typed.strip().lower().removesuffix(".")
+    return None if _authority_problem(host, None) else host
+
+
+def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
+    """Check an address for a merchant's events, given as it will be used; return its host name.
+
+    https on the usual port, so that it cannot be pointed at another service; with `allow_loopback`,
+    for development, any port. Where the name leads is judged when it is resolved. Raises
+    UrlInvalid, naming `param`.
+    """
+    problem = _problem(url, base_is_http=False) or _webhook_problem(url, allow_loopback)
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    return _host_and_port(url)[0].strip("[]")
+
+
+def link_host(url: str, *, base_is_http: bool) -> str | None:
+    """Return the host of `url` if a browser may follow it, else None.
+
+    Followed are https, and http on this machine while `base_is_http`. Looser than `redirect_url`:
+    a wallet provider's page may have any printable characters in its path and query.
+    """
+    return None if _link_problem(split(url), url, base_is_http) else _host_and_port(url)[0]
+
+
+def _webhook_problem(url: str, allow_loopback: bool) -> str | None:
+    if "#" in url:
+        return "The URL must not contain a fragment (#…)."
+    if not url.startswith("https://"):
+        return "The URL must start with https:// in lower case."
+    if _host_and_port(url)[1] not in (None, "443") and not allow_loopback:
+        return "The URL must be of port 443: leave the port out."
+    if not url.isascii():
+        return "The URL must be written in ASCII (percent-encoded)."
+    return None
+
+
+def _problem(url: str, *, base_is_http: bool) -> str | None:
+    """Return a sentence on what is wrong with `url`, or None."""
+    if len(url) > URL_MAX:
+        return f"The URL must be at most {URL_MAX} characters long, the session id included."
+    parts = split(url)
+    problem = _link_problem(parts, url, base_is_http)
+    if not problem and not _REST.fullmatch(parts.path + parts.query + parts.fragment):
+        return "The URL contains characters that must be percent-encoded."
+    return problem
+
+
+def _link_problem(parts: Parts, url: str, base_is_http: bool) -> str | None:
+    if "\\" in url or not url.isprintable() or " " in url:
+        return "The URL must not contain spaces, control characters or backslashes."
+    if not parts.scheme or not parts.authority:
+        return "The URL must be absolute, like https://shop.example/thanks."
+    if "@" in parts.authority:
+        return "The URL must not contain a user name or password."
+    host, port = host_and_port(parts.authority)
+    if parts.scheme not in ("https", "http") or (parts.scheme == "http" and not base_is_http):
+        return "The URL must start with https://."
+    if parts.scheme == "http" and not is_loopback(host):
+        return "A URL with http:// must be of this machine (localhost); use https://."
+    return _authority_problem(host, port)
+
+
+def _authority_problem(host: str, port: str | None) -> str | None:
+    if not host.isascii():
+        return "The URL's host name must be written in ASCII (xn--…)."
+    if not _HOST.fullmatch(host) or len(host) > 253:
+        return "The URL's host name is malformed."
+    if port is not None and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
+        return "The URL's port is malformed."
+    return None
+
+
+def _host_and_port(url: str) -> tuple[str, str | None]:
+    return host_and_port(split(url).authority or "")

@@ -1,0 +1,98 @@
+"""Do what a merchant asks for in the dashboard, and write it to the audit log.
+
+The API and the command line call the flows underneath, without an audit entry.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from checkout.domain.audit import Action
+from checkout.domain.merchant import ApiKey
+from checkout.domain.session import Session
+from checkout.domain.webhooks import WebhookEvent
+from checkout.flows import audit
+from checkout.flows.merchant import export
+from checkout.flows.merchant.export import Part
+from checkout.flows.payment import sessions
+from checkout.flows.payment.sessions import ListQuery
+from checkout.flows.webhooks import delivery_log, endpoints
+from checkout.flows.webhooks.endpoints import Configured, Resent
+from checkout.ports.services import DashboardServices
+
+
+def expire_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+    """Expire a session. Raise as `sessions.expire` does."""
+    session = sessions.expire(services, key, session_id)
+    audit.note(services, key, Action.SESSION_EXPIRED, session.id)
+    return session
+
+
+def cancel_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+    """Cancel a session. Raise as `sessions.cancel` does."""
+    session = sessions.cancel(services, key, session_id)
+    audit.note(services, key, Action.SESSION_CANCELED, session.id)
+    return session
+
+
+def download(
+    services: DashboardServices, key: ApiKey, text: str, query: ListQuery, *, file: str
+) -> Part:
+    """Return a part of an export; its first part is noted, as a copy of `file`."""
+    part = export.part(services, key, text, query)
+    if query.cursor is None:
+        audit.note(services, key, Action.EXPORTED, file)
+    return part
+
+
+def set_webhook(
+    services: DashboardServices, key: ApiKey, *, url: str, events: tuple[str, ...]
+) -> Configured:
+    """Set the webhook address. Raise as `endpoints.configure` does."""
+    done = endpoints.configure(services, key.merchant, url=url, events=events)
+    audit.note(services, key, Action.WEBHOOK_SET, url.partition("?")[0])
+    return done
+
+
+def remove_webhook(services: DashboardServices, key: ApiKey) -> None:
+    """Remove the webhook address. Raise as `endpoints.remove` does."""
+    endpoints.remove(services, key.merchant)
+    audit.note(services, key, Action.WEBHOOK_REMOVED)
+
+
+def enable_webhook(services: DashboardServices, key: ApiKey) -> None:
+    """Enable the webhook address after a 410. Raise as `endpoints.enable` does."""
+    endpoints.enable(services, key.merchant)
+    audit.note(services, key, Action.WEBHOOK_ENABLED)
+
+
+def roll_webhook_secret(
+    services: DashboardServices, key: ApiKey, *, overlap: timedelta
+) -> Configured:
+    """Replace the signing secret. Raise as `endpoints.roll_secret` does."""
+    done = endpoints.roll_secret(services, key.merchant, overlap=overlap)
+    audit.note(services, key, Action.WEBHOOK_SECRET_ROLLED)
+    return done
+
+
+def send_test_event(services: DashboardServices, key: ApiKey) -> WebhookEvent:
+    """Send a test event. Raise as `endpoints.ping` does."""
+    event = endpoints.ping(services, key.merchant)
+    audit.note(services, key, Action.TEST_EVENT_SENT, event.id)
+    return event
+
+
+def resend_event(services: DashboardServices, key: ApiKey, event_id: str) -> WebhookEvent:
+    """Send one event again. Raise as `endpoints.resend` does."""
+    event = endpoints.resend(services, key.merchant, event_id)
+    audit.note(services, key, Action.EVENT_RESENT, event.id)
+    return event
+
+
+def resend_failed_events(
+    services: DashboardServices, key: ApiKey, *, since: datetime, after: str | None
+) -> Resent:
+    """Send the failed events since then again. Raise as `delivery_log.resend_failed` does."""
+    done = delivery_log.resend_failed(services, key.merchant, since=since, after=after)
+    audit.note(services, key, Action.EVENTS_RESENT, f"{done.count}, since {since.date()}")
+    return done

@@ -1,0 +1,119 @@
+"""Write every change of a session. Nothing else calls the session store's `save`.
+
+A change is one row of the table in `domain/transitions.py`. It is written on condition that the
+session is still as it was read, in one transaction with the webhook event that the row names.
+Afterwards, best effort, delivery of the event is enqueued, and so is the clean-up of what the
+change leaves behind at the wallets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, Final
+
+from checkout.domain.ids import new_event_id, new_nonce
+from checkout.domain.session import Phase, Session, Status
+from checkout.domain.transitions import Change, Event, advance
+from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+from checkout.ports.wallets import Cleanup
+from checkout.ports.webhooks import QueuedEvent
+
+GIVE_WAY: Final = 5  # how often the loser of a write decides again
+
+
+def move(services: Services, session: Session, event: Event, **changes: Any) -> Session:
+    """Apply `event` to the session as it was read, and write the result.
+
+    `changes` are the fields that the event sets, and a `note` for the history. Returns the session
+    as written. Raises IllegalTransition where the table has no such row or its condition does not
+    hold, and StaleSession where another writer came first; then nothing was written.
+    """
+    return commit(services, change(services, session, event, **changes))
+
+
+def change(services: Services, session: Session, event: Event, **changes: Any) -> Change:
+    """Return what `event` makes of the session now, for `commit`. Raises IllegalTransition."""
+    now = services.clock.now()
+    return advance(session, event, now=now, writer=new_nonce(services.random_bytes), **changes)
+
+
+def give_way(
+    services: Services, session: Session, decide: Callable[[Session], Change | None]
+) -> Session:
+    """Write what `decide` makes of the session; after a lost race, decide again from the winner.
+
+    Returns the session as written, or as it is where `decide` returns None. Raises StaleSession
+    when the race is lost GIVE_WAY times, and what `decide` raises.
+    """
+    for _ in range(GIVE_WAY):
+        decided = decide(session)
+        if decided is None:
+            return session
+        try:
+            return commit(services, decided)
+        except StaleSession as stale:
+            session = stale.current
+    raise StaleSession(session)
+
+
+def commit(services: Services, change: Change) -> Session:
+    """Write `change` and its webhook event in one transaction; enqueue delivery and clean-up.
+
+    Raises StaleSession.
+    """
+    event = _webhook_event(services, change)
+    if event is not None and change.after.terminal:
+        change = replace(change, after=replace(change.after, event=event.id))
+    saved = services.sessions.save(change, event)
+    if event is not None:
+        services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
+    cleanup = _left_behind(change)
+    if cleanup is not None:
+        services.tasks.clean_up(cleanup)
+    return saved
+
+
+def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
+    """Return the event that the table names for this change, unless the merchant opted out."""
+    if change.webhook is None:
+        return None
+    if change.webhook in OPTIONAL:
+        merchant = services.merchants.get(change.after.merchant)
+        endpoint = merchant.endpoint if merchant is not None else None
+        if endpoint is None or not endpoint.wants(change.webhook):
+            return None
+    return WebhookEvent(
+        id=new_event_id(services.random_bytes),
+        merchant=change.after.merchant,
+        session=change.after.id,
+        type=change.webhook,
+        body=event_body(change.after),
+        created_at=change.after.updated_at,
+        next_at=change.after.updated_at,
+    )
+
+
+def _left_behind(change: Change) -> Cleanup | None:
+    """Return the grant and the incoming payment that this change abandons, or None.
+
+    Nothing depends on the clean-up: without its nonces a grant cannot be redeemed here, and grants
+    and incoming payments expire on their own.
+    """
+    before, after = change.before, change.after
+    # The holder of the continuation's lease redeems the grant or cancels it itself.
+    held = before.phase is Phase.CONTINUING and before.lease_live(after.updated_at)
+    grant = before.grant if after.grant is None and not held else None
+    unpaid = after.status in (Status.EXPIRED, Status.CANCELED)
+    payment = before.incoming_payment if unpaid else None
+    if grant is None and payment is None:
+        return None
+    return Cleanup(
+        session=before.id,
+        merchant=before.merchant,
+        auth_server=before.customer.auth_server if before.customer else None,
+        grant=grant,
+        incoming_payment=payment.id if payment else None,
+    )

@@ -1,0 +1,121 @@
+"""Parts that the functions with pages share: security headers, templates, forms, redirects.
+
+`PageHeaders` adds the headers to every response, errors and redirects included. Each function has
+its own content security policy, with `{nonce}` in it: inline style and script run only with the
+nonce of their response (`nonce_of`). functions/api does not import this module: it loads no Jinja.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from urllib.parse import parse_qsl
+
+from fastapi import Request, Response
+from fastapi.responses import RedirectResponse
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from checkout.domain.errors import ParameterInvalid
+from checkout.ports.runtime import RandomBytes
+from checkout.web import PARAM_MAX, body_bytes
+
+FORM: Final = "application/x-www-form-urlencoded"
+_NONCE_BYTES: Final = 16
+# Two years, for this host only: the merchant's other hosts are not ours to bind.
+_TRANSPORT_SECURITY: Final = "max-age=63072000"
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A time on a page: `iso` for machines, `text` in UTC for people."""
+
+    iso: str
+    text: str
+
+
+class PageHeaders:
+    """Middleware that adds the headers of a page; it must be the outermost.
+
+    `policy` is the Content-Security-Policy with `{nonce}` in it, `referrer` the Referrer-Policy.
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, random_bytes: RandomBytes, policy: str, referrer: str
+    ) -> None:
+        self._app = app
+        self._random_bytes = random_bytes
+        self._policy = policy
+        self._referrer = referrer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        nonce = base64.b64encode(self._random_bytes(_NONCE_BYTES)).decode()
+        state = scope.setdefault("state", {})
+        state["nonce"], state["headers"] = nonce, {}
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                headers["content-security-policy"] = self._policy.format(nonce=nonce)
+                headers["referrer-policy"] = self._referrer
+                headers["x-robots-tag"] = "noindex"
+                if scope.get("scheme") == "https":  # not allowed over http (RFC 6797, 7.2)
+                    headers["strict-transport-security"] = _TRANSPORT_SECURITY
+                if message["status"] == 200:
+                    headers.update(state["headers"])
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers)
+
+
+def nonce_of(request: Request) -> str:
+    """Return the nonce that the response's policy names."""
+    found: str = request.scope["state"]["nonce"]
+    return found
+
+
+def on_success_header(request: Request, header: str, value: str) -> None:
+    """Override the response header `header` if the response is a 200."""
+    request.scope["state"]["headers"][header] = value
+
+
+def templates(folder: Path) -> Environment:
+    """Return the Jinja environment of `folder`: text is escaped, an undefined name is an error."""
+    return Environment(
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # a deployed template does not change
+    )
+
+
+def see_other(path: str) -> Response:
+    """Return a 303 to `path`: the browser follows it with GET, whatever it sent before."""
+    return RedirectResponse(path, 303)
+
+
+def media_type(request: Request) -> str:
+    """Return the media type of the body, in lower case and without parameters."""
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+async def form_fields(request: Request) -> dict[str, str]:
+    """Return the fields of a URL-encoded form; bytes that are not UTF-8 become U+FFFD.
+
+    Raise ParameterInvalid for a field that is given twice, and BodyTooLarge.
+    """
+    raw = (await body_bytes(request)).decode("utf-8", "replace")
+    fields: dict[str, str] = {}
+    for name, value in parse_qsl(raw, keep_blank_values=True, errors="replace"):
+        if name in fields:
+            raise ParameterInvalid("This field is given twice.", param=name[:PARAM_MAX])
+        fields[name] = value
+    return fields

@@ -1,0 +1,57 @@
+"""Fingerprints of requests to create a session, which outlive releases: replays come later."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from checkout.domain.new_session import NewSession
+from checkout.domain.session import LineItem
+
+BARE = NewSession(
+    line_items=(LineItem("usd", "Tea", None, 450, 2),),
+    success_url="https://shop.example/thanks?session={CHECKOUT_SESSION_ID}",
+    cancel_url="https://shop.example/basket",
+)
+FULL = NewSession(
+    line_items=(LineItem("eur", "Käse 🧀", "mild", 1000, 1), LineItem("eur", "Tee", "", 0, 3)),
+    success_url="https://shop.example/danke",
+    cancel_url="https://shop.example/korb",
+    metadata_json='{"order":"ü-1","n":1,"b":true,"none":null}',
+    expires_in_seconds=3600,
+    locale="de",
+)
+
+
+@pytest.mark.parametrize(
+    ("request_", "digest"),
+    [
+        (BARE, "456c51164d457fd0c2a9f9b38c177b75ba6fb6d919df97ca54c0095791c10d8a"),
+        (FULL, "d9a1961322a21a3c2a8f864323e81301615d42b311448d493a069ec1b87d215a"),
+    ],
+    ids=["bare", "full"],
+)
+def test_a_fingerprint_is_the_same_in_every_release(request_: NewSession, digest: str) -> None:
+    assert request_.fingerprint() == digest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Next(NewSession):
+    """A request of a later release, with one more optional field."""
+
+    customer_email: str | None = None
+
+
+def _as_next(request: NewSession, customer_email: str | None = None) -> _Next:
+    names = ("line_items", "success_url", "cancel_url", "metadata_json", "expires_in_seconds")
+    known: dict[str, Any] = {name: getattr(request, name) for name in (*names, "locale")}
+    return _Next(**known, customer_email=customer_email)
+
+
+@pytest.mark.parametrize("request_", [BARE, FULL], ids=["bare", "full"])
+def test_an_optional_field_that_is_absent_changes_no_fingerprint(request_: NewSession) -> None:
+    assert _as_next(request_).fingerprint() == request_.fingerprint()
+    named = _as_next(request_, customer_email="a@shop.example")
+    assert named.fingerprint() != request_.fingerprint()

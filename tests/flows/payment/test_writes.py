@@ -1,0 +1,182 @@
+"""Every row of the transition table is written by one path, which stores the event it names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from checkout.domain import transitions
+from checkout.domain.errors import WalletInvalid
+from checkout.domain.session import Session, Status
+from checkout.domain.transitions import Event
+from checkout.flows.payment import reconcile, sessions
+from checkout.flows.payment.prepare import LEASE
+from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Request
+from tests.product import CEDAR, World
+
+ROOT = Path(__file__).parents[3]
+TESTED = "checkout.session.tested"
+DAY = 24 * 3600
+
+
+def submit(world: World) -> Session:
+    return world.submit(world.create())
+
+
+def submit_again(world: World) -> None:
+    world.submit(submit(world))
+
+
+def submit_what_is_no_wallet(world: World) -> None:
+    with pytest.raises(WalletInvalid):
+        world.submit(world.create(), f"{CEDAR}/nobody")
+
+
+def submit_too_late(world: World) -> None:
+    session = world.create()
+
+    def slow(request: Request) -> None:
+        world.clock.pass_time(DAY)
+        sessions.settle(world.services, world.session(session.id))
+
+    world.transport.before = slow
+    with suppress(Exception):
+        world.submit(session)
+
+
+def pay(world: World) -> None:
+    world.pay(world.create())
+
+
+def lose_the_approval(world: World) -> None:
+    """The process dies after its claim; the next visit finds the lease lapsed."""
+    session = submit(world)
+    callback = world.approve(session)
+
+    def slow(request: Request) -> None:
+        if "/continue/" in request.url:
+            world.clock.pass_time(LEASE.total_seconds())
+            sessions.settle(world.services, world.session(session.id))
+
+    world.transport.before = slow
+    world.finish(session, callback)
+
+
+def be_refused(world: World) -> None:
+    """The price that the wallet asks for doubles after the approval."""
+
+    def dearer(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            for quote in world.network.state.quotes.values():
+                quote.debit = replace(quote.debit, value=quote.debit.value * 2)
+
+    world.transport.before = dearer
+    world.pay(world.create())
+
+
+def lose_the_payment(world: World) -> None:
+    """The request to pay gets lost, and is disproved behind the fence."""
+    session = submit(world)
+    callback = world.approve(session)
+
+    def lost(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            raise OutcomeUnknown("lost on the way")
+
+    world.transport.before = lost
+    assert world.settle(world.finish(session, callback).session).status is Status.OPEN
+
+
+def fail_to_pay(world: World) -> None:
+    """The wallet accepts the payment, and never sends it."""
+    processing = world.pay(world.create(), f"{CEDAR}/never-credits")
+    assert processing.status is Status.PROCESSING
+    assert world.settle(processing, seconds=2 * DAY, every=60).status is Status.OPEN
+
+
+def expire_by_clock(world: World, session: Session) -> None:
+    world.clock.pass_time(DAY)
+    reconcile.view(world.services, session.id)
+
+
+def end(
+    how: Callable[..., Session], start: Callable[[World], Session]
+) -> Callable[[World], object]:
+    return lambda world: how(world.services, world.key(), start(world).id)
+
+
+S, E = Status, Event
+DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
+    (S.OPEN, E.WALLET_SUBMITTED): submit,
+    (S.AWAITING_APPROVAL, E.WALLET_SUBMITTED): submit_again,
+    (S.PREPARING, E.REFERENCE_STORED): submit,
+    (S.PREPARING, E.PREPARED): submit,
+    (S.PREPARING, E.PREPARATION_FAILED): submit_what_is_no_wallet,
+    (S.AWAITING_APPROVAL, E.APPROVAL_CLAIMED): pay,
+    (S.AWAITING_APPROVAL, E.APPROVAL_LOST): lose_the_approval,
+    (S.AWAITING_APPROVAL, E.PAYMENT_INTENDED): pay,
+    (S.AWAITING_APPROVAL, E.PAYMENT_REFUSED): be_refused,
+    (S.AWAITING_APPROVAL, E.PAYMENT_CREATED): pay,
+    (S.AWAITING_APPROVAL, E.CHECKED): lose_the_payment,
+    (S.AWAITING_APPROVAL, E.CLOSING_STARTED): lose_the_payment,
+    (S.AWAITING_APPROVAL, E.CLOSED): lose_the_payment,
+    (S.AWAITING_APPROVAL, E.PAYMENT_DISPROVED): lose_the_payment,
+    (S.PROCESSING, E.CHECKED): fail_to_pay,
+    (S.PROCESSING, E.CLOSING_STARTED): fail_to_pay,
+    (S.PROCESSING, E.CLOSED): fail_to_pay,
+    (S.PROCESSING, E.PAYMENT_DISPROVED): fail_to_pay,
+    (S.PROCESSING, E.RECONCILED): pay,
+    (S.OPEN, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, world.create()),
+    (S.PREPARING, E.EXPIRY_PASSED): submit_too_late,
+    (S.AWAITING_APPROVAL, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, submit(world)),
+    (S.OPEN, E.EXPIRE_REQUESTED): end(sessions.expire, World.create),
+    (S.AWAITING_APPROVAL, E.EXPIRE_REQUESTED): end(sessions.expire, submit),
+    (S.OPEN, E.CANCEL_REQUESTED): end(sessions.cancel, World.create),
+    (S.AWAITING_APPROVAL, E.CANCEL_REQUESTED): end(sessions.cancel, submit),
+}
+
+
+def test_a_flow_is_known_for_every_row_of_the_table() -> None:
+    assert set(DRIVEN) == set(transitions.TRANSITIONS)
+
+
+@pytest.mark.parametrize("row", DRIVEN, ids=lambda row: f"{row[0]}-{row[1]}")
+def test_a_webhook_in_any_row_of_the_table_is_stored_by_its_flow(
+    row: tuple[Status, Event], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = replace(transitions.TRANSITIONS[row], webhook=TESTED)
+    monkeypatch.setitem(transitions.TRANSITIONS, row, told)
+    world = World()
+    DRIVEN[row](world)
+    events = [event for event in world.events() if event["type"] == TESTED]
+    assert events
+    assert {event["status"] for event in events} == {"pending"}
+    assert {event["id"] for event in events} <= set(world.queue.messages)
+
+
+def test_an_event_that_does_not_end_a_session_is_not_its_ends_event(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = (Status.OPEN, Event.WALLET_SUBMITTED)
+    told = replace(transitions.TRANSITIONS[row], webhook=TESTED)
+    monkeypatch.setitem(transitions.TRANSITIONS, row, told)
+    world = World()
+    assert submit(world).event is None
+
+
+def test_the_session_store_is_written_to_from_one_place() -> None:
+    callers = set()
+    for path in [*ROOT.glob("layers/**/*.py"), *ROOT.glob("functions/**/*.py")]:
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("sessions.save"):
+                callers.add(str(path.relative_to(ROOT)))
+    assert callers == {
+        "layers/common/checkout/flows/payment/writes.py",
+        "layers/common/checkout/adapters/instrumented.py",  # the port in front of the port
+    }

@@ -1,0 +1,153 @@
+"""Every recorded answer of a running provider, the reason it gives, and whether to try again."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.open_payments.errors import (
+    NotSent,
+    OpenPaymentsError,
+    OutcomeUnknown,
+    Reason,
+    Refused,
+    UntrustedAnswer,
+)
+from checkout.open_payments.exchange import Exchange
+from checkout.open_payments.reasons import reason
+from tests.open_payments.script import Script, answer, identity, load
+
+ANSWERS = load("answers.json")
+TO_CLIENTS = [case for case in ANSWERS if "operation" in case]
+
+
+def _replay(case: dict[str, Any]) -> None:
+    script = Script(answer(case["status"], case["body"]))
+    deadline = script.time + timedelta(seconds=60)
+    exchange = Exchange(script, identity(), now=script.now, deadline=deadline)
+    url = "https://wallet.example/resource"
+    if case["operation"] in ("cancel_grant", "revoke_token"):
+        exchange.empty(case["operation"], "DELETE", url, token="t")
+    else:
+        expect = 201 if case["status"] == 201 else 200
+        exchange.json(case["operation"], "POST", url, token="t", expect=expect)
+
+
+def test_no_recorded_answer_is_left_out() -> None:
+    assert len(ANSWERS) == 133 + 13
+    assert all(("operation" in case) != ("seen_by" in case) for case in ANSWERS)
+    not_refusals = {"success", "unknown"}
+    not_recorded = {Reason.BUSY, Reason.INTERACTION_REQUIRED}
+    assert {case["outcome"] for case in TO_CLIENTS} == {*Reason, *not_refusals} - not_recorded
+
+
+@pytest.mark.parametrize("case", TO_CLIENTS, ids=lambda case: case["name"])
+def test_each_recorded_answer_has_its_reason_and_is_repeated_only_where_that_may_help(
+    case: dict[str, Any],
+) -> None:
+    if case["outcome"] == "success":
+        _replay(case)
+        return
+    with pytest.raises(OpenPaymentsError) as caught:
+        _replay(case)
+    outcome = caught.value.reason if isinstance(caught.value, Refused) else "unknown"
+    assert outcome == case["outcome"]
+    assert caught.value.retryable == case.get("retryable", False)
+    assert caught.value.operation == case["operation"]
+
+
+def test_trap_07_a_quote_that_may_have_paid_already_is_never_taken_for_unpaid() -> None:
+    for name in ("OP: same quoteId again at once (same token)", "OP: expired quote"):
+        case = next(case for case in TO_CLIENTS if case["name"] == name)
+        with pytest.raises(Refused) as caught:
+            _replay(case)
+        assert caught.value.reason is Reason.INVALID_QUOTE
+        assert not caught.value.retryable
+
+
+def test_trap_10_an_unknown_id_is_not_found_although_it_says_401() -> None:
+    names = [
+        "IP: GET unknown id, with token",
+        "IP: GET unknown id, public",
+        "IP: public GET once expired",
+        "IP: complete once expired",
+        "quote: GET unknown",
+    ]
+    for name in names:
+        case = next(case for case in TO_CLIENTS if case["name"] == name)
+        assert case["status"] == 401
+        with pytest.raises(Refused) as caught:
+            _replay(case)
+        assert caught.value.reason is Reason.NOT_FOUND
+
+
+def test_trap_11_an_expired_token_is_told_by_403_and_asks_for_rotation() -> None:
+    case = next(case for case in TO_CLIENTS if case["name"] == "token: expired, create")
+    assert case["status"] == 403
+    with pytest.raises(Refused) as caught:
+        _replay(case)
+    assert caught.value.reason is Reason.TOKEN_INACTIVE
+
+
+def test_trap_12_wallets_that_are_not_connected_are_a_reason_of_their_own() -> None:
+    assert reason("create_quote", 400, "400", "invalid receiver") is Reason.INVALID_RECEIVER
+
+
+@pytest.mark.parametrize("status", [408, 409, 425, 429])
+def test_a_busy_server_says_nothing_about_the_effect(status: int) -> None:
+    why = reason("create_outgoing_payment", status, str(status), "invalid quote")
+    assert why is Reason.BUSY
+    for operation, again in (
+        ("create_outgoing_payment", False),
+        ("continue_grant", False),
+        ("rotate_token", False),
+        ("create_quote", True),
+        ("get_incoming_payment", True),
+    ):
+        busy = Refused("busy", operation=operation, status=status, reason=Reason.BUSY)
+        assert busy.retryable is again
+
+
+def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
+    operation = "complete_incoming_payment"
+    assert reason(operation, 409, "409", "wrong state") is Reason.WRONG_STATE
+    assert reason(operation, 409, "409", "lock held") is Reason.BUSY
+    assert reason("create_quote", 409, "409", "wrong state") is Reason.BUSY
+
+
+@pytest.mark.parametrize(
+    ("operation", "status", "code", "description", "why"),
+    [
+        ("rotate_token", 404, "", "", Reason.TOKEN_GONE),
+        ("revoke_token", 410, "", "", Reason.TOKEN_GONE),
+        ("rotate_token", 400, "invalid_rotation", "", Reason.TOKEN_GONE),
+        ("continue_grant", 404, "", "", Reason.NOT_FOUND),
+        ("continue_grant", 403, "user_denied", "", Reason.GRANT_GONE),
+        ("continue_grant", 401, "", "", Reason.OTHER),
+        ("get_wallet_address", 404, "", "", Reason.NOT_FOUND),
+        ("get_jwks", 410, "", "", Reason.NOT_FOUND),
+        ("get_incoming_payment", 401, "401", "Invalid Token", Reason.TOKEN_INACTIVE),
+        ("create_incoming_payment", 403, "403", "action not performed", Reason.OTHER),
+        ("create_quote", 418, "too_fast", "", Reason.OTHER),
+    ],
+)
+def test_answers_that_were_not_recorded_fall_to_the_nearest_row(
+    operation: str, status: int, code: str, description: str, why: Reason
+) -> None:
+    assert reason(operation, status, code, description) is why
+
+
+def test_trap_06_a_lost_continuation_or_rotation_is_never_sent_again() -> None:
+    for operation in ("continue_grant", "rotate_token"):
+        for error in (OutcomeUnknown, UntrustedAnswer):
+            assert not error("lost", operation=operation).retryable
+
+
+def test_the_unknown_is_not_repeated_where_money_may_have_moved_and_is_elsewhere() -> None:
+    for error in (OutcomeUnknown, UntrustedAnswer):
+        assert not error("lost", operation="create_outgoing_payment").retryable
+    assert OutcomeUnknown("lost", operation="create_quote").retryable
+    assert not UntrustedAnswer("odd", operation="create_quote").retryable
+    assert NotSent("no", operation="create_outgoing_payment").retryable

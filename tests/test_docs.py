@@ -1,0 +1,108 @@
+"""README.md and docs/: generated tables, layout, links and line length."""
+
+from __future__ import annotations
+
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+REPOSITORY = Path(__file__).parent.parent
+LINE_MAX = 120
+PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+LINKING = sorted({*PAGES, *REPOSITORY.glob("*.md"), *REPOSITORY.glob("tests/*.md")})
+TABLES: dict[str, Any] = runpy.run_path(str(REPOSITORY / "docs" / "tables.py"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines outside of code blocks."""
+    in_code = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        elif not in_code:
+            yield number, line
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of the page's headings."""
+    found: set[str] = set()
+    for _, line in prose(page):
+        if heading := re.match(r"#+ (.*)", line):
+            text = re.sub(r"[^\w\- ]", "", heading[1].lower())
+            found.add(text.replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", TABLES["PAGES"])
+def test_tables_are_up_to_date(page: str) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    assert TABLES["refreshed"](text, TABLES["PAGES"][page]) == text, "run `make docs`"
+
+
+def test_a_missing_mark_is_reported() -> None:
+    with pytest.raises(ValueError, match="one place for the table x"):
+        TABLES["refreshed"]("no mark", {"x": str})
+
+
+def test_every_meaning_is_of_an_error_code() -> None:
+    table = TABLES["errors"]()
+    assert {code for code in TABLES["MEANINGS"] if f"`{code}`" not in table} == set()
+
+
+def test_repository_layout_names_what_exists() -> None:
+    text = (REPOSITORY / "docs" / "development.md").read_text("utf-8")
+    tree = text.split("## Repository layout")[1].split("```")[1]
+    parent = ""
+    for line in tree.strip("\n").splitlines():
+        entry = line.split()[0]
+        parent = parent if line.startswith(" ") else entry
+        path = REPOSITORY / (parent + entry if line.startswith(" ") else entry)
+        assert path.exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_lines_are_short(page: Path) -> None:
+    """Tables, headings, code, and text without a blank before the limit cannot be wrapped."""
+    too_long = [
+        number
+        for number, line in prose(page)
+        if len(line) > LINE_MAX
+        and not line.startswith(("|", "#"))
+        and " " in line[:LINE_MAX].strip()
+    ]
+    assert too_long == []
+
+
+@pytest.mark.parametrize("page", LINKING, ids=name)
+def test_relative_links_resolve(page: Path) -> None:
+    for _, line in prose(page):
+        for target in re.findall(r"\]\(([^)]+)\)", re.sub(r"`[^`]*`", "", line)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            linked = (page.parent / path).resolve() if path else page
+            assert linked.exists(), f"{name(page)} links to {target}"
+            if anchor:
+                assert anchor in anchors(linked), f"{name(page)} links to {target}"
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (REPOSITORY / "docs" / "README.md").read_text("utf-8")
+    for page in (REPOSITORY / "docs").glob("*.*"):
+        if page.suffix in {".md", ".json"} and page.name != "README.md":
+            assert f"({page.name})" in index, page.name
+
+
+def test_pictures_are_small() -> None:
+    pictures = list((REPOSITORY / "docs" / "images").iterdir())
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert picture.stat().st_size <= 60_000, picture.name

@@ -1,0 +1,230 @@
+"""Check that each command in the documentation exists, with the variables and options named.
+
+Snippets are the fenced `sh` blocks; mentions are the `code` spans that begin like a command. This
+module runs neither: tests/sandbox/test_readme.py runs the README's.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.util import find_spec
+from itertools import takewhile
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from checkout import cli
+
+ROOT: Final = Path(__file__).parent.parent
+MAKEFILE: Final = (ROOT / "Makefile").read_text("utf-8")
+# What is cited (docs/reference) and what was decided (docs/decisions) is no instruction.
+PAGES: Final = sorted(
+    page
+    for pattern in ("*.md", "docs/*.md", "docs/howto/**/*.md", "tests/*.md", ".github/**/*.md")
+    for page in ROOT.glob(pattern)
+    if page.name != "CHANGELOG.md"
+)
+SNIPPET: Final = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
+FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+MENTION: Final = re.compile(
+    r"(?<!`)`((?:[A-Z_]+=\S+ )*"
+    r"(?:make|checkout|python3? -m|\.venv/bin/\w+|\.ci/\w+)(?: [^`]*)?)`(?!`)"
+)
+ENDS: Final = "();<>|&\n"  # of a simple command
+VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]*=")
+# Programs that are not ours, and words of the shell itself.
+OTHERS: Final = re.compile(
+    r"apt-get|aws|brew|cat|curl|cut|docker|gh|git|grep|jq|ls|mkdir|node|npm|npx|openssl|pip|pipx"
+    r"|pre-commit|printf|rm|sam|sed|sleep|tr"
+    r"|\.|\[|cd|do|done|echo|else|export|fi|for|if|read|source|test|then|until|while"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One simple command: what is set for it, and its words."""
+
+    variables: tuple[str, ...]
+    words: tuple[str, ...]
+    whole: bool  # false for a mention, which may leave out what is required
+    page: str = ""  # the text around it
+
+    def __str__(self) -> str:
+        return " ".join((*self.variables, *self.words))
+
+
+def commands_of(script: str, *, whole: bool) -> Iterator[Command]:
+    """Yield the simple commands of a script; skip the inside of `$(…)`."""
+    script = re.sub(r"\$\([^()]*\)", "x", script.replace("\\\n", " "))
+    script = re.sub(r"(?<!\S)#.*", "", script)
+    lexer = shlex.shlex(script, posix=True, punctuation_chars=ENDS)
+    lexer.whitespace, lexer.commenters = " \t", ""
+    lexer.wordchars += "…$:,@{}%[]"
+    words: list[str] = []
+    for token in (*lexer, ";"):
+        if set(token) <= set(ENDS) or token in ("{", "}"):
+            if words:
+                named = sum(1 for _ in takewhile(VARIABLE.match, words))
+                yield Command(tuple(words[:named]), tuple(words[named:]), whole)
+            words = []
+        else:
+            words.append(token)
+
+
+def documented() -> Iterator[tuple[str, Command]]:
+    for page in PAGES:
+        text, name = page.read_text("utf-8"), str(page.relative_to(ROOT))
+        for _, script in SNIPPET.findall(text):
+            for each in commands_of(script, whole=True):
+                yield name, replace(each, page=text)
+        for mention in MENTION.findall(FENCED.sub("", text)):
+            yield from ((name, each) for each in commands_of(mention, whole=False))
+
+
+COMMANDS: Final = list({f"{page}: {each}": each for page, each in documented()}.items())
+
+
+@pytest.mark.parametrize("command", [each for _, each in COMMANDS], ids=[id for id, _ in COMMANDS])
+def test_a_documented_command_can_be_typed(command: Command) -> None:
+    if not command.words:
+        return  # an assignment alone
+    program, *arguments = command.words
+    if program == "make":
+        require_targets(command, arguments)
+    elif program in ("checkout", ".venv/bin/checkout"):
+        installed = program != "checkout" or re.search(r"pip install|bin/activate", command.page)
+        assert installed or not command.whole, "not on the PATH: .venv/bin/checkout is"
+        require_checkout(arguments, whole=command.whole)
+    elif command.words[:3] == (".venv/bin/python", "-m", "checkout.cli"):
+        require_checkout(arguments[2:], whole=command.whole)
+    elif program in ("python", "python3", ".venv/bin/python"):
+        require_module(program, arguments)
+    elif "/" in program:
+        assert os.access(ROOT / program, os.X_OK), f"{program} is no program"
+    elif command.whole:
+        known = OTHERS.fullmatch(program) or f"{program}()" in snippets()
+        assert known, f"{program} is neither ours nor among the programs that a reader has"
+
+
+@pytest.mark.parametrize(
+    "script", [script for page in PAGES for _, script in SNIPPET.findall(page.read_text("utf-8"))]
+)
+def test_a_snippet_is_valid_shell(script: str) -> None:
+    checked = subprocess.run(
+        ["bash", "-n"], input=script.replace("…", "x"), text=True, capture_output=True
+    )
+    assert checked.returncode == 0, checked.stderr
+
+
+def test_the_commands_are_found() -> None:
+    texts = {str(each) for _, each in COMMANDS}
+    assert {"make dev", "make test"} <= texts
+    assert any(re.match(r"\.venv/bin/(checkout|.* checkout\.cli) webhook ", each) for each in texts)
+
+
+def test_what_cannot_be_typed_is_noticed() -> None:
+    for wrong in (
+        "make nonsense",
+        "make dev NONSENSE=1",
+        "NONSENSE=1 make dev",
+        "checkout nonsense",
+        ".venv/bin/checkout webhook --nonsense",
+        ".venv/bin/checkout setup --name x",  # and no wallet
+        "python -m checkout.cli setup",
+        ".venv/bin/python -m sandbox.nonsense",
+        ".venv/bin/python -m sandbox --nonsense",
+        ".ci/nonsense",
+        "mkae dev",
+    ):
+        [command] = commands_of(wrong, whole=True)
+        with pytest.raises(AssertionError):
+            test_a_documented_command_can_be_typed(command)
+
+
+@cache
+def snippets() -> str:
+    return "\n".join(
+        script for page in PAGES for _, script in SNIPPET.findall(page.read_text("utf-8"))
+    )
+
+
+@cache
+def read_by_the_local_world() -> str:
+    """Return every module in which a variable of the environment can be read."""
+    files = [path for folder in ("layers", "sandbox") for path in (ROOT / folder).rglob("*.py")]
+    return "".join(path.read_text("utf-8") for path in files)
+
+
+def require_targets(command: Command, arguments: list[str]) -> None:
+    targets = [each for each in arguments if not VARIABLE.match(each) and each[0] not in "-…"]
+    recipes = ""
+    for target in targets:
+        rule = re.search(rf"^{target}:.*\n((?:\t.*\n)*)", MAKEFILE, re.MULTILINE)
+        assert rule is not None, f"no target {target}"
+        recipes += rule[1]
+    for variable in (*command.variables, *filter(VARIABLE.match, arguments)):
+        name = variable.partition("=")[0]
+        used = re.search(rf"\({name}\b|^{name} \?=", recipes + MAKEFILE.split(".PHONY")[0], re.M)
+        assert used or f'"{name}"' in read_by_the_local_world(), name
+
+
+def require_checkout(arguments: list[str], *, whole: bool) -> None:
+    if whole:
+        assert parsed(arguments), f"checkout {shlex.join(arguments)}"
+    else:
+        subcommands = [each for each in arguments[:1] if not each.startswith("-")]
+        help_text = help_of("checkout.cli", *subcommands)
+        require_options(help_text, arguments)
+
+
+def parsed(arguments: list[str]) -> bool:
+    try:
+        cli.command_line().parse_args(arguments)
+    except SystemExit as ended:
+        return not ended.code
+    return True
+
+
+def require_module(program: str, arguments: list[str]) -> None:
+    if arguments[:1] != ["-m"]:
+        assert arguments[0] == "-c" or (ROOT / arguments[0]).exists(), arguments[0]
+        return
+    module, *rest = arguments[1:]
+    if module.partition(".")[0] in sys.stdlib_module_names:
+        return
+    assert program == ".venv/bin/python" or module == "pip", (
+        f"{program} does not have {module}; .venv/bin/python does"
+    )
+    if any(each.startswith("-") for each in rest):
+        require_options(help_of(module), rest)
+    else:
+        assert find_spec(module) is not None, module
+
+
+def require_options(help_text: str, arguments: list[str]) -> None:
+    for argument in arguments:
+        if argument.startswith("--"):
+            option = argument.partition("=")[0]
+            assert re.search(rf"{option}\b", help_text), f"no option {option}"
+
+
+@cache
+def help_of(module: str, *subcommand: str) -> str:
+    """Return what `--help` prints, with the paths that `pip install --editable .` gives."""
+    done = subprocess.run(
+        [sys.executable, "-m", module, *subcommand, "--help"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": "layers/common:functions", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -1,0 +1,133 @@
+"""Check the package, what it depends on, and what `make dev` has to download."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterable
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from checkout.version import VERSION
+
+ROOT: Final = Path(__file__).parent.parent
+PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+OURS: Final = {each.name for each in (ROOT / "functions").iterdir()} | {"checkout", "sandbox"}
+# Imported by name, and never without the package that brings it.
+BROUGHT_BY: Final = {"botocore": "boto3", "starlette": "fastapi", "pydantic-core": "pydantic"}
+PIN: Final = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+
+
+def imported(*folders: str) -> set[str]:
+    """Return the distributions that the modules below these folders import; not the rehearsal's."""
+    found = (path for each in folders for path in (ROOT / each).rglob("*.py"))
+    sources = [path for path in found if "rehearsal" not in path.parts]
+    names = {name for path in sources for name in imports_of(ast.parse(path.read_text("utf-8")))}
+    distributions = packages_distributions()
+    outside = names - OURS - sys.stdlib_module_names
+    return {canonicalize_name(distributions[name][0]) for name in outside}
+
+
+def imports_of(tree: ast.AST) -> Iterable[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.partition(".")[0]
+
+
+def pins(path: str) -> dict[str, str]:
+    return dict(PIN.findall((ROOT / path).read_text("utf-8")))
+
+
+def test_the_package_declares_what_it_imports_and_nothing_else() -> None:
+    declared = {canonicalize_name(Requirement(each).name) for each in declared_dependencies()}
+    assert {BROUGHT_BY.get(each, each) for each in imported("layers/common")} == declared
+
+
+def test_what_is_tested_and_deployed_is_within_the_ranges_of_the_package() -> None:
+    tested = pins("requirements-dev.txt")
+    for each in map(Requirement, declared_dependencies()):
+        assert each.specifier.contains(tested[canonicalize_name(each.name)]), each
+
+
+def test_the_local_world_runs_on_its_own_requirements() -> None:
+    assert imported("layers", "functions", "sandbox") <= pins("requirements.txt").keys()
+
+
+def test_what_only_developers_need_is_not_downloaded_to_try_the_shop() -> None:
+    for path in ("requirements.txt", "sandbox/cloud-requirements.txt"):
+        heavy = {"cfn-lint", "hypothesis", "moto", "mypy", "playwright", "pytest", "ruff", "stripe"}
+        assert not heavy & pins(path).keys()
+    assert "aws-sam-translator" not in pins("sandbox/cloud-requirements.txt")
+
+
+@pytest.mark.parametrize(
+    ("part", "lock"),
+    [
+        ("requirements.txt", "requirements-dev.txt"),
+        ("layers/common/requirements.txt", "requirements.txt"),
+        ("layers/pay/requirements.txt", "requirements.txt"),
+        ("sandbox/cloud-requirements.txt", "sandbox/rehearsal-requirements.txt"),
+    ],
+)
+def test_a_package_has_one_version_in_every_file(part: str, lock: str) -> None:
+    assert pins(part).items() <= pins(lock).items()
+
+
+def test_the_builder_is_the_one_that_is_installed() -> None:
+    [builder] = PROJECT["build-system"]["requires"]
+    assert builder in PROJECT["dependency-groups"]["run"]
+
+
+def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
+    wheel = build_wheel(tmp_path)
+    assert wheel.name == f"checkout_sessions-{VERSION}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        [scripts] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        assert "checkout = checkout.cli:main" in archive.read(scripts).decode()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"checkout"}
+    assert {"checkout/cli.py", "checkout/py.typed"} <= names
+    version = subprocess.run(
+        [sys.executable, "-m", "checkout.cli", "--version"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert version.stdout == f"checkout {VERSION}\n"
+
+
+def test_the_changelog_tells_of_this_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    assert re.search(rf"^## {re.escape(VERSION)} - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
+
+
+def declared_dependencies() -> list[str]:
+    declared: list[str] = PROJECT["project"]["dependencies"]
+    return declared
+
+
+def build_wheel(folder: Path) -> Path:
+    """Build it as pip does, without a network."""
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        check=True,
+    )
+    [wheel] = folder.glob("*.whl")
+    return wheel
