@@ -141,9 +141,14 @@ def _raise_unavailable() -> None:
 def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble() -> None:
     world = World()
     session = world.create()
-    body = b'{"error":{"code":"401","description":"Signature validation error: wrong"}}'
-    refused = Response(401, {"content-type": "application/json"}, body)
-    answering(world, "POST", "/quotes", lambda request: refused)
+    account = world.network.account(world.shop)
+    assert account is not None
+
+    def revoked(request: Request) -> None:
+        if request.url.endswith("/quotes"):
+            account.keys = []
+
+    world.transport.before = revoked
     with pytest.raises(MerchantWalletError):
         world.submit(session)
     assert world.session(session.id).status is Status.OPEN
