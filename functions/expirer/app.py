@@ -44,16 +44,16 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
 
 def _counted(counts: Counts) -> dict[str, Any]:
     totals = {
-        "LookedAt": counts.looked_at,
+        "SessionsChecked": counts.checked,
         "Moved": counts.moved.total(),
         "Failed": counts.failed,
         "NeedsAttention": counts.needs_attention,
-        "LeftOver": counts.left_over,
-        "EventsOwed": counts.enqueued,
+        "NotReached": counts.not_reached,
+        "EventsDue": counts.enqueued,
     }
     for name, value in totals.items():
         telemetry.count(name, value)
-    telemetry.count("OldestOwedEvent", counts.longest_due.total_seconds(), unit="Seconds")
+    telemetry.count("OldestDueEvent", counts.longest_due.total_seconds(), unit="Seconds")
     result = {**totals, "MovedBy": dict(counts.moved)}
     if any(totals.values()):
         _log.info("a round of the sweep", extra={"counts": result})

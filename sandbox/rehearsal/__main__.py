@@ -273,7 +273,7 @@ def _sweep(endpoint: str) -> None:
     name = stack.functions(endpoint)["ExpirerFunction"]
     answer = stack.client("lambda", endpoint).invoke(FunctionName=name, Payload=b"{}")
     result = answer["Payload"].read().decode()
-    if "FunctionError" in answer or "LookedAt" not in json.loads(result):
+    if "FunctionError" in answer or "SessionsChecked" not in json.loads(result):
         raise RehearsalFailed(f"the sweep failed: {result[:2000]}")
     _say("sweep", result)
 

@@ -175,7 +175,7 @@ def test_the_schedule_gets_the_counts_of_two_rounds(deployed: Deployed) -> None:
     for each in deployed.invoke("ExpirerFunction", SCHEDULED, SCHEDULED):
         assert each.error is None
         assert each.answer["Failed"] == 0
-    assert '"OldestOwedEvent"' in deployed.log("ExpirerFunction")  # metrics, for an alarm
+    assert '"OldestDueEvent"' in deployed.log("ExpirerFunction")  # metrics, for an alarm
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_the_schedule_asks_the_wallet_about_a_payment_in_doubt() -> None:
     assert doubtful.status is Status.PROCESSING
     world.clock.pass_time(60)
     world.forget()
-    assert scheduled(lambda: world.services)({}, Left(75))["LookedAt"] == 1
+    assert scheduled(lambda: world.services)({}, Left(75))["SessionsChecked"] == 1
     assert world.transport.sent
 
 

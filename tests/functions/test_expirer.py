@@ -48,8 +48,8 @@ def test_a_round_answers_with_its_counts_and_tells_them_as_metrics(
     expired = [world.create(expires_in_seconds=1800) for _ in range(2)]
     world.clock.pass_time(1800)
     answer = scheduled(lambda: world.services)({}, Left(75))
-    counts = {"LookedAt": 2, "Moved": 2, "Failed": 0, "NeedsAttention": 0, "LeftOver": 0}
-    counts["EventsOwed"] = 0
+    counts = {"SessionsChecked": 2, "Moved": 2, "Failed": 0, "NeedsAttention": 0, "NotReached": 0}
+    counts["EventsDue"] = 0
     assert answer == {**counts, "MovedBy": {"expiry_passed": 2}, "Counted": 2}
     line = metrics(told())
     assert {name: line[name] for name in counts} == {name: [n] for name, n in counts.items()}
@@ -64,7 +64,7 @@ def test_a_round_with_nothing_to_do_still_counts_zero(
     telemetry.start("expirer")
     world = World()
     assert not any(scheduled(lambda: world.services)({}, Left(75)).values())
-    assert metrics(told())["LookedAt"] == [0]
+    assert metrics(told())["SessionsChecked"] == [0]
 
 
 def test_a_round_leaves_the_last_look_its_time() -> None:
@@ -72,9 +72,9 @@ def test_a_round_leaves_the_last_look_its_time() -> None:
     session = world.create(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     round_ = scheduled(lambda: world.services)
-    assert round_({}, Left(LAST_CHECK.total_seconds()))["LeftOver"] == 1
+    assert round_({}, Left(LAST_CHECK.total_seconds()))["NotReached"] == 1
     assert world.session(session.id).status is Status.OPEN
-    assert round_({}, Left(LAST_CHECK.total_seconds() + 1))["LookedAt"] == 1
+    assert round_({}, Left(LAST_CHECK.total_seconds() + 1))["SessionsChecked"] == 1
 
 
 # --- the task queue ---

@@ -37,10 +37,10 @@ def test_the_metrics_of_our_own_that_alarms_wait_for_are_told_by_every_round(
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
     wanted = {alarm["MetricName"]: alarm for alarm in ALARMS.values() if alarm["Namespace"] == OURS}
-    assert {"OldestOwedEvent", "NeedsAttention", "Failed"} <= set(wanted)
+    assert {"OldestDueEvent", "NeedsAttention", "Failed"} <= set(wanted)
     telemetry.start("expirer")
     scheduled(lambda: World().services)({}, Left(75))
-    [line] = [each for each in told() if "_aws" in each and "LookedAt" in each]
+    [line] = [each for each in told() if "_aws" in each and "SessionsChecked" in each]
     assert set(wanted) <= set(line)
     assert all(
         alarm["Dimensions"] == [{"Name": "service", "Value": line["service"]}]

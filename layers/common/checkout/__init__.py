@@ -1,3 +1,4 @@
-"""Checkout Sessions: a self-hosted checkout over Open Payments. Start at `domain/transitions.py`,
-then `flows/`.
+"""Checkout Sessions: a self-hosted checkout over Open Payments.
+
+Start at `domain/transitions.py`, then read `flows/`.
 """

@@ -132,7 +132,7 @@ def _re_encrypt() -> int:
 
 
 def _tell(progress: rotation.Progress) -> None:
-    print(f"{progress.looked_at} merchants looked at, {progress.renewed} sealed anew", flush=True)
+    print(f"{progress.checked} merchants looked at, {progress.renewed} sealed anew", flush=True)
 
 
 def _made(chosen: argparse.Namespace) -> setup.SetUp:

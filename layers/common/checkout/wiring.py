@@ -1,4 +1,4 @@
-"""The one place that builds what stands behind the ports, from the settings, once per process.
+"""Build what stands behind the ports, from the settings, once per process.
 
 Each function calls the one builder it needs, so that `api` loads no HTTP client and no page engine.
 """
@@ -46,16 +46,14 @@ _BRIEF = Config(
 
 
 def observe(service: str) -> None:
-    """This process is the function `service`; outside of Lambda its log is the process's own
-    matter.
-    """
+    """Start logs and metrics as the function `service`, if this process runs in Lambda."""
     if settings_module.in_lambda(os.environ):
         telemetry.start(service)
 
 
 @cache
 def settings() -> Settings:
-    """This process's settings. Raises SettingsError."""
+    """Return this process's settings. Raises SettingsError."""
     return settings_module.load(os.environ)
 
 
@@ -134,7 +132,7 @@ def _public_http() -> PublicHttp:
 
 @cache
 def _dynamodb(config: Config) -> dynamo.Client:
-    """One for all stores of a process: each has connections of its own, which take time to make."""
+    """Return the client that all stores share: making connections takes time."""
     place = dynamo.parse_database_url(settings().database_url)
     client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
     return client

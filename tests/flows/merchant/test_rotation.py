@@ -80,7 +80,7 @@ def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key() -> Non
     before = with_webhook(world)
     rotated(world)
     operator = another_process(world)
-    assert re_encrypt(operator, tell=ignored) == Progress(looked_at=1, renewed=1)
+    assert re_encrypt(operator, tell=ignored) == Progress(checked=1, renewed=1)
     after = stored(world, before.id)
     only_new = AesVault(lambda: NEW, seeded(), derive=derived)
     assert only_new.open(after.private_key, place=private_key_place(after.id)) == (
@@ -103,7 +103,7 @@ def test_a_second_run_finds_nothing_left_and_writes_nothing() -> None:
     operator = another_process(world)
     re_encrypt(operator, tell=ignored)
     world.forget()
-    assert re_encrypt(operator, tell=ignored) == Progress(looked_at=1, renewed=0)
+    assert re_encrypt(operator, tell=ignored) == Progress(checked=1, renewed=0)
     assert world.aws_calls() == ["scan"]
 
 
@@ -116,7 +116,7 @@ def test_a_merchant_that_is_changed_meanwhile_keeps_the_change() -> None:
     inner.replace(read.changed(name="Renamed"))
     behind = BehindMerchants(inner, [read])
     progress = re_encrypt(replace(operator, merchants=behind), tell=ignored)
-    assert progress == Progress(looked_at=1, renewed=1)
+    assert progress == Progress(checked=1, renewed=1)
     after = stored(world, world.merchant.id)
     assert (after.name, operator.vault.is_current(after.private_key)) == ("Renamed", True)
 
@@ -146,7 +146,7 @@ def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other() -> None:
     merchants = open_shops(world, 3)
     rotated(world)
     progress = re_encrypt(another_process(world), tell=ignored)
-    assert progress == Progress(looked_at=4, renewed=3, unreadable=[lost.id])
+    assert progress == Progress(checked=4, renewed=3, unreadable=[lost.id])
     assert stored(world, lost.id) == lost
     assert len(merchants) == 3
 
@@ -162,7 +162,7 @@ def test_broken_off_by_a_failing_store_it_goes_on_where_it_was(
     heard: list[int] = []
 
     def failing(progress: Progress) -> None:
-        heard.append(progress.looked_at)
+        heard.append(progress.checked)
         if len(heard) == 3:
             raise Unavailable("The data store is not answering.")
 
@@ -170,7 +170,7 @@ def test_broken_off_by_a_failing_store_it_goes_on_where_it_was(
         re_encrypt(operator, tell=failing)
     second = re_encrypt(operator, tell=ignored)
     assert 0 < second.renewed < 50
-    assert second.looked_at == 50
+    assert second.checked == 50
     assert len(key_ids(world)) == 1
 
 
@@ -303,7 +303,7 @@ def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fa
     rotated(world)
     between: Any = CustomersBetween(world.services.merchants, business)
     operator = replace(another_process(world, 24), merchants=between)
-    assert re_encrypt(operator, tell=ignored) == Progress(looked_at=1000, renewed=1000)
+    assert re_encrypt(operator, tell=ignored) == Progress(checked=1000, renewed=1000)
     assert len(key_ids(world)) == 1
     assert not key_ids(world) & old
 

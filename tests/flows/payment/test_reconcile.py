@@ -7,8 +7,8 @@ import pytest
 
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Event, advance
+from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.payment import reconcile
-from checkout.flows.payment.writes import GIVE_WAY
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession

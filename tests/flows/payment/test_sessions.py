@@ -32,6 +32,7 @@ from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Endpoint, WebhookEvent
+from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.payment import sessions, writes
 from checkout.flows.payment.sessions import ListQuery
 from checkout.open_payments.models import Amount
@@ -435,7 +436,7 @@ def test_a_loser_decides_anew_from_what_the_winner_left(api: MerchantApi) -> Non
 
 
 def test_a_loser_tries_again_while_that_may_help_and_then_says_busy(api: MerchantApi) -> None:
-    for times in (1, writes.GIVE_WAY - 1):
+    for times in (1, GIVE_WAY - 1):
         session = api.store()
         store: Any = Interfering(api.services.sessions, times, partial(api.stored, session.id))
         services = replace(api.services, sessions=store)

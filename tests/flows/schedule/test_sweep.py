@@ -71,7 +71,7 @@ def test_a_session_past_its_expiry_is_expired() -> None:
     session = world.create(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     counts = round_of(world)
-    assert (counts.looked_at, dict(counts.moved)) == (1, {"expiry_passed": 1})
+    assert (counts.checked, dict(counts.moved)) == (1, {"expiry_passed": 1})
     assert world.session(session.id).status is Status.EXPIRED
     assert round_of(world) == Counts()
 
@@ -96,7 +96,7 @@ def test_what_a_dead_process_left_behind_is_opened_when_its_lease_has_lapsed(
     world.services.sessions.save(change)
     assert round_of(world) == Counts()
     counts = rounds(world, 1)
-    assert counts.looked_at == 1
+    assert counts.checked == 1
     opened = world.session(session.id)
     assert (opened.status, opened.problem) == (Status.OPEN, problem)
     assert world.pay(opened).status is Status.COMPLETED
@@ -179,10 +179,10 @@ def test_a_round_looks_at_no_more_than_its_limit_the_longest_due_first() -> None
         world.clock.pass_time(1)
     world.clock.pass_time(1800)
     counts = round_of(world, limit=3)
-    assert (counts.looked_at, counts.left_over) == (3, 1)  # one more is asked for, to know of it
+    assert (counts.checked, counts.not_reached) == (3, 1)  # one more is asked for, to know of it
     statuses = [world.session(session.id).status for session in created]
     assert statuses == [Status.EXPIRED] * 3 + [Status.OPEN] * 2
-    assert round_of(world, limit=3).looked_at == 2
+    assert round_of(world, limit=3).checked == 2
     assert round_of(world, limit=3) == Counts()
 
 
@@ -193,9 +193,9 @@ def test_a_round_whose_time_is_over_begins_nothing_more() -> None:
     world.clock.pass_time(MINUTE)
     world.transport.after = lambda request, response: world.clock.pass_time(1)
     counts = round_of(world, seconds=1)
-    assert (counts.looked_at, counts.left_over) == (1, 2)
+    assert (counts.checked, counts.not_reached) == (1, 2)
     world.deliver_hinted()
-    assert round_of(world, seconds=0) == Counts(left_over=2)
+    assert round_of(world, seconds=0) == Counts(not_reached=2)
 
 
 def test_a_poisoned_record_stops_no_other_and_starves_none() -> None:
@@ -208,7 +208,7 @@ def test_a_poisoned_record_stops_no_other_and_starves_none() -> None:
     world.clock.pass_time(1800)
     for left in (9, 6, 3, 0):
         counts = round_of(world, limit=3)
-        assert (counts.looked_at, counts.failed) == (3, 4)
+        assert (counts.checked, counts.failed) == (3, 4)
         assert sum(world.session(s.id).status is Status.OPEN for s in good) == left
     assert round_of(world, limit=3) == Counts(failed=4)
 
@@ -246,11 +246,11 @@ def test_a_provider_that_hangs_holds_up_no_others_sessions() -> None:
     world.transport.before = hang
     counts = round_of(world, seconds=50)
     assert {world.session(session.id).status for session in good} == {Status.EXPIRED}
-    assert counts.looked_at == 3 + 3  # the others of the provider had what time was left
-    assert counts.left_over == 1
+    assert counts.checked == 3 + 3  # the others of the provider had what time was left
+    assert counts.not_reached == 1
     world.transport.before = lambda request: None
     world.clock.pass_time(MINUTE)
-    assert round_of(world).looked_at == 4
+    assert round_of(world).checked == 4
     assert {world.session(session.id).status for session in hanging} == {Status.COMPLETED}
 
 
@@ -271,7 +271,7 @@ def test_a_provider_down_for_long_is_shown_to_the_merchant_and_asked_once_an_hou
     rounds(world, 3)
     assert world.session(session.id).attention is Attention.UNDECIDED
     looked = [rounds(world, 1) for _ in range(180)]
-    assert sum(counts.looked_at for counts in looked) == 3
+    assert sum(counts.checked for counts in looked) == 3
     assert sum(counts.needs_attention for counts in looked) == 3
     world.transport.before = lambda request: None
     rounds(world, 61)
@@ -296,7 +296,7 @@ def test_a_partial_payment_stays_visible_until_its_incoming_payments_end() -> No
     session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/partial")
     rounds(world, 70)
     assert world.session(session.id).attention is Attention.PARTIAL_PAYMENT
-    looked = sum(rounds(world, 1).looked_at for _ in range(120))
+    looked = sum(rounds(world, 1).checked for _ in range(120))
     assert looked == 2
     assert session.incoming_payment is not None
     rest = session.incoming_payment.expires_at - world.clock.now()
@@ -343,7 +343,7 @@ def test_a_session_that_the_index_alone_still_knows_is_nothing() -> None:
     rows = world.dynamo._tables[f"{PREFIX}-checkout_sessions"].items
     interrupt(world, "get_item", rows.clear)
     counts = round_of(world)
-    assert (counts.looked_at, counts.failed) == (0, 0)
+    assert (counts.checked, counts.failed) == (0, 0)
 
 
 def test_a_payment_that_a_page_checks_at_the_same_time_is_left_to_it() -> None:

@@ -24,9 +24,10 @@ from checkout.domain.webhooks import (
     GivenUp,
     WebhookEvent,
 )
+from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.webhooks import deliver as flow
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import GIVE_WAY, Outcome, deliver, enqueue_due
+from checkout.flows.webhooks.deliver import Outcome, deliver, enqueue_due
 from checkout.ports.merchants import Merchants
 from checkout.ports.webhooks import DueEvent, QueuedEvent, Receipt
 from sandbox.cloud import table_definitions

@@ -103,7 +103,7 @@ HISTORY_MAX: Final = 200
 
 
 class Event(StrEnum):
-    """What can happen to a session."""
+    """The events that can happen to a session."""
 
     WALLET_SUBMITTED = "wallet_submitted"
     REFERENCE_STORED = "reference_stored"

@@ -1,3 +1,1 @@
-"""What the product does, one file a flow: decide with the domain, call the outside through ports,
-write on condition.
-"""
+"""Decide with the domain, call the outside through ports, write on condition: one file a flow."""

@@ -1,5 +1,6 @@
-"""Declare what the flows need of the outside world, as protocols; `wiring.py` chooses what stands
-behind each.
+"""Declare what the flows need of the outside world, as protocols.
+
+`wiring.py` chooses what stands behind each.
 
 A store that does not answer raises `errors.Unavailable`. A conditional write that lost raises
 `StaleSession`, `StaleMerchant` or `StaleEvent` with the winner's version on it; the loser decides
@@ -10,5 +11,6 @@ again from that version and never repeats its write blindly.
 - `merchants`: merchants, API keys, dashboard sign-ins, audit log
 - `webhooks`: webhook events, the queue that announces them, and their receivers
 - `wallets`: Open Payments clients, and the queue for clean-up at wallets
+- `stale`: the base of the errors for lost races
 - `services`: the three bags in which flows get their ports
 """

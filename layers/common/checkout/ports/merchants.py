@@ -10,14 +10,13 @@ from typing import Protocol
 from checkout.domain.audit import AuditEntry
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.sign_in import SignIn
+from checkout.ports.stale import Stale
 
 
-class StaleMerchant(Exception):  # noqa: N818 - says what happened
+class StaleMerchant(Stale):
     """Report that the merchant changed since it was read; `current` is the winner's version."""
 
-    def __init__(self, current: Merchant) -> None:
-        super().__init__(f"merchant is at version {current.version}")
-        self.current = current
+    current: Merchant
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,13 @@ from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
+from checkout.ports.stale import Stale
 
 
-class StaleSession(Exception):  # noqa: N818 - says what happened
+class StaleSession(Stale):
     """Report that the session changed since it was read; `current` is the winner's version."""
 
-    def __init__(self, current: Session) -> None:
-        super().__init__(f"session is at version {current.version}")
-        self.current = current
+    current: Session
 
 
 @dataclass(frozen=True, slots=True)

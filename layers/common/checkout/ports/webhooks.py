@@ -8,14 +8,13 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from checkout.domain.webhooks import WebhookEvent
+from checkout.ports.stale import Stale
 
 
-class StaleEvent(Exception):  # noqa: N818 - says what happened
+class StaleEvent(Stale):
     """Report that the event changed since it was read; `current` is the winner's version."""
 
-    def __init__(self, current: WebhookEvent) -> None:
-        super().__init__(f"event is at version {current.version}")
-        self.current = current
+    current: WebhookEvent
 
 
 @dataclass(frozen=True, slots=True)

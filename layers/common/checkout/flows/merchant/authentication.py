@@ -1,6 +1,7 @@
-"""Who is calling the merchant API: a presented key, looked up by its hash.
+"""Authenticate a merchant by an API key, which is looked up by its hash.
 
-Refuses without saying whether a key ever existed. The plain key is in no error, log or record.
+A key is rejected without saying whether a key ever existed. The plain key is in no
+error, log or record.
 """
 
 from __future__ import annotations
@@ -13,15 +14,22 @@ from checkout.ports.services import Services
 
 
 def authenticate(services: Services, authorization: str | None) -> ApiKey:
-    """The key named by an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
+    """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    Raises ApiKeyMissing (no bearer credentials), ApiKeyInvalid (unknown, revoked or expired: one
-    answer).
+    Raises ApiKeyMissing if there are no bearer credentials, and as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()
     if scheme.lower() != "bearer" or not presented:
         raise ApiKeyMissing("Send your API key in the header Authorization: Bearer sk_….")
+    return active_key(services, presented)
+
+
+def active_key(services: Services, presented: str) -> ApiKey:
+    """Return the key that was presented, and record its use.
+
+    Raises ApiKeyInvalid: an unknown, a revoked and an expired key get the same answer.
+    """
     # What cannot be a key is not looked up; the hash is the look-up, so no comparison leaks time.
     known = API_KEY.fullmatch(presented)
     key = services.api_keys.find(api_key_hash(presented)) if known else None

@@ -1,4 +1,4 @@
-"""What a merchant's days came to, for the dashboard's sums, chart and funnel."""
+"""Read a merchant's daily sums, for the dashboard's totals, chart and funnel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DAYS_MAX: Final = 92
 def days(
     services: DashboardServices, key: ApiKey, *, first: date, last: date
 ) -> Sequence[DayTally]:
-    """The days from `first` to `last`, at most the last DAYS_MAX of them, in one read."""
+    """Return the days from `first` to `last`, at most the last DAYS_MAX of them, in one read."""
     first = max(first, last - timedelta(days=DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     return services.tallies.days(key.merchant, key.asset_code.lower(), wanted)

@@ -1,6 +1,4 @@
-"""Finding transactions in the dashboard: what is typed is a session's id, a wallet address, or a
-value of the metadata.
-"""
+"""Find transactions in the dashboard by session id, wallet address or metadata value."""
 
 from __future__ import annotations
 
@@ -15,13 +13,14 @@ from checkout.ports.services import Services
 
 
 def find(services: Services, key: ApiKey, text: str, query: ListQuery) -> Listed:
-    """A page of what `text` finds among the merchant's sessions, within the query's bounds; without
-    a text, of all of them. Raises CursorInvalid.
+    """Return a page of the merchant's sessions that match `text` and the query's bounds.
+
+    An empty text matches all. Raises CursorInvalid.
     """
     typed = text.strip()
     if not typed:
         return sessions.list_page(services, key, query)
-    with suppress(ResourceMissing):  # an id of nobody's, or another merchant's, is only a text
+    with suppress(ResourceMissing):  # an unknown id is searched for like any other text
         return _by_id(services, key, typed, query)
     return sessions.list_page(services, key, replace(query, search=typed))
 

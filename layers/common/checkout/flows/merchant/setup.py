@@ -1,8 +1,7 @@
-"""A merchant joins: their wallet is read, their key is checked against it, and their first API key
-is made.
+"""Set up a merchant: read their wallet, check their key against it, make their first API key.
 
-Refuses a private key that is not the one registered at the wallet under that key id, and never
-makes a second merchant for one wallet. Source: spec.md "Merchant setup procedure".
+A private key must be the one registered at the wallet under that key id, and a wallet has one
+merchant. Source: spec.md "Merchant setup procedure".
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ from checkout.ports.services import PayServices
 DEADLINE: Final = timedelta(seconds=30)
 
 
-class SetupRefused(Exception):  # noqa: N818 - says what happened
-    """The message tells the operator what is wrong and what to do. It holds no secret."""
+class SetupRefused(Exception):
+    """Report to the operator what is wrong and what to do. The message holds no secret."""
 
 
 class AlreadyMerchant(SetupRefused):
-    """The wallet belongs to `merchant` already; nothing was written."""
+    """Report that the wallet belongs to `merchant` already; nothing was written."""
 
     def __init__(self, merchant: Merchant) -> None:
         super().__init__(
@@ -44,7 +43,10 @@ class AlreadyMerchant(SetupRefused):
 
 @dataclass(frozen=True, slots=True)
 class NewMerchant:
-    """`private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM."""
+    """The parameters of a setup.
+
+    `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM.
+    """
 
     name: str
     wallet_address: str
@@ -54,7 +56,7 @@ class NewMerchant:
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """`api_key` is shown once and stored nowhere; None when none was made."""
+    """The result of a setup. A new `api_key` is shown once and stored nowhere."""
 
     merchant: Merchant
     api_key: str | None = field(repr=False)
@@ -87,7 +89,7 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
 
 
 def add_api_key(services: PayServices, wallet_address: str, *, name: str) -> SetUp:
-    """Another API key for the merchant of this wallet. Raises SetupRefused."""
+    """Make another API key for the merchant of this wallet. Raises SetupRefused."""
     merchant = _existing(services, wallet_address)
     made = new_key(services, merchant, name=name)
     if not services.api_keys.add(made.key, merchant):
@@ -149,9 +151,7 @@ def _read_wallet(services: PayServices, typed: str) -> WalletAddress:
 
 
 def _checked(services: PayServices, new: NewMerchant) -> tuple[WalletAddress, bytes]:
-    """The wallet document, and the private key once it is proven to be the pair of the registered
-    key.
-    """
+    """Return the wallet, and the private key if it belongs to the registered public key."""
     try:
         private_key = load_private_key(new.private_key_text)
     except ValueError as error:

@@ -1,9 +1,8 @@
-"""Who is using the dashboard: an API key signs a browser in, and as long as the key is good and the
-browser in use, its cookie is believed.
+"""Sign a browser in to the dashboard with an API key, and recognise it by its cookie.
 
-What a cookie holds is stored only as a hash, and judged with the key's own record at every
-request: a key that is revoked signs everybody out. Refuses without saying whether a key ever
-existed, and counts attempts before it looks a key up.
+Only a hash of the cookie's token is stored. Each request reads the key's own record as well, so
+revoking a key signs everybody out who used it. A key is rejected without saying whether it ever
+existed, and attempts are counted before a key is looked up.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from checkout.ports.runtime import RandomBytes
 from checkout.ports.services import DashboardServices
 
 WINDOW: Final = timedelta(minutes=15)
-ATTEMPTS_MAX: Final = 20  # of one client address in a window
-ATTEMPTS_OVERALL_MAX: Final = 3_000  # of all together
+ATTEMPTS_MAX: Final = 20  # a window, from one client address
+ATTEMPTS_OVERALL_MAX: Final = 3_000  # a window, from all addresses
 SEEN_EVERY: Final = timedelta(minutes=1)
 
 _TOKEN: Final = re.compile(r"[0-9a-f]{64}")
@@ -34,7 +33,7 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """Whose browser this is. `token` is what its cookie holds."""
+    """The key that a browser signed in with, and the token in its cookie."""
 
     key: ApiKey
     token: str = field(repr=False)
@@ -45,7 +44,7 @@ class SignedIn:
 
 
 def new_token(random_bytes: RandomBytes) -> str:
-    """What a cookie may hold; it means nothing until somebody signs in with it."""
+    """Return a token for a cookie; it means nothing before a sign-in with it."""
     return random_bytes(32).hex()
 
 
@@ -54,19 +53,24 @@ def is_token(value: str | None) -> bool:
 
 
 def form_token(token: str) -> str:
-    """What proves that a form was made for the browser with this cookie: it follows from the
-    cookie, which another site can neither read nor set.
+    """Return the token that proves that a form was made for the browser with this cookie.
+
+    It is derived from the cookie's token, which another site can neither read nor set.
     """
     return hmac.new(token.encode(), b"dashboard form", hashlib.sha256).hexdigest()
 
 
 def sign_in(services: DashboardServices, api_key: str, *, address: str) -> SignedIn:
-    """A new sign-in, by a key that was typed at the client address. Raises ApiKeyMissing,
-    ApiKeyInvalid, RateLimited.
+    """Sign in with a key that was typed at this client address.
+
+    Raises ApiKeyMissing, ApiKeyInvalid, RateLimited.
     """
     _count(services, f"address {address}", ATTEMPTS_MAX)
     _count(services, "overall", ATTEMPTS_OVERALL_MAX)
-    key = authentication.authenticate(services, f"Bearer {api_key.strip()}")
+    typed = api_key.strip()
+    if not typed:
+        raise ApiKeyMissing("Enter an API key.")
+    key = authentication.active_key(services, typed)
     token, now = new_token(services.random_bytes), services.clock.now()
     new = SignIn(id=_id(token), key_hash=key.hash, created_at=now, seen_at=now)
     services.sign_ins.add(new)
@@ -75,8 +79,9 @@ def sign_in(services: DashboardServices, api_key: str, *, address: str) -> Signe
 
 
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
-    """Whose cookie this is. Two reads, and at most once a minute a write. Raises ApiKeyMissing
-    (nobody is signed in with it, or no longer), ApiKeyInvalid (the key is active no more).
+    """Return the sign-in of a cookie's token: two reads, and at most one write a minute.
+
+    Raises ApiKeyMissing if nobody is signed in with it, ApiKeyInvalid if its key has ended.
     """
     known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
     now = services.clock.now()
@@ -90,9 +95,10 @@ def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
     return SignedIn(key, token)
 
 
-def sign_out(services: DashboardServices, who: SignedIn) -> None:
-    services.sign_ins.end(_id(who.token))
-    audit.note(services, who.key, Action.SIGNED_OUT)
+def sign_out(services: DashboardServices, signed: SignedIn) -> None:
+    """End the sign-in."""
+    services.sign_ins.end(_id(signed.token))
+    audit.note(services, signed.key, Action.SIGNED_OUT)
 
 
 def _id(token: str) -> str:

@@ -22,7 +22,7 @@ from checkout.ports.wallets import Cleanup
 DEADLINE: Final = timedelta(seconds=10)
 
 
-class TryLater(Exception):  # noqa: N818 - says what to do
+class TryLater(Exception):
     """Report that a wallet did not answer, or was busy."""
 
 

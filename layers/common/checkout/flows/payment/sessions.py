@@ -154,14 +154,15 @@ def get(services: Services, key: ApiKey, session_id: str) -> Session:
 
 
 def expire(services: Services, key: ApiKey, session_id: str) -> Session:
-    """End an open or awaiting session as expired. Raises ResourceMissing, SessionUnexpectedState,
-    PaymentInProgress, SessionBusy.
+    """Expire an open or awaiting session.
+
+    Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, SessionBusy.
     """
     return _end(services, _own(services, key, session_id), Event.EXPIRE_REQUESTED)
 
 
 def cancel(services: Services, key: ApiKey, session_id: str) -> Session:
-    """End an open or awaiting session as canceled. Raises as `expire` does."""
+    """Cancel an open or awaiting session. Raises as `expire` does."""
     return _end(services, _own(services, key, session_id), Event.CANCEL_REQUESTED)
 
 

@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from checkout.domain.ids import new_event_id, new_nonce
 from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
+from checkout.flows.give_way import GIVE_WAY
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
-
-GIVE_WAY: Final = 5  # how often the loser of a write decides again
 
 
 def move(services: Services, session: Session, event: Event, **changes: Any) -> Session:

@@ -34,15 +34,15 @@ class Counts:
     """The counts of one round.
 
     `moved` counts the last event of each session that changed. `failed`: the check raised, and will
-    be retried. `left_over`: due, but not reached this round. `enqueued` counts the webhook events
+    be retried. `not_reached`: due, but not reached this round. `enqueued` counts the webhook events
     that were due, the oldest of them for `longest_due`.
     """
 
-    looked_at: int = 0
+    checked: int = 0
     moved: Counter[str] = field(default_factory=Counter)
     failed: int = 0
     needs_attention: int = 0
-    left_over: int = 0
+    not_reached: int = 0
     enqueued: int = 0
     longest_due: timedelta = timedelta(0)
 
@@ -61,22 +61,22 @@ def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts
     put_off: list[str] = []
     seen: set[str] = set()
     full = True
-    while full and counts.looked_at < limit:
-        asked = limit + len(seen) - counts.looked_at + 1
+    while full and counts.checked < limit:
+        asked = limit + len(seen) - counts.checked + 1
         found = services.sessions.due(now, limit=asked)
         full = len(found) == asked
         fresh = [session_id for session_id in found if session_id not in seen]
         for index, session_id in enumerate(fresh):
-            if counts.looked_at == limit or services.clock.now() >= until:
-                counts.left_over = len(fresh) - index + len(put_off)
+            if counts.checked == limit or services.clock.now() >= until:
+                counts.not_reached = len(fresh) - index + len(put_off)
                 return counts
             seen.add(session_id)
             if not _check(services, session_id, counts, hanging):
                 put_off.append(session_id)
         full = full and bool(fresh)
-    while put_off and counts.looked_at < limit and services.clock.now() < until:
+    while put_off and counts.checked < limit and services.clock.now() < until:
         _check(services, put_off.pop(0), counts, set())
-    counts.left_over = len(put_off)
+    counts.not_reached = len(put_off)
     return counts
 
 
@@ -107,7 +107,7 @@ def _check(services: PayServices, session_id: str, counts: Counts, hanging: set[
         logger.warning("reconciling a due session failed, will retry: %s", _place(error))
         counts.failed += 1
         return True
-    counts.looked_at += 1
+    counts.checked += 1
     counts.needs_attention += after.attention is not None
     if after.history != before.history:
         counts.moved[after.history[-1].event] += 1

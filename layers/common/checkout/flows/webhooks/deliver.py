@@ -9,11 +9,13 @@ decisions.md "Webhooks".
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhook_signature import signed_headers
@@ -33,7 +35,8 @@ from checkout.domain.webhooks import (
     noted_late,
     secret_place,
 )
-from checkout.ports.merchants import StaleMerchant
+from checkout.flows import merchants
+from checkout.flows.give_way import give_way
 from checkout.ports.runtime import Vault
 from checkout.ports.services import Services
 from checkout.ports.webhooks import EventQueue, Events, QueuedEvent, Receipt, Receivers, StaleEvent
@@ -43,7 +46,6 @@ DELAY_MAX: Final = timedelta(minutes=15)
 # Clocks differ a little: a message that is early by no more than this is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
-GIVE_WAY: Final = 5  # how often a loser of a write decides anew
 # The sweep enqueues events that fall due within its next rounds, so that a few rounds may die
 # without delay, and enqueues an event again if it is still due later.
 AHEAD: Final = timedelta(minutes=5)
@@ -180,14 +182,12 @@ def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) ->
     Another attempt may be under way, or the merchant may have resent the event. The result is still
     true, and a success ends the event.
     """
-    for _ in range(GIVE_WAY):
-        after = noted_late(current, delivery, now=services.clock.now())
-        try:
-            services.events.save(after)
-        except StaleEvent as stale:
-            current = stale.current
-        else:
-            return
+    with suppress(Conflict):  # the delivery log lacks one line
+        give_way(
+            current,
+            lambda event: noted_late(event, delivery, now=services.clock.now()),
+            services.events.save,
+        )
 
 
 def _give_up(services: Services, event: WebhookEvent, reason: GivenUp) -> Outcome:
@@ -197,17 +197,15 @@ def _give_up(services: Services, event: WebhookEvent, reason: GivenUp) -> Outcom
 
 def _disable(services: Services, merchant_id: str, url: str) -> None:
     """Disable an endpoint that answered 410, unless the merchant has set another meanwhile."""
-    for _ in range(GIVE_WAY):
-        merchant = services.merchants.get(merchant_id)
-        if merchant is None or merchant.endpoint is None:
-            return
-        if merchant.endpoint.url != url or merchant.endpoint.disabled_at is not None:
-            return
-        try:
-            services.merchants.replace(merchant.disabled(services.clock.now()))
-        except StaleMerchant:
-            continue
-        return
+
+    def disabled(merchant: Merchant) -> Merchant:
+        endpoint = merchant.endpoint
+        if endpoint is None or endpoint.url != url or endpoint.disabled_at is not None:
+            return merchant
+        return merchant.disabled(services.clock.now())
+
+    with suppress(Conflict, ResourceMissing):
+        merchants.change(services.merchants, merchant_id, disabled)
 
 
 def _enqueue(queue: EventQueue, event: WebhookEvent, now: datetime) -> None:

@@ -1,4 +1,4 @@
-"""A merchant's webhook events as its dashboard lists them. Refuses another merchant's."""
+"""List and read a merchant's webhook events, for the dashboard."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from checkout.flows.webhooks.endpoints import Resent
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 25
-ROUNDS: Final = 3  # index pages that one filtered page looks at
+ROUNDS: Final = 3  # index pages that one filtered page reads
 _LOOKED_AT: Final = 100  # events of a round
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POSITION: Final = re.compile(rf"[0-9]{{13}}#{EVENT_ID.pattern}")
@@ -25,7 +25,7 @@ _POSITION: Final = re.compile(rf"[0-9]{{13}}#{EVENT_ID.pattern}")
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """With a filter there may be more to come even when few or no events are here."""
+    """A page of events. With a filter, more may follow even if this page holds few or none."""
 
     events: tuple[WebhookEvent, ...]
     next_cursor: str | None
@@ -34,7 +34,7 @@ class Listed:
 def page(
     services: DashboardServices, merchant_id: str, *, status: EventStatus | None, after: str | None
 ) -> Listed:
-    """Newest first. At most `ROUNDS` index pages are read for it. Raises CursorInvalid."""
+    """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid."""
     start = position_of(merchant_id, after, _POSITION) if after else None
     found: list[WebhookEvent] = []
     for _ in range(ROUNDS):
@@ -43,7 +43,7 @@ def page(
         start = looked.next_key
         for event in looked.events:
             if status in (None, event.status):
-                if len(found) == PAGE:  # one more than asked: stop behind the last asked
+                if len(found) == PAGE:  # one more than asked: there is a next page
                     return Listed(tuple(found), cursor(merchant_id, _position(found[-1])))
                 found.append(event)
         if start is None or status is None:
@@ -52,7 +52,7 @@ def page(
 
 
 def get(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
-    """Raises ResourceMissing."""
+    """Read an event. Raises ResourceMissing, also for another merchant's."""
     event = services.events.get(event_id) if EVENT_ID.fullmatch(event_id) else None
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
@@ -68,7 +68,7 @@ def of_session(services: DashboardServices, session: Session) -> WebhookEvent | 
 def resend_failed(
     services: DashboardServices, merchant_id: str, *, since: datetime, after: str | None
 ) -> Resent:
-    """As `endpoints.resend_failed`, with a cursor of this merchant's. Raises CursorInvalid."""
+    """Call `endpoints.resend_failed` with a cursor of this merchant's. Raises CursorInvalid."""
     start = position_of(merchant_id, after, _POSITION) if after else None
     done = endpoints.resend_failed(services, merchant_id, since=since, after=start)
     return Resent(done.count, cursor(merchant_id, done.next_key) if done.next_key else None)

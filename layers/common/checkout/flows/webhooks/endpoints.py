@@ -1,8 +1,7 @@
-"""How a merchant looks after their webhooks: address, secret, test event, sending again.
+"""Manage a merchant's webhooks: the endpoint, its secrets, test events, resending.
 
-Every change is written on condition that the merchant, or the event, is as it was read. A secret is
-in the answer of the call that made it, and nowhere else in the clear. Nothing is sent from here:
-what is to be sent is written down and hinted at.
+A secret is in the response of the call that made it, and nowhere else in the clear. Nothing is sent
+from here: events are stored and enqueued.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.errors import (
-    Conflict,
     ParameterInvalid,
     ResourceMissing,
     UrlInvalid,
@@ -35,17 +33,17 @@ from checkout.domain.webhooks import (
     waiting,
 )
 from checkout.flows import merchants
+from checkout.flows.give_way import give_way
 from checkout.ports.services import DashboardServices
-from checkout.ports.webhooks import QueuedEvent, StaleEvent
+from checkout.ports.webhooks import QueuedEvent
 
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` looks at
-_GIVE_WAY: Final = 5  # how often a loser of a write decides anew
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """`secret` is set where one was made: it is shown once."""
+    """The merchant with its endpoint; a new `secret` is shown once."""
 
     merchant: Merchant
     secret: str | None = field(default=None, repr=False)
@@ -53,7 +51,7 @@ class Configured:
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """`next_key` continues, or None at the end."""
+    """The number of events resent; `next_key` continues, or is None at the end."""
 
     count: int
     next_key: str | None
@@ -62,10 +60,10 @@ class Resent:
 def configure(
     services: DashboardServices, merchant_id: str, *, url: str, events: tuple[str, ...]
 ) -> Configured:
-    """Send the merchant's events to `url` from now on, with these of the optional ones. The first
-    address comes with a secret; a further one keeps it, and is enabled again.
+    """Send the merchant's events to `url` from now on, including these optional ones.
 
-    Raises UrlInvalid, ParameterInvalid, ResourceMissing, Conflict, Unavailable.
+    The first address gets a secret; a later one keeps it, and is enabled again. Raises
+    UrlInvalid, ParameterInvalid, ResourceMissing, Conflict, Unavailable.
     """
     host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
     if not services.hosts.permitted(host):
@@ -91,14 +89,14 @@ def configure(
 
 
 def remove(services: DashboardServices, merchant_id: str) -> Merchant:
-    """Send nothing any more. Raises ResourceMissing, Conflict."""
+    """Stop sending events. Raises ResourceMissing, Conflict."""
     return merchants.change(
         services.merchants, merchant_id, lambda merchant: merchant.changed(endpoint=None)
     )
 
 
 def enable(services: DashboardServices, merchant_id: str) -> Merchant:
-    """Send again to an endpoint that a 410 has disabled. Raises as `roll_secret` does."""
+    """Enable an endpoint that a 410 has disabled. Raises as `roll_secret` does."""
 
     def changed(merchant: Merchant) -> Merchant:
         return merchant.changed(endpoint=replace(_endpoint(merchant), disabled_at=None))
@@ -107,7 +105,7 @@ def enable(services: DashboardServices, merchant_id: str) -> Merchant:
 
 
 def roll_secret(services: DashboardServices, merchant_id: str, *, overlap: timedelta) -> Configured:
-    """A new secret; until `overlap` (0 to 7 days) is over, the one before it signs as well.
+    """Make a new secret; the previous one also signs until `overlap` (0 to 7 days) is over.
 
     Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict.
     """
@@ -127,7 +125,7 @@ def roll_secret(services: DashboardServices, merchant_id: str, *, overlap: timed
 
 
 def ping(services: DashboardServices, merchant_id: str) -> WebhookEvent:
-    """Have a test event sent. Raises ResourceMissing, WebhookUnexpectedState."""
+    """Send a test event. Raises ResourceMissing, WebhookUnexpectedState."""
     merchant = merchants.get(services.merchants, merchant_id)
     if _endpoint(merchant).disabled_at is not None:
         raise WebhookUnexpectedState("The webhook endpoint is disabled; enable it first.")
@@ -147,11 +145,10 @@ def ping(services: DashboardServices, merchant_id: str) -> WebhookEvent:
 
 
 def resend(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
-    """Begin a new round of attempts for an event that was delivered, given up, or waits for its
-    next attempt.
+    """Start a new round of attempts for an event that was delivered, given up, or is waiting.
 
-    Raises ResourceMissing (also for another merchant's), WebhookUnexpectedState (an attempt is
-    being made, or is due).
+    Raises ResourceMissing (also for another merchant's), Conflict, WebhookUnexpectedState (an
+    attempt is being made, or is due).
     """
     event = services.events.get(event_id)
     if event is None or event.merchant != merchant_id:
@@ -164,7 +161,7 @@ def resend(services: DashboardServices, merchant_id: str, event_id: str) -> Webh
 def resend_failed(
     services: DashboardServices, merchant_id: str, *, since: datetime, after: str | None = None
 ) -> Resent:
-    """`resend` for the given-up events created since then, a page of the log at a time."""
+    """Resend the given-up events created since then, a page of the log at a time."""
     page = services.events.page(merchant_id, limit=RESEND_PAGE, after=after, created_from=since)
     failed = [event for event in page.events if event.status is EventStatus.EXHAUSTED]
     for event in failed:
@@ -173,18 +170,14 @@ def resend_failed(
 
 
 def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEvent:
-    for _ in range(_GIVE_WAY):
-        again = sent_again(event, services.clock.now())
-        try:
-            services.events.save(again)
-        except StaleEvent as stale:
-            event = stale.current
-            if event.status is EventStatus.PENDING:
-                return event  # somebody else has just had it sent again
-        else:
-            services.queue.enqueue([QueuedEvent(again.id, again.merchant)])
-            return again
-    raise Conflict("This event is being changed by other requests; try again shortly.")
+    def again(current: WebhookEvent) -> WebhookEvent:
+        if current is not event and current.status is EventStatus.PENDING:
+            return current  # another request has just resent it
+        return sent_again(current, services.clock.now())
+
+    after = give_way(event, again, services.events.save)
+    services.queue.enqueue([QueuedEvent(after.id, after.merchant)])
+    return after
 
 
 def _endpoint(merchant: Merchant) -> Endpoint:
