@@ -10,6 +10,7 @@ import hashlib
 import json
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
@@ -54,6 +55,9 @@ class NewSession:
         """
         currency = self._currency(key)
         amount_total = total([(item.unit_amount, item.quantity) for item in self.line_items])
+        checked = partial(
+            redirect_url, session_id=session_id, base_is_http=base_is_http, hosts=key.return_hosts
+        )
         return Session(
             id=session_id,
             merchant=key.merchant,
@@ -73,20 +77,8 @@ class NewSession:
             ),
             line_items=self.line_items,
             metadata_json=self.metadata_json,
-            success_url=redirect_url(
-                self.success_url,
-                session_id=session_id,
-                base_is_http=base_is_http,
-                param="success_url",
-                hosts=key.return_hosts,
-            ),
-            cancel_url=redirect_url(
-                self.cancel_url,
-                session_id=session_id,
-                base_is_http=base_is_http,
-                param="cancel_url",
-                hosts=key.return_hosts,
-            ),
+            success_url=checked(self.success_url, param="success_url"),
+            cancel_url=checked(self.cancel_url, param="cancel_url"),
             locale=self.locale,
             history=(HistoryEntry(at=now, event="created"),),
         )

@@ -161,11 +161,10 @@ def _usable_quote(work: Work, session: Session) -> Quote | None:
     Returns None if the new quote costs more than the customer approved.
     """
     assert session.quote is not None
-    assert session.incoming_payment is not None
     quote = session.quote
     if quote.expires_at is None or work.services.clock.now() + QUOTE_MARGIN < quote.expires_at:
         return quote
-    renewed = request_quote(work, session, session.incoming_payment.id)
+    renewed = request_quote(work, session)
     within = renewed.debit.value <= quote.debit.value and renewed.debit.same_asset(quote.debit)
     return renewed if within else None
 

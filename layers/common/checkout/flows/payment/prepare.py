@@ -122,14 +122,14 @@ def _claim(services: PayServices, session: Session) -> Session:
 def _prepare(work: Work, session: Session, url: str) -> Session:
     wallet = _resolve(work.client, url)
     session, fresh = _ensure_incoming_payment(work, session, wallet)
-    assert session.incoming_payment is not None
     try:
-        quote = request_quote(work, session, session.incoming_payment.id)
-    except op.Refused as refused:
-        if fresh or refused.reason is not op.Reason.INVALID_RECEIVER:
-            raise quote_error(refused) from None
-        session = _replace_dead_incoming_payment(work, session)
-        quote = _first_quote(work, session)
+        try:
+            quote = request_quote(work, session)
+        except op.Refused as refused:
+            if fresh or refused.reason is not op.Reason.INVALID_RECEIVER:
+                raise
+            session = _replace_dead_incoming_payment(work, session)
+            quote = request_quote(work, session)
     except op.OpenPaymentsError as error:
         raise quote_error(error) from None
     session = _store(work, session, quote=quote)  # W3
@@ -198,21 +198,14 @@ def _replace_dead_incoming_payment(work: Work, session: Session) -> Session:
     return _store(work, session, incoming_payment=_create(work, session))
 
 
-def _first_quote(work: Work, session: Session) -> Quote:
-    assert session.incoming_payment is not None
-    try:
-        return request_quote(work, session, session.incoming_payment.id)
-    except op.OpenPaymentsError as error:
-        raise quote_error(error) from None
-
-
-def request_quote(work: Work, session: Session, receiver: str) -> Quote:
-    """Ask the customer's wallet for the price of paying `receiver` in full (C4, C5).
+def request_quote(work: Work, session: Session) -> Quote:
+    """Ask the customer's wallet for the price of paying the incoming payment in full (C4, C5).
 
     Raises open_payments errors.
     """
     assert session.customer is not None
-    wallet = session.customer
+    assert session.incoming_payment is not None
+    wallet, receiver = session.customer, session.incoming_payment.id
     return work.services.wallets.tokens.use(
         work.client,
         wallet.auth_server,
