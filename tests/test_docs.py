@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from collections.abc import Iterator
@@ -9,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from checkout.domain.transitions import TRANSITIONS
+from checkout.domain.webhooks import OPTIONAL, PING
+from sandbox.webhooks import EVENTS
 
 REPOSITORY = Path(__file__).parent.parent
 LINE_MAX = 120
@@ -106,3 +111,28 @@ def test_pictures_are_small() -> None:
     assert len(pictures) == 2
     for picture in pictures:
         assert picture.stat().st_size <= 60_000, picture.name
+
+
+def test_the_api_page_shows_each_field_of_the_session_and_of_its_creation() -> None:
+    text = (REPOSITORY / "docs" / "api.md").read_text("utf-8")
+    schemas = json.loads((REPOSITORY / "docs" / "openapi.json").read_text("utf-8"))["components"]
+    [response] = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    assert list(json.loads(response)) == list(schemas["schemas"]["Session"]["properties"])
+    request = text.partition("-d '")[2].partition("'")[0]
+    described = {*json.loads(request), *re.findall(r"^- \*\*`(\w+)`\*\*", text, re.MULTILINE)}
+    assert described == set(schemas["schemas"]["CreateSession"]["properties"])
+
+
+def test_the_webhooks_page_lists_each_event_type() -> None:
+    text = (REPOSITORY / "docs" / "webhooks.md").read_text("utf-8")
+    table = text.partition("| `Checkout-Event-Type` |")[2].partition("\n\n")[0]
+    listed = dict(re.findall(r"^\| `([\w.]+)` \|.*\| (.+) \|$", table, re.MULTILINE))
+    types = {PING, *(row.webhook for row in TRANSITIONS.values() if row.webhook)}
+    assert listed == {each: "if you ask for it" if each in OPTIONAL else "always" for each in types}
+
+
+@pytest.mark.parametrize("page", ["Makefile", "docs/sandbox.md", "docs/webhooks.md"])
+def test_each_event_that_can_be_triggered_is_named(page: str) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    [line] = [line for line in text.splitlines() if "EVENT=completed" in line]
+    assert set(EVENTS) <= set(re.findall(r"\w+", line))

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import pytest
 
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem
+from checkout.domain.session import LineItem, Session
+from tests.adapters.samples import a_key
+from tests.support import NOW, SESSION_ID
 
 BARE = NewSession(
     line_items=(LineItem("usd", "Tea", None, 450, 2),),
@@ -55,3 +57,15 @@ def test_an_optional_field_that_is_absent_changes_no_fingerprint(request_: NewSe
     assert _as_next(request_).fingerprint() == request_.fingerprint()
     named = _as_next(request_, customer_email="a@shop.example")
     assert named.fingerprint() != request_.fingerprint()
+
+
+def test_each_parameter_that_the_session_also_has_is_passed_on() -> None:
+    optional = [each.name for each in fields(NewSession) if each.default is None]
+    given: dict[str, Any] = {name: f"the {name}" for name in optional}
+    request = replace(FULL, **given)
+    key = a_key(asset_code="EUR")
+    session = request.opened(key, session_id=SESSION_ID, writer="w", now=NOW, base_is_http=False)
+    shared = {each.name for each in fields(NewSession)} & {each.name for each in fields(Session)}
+    assert {*optional, "line_items", "metadata_json"} <= shared
+    for name in shared:
+        assert getattr(session, name) == getattr(request, name), name

@@ -1,10 +1,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 
 from checkout.domain.public import public_session, timestamp
-from checkout.domain.session import Attempt, IncomingPaymentRef, LineItem, Phase, Status
+from checkout.domain.session import (
+    Attempt,
+    IncomingPaymentRef,
+    LineItem,
+    Phase,
+    Session,
+    Status,
+)
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.support import NOW, SESSION_ID, a_session
 
@@ -28,6 +36,38 @@ FIELDS = [  # spec.md, in its order
     "created_at",
     "completed_at",
 ]
+
+RENAMED = {"customer": "customer_wallet", "metadata_json": "metadata"}
+HIDDEN = {
+    "merchant",
+    "version",
+    "writer",
+    "updated_at",
+    "receive",
+    "phase",
+    "lease_until",
+    "check_at",
+    "checks",
+    "quote",
+    "interact_url",
+    "grant",
+    "token",
+    "attempt",
+    "closing_at",
+    "closed_at",
+    "received",
+    "problem",
+    "attention",
+    "event",
+    "locale",
+    "submissions",
+    "history",
+}
+
+
+def test_each_field_of_the_session_is_either_shown_or_hidden() -> None:
+    names = {RENAMED.get(each.name, each.name) for each in fields(Session)}
+    assert names - set(FIELDS) == HIDDEN
 
 
 def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:

@@ -19,6 +19,7 @@ from checkout.domain.transitions import (
     IllegalTransition,
     advance,
 )
+from checkout.domain.webhooks import OPTIONAL
 from tests.support import NOW, a_session
 
 LATER = NOW + timedelta(days=2)  # past every expiry
@@ -110,6 +111,10 @@ def test_only_endings_make_webhook_events() -> None:
         Status.CANCELED: "checkout.session.canceled",
     }
     assert all(row.webhook for row in TRANSITIONS.values() if a_session(row.to).terminal)
+
+
+def test_each_optional_webhook_event_is_made_by_a_row() -> None:
+    assert set(OPTIONAL) <= {row.webhook for row in TRANSITIONS.values()}
 
 
 def test_an_ending_leaves_no_secret_behind() -> None:

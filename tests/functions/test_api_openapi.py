@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from starlette.routing import Match
 
 from api.app import app
 from api.openapi import document
+from api.requests import CreateSession
 from checkout.domain.session import Status
 from checkout.web import STATUS
 from tests.merchant_api import SESSIONS, MerchantApi, a_body
@@ -90,6 +92,15 @@ def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None
     assert (fields["line_items"]["minItems"], fields["line_items"]["maxItems"]) == (1, 100)
     amount = SCHEMAS["PriceData"]["properties"]["unit_amount"]
     assert (amount["minimum"], amount["maximum"]) == (0, 999_999_999_999)
+
+
+def test_each_field_of_the_request_is_passed_on() -> None:
+    chosen = {"metadata": {"order": "1"}, "expires_in_seconds": 300, "locale": "de"}
+    body = {**a_body(), **chosen}
+    assert set(body) == set(CreateSession.model_fields)
+    new = CreateSession.model_validate(body).new_session()
+    left_out = [each.name for each in fields_of(new) if getattr(new, each.name) == each.default]
+    assert left_out == []
 
 
 def test_the_list_documents_its_filters() -> None:

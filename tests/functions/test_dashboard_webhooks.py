@@ -11,8 +11,10 @@ import pytest
 
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import Status
+from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import (
     COMPLETED,
+    OPTIONAL,
     PING,
     Delivery,
     EventStatus,
@@ -20,6 +22,7 @@ from checkout.domain.webhooks import (
     WebhookEvent,
 )
 from checkout.flows.webhooks import delivery_log
+from dashboard.texts import EVENT
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard, dashboard
 
@@ -85,6 +88,16 @@ def test_the_first_address_comes_with_a_secret_that_is_shown_once(shop: Dashboar
     again = browser.post("/webhooks", {"url": URL + "2"})
     assert not again.page.all("code", id="secret"), "it keeps its secret"
     assert secret not in str(shop.rows("merchants")) + browser.get("/audit").body
+
+
+def test_each_event_type_has_a_name() -> None:
+    assert set(EVENT) == {PING} | {row.webhook for row in TRANSITIONS.values() if row.webhook}
+
+
+def test_each_optional_event_has_a_checkbox(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser, **{event.rpartition(".")[2]: "on" for event in OPTIONAL})
+    assert endpoint(shop).events == OPTIONAL
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 import stripe
 
-from sandbox import cloud
+from sandbox import cloud, webhooks
 from sandbox.server import Answer, AsgiServer, Incoming
 from tests.ports import free_base
 from tests.sandbox.dev import Dev, run, sandbox
@@ -84,10 +84,10 @@ def test_all_that_is_triggered_reaches_the_local_address_as_it_was_sent(world: D
     port = cloud.free_port()
     local = Local(port)
     listening = Listening(world, f"http://localhost:{port}/hooks?v=1")
-    for event in ("ping", "expired", "canceled", "completed"):
+    for event in webhooks.EVENTS:
         code, said = trigger(world, event)
         assert code == 0, said
-    wait_until(lambda: len(local.got) >= 4)
+    wait_until(lambda: len(local.got) >= len(webhooks.EVENTS))
     local.close()
     said = listening.end()
     assert local.types() == [
