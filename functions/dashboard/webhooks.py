@@ -17,8 +17,7 @@ from checkout.domain.errors import CheckoutError, ParameterInvalid
 from checkout.domain.grammar import URL_MAX
 from checkout.domain.merchant import ApiKey
 from checkout.domain.webhooks import (
-    CANCELED,
-    EXPIRED,
+    OPTIONAL,
     Endpoint,
     EventStatus,
     WebhookEvent,
@@ -37,7 +36,7 @@ from dashboard.view import delivered, moment
 
 router = APIRouter(prefix="/webhooks")
 # The optional events: field of the form, type, and text.
-_OPTIONAL: Final = (("expired", EXPIRED, EVENT[EXPIRED]), ("canceled", CANCELED, EVENT[CANCELED]))
+_OPTIONAL: Final = tuple((event.rpartition(".")[2], event, EVENT[event]) for event in OPTIONAL)
 _SINCE: Final = timedelta(days=3)  # the default of "failed since"
 _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
