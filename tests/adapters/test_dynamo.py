@@ -17,6 +17,7 @@ from checkout.adapters.dynamo import (
     values,
 )
 from checkout.domain.errors import Unavailable
+from checkout.domain.grammar import position
 from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.ports.merchants import StaleMerchant
@@ -356,8 +357,8 @@ def test_a_page_can_be_bounded_in_time(store: Store) -> None:
 def test_a_position_outside_of_the_bounds_is_no_error(store: Store) -> None:
     for number in range(3):
         saved(store, a_session(id=session_id(number), created_at=NOW + number * MS))
-    before = records.position(NOW - DAY, session_id(1))
-    behind = records.position(NOW + DAY, session_id(1))
+    before = position(NOW - DAY, session_id(1))
+    behind = position(NOW + DAY, session_id(1))
     assert page_ids(store, after=before, created_from=NOW) == ([], None)
     assert len(page_ids(store, after=behind, created_before=NOW + 2 * MS)[0]) == 2
 

@@ -74,20 +74,6 @@ def test_a_session_that_owes_something_is_in_one_of_eight_shards() -> None:
     }
 
 
-def test_positions_sort_by_time_then_id_and_a_bare_time_stands_before_both() -> None:
-    positions = [
-        records.position(NOW),
-        records.position(NOW, "cs_A"),
-        records.position(NOW, "cs_a"),
-        records.position(NOW + MS),
-        records.position(NOW + MS, "cs_0"),
-        records.position(datetime.max.replace(tzinfo=UTC)),
-    ]
-    assert positions == sorted(positions)
-    assert len(set(positions)) == len(positions)
-    assert records.position(NOW, "cs_A") == "1772366400000#cs_A"
-
-
 @pytest.mark.parametrize("character", ["x", "ü", "🫖", "\u0001"])
 def test_the_largest_session_that_the_api_accepts_fits_into_an_item(character: str) -> None:
     """256 KiB of request body at most, however the text is made up, and a full history besides."""

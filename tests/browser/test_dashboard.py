@@ -20,8 +20,9 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-from checkout.adapters.dynamo.records import position, session_from, session_item
+from checkout.adapters.dynamo.records import session_from, session_item
 from checkout.adapters.dynamo.values import instant, text
+from checkout.domain.grammar import position
 from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.dev_server import local_world

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import pytest
@@ -7,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import UrlInvalid
-from checkout.domain.grammar import URL_MAX, redirect_url, webhook_url
+from checkout.domain.grammar import URL_MAX, position, redirect_url, webhook_url
+from tests.adapters.samples import MS
+from tests.support import NOW
 
 ID = "cs_0123456789abcdefABCDEF"
 
@@ -242,3 +245,17 @@ def test_a_receivers_address_is_refused_with_the_reason_also_in_development(
     with pytest.raises(UrlInvalid, match=problem) as caught:
         webhook_url(url, allow_loopback=True, param="endpoint")
     assert caught.value.param == "endpoint"
+
+
+def test_positions_sort_by_time_then_id_and_a_bare_time_stands_before_both() -> None:
+    positions = [
+        position(NOW),
+        position(NOW, "cs_A"),
+        position(NOW, "cs_a"),
+        position(NOW + MS),
+        position(NOW + MS, "cs_0"),
+        position(datetime.max.replace(tzinfo=UTC)),
+    ]
+    assert positions == sorted(positions)
+    assert len(set(positions)) == len(positions)
+    assert position(NOW, "cs_A") == "1772366400000#cs_A"

@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from checkout.adapters.dynamo.event_records import event_item
-from checkout.adapters.dynamo.records import position, search_item, session_item
+from checkout.adapters.dynamo.records import search_item, session_item
 from checkout.adapters.dynamo.values import instant, text
+from checkout.domain.grammar import position
 from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent

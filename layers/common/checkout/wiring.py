@@ -26,6 +26,7 @@ from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.flows.webhooks.deliver import Outcome, deliver
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
+from checkout.ports.sessions import Tallies
 from checkout.ports.wallets import TaskQueue
 from checkout.ports.webhooks import EventQueue
 from checkout.settings import Settings
@@ -142,7 +143,7 @@ def _prefix() -> str:
     return dynamo.parse_database_url(settings().database_url).prefix
 
 
-def _tallies() -> dynamo.DynamoTallies:
+def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
         _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )

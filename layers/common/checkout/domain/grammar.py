@@ -1,4 +1,4 @@
-"""The grammars of ids and of the merchant's URLs, each written once.
+"""The grammars of ids, of positions in lists and of the merchant's URLs, each written once.
 
 The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, and the addresses
 of webhooks. Everything that two programs could read differently is refused. Nothing is repaired: a
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkout.domain.errors import UrlInvalid
@@ -29,6 +30,9 @@ SESSION_ID: Final = re.compile(id_pattern("cs"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
 API_KEY: Final = re.compile(rf"sk_[0-9A-Za-z]{{{KEY_DIGITS}}}")
 
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286
+
 URL_MAX: Final = 2048  # characters, after substitution
 PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
 
@@ -39,6 +43,21 @@ _REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]{{2,45}}\]")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
+
+
+def position(at: datetime, record_id: str = "") -> str:
+    """Return a record's position in a list: text by which stores sort, and the `next_key` of pages.
+
+    It sorts as (time, id); without an id it stands before every record of its millisecond. Times
+    beyond thirteen digits stand at the end.
+    """
+    digits = f"{min((at - _EPOCH) // timedelta(milliseconds=1), _POSITION_MAX):013d}"
+    return f"{digits}#{record_id}" if record_id else digits
+
+
+def position_pattern(ids: str) -> re.Pattern[str]:
+    """Return the pattern of the positions of records whose ids match `ids`."""
+    return re.compile(rf"[0-9]{{13}}#{ids}")
 
 
 def is_http(base_url: str) -> bool:

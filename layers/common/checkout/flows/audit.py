@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.audit import Action, AuditEntry
-from checkout.domain.grammar import BASE62
+from checkout.domain.grammar import BASE62, position_pattern
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import ApiKey
 from checkout.flows import cursors
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
-_POSITION: Final = re.compile(rf"[0-9]{{13}}#{BASE62}")
+_POSITION: Final = position_pattern(BASE62)
 
 
 @dataclass(frozen=True, slots=True)

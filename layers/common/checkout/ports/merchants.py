@@ -122,7 +122,7 @@ class SignIns(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class AuditPage:
-    """A page of audit entries; `next_key` continues after the last one, or is None at the end."""
+    """A page of audit entries; `next_key` is the position of the last one, or None at the end."""
 
     entries: tuple[AuditEntry, ...]
     next_key: str | None
@@ -134,8 +134,8 @@ class Audit(Protocol):
     def add(self, entry: AuditEntry) -> None: ...
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> AuditPage:
-        """Read a merchant's entries, newest first.
+        """Read a merchant's entries, newest first by `grammar.position`.
 
-        `after` is the `next_key` of an earlier page.
+        `after` is the position of the last entry seen.
         """
         ...

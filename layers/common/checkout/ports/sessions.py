@@ -39,7 +39,7 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """A page of sessions; `next_key` continues after the last one read, or is None at the end."""
+    """A page of sessions; `next_key` is the position of the last one read, or None at the end."""
 
     sessions: tuple[Session, ...]
     next_key: str | None
@@ -78,10 +78,10 @@ class Sessions(Protocol):
         created_before: datetime | None,
         search: str | None = None,
     ) -> SessionPage:
-        """Read a merchant's sessions, newest first by (created_at, id).
+        """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        `after` is the `next_key` of an earlier page. `search` keeps the sessions with that wallet,
-        or with that value in their metadata (domain/search.py), by an index that lags a little.
+        `after` is the position of the last session seen. `search` keeps the sessions with that
+        wallet, or with that value in their metadata (domain/search.py), by an index that lags.
         """
         ...
 
@@ -101,7 +101,7 @@ class Tallies(Protocol):
         ...
 
     def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
-        """Add to the days and mark the sessions as counted, or do neither.
+        """Add to the days and mark the sessions, at most 50, as counted, or do neither.
 
         Returns False if another run has counted one of the sessions.
         """

@@ -32,7 +32,7 @@ class DueEvent:
 
 @dataclass(frozen=True, slots=True)
 class EventPage:
-    """A page of events; `next_key` continues after the last one read, or is None at the end."""
+    """A page of events; `next_key` is the position of the last one read, or None at the end."""
 
     events: tuple[WebhookEvent, ...]
     next_key: str | None
@@ -78,9 +78,9 @@ class Events(Protocol):
         after: str | None = None,
         created_from: datetime | None = None,
     ) -> EventPage:
-        """Read a merchant's events, newest first.
+        """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        `after` is the `next_key` of an earlier page.
+        `after` is the position of the last event seen.
         """
         ...
 

@@ -10,9 +10,9 @@ from typing import Final
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.records import position
 from checkout.adapters.dynamo.values import Item, Value, text, text_from
 from checkout.domain.audit import AuditEntry
+from checkout.domain.grammar import position
 from checkout.ports.merchants import AuditPage
 
 _ENTRY: Final = Codec(AuditEntry)

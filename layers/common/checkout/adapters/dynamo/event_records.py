@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.records import due_shard, position, ttl
+from checkout.adapters.dynamo.records import due_shard, ttl
 from checkout.adapters.dynamo.values import Item, text
+from checkout.domain.grammar import position
 from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
 
 _EVENT: Final = Codec(WebhookEvent, packed=("deliveries",))

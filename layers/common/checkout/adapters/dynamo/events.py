@@ -13,9 +13,9 @@ from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next
 from checkout.adapters.dynamo.event_records import event_from, event_item
-from checkout.adapters.dynamo.records import position
 from checkout.adapters.dynamo.values import instant, text, text_from
 from checkout.domain.errors import Unavailable
+from checkout.domain.grammar import position
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import RandomBytes
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent

@@ -12,12 +12,12 @@ from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.values import Item, Value, instant, milliseconds, number, text
+from checkout.domain.grammar import position
 from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.ports.sessions import Reservation
 
 DUE_SHARDS: Final = 8
-_POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286
 _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides nothing
 
 _SESSION: Final = Codec(
@@ -27,16 +27,6 @@ _RESERVATION: Final = Codec(Reservation)
 
 session_from: Final = _SESSION.decode
 reservation_from: Final = _RESERVATION.decode
-
-
-def position(at: datetime, record_id: str = "") -> str:
-    """Return the sort key of the `by_merchant` indexes, which sorts as (time, id).
-
-    Without an id it stands before every record of its millisecond. Times beyond thirteen digits
-    stand at the end.
-    """
-    digits = f"{min(milliseconds(at), _POSITION_MAX):013d}"
-    return f"{digits}#{record_id}" if record_id else digits
 
 
 def due_shard(record_id: str) -> str:

@@ -24,7 +24,6 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import (
-    position,
     reservation_from,
     reservation_item,
     search_item,
@@ -33,6 +32,7 @@ from checkout.adapters.dynamo.records import (
 )
 from checkout.adapters.dynamo.values import instant, text, text_from
 from checkout.domain.errors import Unavailable
+from checkout.domain.grammar import position
 from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change

@@ -56,6 +56,7 @@ class DynamoTallies:
         return tuple(session_from(item) for item in found if "uncounted_shard" in item)
 
     def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        # A session may need a day of its own: 50 make 100 items, which one transaction takes.
         changes = [*map(self._added, tallies), *map(self._marked, sessions)]
         request = transaction(*({"Update": change} for change in changes))
         try:

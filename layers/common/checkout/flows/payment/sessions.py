@@ -9,7 +9,7 @@ import hashlib
 import json
 import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.domain.errors import (
@@ -21,7 +21,7 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.grammar import SESSION_ID, is_http
+from checkout.domain.grammar import SESSION_ID, is_http, position, position_pattern
 from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
@@ -37,9 +37,8 @@ IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
-POSITION: Final = re.compile(rf"[0-9]{{13}}#{SESSION_ID.pattern}")
+_POSITION: Final = position_pattern(SESSION_ID.pattern)
 _VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
 
 
@@ -184,7 +183,7 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
     Reads at most `rounds` index pages and then returns a cursor, so that a filter with few matches
     cannot make one request read without end. Raises CursorInvalid.
     """
-    after = position_of(key.merchant, query.cursor, POSITION) if query.cursor is not None else None
+    after = position_of(key.merchant, query.cursor, _POSITION) if query.cursor is not None else None
     now = services.clock.now()
     found: list[Session] = []
     looked_to: datetime | None = None
@@ -212,7 +211,7 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
 
 def cursor_behind(key: ApiKey, session: Session) -> str:
     """Return the cursor that continues a list after `session`."""
-    return cursor(key.merchant, _position(session))
+    return cursor(key.merchant, position(session.created_at, session.id))
 
 
 def json_text(value: Any) -> str:
@@ -279,9 +278,3 @@ def _refusal(session: Session, event: Event) -> CheckoutError:
 def _reservation_key(merchant: str, idempotency_key: str) -> str:
     # Neither part can hold a line break, so no two pairs hash the same text.
     return hashlib.sha256(f"{merchant}\n{idempotency_key}".encode()).hexdigest()
-
-
-def _position(session: Session) -> str:
-    """Return the `next_key` of a page of `Sessions.page` that ends with this session."""
-    milliseconds = (session.created_at - _EPOCH) // timedelta(milliseconds=1)
-    return f"{milliseconds:013d}#{session.id}"

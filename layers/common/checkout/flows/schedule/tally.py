@@ -14,8 +14,7 @@ from checkout.domain.tally import tallied
 from checkout.ports.runtime import Clock
 from checkout.ports.sessions import Tallies
 
-# Sessions in one transaction: each may need a counter of its own, and a store takes 100 items.
-BATCH: Final = 50
+BATCH: Final = 50  # sessions, which `Tallies.count` writes in one transaction
 
 
 def run(tallies: Tallies, clock: Clock, *, until: datetime) -> int:

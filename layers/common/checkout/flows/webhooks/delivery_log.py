@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Final
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import EVENT_ID
+from checkout.domain.grammar import EVENT_ID, position, position_pattern
 from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
@@ -19,8 +18,7 @@ from checkout.ports.services import DashboardServices
 PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page reads
 _LOOKED_AT: Final = 100  # events of a round
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_POSITION: Final = re.compile(rf"[0-9]{{13}}#{EVENT_ID.pattern}")
+_POSITION: Final = position_pattern(EVENT_ID.pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +42,8 @@ def page(
         for event in looked.events:
             if status in (None, event.status):
                 if len(found) == PAGE:  # one more than asked: there is a next page
-                    return Listed(tuple(found), cursor(merchant_id, _position(found[-1])))
+                    last = position(found[-1].created_at, found[-1].id)
+                    return Listed(tuple(found), cursor(merchant_id, last))
                 found.append(event)
         if start is None or status is None:
             break
@@ -72,7 +71,3 @@ def resend_failed(
     start = position_of(merchant_id, after, _POSITION) if after else None
     done = endpoints.resend_failed(services, merchant_id, since=since, after=start)
     return Resent(done.count, cursor(merchant_id, done.next_key) if done.next_key else None)
-
-
-def _position(event: WebhookEvent) -> str:
-    return f"{(event.created_at - _EPOCH) // timedelta(milliseconds=1):013d}#{event.id}"
