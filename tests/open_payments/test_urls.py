@@ -14,6 +14,7 @@ from checkout.open_payments.urls import (
     target_uri,
     under,
 )
+from tests.support import words
 
 
 @pytest.mark.parametrize(
@@ -40,26 +41,17 @@ def test_trap_03_the_target_uri_is_the_url_as_the_server_sees_it(url: str, sent:
     "url",
     [
         "",
-        "auth.example/a",
-        "//auth.example/a",
-        "ftp://auth.example/a",
-        "https://",
-        "https:///a",
-        "https://user@auth.example/",
-        "https://user:secret@auth.example/",
-        "https://auth.example/a#b",
         "https://auth.example/a b",
-        "https://auth.example/é",
         "https://auth.example\\a",
         "https://auth.example/\r\nX: y",
-        "https://auth.example:port/",
-        "https://auth.example:0/",
-        "https://auth.example:65536/",
-        "https://auth.example:+443/",
-        "https://auth.example/a/../b",
-        "https://auth.example/a/.",
-        "https://[::1/a",
         "https://auth.example/" + "a" * 2048,
+        *words("""
+        auth.example/a //auth.example/a ftp://auth.example/a https:// https:///a
+        https://user@auth.example/ https://user:secret@auth.example/ https://auth.example/a#b
+        https://auth.example/é https://auth.example:port/ https://auth.example:0/
+        https://auth.example:65536/ https://auth.example:+443/ https://auth.example/a/../b
+        https://auth.example/a/. https://[::1/a
+        """),
     ],
 )
 def test_a_url_that_two_libraries_would_print_differently_is_refused(url: str) -> None:
@@ -74,11 +66,8 @@ def test_a_complaint_never_quotes_the_url() -> None:
 
 
 def test_an_origin_is_the_same_however_it_is_written() -> None:
-    assert (
-        origin("HTTPS://Auth.Example:443/a?b")
-        == origin("https://auth.example")
-        == ("https://auth.example")
-    )
+    assert origin("HTTPS://Auth.Example:443/a?b") == origin("https://auth.example")
+    assert origin("https://auth.example") == "https://auth.example"
     assert origin("https://auth.example:444/") != origin("https://auth.example/")
     assert origin("http://auth.example/") != origin("https://auth.example/")
 
