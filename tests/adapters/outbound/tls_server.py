@@ -84,7 +84,8 @@ def _certificate(
 class TlsServer:
     """`answer(connection, request)` is called for each request; False closes the connection.
 
-    `connections` counts what was accepted, `requests` holds each request as it came. `stopping` is
+    `connections` counts what was accepted, `flooded` the bytes that `flood` could send, `requests`
+    holds each request as it came. `stopping` is
     set at the end, for answers that would otherwise never end. `outlasted` becomes true when a
     client stays for all of PATIENCE on an answer that does not come: no deadline was kept.
     """
@@ -96,6 +97,7 @@ class TlsServer:
         self.greet = True
         self.listen = True
         self.connections = 0
+        self.flooded = 0
         self.outlasted = False
         self.requests: list[bytes] = []
         self.stopping = threading.Event()
@@ -125,6 +127,15 @@ class TlsServer:
                 return False
             connection.sendall(drop)
         self.outlasted = True
+        return False
+
+    def flood(self, connection: ssl.SSLSocket, start: bytes, more: bytes) -> bool:
+        """Send `start`, and then `more` without end until the client hangs up."""
+        connection.settimeout(2)
+        connection.sendall(start)
+        while not self.stopping.is_set():
+            connection.sendall(more)
+            self.flooded += len(more)
         return False
 
     def _wait(self) -> bool:
