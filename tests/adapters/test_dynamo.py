@@ -161,18 +161,15 @@ def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(
     assert event_ids(store) == set()
 
 
-def test_a_change_in_time_is_refused_once_the_stored_expiry_has_passed(store: Store) -> None:
-    believed = a_session()
-    stored = saved(store, replace(believed, expires_at=NOW))
+def test_the_stored_expiry_itself_is_too_late_and_a_millisecond_before_is_in_time(
+    store: Store,
+) -> None:
+    late = saved(store, a_session(id=session_id(1), expires_at=NOW))
     with pytest.raises(StaleSession) as lost:
-        store.sessions.save(cancel(believed))
-    assert lost.value.current == stored
-
-
-def test_the_expiry_itself_is_too_late_and_a_millisecond_before_is_in_time(store: Store) -> None:
-    believed = a_session()
-    saved(store, replace(believed, expires_at=NOW + MS))
-    assert store.sessions.save(cancel(believed)).status is Status.CANCELED
+        store.sessions.save(cancel(a_session(id=late.id)))
+    assert lost.value.current == late
+    in_time = saved(store, a_session(id=session_id(2), expires_at=NOW + MS))
+    assert store.sessions.save(cancel(a_session(id=in_time.id))).status is Status.CANCELED
 
 
 def test_the_201_is_kept_although_a_sweep_has_rescheduled_meanwhile(store: Store) -> None:

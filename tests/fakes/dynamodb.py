@@ -378,24 +378,17 @@ class _Index:
         if range_node is None:
             return list(entries)
         kind = range_node[0]
-        if kind not in (">=", ">", "=", "<", "<=", "between"):
-            raise BadExpression(f"{kind} is no condition on a range key")
+        if kind not in ("<", "<=", "between"):
+            raise BadExpression(f"{kind} on a range key is not known here")
         if expressions.path(range_node[1]) != self.names[1:]:
             raise BadExpression("the condition must name the index's range key")
         bounds = [expressions.value(operand, {}) for operand in range_node[2:]]
-        first, last = comparable(bounds[0]), comparable(bounds[-1])
+        low = 0
         if kind == "between":
             expressions.require_order(range_node, *bounds)
-        low, high = 0, len(entries)
-        if kind in (">=", "between", "="):
-            low = bisect_left(entries, first, key=_range_of)
-        elif kind == ">":
-            low = bisect_right(entries, first, key=_range_of)
-        if kind in ("<=", "between", "="):
-            high = bisect_right(entries, last, key=_range_of)
-        elif kind == "<":
-            high = bisect_left(entries, last, key=_range_of)
-        return entries[low:high]
+            low = bisect_left(entries, comparable(bounds[0]), key=_range_of)
+        cut = bisect_left if kind == "<" else bisect_right
+        return entries[low : cut(entries, comparable(bounds[-1]), key=_range_of)]
 
 
 def _range_of(entry: tuple[Any, Any]) -> Any:
