@@ -63,7 +63,7 @@ def names() -> Names:
 @pytest.fixture
 def new_http(authority: Authority, names: Names) -> Iterator[Callable[..., PublicHttp]]:
     """Return a maker of clients that trust the test's authority; all are closed at the end."""
-    usual = {"version": "1.2.3", "ca_file": authority.ca_file, "resolve": names}
+    usual: dict[str, Any] = {"version": "1.2.3", "ca_file": authority.ca_file, "resolve": names}
     made: list[PublicHttp] = []
 
     def make(**options: Any) -> PublicHttp:

@@ -19,12 +19,7 @@ from botocore.exceptions import (
 from botocore.stub import Stubber
 
 from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
-from checkout.adapters.dynamo import (
-    DynamoApiKeys,
-    DynamoDatabase,
-    DynamoMerchants,
-    DynamoSessions,
-)
+from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMerchants, DynamoSessions
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
 from checkout.ports.sessions import StaleSession

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import event_records, records, values
+from checkout.adapters.dynamo import event_records, values
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import (
     Delivery,
@@ -164,32 +164,13 @@ def test_who_lost_its_answer_and_then_the_event_learns_the_winner(store: Store) 
 # --- due ---
 
 
-def test_due_events_come_with_their_merchant_the_longest_due_first(store: Store) -> None:
-    ages = [7, 3, 11, 0, 5, 9, 1, 12, 4, 8, 2, 10, 6]
-    for number, age in enumerate(ages):
-        added(store, an_event(id=event_id(number), merchant=f"mer_{age}", next_at=NOW - age * MS))
-    ordered = tuple(
-        DueEvent(event_id(ages.index(age)), f"mer_{age}", at=NOW - age * MS, since=NOW - age * MS)
-        for age in range(12, -1, -1)
-    )
-    assert len({records.due_shard(event_id(number)) for number in range(len(ages))}) > 4
-    assert store.events.due(NOW, limit=100) == ordered
-    assert store.events.due(NOW, limit=4) == ordered[:4]
-    assert store.events.due(NOW - 10 * MS, limit=100) == ordered[:3]
-
-
-def test_only_what_is_owed_an_attempt_by_then_is_due(store: Store) -> None:
+def test_only_a_pending_event_is_due_from_its_time_on_and_names_its_merchant(store: Store) -> None:
     added(store, an_event(id="evt_later", next_at=NOW + MS))
     added(store, full_event(id="evt_over", next_at=NOW))
-    added(store, an_event(id="evt_owed", next_at=NOW))
-    assert [event.id for event in store.events.due(NOW, limit=9)] == ["evt_owed"]
-    assert [event.id for event in store.events.due(NOW + MS, limit=9)] == ["evt_owed", "evt_later"]
-
-
-def test_asking_what_is_due_takes_one_query_a_shard(store: Store) -> None:
-    store.client.calls.clear()
-    store.events.due(NOW, limit=10)
-    assert store.client.calls == {"query": records.DUE_SHARDS}
+    added(store, an_event(id="evt_due", merchant="mer_7"))
+    due = DueEvent("evt_due", "mer_7", at=NOW, since=NOW)
+    assert store.events.due(NOW, limit=9) == store.events.due(NOW + MS, limit=1) == (due,)
+    assert [event.id for event in store.events.due(NOW + MS, limit=9)] == ["evt_due", "evt_later"]
 
 
 # --- put_off ---

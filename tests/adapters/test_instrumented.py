@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -107,15 +107,16 @@ def test_what_was_not_written_is_not_told(world: World, told: Told) -> None:
 # --- webhooks ---
 
 
-class Receiver:
-    """Takes 0.4 s."""
+def slow(clock: HandClock, seconds: float, answer: object) -> Any:
+    """Return a wallet or receiver that answers, or fails, after `seconds`."""
 
-    def __init__(self, clock: HandClock, receipt: Receipt) -> None:
-        self._clock, self._receipt = clock, receipt
+    def answered(*_: object, **__: object) -> object:
+        clock.pass_time(seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
-        self._clock.pass_time(0.4)
-        return self._receipt
+    return Mock(send=answered, post=answered)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +128,7 @@ def test_an_attempt_is_told_with_its_event_its_host_and_what_came_of_it(
     told: Told, receipt: Receipt, outcome: str
 ) -> None:
     clock = HandClock()
-    receivers = InstrumentedReceivers(Receiver(clock, receipt), clock.now)
+    receivers = InstrumentedReceivers(slow(clock, 0.4, receipt), clock.now)
     headers = signed_headers("evt_1", "ping", "{}", secrets=["whsec_AAAA"], now=NOW)
     assert receivers.post("https://shop.example/hook?k=1", headers, b"{}", now=NOW) is receipt
     telemetry.observed(lambda event, context: None)(None, None)
@@ -144,19 +145,6 @@ def test_an_attempt_is_told_with_its_event_its_host_and_what_came_of_it(
 REQUEST = Request("POST", "https://wallet.example/quotes?secret=1", {"Authorization": "GNAP t"})
 
 
-class Wallet:
-    """Answers, or fails, after 1.25 s."""
-
-    def __init__(self, clock: HandClock, answer: Response | Exception) -> None:
-        self._clock, self._answer = clock, answer
-
-    def send(self, request: Request, *, timeout: float) -> Response:
-        self._clock.pass_time(1.25)
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
-
-
 @pytest.mark.parametrize(
     ("answer", "failures"),
     [
@@ -169,7 +157,7 @@ def test_a_providers_time_is_measured_however_it_answers(
     told: Told, answer: Response | Exception, failures: list[float] | None
 ) -> None:
     clock = HandClock()
-    transport = InstrumentedTransport(Wallet(clock, answer), clock.now)
+    transport = InstrumentedTransport(slow(clock, 1.25, answer), clock.now)
     try:
         assert transport.send(REQUEST, timeout=5) is answer
     except op.OpenPaymentsError as error:

@@ -2,49 +2,38 @@ from __future__ import annotations
 
 import json
 import logging
+from itertools import chain, repeat
 from typing import Any
 from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from checkout.adapters.queue import (
-    NoQueue,
-    SqsEventQueue,
-    SqsTaskQueue,
-    cleanup_from,
-    event_from,
-)
+from checkout.adapters.queue import NoQueue, SqsEventQueue, SqsTaskQueue, cleanup_from, event_from
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
 
-class Sqs:
-    """An SQS client that keeps what it is sent, and answers or fails at first as it is told."""
-
-    def __init__(self, first: dict[str, Any] | Exception | None = None) -> None:
-        self.first = first
-        self.requests: list[dict[str, Any]] = []
-
-    def send_message_batch(self, **request: Any) -> dict[str, Any]:
-        self.requests.append(request)
-        answer, self.first = self.first, None
-        if isinstance(answer, Exception):
-            raise answer
-        return answer or {"Successful": []}
-
-    send_message = send_message_batch
+def sqs_client(*first: dict[str, Any] | Exception) -> Mock:
+    """Return an SQS client that answers or fails at first as it is told."""
+    answers = chain[Any](first, repeat({"Successful": []}))
+    client = Mock()
+    client.send_message.side_effect = client.send_message_batch.side_effect = answers
+    return client
 
 
-def hinted(sqs: Sqs, *events: QueuedEvent) -> list[list[dict[str, Any]]]:
+def hinted(sqs: Mock, *events: QueuedEvent) -> list[list[dict[str, Any]]]:
     """Return the batches in which these events are sent."""
     SqsEventQueue(lambda: sqs, "https://sqs.example/queue").enqueue(events)
-    assert all(request["QueueUrl"] == "https://sqs.example/queue" for request in sqs.requests)
-    return [request["Entries"] for request in sqs.requests]
+    sent = [call.kwargs for call in sqs.send_message_batch.call_args_list]
+    assert all(request["QueueUrl"] == "https://sqs.example/queue" for request in sent)
+    return [request["Entries"] for request in sent]
 
 
 def test_an_event_is_one_message_that_says_when_and_is_grouped_by_merchant() -> None:
-    [batch] = hinted(Sqs(), QueuedEvent("evt_1", "mer_1", 300), QueuedEvent("evt_2", "mer_2"))
+    [batch] = hinted(
+        sqs_client(), QueuedEvent("evt_1", "mer_1", 300), QueuedEvent("evt_2", "mer_2")
+    )
     said = [(e["DelaySeconds"], e["MessageGroupId"]) for e in batch]
     assert said == [(300, "mer_1"), (0, "mer_2")]
     assert [json.loads(e["MessageBody"]) for e in batch] == [{"event": "evt_1"}, {"event": "evt_2"}]
@@ -53,7 +42,7 @@ def test_an_event_is_one_message_that_says_when_and_is_grouped_by_merchant() -> 
 
 def test_many_events_go_in_batches_of_ten_with_distinct_entry_ids() -> None:
     ids = [f"evt_{number}" for number in range(23)]
-    batches = hinted(Sqs(), *(QueuedEvent(each, "mer_1") for each in ids))
+    batches = hinted(sqs_client(), *(QueuedEvent(each, "mer_1") for each in ids))
     assert [len(batch) for batch in batches] == [10, 10, 3]
     assert [event_from(entry["MessageBody"]) for batch in batches for entry in batch] == ids
     for batch in batches:
@@ -61,7 +50,7 @@ def test_many_events_go_in_batches_of_ten_with_distinct_entry_ids() -> None:
 
 
 def test_no_event_is_no_call() -> None:
-    assert hinted(Sqs()) == []
+    assert hinted(sqs_client()) == []
 
 
 @pytest.mark.parametrize(
@@ -77,7 +66,7 @@ def test_a_failure_is_logged_without_detail_and_the_next_batch_still_goes(
     failure: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert len(hinted(Sqs(failure), *[QueuedEvent("evt_1", "mer_1")] * 11)) == 2
+        assert len(hinted(sqs_client(failure), *[QueuedEvent("evt_1", "mer_1")] * 11)) == 2
     [record] = caplog.records
     assert "events not hinted" in record.getMessage()
     assert "hunter2" not in caplog.text
@@ -89,15 +78,15 @@ LEFTOVERS = Cleanup(
 
 
 def test_a_task_is_one_message_and_read_back_as_it_was() -> None:
-    sqs = Sqs()
+    sqs = sqs_client()
     SqsTaskQueue(lambda: sqs, "https://sqs.example/tasks").clean_up(LEFTOVERS)
-    [request] = sqs.requests
+    request = sqs.send_message.call_args.kwargs
     assert request["QueueUrl"] == "https://sqs.example/tasks"
     assert cleanup_from(request["MessageBody"]) == LEFTOVERS
 
 
 def test_the_client_of_the_task_queue_is_made_at_the_first_task() -> None:
-    make = Mock(return_value=Sqs())
+    make = Mock(return_value=sqs_client())
     queue = SqsTaskQueue(make, "q")
     make.assert_not_called()
     queue.clean_up(LEFTOVERS)
@@ -107,7 +96,7 @@ def test_the_client_of_the_task_queue_is_made_at_the_first_task() -> None:
 def test_a_task_that_cannot_be_sent_is_logged_without_detail(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    sqs = Sqs(EndpointConnectionError(endpoint_url="http://hunter2"))
+    sqs = sqs_client(EndpointConnectionError(endpoint_url="http://hunter2"))
     with caplog.at_level(logging.WARNING):
         SqsTaskQueue(lambda: sqs, "q").clean_up(LEFTOVERS)
     assert "a task was not sent: EndpointConnectionError" in caplog.text

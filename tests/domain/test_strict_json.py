@@ -94,18 +94,12 @@ def test_any_bytes_are_an_object_or_refused(raw: bytes) -> None:
 _SCALARS = (
     st.none() | st.booleans() | st.integers(-(2**53) + 1, 2**53 - 1) | st.text() | st.floats(-1, 1)
 )
-
-
-@given(
-    st.dictionaries(
-        st.text(),
-        st.recursive(
-            _SCALARS,
-            lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
-            max_leaves=8,
-        ),
-    )
+_VALUES = st.recursive(
+    _SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
 )
+
+
+@given(st.dictionaries(st.text(), _VALUES))
 def test_every_plain_value_survives(value: dict[str, Any]) -> None:
     try:
         assert parse_object(json.dumps(value).encode()) == value

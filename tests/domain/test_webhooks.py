@@ -42,7 +42,6 @@ SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 HOUR = timedelta(hours=1)
 MS = timedelta(milliseconds=1)
-ENDED = (EventStatus.DELIVERED, EventStatus.EXHAUSTED)
 
 # decisions.md "Webhooks", written a second time: after which attempt, how long until the next.
 PAUSES = {1: 1 * SECOND, 2: 5 * SECOND, 3: 5 * MINUTE, 4: 30 * MINUTE}
@@ -83,7 +82,7 @@ def test_eleven_attempts_take_about_three_days() -> None:
 
 
 @pytest.mark.parametrize("wishes", [{}, {"retry_after": HOUR}], ids=["no wish", "a wish to wait"])
-def test_the_eleventh_failure_is_the_last(wishes: dict[str, timedelta]) -> None:
+def test_the_eleventh_failure_is_the_last(wishes: dict[str, Any]) -> None:
     after = failed(11, **wishes)
     assert (after.status, after.given_up) == (EventStatus.EXHAUSTED, GivenUp.ATTEMPTS)
     assert after.ended_at == NOW
@@ -140,13 +139,7 @@ def test_a_lease_is_a_version_an_attempt_and_an_entry_without_an_end() -> None:
     assert (after.version, after.attempts) == (before.version + 1, 3)
     assert after.deliveries == (answered(), Delivery(NOW + MINUTE))
     assert (after.body, after.id, after.type) == (before.body, before.id, before.type)
-
-
-def test_two_leases_of_one_moment_are_not_equal() -> None:
-    assert leased(an_event(), NOW, writer="a") != leased(an_event(), NOW, writer="b")
-
-
-def test_a_lease_outlasts_an_attempt() -> None:
+    assert after != leased(before, NOW + MINUTE, writer="of the same moment")
     assert LEASE >= 2 * TIMEOUT
 
 
@@ -159,14 +152,11 @@ def test_the_log_keeps_the_latest_entries() -> None:
     assert event.deliveries[0].at == NOW + 5 * HOUR
 
 
-@pytest.mark.parametrize("status", ENDED)
-def test_an_ended_event_is_attempted_no_more(status: EventStatus) -> None:
-    assert not may_attempt(an_event(status=status), NOW + 1000 * HOUR)
-
-
-def test_a_pending_event_is_attempted_from_its_time_on() -> None:
+def test_a_pending_event_is_attempted_from_its_time_on_and_an_ended_one_no_more() -> None:
     assert may_attempt(an_event(), NOW)
     assert not may_attempt(an_event(), NOW - MS)
+    for ended_as in (EventStatus.DELIVERED, EventStatus.EXHAUSTED):
+        assert not may_attempt(an_event(status=ended_as), NOW + 1000 * HOUR)
 
 
 # --- outcomes ---

@@ -283,16 +283,6 @@ def test_a_batch_read_has_limits_and_no_order(client: InMemoryDynamoDb) -> None:
         assert refusal(lambda r=request: client.batch_get_item(RequestItems=r))
 
 
-def test_a_batch_read_stops_at_16_megabytes(client: InMemoryDynamoDb) -> None:
-    for number in range(60):
-        client.put_item(TableName="t", Item=row(number, text={"S": "x" * 390_000}))
-    keys = [{"id": {"S": f"r{number}"}} for number in range(60)]
-    answer = client.batch_get_item(RequestItems={"t": {"Keys": keys}})
-    left = answer["UnprocessedKeys"]["t"]["Keys"]
-    assert len(answer["Responses"]["t"]) + len(left) == 60
-    assert len(left) == 60 - 16 * 1024 * 1024 // 390_100
-
-
 def test_nobody_holds_what_is_stored(client: InMemoryDynamoDb) -> None:
     mine = row(1)
     client.put_item(TableName="t", Item=mine)

@@ -40,6 +40,7 @@ DOCUMENT = {
     "authServer": ALICE.auth_server,
     "resourceServer": ALICE.resource_server,
 }
+KEY = {"kid": "k", "kty": "OKP", "crv": "Ed25519", "x": "11qY"}
 GRANTED = {
     "access_token": {
         "value": "2E6F040D518B6F1A0883",
@@ -92,11 +93,7 @@ PAGE = {"result": [PAID], "pagination": {"hasNextPage": False, "hasPreviousPage"
 
 CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
     "document": (200, DOCUMENT, lambda client: client.get_wallet_address(ALICE.id)),
-    "keys": (
-        200,
-        {"keys": [{"kid": "k", "kty": "OKP", "crv": "Ed25519", "x": "11qY"}]},
-        lambda client: client.get_jwks(ALICE.id),
-    ),
+    "keys": (200, {"keys": [KEY]}, lambda client: client.get_jwks(ALICE.id)),
     "grant": (200, GRANTED, lambda client: client.request_grant(ALICE.auth_server, Access.QUOTE)),
     "pending": (
         200,
@@ -270,9 +267,8 @@ def test_a_wallet_without_a_public_name_has_none(value: object) -> None:
 
 
 def test_keys_of_other_kinds_may_stand_beside_ours() -> None:
-    keys = CALLS["keys"][1]["keys"]
     others = [{"kty": "RSA", "crv": "-"}, {"kty": "OKP", "crv": "X25519", "kid": "x", "x": "y"}]
-    [key] = _ask("keys", "keys", [*others, *keys])
+    [key] = _ask("keys", "keys", [*others, KEY])
     assert (key.kid, key.x) == ("k", "11qY")
 
 

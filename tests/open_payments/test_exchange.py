@@ -7,13 +7,7 @@ from datetime import timedelta
 import pytest
 
 from checkout.open_payments.client import Access
-from checkout.open_payments.errors import (
-    NotSent,
-    OutcomeUnknown,
-    Reason,
-    Refused,
-    UntrustedAnswer,
-)
+from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused, UntrustedAnswer
 from checkout.open_payments.models import Amount, ClientIdentity
 from tests.open_payments.script import ALICE, CONTINUATION, TOKEN, Script, answer
 from tests.support import words

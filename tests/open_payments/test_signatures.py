@@ -7,6 +7,7 @@ import hashlib
 import json
 from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -132,15 +133,11 @@ class _Keys(HTTPSignatureKeyResolver):
         return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(KEY["jwk"]["x"] + "="))
 
 
-class _Message:
-    def __init__(self, request: Request) -> None:
-        self.method, self.url, self.body = request.method, request.url, request.body
-        self.headers = dict(request.headers)
-
-
 def _verifies(request: Request) -> bool:
     verifier = HTTPMessageVerifier(signature_algorithm=algorithms.ED25519, key_resolver=_Keys())
-    results = verifier.verify(_Message(request), max_age=timedelta(days=36500))
+    message = SimpleNamespace(method=request.method, url=request.url, body=request.body)
+    message.headers = dict(request.headers)
+    results = verifier.verify(message, max_age=timedelta(days=36500))
     return len(results) == 1
 
 

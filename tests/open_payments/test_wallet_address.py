@@ -90,9 +90,8 @@ def test_what_cannot_be_a_wallet_address_is_refused_in_plain_words(
 def test_development_allows_ports_and_names_without_a_dot() -> None:
     assert parse("localhost:4100/a", allow_ports=True) == "https://localhost:4100/a"
     assert parse("https://LOCALHOST:443/a", allow_ports=True) == "https://localhost/a"
-    assert (
-        parse("$wallet.test:8443", allow_ports=True) == "https://wallet.test:8443/.well-known/pay"
-    )
+    pointer = parse("$wallet.test:8443", allow_ports=True)
+    assert pointer == "https://wallet.test:8443/.well-known/pay"
     for typed in ("localhost:/a", "localhost:99999/a", "localhost:0/a", "localhost:4x/a"):
         with pytest.raises(ValueError, match=r"port|not a wallet address"):
             parse(typed, allow_ports=True)

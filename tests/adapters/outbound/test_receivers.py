@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
-from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -21,7 +20,7 @@ from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import webhook_url
 from checkout.domain.webhooks import TIMEOUT
-from checkout.open_payments.transport import Request, Response
+from checkout.open_payments.transport import Response
 from checkout.ports.webhooks import Receipt
 from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
 from tests.support import NOW, words
@@ -109,9 +108,7 @@ def test_what_is_no_text_is_kept_readable(post: Post, server: TlsServer) -> None
         pytest.param(raw(OK + b"X-\xff: 1\r\n\r\n"), id="a header that is no text"),
         pytest.param(raw(OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"), id="two"),
         pytest.param(raw(OK + b"X-Filler: " + b"x" * 300_000), id="a head without end"),
-        pytest.param(
-            raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), id="an upgrade"
-        ),
+        pytest.param(raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), id="upgrade"),
     ],
 )
 def test_what_is_no_answer_is_never_a_success_and_raises_nothing(
@@ -280,11 +277,8 @@ def test_whatever_may_be_saved_can_be_sent(host: str, rest: str, scheme: str) ->
 
 
 def wish(value: str) -> timedelta | None:
-    class Busy:
-        def send(self, request: Request, *, timeout: float, body_max: int) -> Response:
-            return Response(503, {"retry-after": value}, b"")
-
-    busy: Any = Busy()
+    busy = Mock()
+    busy.send.return_value = Response(503, {"retry-after": value}, b"")
     return PublicReceivers(busy).post(f"https://{NAME}/", {}, BODY, now=NOW).retry_after
 
 
