@@ -55,3 +55,8 @@ def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:
         cancel_url="https://shop.example/basket",
     )
     return replace(session, **changes)
+
+
+def words(text: str) -> list[str]:
+    """Return what white space divides, such as the URLs of a long list of cases."""
+    return text.split()

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from moto import mock_aws
 
+from checkout.adapters.outbound.http import PublicHttp
 from sandbox.cloud import table_definitions
 from tests.adapters.outbound.tls_server import Authority, Names, TlsServer, make_authority
 from tests.adapters.stores import Store, Watched, boto, new_store, with_tables
@@ -56,3 +58,18 @@ def server(authority: Authority) -> Iterator[TlsServer]:
 @pytest.fixture
 def names() -> Names:
     return Names()
+
+
+@pytest.fixture
+def new_http(authority: Authority, names: Names) -> Iterator[Callable[..., PublicHttp]]:
+    """Return a maker of clients that trust the test's authority; all are closed at the end."""
+    usual: dict[str, Any] = {"version": "1.2.3", "ca_file": authority.ca_file, "resolve": names}
+    made: list[PublicHttp] = []
+
+    def make(**options: Any) -> PublicHttp:
+        made.append(PublicHttp(**(usual | {"allow_loopback": True} | options)))
+        return made[-1]
+
+    yield make
+    for http in made:
+        http.close()

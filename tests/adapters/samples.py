@@ -39,7 +39,7 @@ def session_id(number: int) -> str:
 
 
 def full_session(**changes: Any) -> Session:
-    """As no session ever is: everything set at once."""
+    """Return a session as none ever is: everything set at once."""
     everything: dict[str, Any] = {
         "phase": Phase.PAYING,
         "lease_until": NOW + 1 * MS,
@@ -104,7 +104,7 @@ def an_event(**changes: Any) -> WebhookEvent:
 
 
 def full_event(**changes: Any) -> WebhookEvent:
-    """As no event ever is: everything set at once."""
+    """Return an event as none ever is: everything set at once."""
     everything: dict[str, Any] = {
         "next_at": NOW + 1 * MS,
         "status": EventStatus.EXHAUSTED,
@@ -140,7 +140,7 @@ def a_merchant(**changes: Any) -> Merchant:
 
 
 def full_merchant(**changes: Any) -> Merchant:
-    """As a merchant that has set everything."""
+    """Return a merchant that has set everything."""
     everything: dict[str, Any] = {
         "version": 5,
         "endpoint": Endpoint(

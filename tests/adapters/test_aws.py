@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from botocore.exceptions import (
@@ -18,12 +19,7 @@ from botocore.exceptions import (
 from botocore.stub import Stubber
 
 from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
-from checkout.adapters.dynamo import (
-    DynamoApiKeys,
-    DynamoDatabase,
-    DynamoMerchants,
-    DynamoSessions,
-)
+from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMerchants, DynamoSessions
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
 from checkout.ports.sessions import StaleSession
@@ -31,6 +27,7 @@ from tests.adapters.samples import a_key, a_merchant, a_reservation, an_event, c
 from tests.adapters.stores import boto
 from tests.support import NOW, a_session, seeded
 
+UNBOUNDED: Any = dict.fromkeys(("after", "created_from", "created_before"))
 NO = {"Code": "None"}
 CONFLICT = {"Code": "TransactionConflict", "Message": "Transaction is ongoing for the item"}
 THROTTLED = {"Code": "ThrottlingError", "Message": "Throughput exceeds the current limit"}
@@ -127,33 +124,26 @@ def test_a_change_with_its_event_that_lost_after_a_conflict_learns_the_winner(
 
 
 def test_the_same_transaction_has_the_same_token_and_another_has_another() -> None:
-    tokens: list[str] = []
-
-    class Conflicting:
-        def transact_write_items(self, **request: Any) -> dict[str, Any]:
-            tokens.append(request["ClientRequestToken"])
-            raise ReadTimeoutError(endpoint_url="http://127.0.0.1")
-
-    client: Any = Conflicting()
+    client: Any = Mock()
+    client.transact_write_items.side_effect = ReadTimeoutError(endpoint_url="http://127.0.0.1")
     sessions = DynamoSessions(client, "test", sleep=lambda _: None, random_bytes=seeded())
     for writer in ("first", "second"):
         with pytest.raises(Unavailable):
             sessions.create(a_session(writer=writer), a_reservation(writer))
+    sent = client.transact_write_items.call_args_list
+    tokens = [call.kwargs["ClientRequestToken"] for call in sent]
     assert [len(token) for token in tokens] == [36] * 2 * LOST_TRIES
     assert tokens[0] == tokens[1] != tokens[2] == tokens[3]
 
 
-OVERLOADED = [
-    ("ThrottlingException", 400),
-    ("ProvisionedThroughputExceededException", 400),
-    ("RequestLimitExceeded", 400),
-    ("InternalServerError", 500),
-    ("ServiceUnavailable", 503),
-    ("SomethingNew", 500),
-]
-
-
-@pytest.mark.parametrize(("code", "status"), OVERLOADED)
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        *(("ThrottlingException", 400), ("ProvisionedThroughputExceededException", 400)),
+        *(("RequestLimitExceeded", 400), ("InternalServerError", 500)),
+        *(("ServiceUnavailable", 503), ("SomethingNew", 500)),
+    ],
+)
 def test_an_overloaded_store_is_asked_once_more_and_then_unavailable(
     scripted: Scripted, code: str, status: int
 ) -> None:
@@ -206,10 +196,7 @@ class Silent:
         self.error = error
 
     def __getattr__(self, name: str) -> Any:
-        def call(**request: Any) -> Any:
-            raise self.error
-
-        return call
+        return Mock(side_effect=self.error)
 
 
 @pytest.mark.parametrize(
@@ -233,7 +220,7 @@ def test_a_store_that_is_silent_is_unavailable_everywhere(error: Exception) -> N
         lambda: sessions.get(session.id),
         lambda: sessions.save(cancel(session)),
         lambda: sessions.save(cancel(session), an_event()),
-        lambda: sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None),
+        lambda: sessions.page("mer_1", limit=1, **UNBOUNDED),
         lambda: merchants.add(a_merchant(), a_key()),
         lambda: merchants.replace(a_merchant()),
         lambda: merchants.get("mer_1"),
@@ -267,16 +254,10 @@ def test_keys_that_were_not_processed_are_asked_for_again(scripted: Scripted) ->
         return {table: {"Keys": [{"id": items[index]["id"]} for index in indexes]}}
 
     for found, remaining in (([], (0, 1, 2)), ([items[2]], (0, 1)), ([items[0]], ())):
-        scripted.answered(
-            "batch_get_item",
-            {
-                "Responses": {table: found},
-                "UnprocessedKeys": left(*remaining) if remaining else {},
-            },
-        )
-    page = scripted.sessions.page(
-        "mer_1", limit=3, after=None, created_from=None, created_before=None
-    )
+        unprocessed = left(*remaining) if remaining else {}
+        answer = {"Responses": {table: found}, "UnprocessedKeys": unprocessed}
+        scripted.answered("batch_get_item", answer)
+    page = scripted.sessions.page("mer_1", limit=3, **UNBOUNDED)
     assert page.sessions == (sessions[0], sessions[2])  # in the index's order; cs_1 is gone
     assert page.next_key is None
     assert len(scripted.slept) == 1
@@ -289,4 +270,4 @@ def test_keys_that_are_never_processed_end_as_unavailable(scripted: Scripted) ->
         left = {table: {"Keys": [{"id": item["id"]}]}}
         scripted.answered("batch_get_item", {"Responses": {}, "UnprocessedKeys": left})
     with pytest.raises(Unavailable):
-        scripted.sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None)
+        scripted.sessions.page("mer_1", limit=1, **UNBOUNDED)

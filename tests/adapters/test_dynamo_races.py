@@ -6,6 +6,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from random import Random
@@ -50,19 +51,18 @@ def at_once(jobs: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def answers_of_creators(store: Store) -> list[str]:
-    """The body that each of the creators of one key hands to its caller."""
+    """The body that each of the creators of one key hands to its caller, who tries ten times."""
 
-    def creator(number: int) -> Callable[[], str]:
+    def create(number: int) -> str:
         session = a_session(id=session_id(number), writer=f"writer-{number}")
         mine = a_reservation(session.writer, body=f'{{"id":"{session.id}"}}')
+        for _ in range(10):
+            with suppress(Unavailable):
+                held = store.sessions.create(session, mine)
+                return mine.body if held is None else held.body
+        raise AssertionError("unavailable")
 
-        def create() -> str:
-            held = store.sessions.create(session, mine)
-            return mine.body if held is None else held.body
-
-        return create
-
-    return at_once([creator(number) for number in range(CREATORS)])
+    return at_once([partial(create, number) for number in range(CREATORS)])
 
 
 def stored_ids(store: Store) -> list[str]:
@@ -104,25 +104,7 @@ class Unreliable:
 @pytest.mark.parametrize("seed", range(3))
 def test_conflicts_and_lost_answers_make_no_second_session(shared: Store, seed: int) -> None:
     unreliable = Unreliable(shared.client, seed)
-    store = shared.with_client(unreliable)
-    bodies: list[str] = []
-
-    def creator(number: int) -> Callable[[], None]:
-        session = a_session(id=session_id(number), writer=f"writer-{number}")
-        mine = a_reservation(session.writer, body=f'{{"id":"{session.id}"}}')
-
-        def create() -> None:
-            for _ in range(10):  # a caller's own tries, each with a new session
-                try:
-                    held = store.sessions.create(session, mine)
-                except Unavailable:
-                    continue
-                bodies.append(mine.body if held is None else held.body)
-                return
-
-        return create
-
-    at_once([creator(number) for number in range(CREATORS)])
+    bodies = answers_of_creators(shared.with_client(unreliable))
     [only] = stored_ids(shared)
     assert bodies == [f'{{"id":"{only}"}}'] * CREATORS
     assert unreliable.faults["conflict"] > 5
@@ -163,9 +145,8 @@ def test_of_many_writers_of_one_version_one_wins(shared: Store) -> None:
     changes = [checked(before, f"sweeper-{number}") for number in range(20)]
     results = at_once([partial(outcome, shared, change) for change in changes])
     [won] = [result for result in results if isinstance(result, Session)]
-    assert {result.current.writer for result in results if isinstance(result, StaleSession)} == {
-        won.writer
-    }
+    told = {result.current.writer for result in results if isinstance(result, StaleSession)}
+    assert told == {won.writer}
     assert won.version == before.version + 1
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import event_records, records, values
+from checkout.adapters.dynamo import event_records, values
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import (
     Delivery,
@@ -38,6 +38,13 @@ def added(store: Store, event: WebhookEvent) -> WebhookEvent:
     return event
 
 
+def added_due(store: Store) -> tuple[WebhookEvent, DueEvent]:
+    """Add an event that is due NOW; return it, and as the index has it."""
+    event = added(store, an_event())
+    [due] = store.events.due(NOW, limit=9)
+    return event, due
+
+
 def lease(event: WebhookEvent, writer: str = "first") -> WebhookEvent:
     return leased(event, NOW, writer=writer)
 
@@ -54,19 +61,8 @@ def attribute(store: Store, event: WebhookEvent, name: str) -> Any:
 
 @pytest.mark.parametrize("event", [an_event(), full_event()], ids=["bare", "full"])
 def test_an_added_event_is_read_back_whole(store: Store, event: WebhookEvent) -> None:
+    assert store.events.get(event.id) is None
     added(store, event)
-    assert store.events.get(event.id) == event
-
-
-def test_an_unknown_event_is_none(store: Store) -> None:
-    assert store.events.get("evt_unknown") is None
-
-
-def test_the_event_of_a_session_is_read_back_as_it_was_written_with_it(store: Store) -> None:
-    before = a_session()
-    store.sessions.create(before, None)
-    event = an_event(session=before.id)
-    store.sessions.save(cancel(before), event)
     assert store.events.get(event.id) == event
 
 
@@ -75,12 +71,6 @@ def test_a_taken_id_is_refused_and_its_event_left_alone(store: Store) -> None:
     with pytest.raises(Unavailable):
         store.events.add(replace(first, body="{}"))
     assert store.events.get(first.id) == first
-
-
-def test_an_addition_whose_answer_was_lost_counts_as_written(store: Store) -> None:
-    store.client.lose = 1
-    event = added(store, an_event())
-    assert store.events.get(event.id) == event
 
 
 # --- save ---
@@ -120,14 +110,6 @@ def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(stor
     assert lost.value.current == winner == store.events.get(before.id)
 
 
-def test_of_two_leases_of_one_moment_the_second_is_refused(store: Store) -> None:
-    before = added(store, an_event())
-    store.events.save(lease(before, "first"))
-    with pytest.raises(StaleEvent) as lost:
-        store.events.save(lease(before, "second"))
-    assert lost.value.current.writer == "first"
-
-
 def test_of_many_leases_at_once_one_is_taken(shared: Store) -> None:
     before = added(shared, an_event())
 
@@ -155,7 +137,9 @@ def test_an_event_that_does_not_exist_is_not_made_by_a_save(store: Store) -> Non
     "spread", [0.0, 0.123456789, -0.987654321], ids=["even", "later", "sooner"]
 )
 def test_a_write_whose_answer_was_lost_counts_as_written(store: Store, spread: float) -> None:
+    store.client.lose = 1
     event = added(store, an_event(attempts=2))
+    assert store.events.get(event.id) == event
     for step in (
         lease(event),
         ended(lease(event), Delivery(NOW, 5, 500, None, "no"), now=NOW, spread=spread),
@@ -180,32 +164,13 @@ def test_who_lost_its_answer_and_then_the_event_learns_the_winner(store: Store) 
 # --- due ---
 
 
-def test_due_events_come_with_their_merchant_the_longest_due_first(store: Store) -> None:
-    ages = [7, 3, 11, 0, 5, 9, 1, 12, 4, 8, 2, 10, 6]
-    for number, age in enumerate(ages):
-        added(store, an_event(id=event_id(number), merchant=f"mer_{age}", next_at=NOW - age * MS))
-    ordered = tuple(
-        DueEvent(event_id(ages.index(age)), f"mer_{age}", at=NOW - age * MS, since=NOW - age * MS)
-        for age in range(12, -1, -1)
-    )
-    assert len({records.due_shard(event_id(number)) for number in range(len(ages))}) > 4
-    assert store.events.due(NOW, limit=100) == ordered
-    assert store.events.due(NOW, limit=4) == ordered[:4]
-    assert store.events.due(NOW - 10 * MS, limit=100) == ordered[:3]
-
-
-def test_only_what_is_owed_an_attempt_by_then_is_due(store: Store) -> None:
+def test_only_a_pending_event_is_due_from_its_time_on_and_names_its_merchant(store: Store) -> None:
     added(store, an_event(id="evt_later", next_at=NOW + MS))
     added(store, full_event(id="evt_over", next_at=NOW))
-    added(store, an_event(id="evt_owed", next_at=NOW))
-    assert [event.id for event in store.events.due(NOW, limit=9)] == ["evt_owed"]
-    assert [event.id for event in store.events.due(NOW + MS, limit=9)] == ["evt_owed", "evt_later"]
-
-
-def test_asking_what_is_due_takes_one_query_a_shard(store: Store) -> None:
-    store.client.calls.clear()
-    store.events.due(NOW, limit=10)
-    assert store.client.calls == {"query": records.DUE_SHARDS}
+    added(store, an_event(id="evt_due", merchant="mer_7"))
+    due = DueEvent("evt_due", "mer_7", at=NOW, since=NOW)
+    assert store.events.due(NOW, limit=9) == store.events.due(NOW + MS, limit=1) == (due,)
+    assert [event.id for event in store.events.due(NOW + MS, limit=9)] == ["evt_due", "evt_later"]
 
 
 # --- put_off ---
@@ -216,38 +181,26 @@ def due_now(store: Store) -> list[str]:
 
 
 def test_what_is_put_off_is_due_again_later_and_otherwise_as_it_was(store: Store) -> None:
-    event = added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
+    event, due = added_due(store)
     assert store.events.put_off(due, NOW + MINUTE)
     assert store.events.get(event.id) == event
     assert due_now(store) == []
+    assert not store.events.put_off(due, NOW + 2 * MINUTE)  # as another round would
     assert store.events.due(NOW + MINUTE, limit=9) == (replace(due, at=NOW + MINUTE),)
+    store.events.save(lease(event))  # it takes no lease from anybody
+    assert store.events.get(event.id) == lease(event)
 
 
-def test_of_two_rounds_one_puts_off(store: Store) -> None:
-    added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
-    assert store.events.put_off(due, NOW + MINUTE)
-    assert not store.events.put_off(due, NOW + 2 * MINUTE)
-    assert store.events.due(NOW + MINUTE, limit=9)[0].at == NOW + MINUTE
-
-
-def test_what_is_leased_meanwhile_is_not_put_off(store: Store) -> None:
-    event = added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
-    store.events.save(lease(event))
+@pytest.mark.parametrize(
+    "after",
+    [lease(an_event()), given_up(an_event(), GivenUp.NO_ENDPOINT, now=NOW)],
+    ids=["leased", "ended"],
+)
+def test_what_is_written_meanwhile_is_not_put_off(store: Store, after: WebhookEvent) -> None:
+    _, due = added_due(store)
+    store.events.save(after)
     assert not store.events.put_off(due, NOW + MINUTE)
-    stored = store.events.get(event.id)
-    assert stored is not None
-    assert attribute(store, event, "due_at") == values.instant(stored.next_at)
-
-
-def test_what_has_ended_meanwhile_does_not_come_back_into_the_index(store: Store) -> None:
-    event = added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
-    store.events.save(given_up(event, GivenUp.NO_ENDPOINT, now=NOW))
-    assert not store.events.put_off(due, NOW + MINUTE)
-    assert attribute(store, event, "due_at") is None
+    assert attribute(store, after, "due_at") == event_records.event_item(after).get("due_at")
 
 
 def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> None:
@@ -255,24 +208,14 @@ def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> No
     assert store.events.get("evt_gone") is None
 
 
-def test_being_put_off_takes_no_lease_from_anybody(store: Store) -> None:
-    event = added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
-    store.events.put_off(due, NOW + MINUTE)
-    store.events.save(lease(event))
-    assert store.events.get(event.id) == lease(event)
-
-
 def test_a_put_off_whose_answer_was_lost_counts_as_done(store: Store) -> None:
-    added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
+    _, due = added_due(store)
     store.client.lose = 1
     assert store.events.put_off(due, NOW + MINUTE)
 
 
 def test_who_lost_its_answer_and_then_the_event_has_not_put_it_off(store: Store) -> None:
-    event = added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
+    event, due = added_due(store)
     other = store.with_client(store.client.client)
     store.client.meanwhile = lambda: other.events.save(lease(event))
     store.client.lose = 1
@@ -347,6 +290,7 @@ def test_both_writers_of_events_write_the_same_item(store: Store) -> None:
     store.sessions.save(cancel(before), by_session)
     alone = added(store, replace(by_session, id="evt_b"))
     for event in (by_session, alone):
+        assert store.events.get(event.id) == event
         item = event_records.event_item(event)
         assert {name: attribute(store, event, name) for name in item} == item
     assert due_now(store) == ["evt_a", "evt_b"]

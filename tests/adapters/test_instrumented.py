@@ -1,9 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -18,11 +18,10 @@ from checkout.domain.webhook_signature import signed_headers
 from checkout.flows.payment import prepare, sessions
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.webhooks import Receipt
 from tests.product import CEDAR, World
-from tests.support import NOW, HandClock
+from tests.support import NOW, HandClock, words
 
 Told = Callable[[], list[dict[str, Any]]]
 
@@ -44,26 +43,22 @@ def metrics(told: Told) -> dict[str, list[float]]:
     return found
 
 
-def telling(world: World) -> PayServices:
-    return replace(world.services, sessions=InstrumentedSessions(world.services.sessions))
-
-
-def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(told: Told) -> None:
+@pytest.fixture
+def world() -> World:
+    """Return a world whose sessions are instrumented."""
     world = World()
-    world.services = telling(world)
+    instrumented = InstrumentedSessions(world.services.sessions)
+    world.services = replace(world.services, sessions=instrumented)
+    return world
+
+
+def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(world: World, told: Told) -> None:
     world.pay(world.create())
     telemetry.observed(lambda event, context: None)(None, None)
     printed = told()
     events = [line["event"] for line in printed if line.get("message") == "session"]
-    assert events == [
-        "created",
-        "wallet_submitted",
-        "prepared",
-        "approval_claimed",
-        "payment_intended",
-        "payment_created",
-        "reconciled",
-    ]
+    assert events == words("""created wallet_submitted prepared approval_claimed payment_intended
+        payment_created reconciled""")
     [counts] = [line for line in printed if "_aws" in line]
     milestones = ("SessionsCreated", "SessionsPrepared", "SessionsApproved", "SessionsCompleted")
     assert [counts[name] for name in milestones] == [[1.0]] * 4
@@ -78,9 +73,9 @@ def test_a_purchase_is_one_line_a_step_and_one_count_a_milestone(told: Told) -> 
         (f"{CEDAR}/unpeered", "wallet_unavailable"),
     ],
 )
-def test_a_failure_is_counted_by_its_reason(told: Told, wallet: str, reason: str) -> None:
-    world = World()
-    world.services = telling(world)
+def test_a_failure_is_counted_by_its_reason(
+    world: World, told: Told, wallet: str, reason: str
+) -> None:
     session = world.create()
     with pytest.raises(Exception, match=r".") as failed:
         prepare.submit_wallet(world.services, session.id, wallet)
@@ -90,9 +85,7 @@ def test_a_failure_is_counted_by_its_reason(told: Told, wallet: str, reason: str
     assert found[f"SessionsFailed {reason}"] == [1]
 
 
-def test_what_was_not_written_is_not_told(told: Told) -> None:
-    world = World()
-    world.services = telling(world)
+def test_what_was_not_written_is_not_told(world: World, told: Told) -> None:
     key, new = world.key(), world.new()
     sessions.create(world.services, key, new, "order-1")
     sessions.create(world.services, key, new, "order-1")
@@ -114,15 +107,16 @@ def test_what_was_not_written_is_not_told(told: Told) -> None:
 # --- webhooks ---
 
 
-class Receiver:
-    """Takes 0.4 s."""
+def slow(clock: HandClock, seconds: float, answer: object) -> Any:
+    """Return a wallet or receiver that answers, or fails, after `seconds`."""
 
-    def __init__(self, clock: HandClock, receipt: Receipt) -> None:
-        self._clock, self._receipt = clock, receipt
+    def answered(*_: object, **__: object) -> object:
+        clock.pass_time(seconds)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
 
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
-        self._clock.pass_time(0.4)
-        return self._receipt
+    return Mock(send=answered, post=answered)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +128,7 @@ def test_an_attempt_is_told_with_its_event_its_host_and_what_came_of_it(
     told: Told, receipt: Receipt, outcome: str
 ) -> None:
     clock = HandClock()
-    receivers = InstrumentedReceivers(Receiver(clock, receipt), clock.now)
+    receivers = InstrumentedReceivers(slow(clock, 0.4, receipt), clock.now)
     headers = signed_headers("evt_1", "ping", "{}", secrets=["whsec_AAAA"], now=NOW)
     assert receivers.post("https://shop.example/hook?k=1", headers, b"{}", now=NOW) is receipt
     telemetry.observed(lambda event, context: None)(None, None)
@@ -151,37 +145,19 @@ def test_an_attempt_is_told_with_its_event_its_host_and_what_came_of_it(
 REQUEST = Request("POST", "https://wallet.example/quotes?secret=1", {"Authorization": "GNAP t"})
 
 
-class Wallet:
-    """Answers after `seconds`."""
-
-    def __init__(self, clock: HandClock, seconds: float, answer: Response | Exception) -> None:
-        self._clock, self._seconds, self._answer = clock, seconds, answer
-
-    def send(self, request: Request, *, timeout: float) -> Response:
-        self._clock.pass_time(self._seconds)
-        if isinstance(self._answer, Exception):
-            raise self._answer
-        return self._answer
-
-
 @pytest.mark.parametrize(
     ("answer", "failures"),
     [
-        (Response(200, {}, b""), None),
-        (Response(404, {}, b""), None),
-        (Response(503, {}, b""), [1]),
-        (op.NotSent("no"), [1]),
-        (op.OutcomeUnknown("no"), [1]),
+        *((Response(200, {}, b""), None), (Response(404, {}, b""), None)),
+        *((Response(503, {}, b""), [1]), (op.NotSent("no"), [1]), (op.OutcomeUnknown("no"), [1])),
     ],
     ids=["200", "404", "503", "not sent", "unknown"],
 )
 def test_a_providers_time_is_measured_however_it_answers(
-    told: Told,
-    answer: Response | Exception,
-    failures: list[float] | None,
+    told: Told, answer: Response | Exception, failures: list[float] | None
 ) -> None:
     clock = HandClock()
-    transport = InstrumentedTransport(Wallet(clock, 1.25, answer), clock.now)
+    transport = InstrumentedTransport(slow(clock, 1.25, answer), clock.now)
     try:
         assert transport.send(REQUEST, timeout=5) is answer
     except op.OpenPaymentsError as error:

@@ -47,8 +47,7 @@ class _Next(NewSession):
 
 
 def _as_next(request: NewSession, customer_email: str | None = None) -> _Next:
-    names = ("line_items", "success_url", "cancel_url", "metadata_json", "expires_in_seconds")
-    known: dict[str, Any] = {name: getattr(request, name) for name in (*names, "locale")}
+    known: dict[str, Any] = {f.name: getattr(request, f.name) for f in fields(request)}
     return _Next(**known, customer_email=customer_email)
 
 

@@ -14,28 +14,14 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.open_payments.models import Amount, Quote, WalletAddress
-from tests.support import NOW, SESSION_ID, a_session
+from tests.support import NOW, SESSION_ID, a_session, words
 
 BASE = "https://pay.example"
-FIELDS = [  # spec.md, in its order
-    "id",
-    "object",
-    "status",
-    "url",
-    "amount_total",
-    "currency",
-    "mode",
-    "line_items",
-    "metadata",
-    "success_url",
-    "cancel_url",
-    "customer_wallet",
-    "incoming_payment",
-    "outgoing_payment",
-    "expires_at",
-    "created_at",
-    "completed_at",
-]
+PRICE = {"currency": "usd", "product_data": {"name": "Tea"}, "unit_amount": 1000}
+FIELDS = words("""
+id object status url amount_total currency mode line_items metadata success_url cancel_url
+customer_wallet incoming_payment outgoing_payment expires_at created_at completed_at
+""")  # spec.md, in its order
 
 RENAMED = {"customer": "customer_wallet", "metadata_json": "metadata"}
 HIDDEN = {
@@ -81,16 +67,7 @@ def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
         "amount_total": 2000,
         "currency": "usd",
         "mode": "payment",
-        "line_items": [
-            {
-                "price_data": {
-                    "currency": "usd",
-                    "product_data": {"name": "Tea"},
-                    "unit_amount": 1000,
-                },
-                "quantity": 2,
-            }
-        ],
+        "line_items": [{"price_data": PRICE, "quantity": 2}],
         "metadata": {},
         "success_url": "https://shop.example/thanks",
         "cancel_url": "https://shop.example/basket",

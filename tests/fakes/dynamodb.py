@@ -2,7 +2,8 @@
 
 Each operation is atomic (one lock), items are copied in and out, and what DynamoDB refuses is
 refused with the same exceptions; an argument or expression that is not known here is an error. It
-has no clock and no randomness: TTL never removes anything, a ClientRequestToken never ages.
+has no clock and no randomness: TTL never removes anything, a ClientRequestToken never ages. A batch
+is always read whole.
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ from tests.fakes.expressions import (
 )
 
 ITEM_MAX = 400 * 1024  # bytes
-BATCH_MAX = 16 * 1024 * 1024
 TRANSACTION_MAX = 100
 Answer = dict[str, Any]
 Operation = Callable[..., Answer]
@@ -74,11 +74,7 @@ class InMemoryDynamoDb:
         return {"Item": item} if item is not None else {}
 
     @_operation
-    def put_item(
-        self, *, TableName: str, Item: Item, ReturnValues: str = "NONE", **condition: Any
-    ) -> Answer:
-        if ReturnValues != "NONE":
-            raise NotImplementedError(ReturnValues)
+    def put_item(self, *, TableName: str, Item: Item, **condition: Any) -> Answer:
         write = self._put(TableName, Item, **condition)
         self._require(write)
         write.apply()
@@ -150,8 +146,6 @@ class InMemoryDynamoDb:
     @_operation
     def batch_get_item(self, *, RequestItems: dict[str, Answer]) -> Answer:
         responses: dict[str, list[Item]] = defaultdict(list)
-        unprocessed: dict[str, Answer] = {}
-        room = BATCH_MAX
         if sum(len(request["Keys"]) for request in RequestItems.values()) > 100:
             raise _error("ValidationException", "Too many items requested for the BatchGetItem")
         for name, request in RequestItems.items():
@@ -161,18 +155,9 @@ class InMemoryDynamoDb:
             keys = [table.key(key, exact=True) for key in request["Keys"]]
             if len(set(keys)) < len(keys):
                 raise _error("ValidationException", "Provided list of item keys has duplicates")
-            left, found = [], responses[name]
             # Backwards: DynamoDB promises no order, so nobody may rely on one.
-            for key, given in zip(reversed(keys), reversed(request["Keys"]), strict=True):
-                item = table.items.get(key)
-                room -= item_size(item) if item else 0
-                if room < 0:
-                    left.append(given)
-                elif item is not None:
-                    found.append(item)
-            if left:
-                unprocessed[name] = {**request, "Keys": left}
-        return {"Responses": dict(responses), "UnprocessedKeys": unprocessed}
+            responses[name] += [table.items[key] for key in reversed(keys) if key in table.items]
+        return {"Responses": dict(responses), "UnprocessedKeys": {}}
 
     @_operation
     def transact_write_items(
@@ -210,13 +195,9 @@ class InMemoryDynamoDb:
 
     def _transacted(self, item: Answer) -> _Write:
         ((kind, request),) = item.items()
-        if kind == "Put":
-            return self._put(**request)
-        if kind == "Update":
-            return self._update(**request)
-        if kind == "ConditionCheck":
-            return self._check(**request)
-        raise NotImplementedError(kind)
+        make: Any = {"Put": self._put, "Update": self._update, "ConditionCheck": self._check}
+        write: _Write = make[kind](**request)
+        return write
 
     def _put(self, TableName: str, Item: Item, **condition: Any) -> _Write:
         return _Write(self._table(TableName), Item, lambda _: Item, **condition)
@@ -378,24 +359,17 @@ class _Index:
         if range_node is None:
             return list(entries)
         kind = range_node[0]
-        if kind not in (">=", ">", "=", "<", "<=", "between"):
-            raise BadExpression(f"{kind} is no condition on a range key")
+        if kind not in ("<", "<=", "between"):
+            raise BadExpression(f"{kind} on a range key is not known here")
         if expressions.path(range_node[1]) != self.names[1:]:
             raise BadExpression("the condition must name the index's range key")
         bounds = [expressions.value(operand, {}) for operand in range_node[2:]]
-        first, last = comparable(bounds[0]), comparable(bounds[-1])
+        low = 0
         if kind == "between":
             expressions.require_order(range_node, *bounds)
-        low, high = 0, len(entries)
-        if kind in (">=", "between", "="):
-            low = bisect_left(entries, first, key=_range_of)
-        elif kind == ">":
-            low = bisect_right(entries, first, key=_range_of)
-        if kind in ("<=", "between", "="):
-            high = bisect_right(entries, last, key=_range_of)
-        elif kind == "<":
-            high = bisect_left(entries, last, key=_range_of)
-        return entries[low:high]
+            low = bisect_left(entries, comparable(bounds[0]), key=_range_of)
+        cut = bisect_left if kind == "<" else bisect_right
+        return entries[low : cut(entries, comparable(bounds[-1]), key=_range_of)]
 
 
 def _range_of(entry: tuple[Any, Any]) -> Any:

@@ -7,19 +7,24 @@ Source: Amazon DynamoDB Developer Guide, "Condition and filter expressions", "Up
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
+T = TypeVar("T")
 Value = dict[str, Any]
 Item = dict[str, Value]
 Node = tuple[Any, ...]  # ("and", left, right), ("=", operand, operand), ("path", "#a", "#b"), …
 
 _TOKEN = re.compile(r"\s*(?:([#:]?[A-Za-z_][A-Za-z0-9_]*)|(<=|>=|[=<>(),.+]))")
-_COMPARISONS = ("=", "<", "<=", ">", ">=")
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    **{"=": operator.eq, "<": operator.lt, "<=": operator.le},
+    **{">": operator.gt, ">=": operator.ge},
+}
 _PREDICATES = ("attribute_exists", "attribute_not_exists")
 
 
@@ -109,25 +114,19 @@ class _Parser:
         return ("path", *names)
 
     def update(self) -> Update:
-        sets: list[tuple[Node, Node]] = []
-        removes: list[Node] = []
-        if self.accept("SET"):
-            sets.append(self.assignment())
-            while self.accept(","):
-                sets.append(self.assignment())
-        if self.accept("REMOVE"):
-            removes.append(self.path())
-            while self.accept(","):
-                removes.append(self.path())
-        adds: list[tuple[Node, Node]] = []
-        if self.accept("ADD"):
-            adds.append((self.path(), self.operand()))
-            while self.accept(","):
-                adds.append((self.path(), self.operand()))
+        sets = self.listed("SET", self.assignment)
+        removes = self.listed("REMOVE", self.path)
+        adds = self.listed("ADD", lambda: (self.path(), self.operand()))
         self.end()
         if not sets and not removes and not adds:
             raise BadExpression(f"neither SET nor REMOVE nor ADD: {self.source}")
-        return Update(tuple(sets), tuple(removes), tuple(adds))
+        return Update(sets, removes, adds)
+
+    def listed(self, word: str, one: Callable[[], T]) -> tuple[T, ...]:
+        found = [one()] if self.accept(word) else []
+        while found and self.accept(","):
+            found.append(one())
+        return tuple(found)
 
     def assignment(self) -> tuple[Node, Node]:
         target = self.path()
@@ -199,9 +198,8 @@ class Expressions:
             return False
         if kind == "between":
             self.require_order(node, operands[1], operands[2])
-            return _compare(">=", operands[0], operands[1]) and _compare(
-                "<=", operands[0], operands[2]
-            )
+            value, low, high = operands
+            return _compare("<=", low, value) and _compare("<=", value, high)
         return _compare(kind, operands[0], operands[1])
 
     @staticmethod
@@ -265,13 +263,4 @@ def _compare(kind: str, left: Value, right: Value) -> bool:
     ((scalar, _),) = left.items()
     if scalar not in ("N", "S") and kind != "=":
         return False
-    return _ORDER[kind](comparable(left), comparable(right))
-
-
-_ORDER: dict[str, Callable[[Any, Any], bool]] = {
-    "=": lambda left, right: left == right,
-    "<": lambda left, right: left < right,
-    "<=": lambda left, right: left <= right,
-    ">": lambda left, right: left > right,
-    ">=": lambda left, right: left >= right,
-}
+    return _COMPARISONS[kind](comparable(left), comparable(right))

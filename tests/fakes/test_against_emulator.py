@@ -179,19 +179,22 @@ def _webhooks(world: World) -> None:
     endpoints.remove(hooks, merchant)
 
 
+def parts(requests: list[Call]) -> Iterator[Call]:
+    """Yield each request, or what it consists of where it is a transaction."""
+    for name, request in requests:
+        for part in request.get("TransactItems", [{name: request}]):
+            yield from part.items()
+
+
 def webhook_forms(requests: list[Call]) -> Counter[str]:
     """Count each kind of request to the table of events, and writes of a merchant's record."""
     found: Counter[str] = Counter()
-    for name, request in requests:
-        parts = request.get("TransactItems", [{name: request}])
-        for part in parts:
-            [(kind, each)] = part.items()
-            table = each.get("TableName") or next(iter(each.get("RequestItems", {"": None})))
-            condition = each.get("ConditionExpression") or each.get("IndexName") or ""
-            if table.endswith("webhook_events") or (
-                table.endswith("merchants") and "version" in condition
-            ):
-                found[f"{kind} {table.removeprefix(f'{PREFIX}-')} {condition}".strip()] += 1
+    for kind, each in parts(requests):
+        table = each.get("TableName") or next(iter(each.get("RequestItems", {"": None})))
+        condition = each.get("ConditionExpression") or each.get("IndexName") or ""
+        of_merchant = table.endswith("merchants") and "version" in condition
+        if of_merchant or table.endswith("webhook_events"):
+            found[f"{kind} {table.removeprefix(f'{PREFIX}-')} {condition}".strip()] += 1
     return found
 
 
@@ -267,12 +270,9 @@ class Renamed:
 
 def test_the_collection_has_all_that_can_happen_to_a_session() -> None:
     happened = set()
-    for name, request in recorded():
-        parts = request["TransactItems"] if name == "transact_write_items" else [{name: request}]
-        for part in parts:
-            [write] = part.values()
-            history = write.get("ExpressionAttributeValues", {}).get(":set_history")
-            happened.add(json.loads(history["S"])[-1][1] if history else Event.CHECKED)
+    for _, write in parts(recorded()):
+        history = write.get("ExpressionAttributeValues", {}).get(":set_history")
+        happened.add(json.loads(history["S"])[-1][1] if history else Event.CHECKED)
     assert happened == set(Event)
 
 

@@ -72,12 +72,8 @@ class Script:
 
 def answer(status: int, body: object = None) -> Response:
     """A recorded or invented answer: JSON, or text as it is, or nothing."""
-    content = b"" if body is None else body.encode() if isinstance(body, str) else _json(body)
-    return Response(status, {}, content)
-
-
-def _json(body: object) -> bytes:
-    return json.dumps(body).encode()
+    text = "" if body is None else body if isinstance(body, str) else json.dumps(body)
+    return Response(status, {}, text.encode())
 
 
 def money(value: int, asset_code: str = "EUR", asset_scale: object = 2) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""The interaction hash: each server generation's form, and nothing else."""
+"""Test the interaction hash: each server generation's form, and nothing else."""
 
 from __future__ import annotations
 
@@ -22,13 +22,8 @@ def _hash(endpoint: str, *, nonce: str = "ours", finish: str = "theirs", ref: st
 
 
 def _match(presented: str, **changes: str) -> str | None:
-    given = {
-        "client_nonce": "ours",
-        "finish_nonce": "theirs",
-        "interact_ref": "ref",
-        "grant_url": GRANT,
-        "continue_uri": CONTINUE,
-    }
+    given = {"client_nonce": "ours", "finish_nonce": "theirs", "interact_ref": "ref"}
+    given |= {"grant_url": GRANT, "continue_uri": CONTINUE}
     return matches(presented, **(given | changes))
 
 

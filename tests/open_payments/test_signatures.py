@@ -1,11 +1,13 @@
-"""Signatures: the reference client's, byte for byte, and an independent verifier's verdict."""
+"""Test signatures: the reference client's, byte for byte, and an independent verifier's verdict."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import json
+from dataclasses import replace
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -46,6 +48,16 @@ def _request(vector: dict[str, Any]) -> Request:
     )
 
 
+NEGATIVE = {case["name"]: case for case in VECTORS["negative_and_acceptance"]}
+
+
+def _signed(
+    method: str = "GET", path: str = "/", body: bytes | None = None, **headers: str
+) -> Request:
+    given = Request(method, f"https://a.example{path}", headers, body)
+    return sign(given, identity(), created=CREATED)
+
+
 @pytest.mark.parametrize("vector", VECTORS["positive"], ids=lambda vector: vector["name"])
 def test_the_reference_clients_signature_is_reproduced_byte_for_byte(
     vector: dict[str, Any],
@@ -54,13 +66,13 @@ def test_the_reference_clients_signature_is_reproduced_byte_for_byte(
     signed = sign(given, identity(), created=CREATED)
     assert signed.headers == vector["request"]["headers"] | vector["expected_headers"]
     assert (signed.method, signed.url, signed.body) == (given.method, given.url, given.body)
+    assert _verifies(signed)  # an independent implementation of RFC 9421
 
 
 def test_trap_01_a_body_printed_the_python_way_is_not_what_we_sign() -> None:
-    wrong = {case["name"]: case for case in VECTORS["negative_and_acceptance"]}
     for name in ("python_default_json_dumps_spaces", "python_ensure_ascii_escapes"):
-        request = wrong[name]["request"]
-        assert wrong[name]["rafiki_style_result"] is False
+        request = NEGATIVE[name]["request"]
+        assert NEGATIVE[name]["rafiki_style_result"] is False
         bare = {"Authorization": request["headers"]["Authorization"]}
         ours = sign(_request(request | {"headers": bare}), identity(), created=CREATED)
         assert header(ours, "Content-Digest") != request["headers"]["Content-Digest"]
@@ -68,17 +80,13 @@ def test_trap_01_a_body_printed_the_python_way_is_not_what_we_sign() -> None:
 
 
 def test_trap_02_the_signature_is_labelled_sig1() -> None:
-    signed = sign(Request("GET", "https://a.example/", {}), identity(), created=CREATED)
+    signed = _signed()
     assert header(signed, "Signature").startswith("sig1=:")
     assert header(signed, "Signature-Input").startswith('sig1=("@method" "@target-uri");keyid="')
 
 
 def test_trap_03_the_url_sent_is_the_url_signed() -> None:
-    case = next(
-        c
-        for c in VECTORS["negative_and_acceptance"]
-        if c["name"] == "target_uri_without_root_slash"
-    )
+    case = NEGATIVE["target_uri_without_root_slash"]
     request = case["request"] | {"url": case["signed_url"], "headers": {}}
     signed = sign(_request(request), identity(), created=CREATED)
     assert signed.url == case["server_url"]
@@ -87,30 +95,20 @@ def test_trap_03_the_url_sent_is_the_url_signed() -> None:
 
 
 def test_only_the_accepted_form_of_the_acceptance_matrix_is_ever_made() -> None:
-    matrix = next(c for c in VECTORS["negative_and_acceptance"] if c["name"] == "acceptance_matrix")
-    reference = matrix["cases"]["node_order"]
+    reference = NEGATIVE["acceptance_matrix"]["cases"]["node_order"]
     assert reference["accepted"] is True
-    signed = sign(
-        Request("POST", "https://a.example/", {"Authorization": "GNAP t"}, b"{}"),
-        identity(),
-        created=CREATED,
-    )
+    signed = _signed("POST", "/", b"{}", Authorization="GNAP t")
     assert header(signed, "Signature-Input") == reference["signature_input"]
 
 
 def test_authorization_is_covered_however_its_name_is_written() -> None:
-    one = sign(
-        Request("GET", "https://a.example/", {"authorization": "GNAP t"}), identity(), created=1
-    )
-    two = sign(
-        Request("GET", "https://a.example/", {"AUTHORIZATION": "GNAP t"}), identity(), created=1
-    )
+    one, two = _signed(authorization="GNAP t"), _signed(AUTHORIZATION="GNAP t")
     assert '"authorization"' in header(one, "Signature-Input")
     assert header(one, "Signature") == header(two, "Signature")
 
 
 def test_a_request_without_body_carries_no_digest_and_no_length() -> None:
-    signed = sign(Request("POST", "https://a.example/complete", {}), identity(), created=1)
+    signed = _signed("POST", "/complete")
     assert set(signed.headers) == {"Signature", "Signature-Input"}
 
 
@@ -135,35 +133,25 @@ class _Keys(HTTPSignatureKeyResolver):
         return Ed25519PublicKey.from_public_bytes(base64.urlsafe_b64decode(KEY["jwk"]["x"] + "="))
 
 
-class _Message:
-    def __init__(self, request: Request) -> None:
-        self.method, self.url, self.body = request.method, request.url, request.body
-        self.headers = dict(request.headers)
-
-
 def _verifies(request: Request) -> bool:
     verifier = HTTPMessageVerifier(signature_algorithm=algorithms.ED25519, key_resolver=_Keys())
-    results = verifier.verify(_Message(request), max_age=timedelta(days=36500))
+    message = SimpleNamespace(method=request.method, url=request.url, body=request.body)
+    message.headers = dict(request.headers)
+    results = verifier.verify(message, max_age=timedelta(days=36500))
     return len(results) == 1
-
-
-@pytest.mark.parametrize("vector", VECTORS["positive"], ids=lambda vector: vector["name"])
-def test_an_independent_verifier_accepts_what_we_sign(vector: dict[str, Any]) -> None:
-    assert _verifies(sign(_request(vector["request"]), identity(), created=CREATED))
 
 
 def test_an_independent_verifier_rejects_what_was_changed_afterwards() -> None:
     signed = sign(_request(VECTORS["positive"][2]["request"]), identity(), created=CREATED)
-    elsewhere = Request(signed.method, signed.url + "0", signed.headers, signed.body)
-    stolen = Request(
-        signed.method, signed.url, {**signed.headers, "Authorization": "GNAP other"}, signed.body
-    )
-    for changed in (elsewhere, stolen):
+    stolen = {**signed.headers, "Authorization": "GNAP other"}
+    for changed in ({"url": f"{signed.url}0"}, {"headers": stolen}):
         with pytest.raises(InvalidSignature):
-            _verifies(changed)
+            _verifies(replace(signed, **changed))
 
 
 # Keys.
+
+OTHER, PUBLIC = Ed25519PrivateKey.generate(), PublicFormat.SubjectPublicKeyInfo
 
 
 def _pem(key: Any, encryption: Any = None) -> str:
@@ -193,18 +181,9 @@ def test_the_public_half_is_the_x_of_the_registered_key() -> None:
         (base64.b64encode(b"\xff\xfe-secret").decode(), "not a PEM file"),
         (base64.b64encode(b"something else").decode(), "not a PEM file"),
         ("-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----", "convert it"),
-        (
-            _pem(Ed25519PrivateKey.generate(), BestAvailableEncryption(b"secret")),
-            "protected by a passphrase",
-        ),
+        (_pem(OTHER, BestAvailableEncryption(b"secret")), "protected by a passphrase"),
         (_pem(generate_private_key(SECP256R1())), "not an Ed25519 key"),
-        (
-            Ed25519PrivateKey.generate()
-            .public_key()
-            .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
-            .decode(),
-            "the public key",
-        ),
+        (OTHER.public_key().public_bytes(Encoding.PEM, PUBLIC).decode(), "the public key"),
     ],
     ids=["empty", "text", "binary", "base64", "broken", "encrypted", "curve", "public"],
 )
@@ -220,10 +199,5 @@ def test_a_text_that_is_no_usable_key_is_refused_with_advice_and_without_its_con
 
 
 def test_no_key_and_no_token_shows_in_a_repr() -> None:
-    signed = sign(
-        Request("GET", "https://a.example/", {"Authorization": "GNAP hidden"}),
-        identity(),
-        created=1,
-    )
-    assert "hidden" not in repr(signed)
+    assert "hidden" not in repr(_signed(Authorization="GNAP hidden"))
     assert repr(identity().private_key) not in repr(identity())

@@ -1,9 +1,11 @@
-"""The token keeper: no extra call while warm, one renewal when not, no rotation twice."""
+"""Test the token keeper: no extra call while warm, one renewal when not, no rotation twice."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from unittest.mock import Mock
 
 import pytest
 
@@ -29,6 +31,11 @@ def _granted(value: str, expires_in: int | None = 600) -> Response:
     return answer(200, {"access_token": token})
 
 
+def _kept(*answers: Response | Exception) -> tuple[Script, TokenKeeper]:
+    script = Script(*answers)
+    return script, TokenKeeper(script.now)
+
+
 def _use(keeper: TokenKeeper, client: OpenPayments, access: Access = Access.QUOTE) -> str:
     return keeper.use(client, SERVER, access, lambda token: token.value)
 
@@ -38,15 +45,13 @@ def _calls(script: Script) -> list[str]:
 
 
 def test_warm_use_sends_nothing_but_the_call() -> None:
-    script = Script(_granted("A"))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A"))
     assert [_use(keeper, script.client()) for _ in range(3)] == ["A", "A", "A"]
     assert _calls(script) == ["POST tenant"]
 
 
 def test_each_client_server_and_access_has_a_token_of_its_own() -> None:
-    script = Script(*(_granted(value) for value in "ABCD"))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(*(_granted(value) for value in "ABCD"))
     other = ClientIdentity("https://other.example/", "k", identity().private_key)
     new_key = ClientIdentity(identity().wallet_address, "k2", identity().private_key)
     assert _use(keeper, script.client()) == "A"
@@ -57,8 +62,7 @@ def test_each_client_server_and_access_has_a_token_of_its_own() -> None:
 
 
 def test_a_token_about_to_expire_is_rotated_before_use() -> None:
-    script = Script(_granted("A", 600), _granted("B", 600))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A", 600), _granted("B", 600))
     assert _use(keeper, script.client()) == "A"
     script.time += timedelta(seconds=569)
     assert _use(keeper, script.client()) == "A"
@@ -69,26 +73,17 @@ def test_a_token_about_to_expire_is_rotated_before_use() -> None:
 
 
 def test_a_token_without_an_expiry_is_used_until_it_is_refused() -> None:
-    script = Script(_granted("A", None))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A", None))
     _use(keeper, script.client())
     script.time += timedelta(days=400)
     assert _use(keeper, script.client()) == "A"
 
 
 def test_trap_11_an_inactive_token_is_renewed_once_and_the_call_made_once_more() -> None:
-    script = Script(_granted("A"), _granted("B"))
-    keeper = TokenKeeper(script.now)
-    tried: list[str] = []
-
-    def call(token: AccessToken) -> str:
-        tried.append(token.value)
-        if token.value == "A":
-            raise INACTIVE
-        return "done"
-
+    script, keeper = _kept(_granted("A"), _granted("B"))
+    call = Mock(side_effect=[INACTIVE, "done"])
     assert keeper.use(script.client(), SERVER, Access.QUOTE, call) == "done"
-    assert tried == ["A", "B"]
+    assert [tried.args[0].value for tried in call.call_args_list] == ["A", "B"]
     assert _calls(script) == ["POST tenant", "POST A"]
 
 
@@ -106,8 +101,7 @@ def test_trap_11_an_inactive_token_is_renewed_once_and_the_call_made_once_more()
 def test_trap_06_a_failed_rotation_is_followed_by_a_new_grant_and_never_repeated(
     failure: Response | Exception,
 ) -> None:
-    script = Script(_granted("A", 0), failure, _granted("B"))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A", 0), failure, _granted("B"))
     assert _use(keeper, script.client()) == "A"
     assert _use(keeper, script.client()) == "B"
     assert _use(keeper, script.client()) == "B"
@@ -116,8 +110,7 @@ def test_trap_06_a_failed_rotation_is_followed_by_a_new_grant_and_never_repeated
 
 def test_after_a_rotation_and_a_grant_that_both_failed_the_next_use_asks_for_a_grant() -> None:
     lost = OutcomeUnknown("lost")
-    script = Script(_granted("A", 0), lost, lost, _granted("B"))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A", 0), lost, lost, _granted("B"))
     _use(keeper, script.client())
     with pytest.raises(OutcomeUnknown):
         _use(keeper, script.client())
@@ -126,14 +119,9 @@ def test_after_a_rotation_and_a_grant_that_both_failed_the_next_use_asks_for_a_g
 
 
 def test_a_token_refused_twice_is_forgotten_and_the_refusal_told() -> None:
-    script = Script(_granted("A"), _granted("B"), _granted("C"))
-    keeper = TokenKeeper(script.now)
-
-    def call(token: AccessToken) -> str:
-        raise INACTIVE
-
+    script, keeper = _kept(_granted("A"), _granted("B"), _granted("C"))
     with pytest.raises(Refused) as caught:
-        keeper.use(script.client(), SERVER, Access.QUOTE, call)
+        keeper.use(script.client(), SERVER, Access.QUOTE, Mock(side_effect=INACTIVE))
     assert caught.value is INACTIVE
     assert _use(keeper, script.client()) == "C"
     assert _calls(script) == ["POST tenant", "POST A", "POST tenant"]
@@ -141,26 +129,18 @@ def test_a_token_refused_twice_is_forgotten_and_the_refusal_told() -> None:
 
 @pytest.mark.parametrize("after", [0, 1])
 def test_any_other_error_of_the_call_is_told_at_once(after: int) -> None:
-    script = Script(_granted("A"), _granted("B"))
-    keeper = TokenKeeper(script.now)
-    errors: list[Exception] = [
-        *([INACTIVE] * after),
-        Refused("no", operation="create_quote", status=400, reason=Reason.INVALID_RECEIVER),
-    ]
-
-    def call(token: AccessToken) -> str:
-        raise errors.pop(0)
-
+    script, keeper = _kept(_granted("A"), _granted("B"))
+    other = Refused("no", operation="create_quote", status=400, reason=Reason.INVALID_RECEIVER)
+    call = Mock(side_effect=[*([INACTIVE] * after), other])
     with pytest.raises(Refused, match="no") as caught:
         keeper.use(script.client(), SERVER, Access.QUOTE, call)
-    assert caught.value.reason is Reason.INVALID_RECEIVER
+    assert caught.value is other
     assert len(script.sent) == 1 + after
     assert _use(keeper, script.client()) == "AB"[after]
 
 
 def test_a_token_that_another_thread_renewed_is_taken_over_and_not_rotated_again() -> None:
-    script = Script(_granted("A"), _granted("B"))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A"), _granted("B"))
     _use(keeper, script.client())
     both_have_it = threading.Barrier(2, timeout=10)
     used: list[str] = []
@@ -172,21 +152,15 @@ def test_a_token_that_another_thread_renewed_is_taken_over_and_not_rotated_again
         used.append(token.value)
         return token.value
 
-    def work() -> None:
-        keeper.use(script.client(), SERVER, Access.QUOTE, call)
-
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=10)
+    with ThreadPoolExecutor(2) as pool:
+        for _ in range(2):
+            pool.submit(keeper.use, script.client(), SERVER, Access.QUOTE, call)
     assert used == ["B", "B"]
     assert _calls(script) == ["POST tenant", "POST A"]
 
 
 def test_a_token_that_another_thread_replaced_is_not_forgotten() -> None:
-    script = Script(_granted("A"), _granted("B"), _granted("C", 600))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("A"), _granted("B"), _granted("C", 600))
 
     def call(token: AccessToken) -> str:
         if token.value == "B":  # meanwhile, elsewhere: B turned out inactive and was renewed
@@ -206,8 +180,7 @@ def test_a_token_that_another_thread_replaced_is_not_forgotten() -> None:
 
 def test_the_number_of_kept_tokens_is_bounded_and_the_least_used_goes_first() -> None:
     most = tokens._MOST
-    script = Script(*(_granted(f"T{at}", None) for at in range(most + 2)))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(*(_granted(f"T{at}", None) for at in range(most + 2)))
 
     def use(at: int) -> str:
         server = f"https://auth.wallet.example/{at}"
@@ -222,7 +195,6 @@ def test_the_number_of_kept_tokens_is_bounded_and_the_least_used_goes_first() ->
 
 
 def test_a_kept_token_shows_in_no_repr() -> None:
-    script = Script(_granted("hidden"))
-    keeper = TokenKeeper(script.now)
+    script, keeper = _kept(_granted("hidden"))
     _use(keeper, script.client())
     assert "hidden" not in repr(list(keeper._slots.values()))

@@ -4,16 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from checkout.open_payments.urls import (
-    authority,
-    host_and_port,
-    is_loopback,
-    last_segment,
-    origin,
-    target,
-    target_uri,
-    under,
-)
+from checkout.open_payments import urls
+from tests.support import words
 
 
 @pytest.mark.parametrize(
@@ -33,59 +25,49 @@ from checkout.open_payments.urls import (
     ],
 )
 def test_trap_03_the_target_uri_is_the_url_as_the_server_sees_it(url: str, sent: str) -> None:
-    assert target_uri(url) == sent
+    assert urls.target_uri(url) == sent
 
 
 @pytest.mark.parametrize(
     "url",
     [
         "",
-        "auth.example/a",
-        "//auth.example/a",
-        "ftp://auth.example/a",
-        "https://",
-        "https:///a",
-        "https://user@auth.example/",
-        "https://user:secret@auth.example/",
-        "https://auth.example/a#b",
         "https://auth.example/a b",
-        "https://auth.example/é",
         "https://auth.example\\a",
         "https://auth.example/\r\nX: y",
-        "https://auth.example:port/",
-        "https://auth.example:0/",
-        "https://auth.example:65536/",
-        "https://auth.example:+443/",
-        "https://auth.example/a/../b",
-        "https://auth.example/a/.",
-        "https://[::1/a",
         "https://auth.example/" + "a" * 2048,
+        *words("""
+        auth.example/a //auth.example/a ftp://auth.example/a https:// https:///a
+        https://user@auth.example/ https://user:secret@auth.example/ https://auth.example/a#b
+        https://auth.example/é https://auth.example:port/ https://auth.example:0/
+        https://auth.example:65536/ https://auth.example:+443/ https://auth.example/a/../b
+        https://auth.example/a/. https://[::1/a
+        """),
     ],
 )
 def test_a_url_that_two_libraries_would_print_differently_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match=r"."):
-        target_uri(url)
+        urls.target_uri(url)
 
 
 def test_a_complaint_never_quotes_the_url() -> None:
     with pytest.raises(ValueError, match=r".") as caught:
-        target_uri("https://auth.example/continue/secret#")
+        urls.target_uri("https://auth.example/continue/secret#")
     assert "secret" not in str(caught.value)
 
 
 def test_an_origin_is_the_same_however_it_is_written() -> None:
-    assert (
-        origin("HTTPS://Auth.Example:443/a?b")
-        == origin("https://auth.example")
-        == ("https://auth.example")
-    )
-    assert origin("https://auth.example:444/") != origin("https://auth.example/")
-    assert origin("http://auth.example/") != origin("https://auth.example/")
+    assert urls.origin("HTTPS://Auth.Example:443/a?b") == urls.origin("https://auth.example")
+    assert urls.origin("https://auth.example") == "https://auth.example"
+    assert urls.origin("https://auth.example:444/") != urls.origin("https://auth.example/")
+    assert urls.origin("http://auth.example/") != urls.origin("https://auth.example/")
 
 
 def test_segments_are_put_below_a_base_with_one_slash() -> None:
-    assert under("https://a.example/t/", "quotes") == under("https://a.example/t", "quotes")
-    assert under("https://a.example", "x", "y") == "https://a.example/x/y"
+    assert urls.under("https://a.example/t/", "quotes") == urls.under(
+        "https://a.example/t", "quotes"
+    )
+    assert urls.under("https://a.example", "x", "y") == "https://a.example/x/y"
 
 
 @pytest.mark.parametrize(
@@ -98,14 +80,14 @@ def test_segments_are_put_below_a_base_with_one_slash() -> None:
     ],
 )
 def test_the_last_segment_names_the_resource(url: str, segment: str) -> None:
-    assert last_segment(url) == segment
+    assert urls.last_segment(url) == segment
 
 
 def test_loopback_is_known_by_name() -> None:
     for host in ("localhost", "wallet.localhost:4000", "127.0.0.1", "127.9.9.9:1", "[::1]:80"):
-        assert is_loopback(target(f"http://{host}/").host)
+        assert urls.is_loopback(urls.target(f"http://{host}/").host)
     for host in ("localhost.example", "notlocalhost", "127.0.0.1.example", "128.0.0.1", ""):
-        assert not is_loopback(host_and_port(host)[0])
+        assert not urls.is_loopback(urls.host_and_port(host)[0])
 
 
 @pytest.mark.parametrize(
@@ -119,4 +101,4 @@ def test_loopback_is_known_by_name() -> None:
     ],
 )
 def test_the_authority_is_as_written_and_empty_where_there_is_none(url: str, written: str) -> None:
-    assert authority(url) == written
+    assert urls.authority(url) == written

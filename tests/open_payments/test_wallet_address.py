@@ -1,4 +1,4 @@
-"""What customers type, and the URL that it means."""
+"""Test how an address that a customer types becomes a URL."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from checkout.open_payments.urls import target_uri
 from checkout.open_payments.wallet_address import parse
+from tests.support import words
 
 labels = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=20)
 hosts = st.lists(labels, min_size=2, max_size=4).map(".".join)
@@ -18,75 +19,64 @@ paths = st.lists(st.text(string.ascii_letters + string.digits + "-_~", min_size=
 )
 
 
-@pytest.mark.parametrize(
-    ("typed", "url"),
-    [
-        ("https://wallet.example/alice", "https://wallet.example/alice"),
-        ("  https://wallet.example/alice\n", "https://wallet.example/alice"),
-        ("wallet.example/alice", "https://wallet.example/alice"),
-        ("$wallet.example/alice", "https://wallet.example/alice"),
-        ("$wallet.example", "https://wallet.example/.well-known/pay"),
-        ("$wallet.example/", "https://wallet.example/.well-known/pay"),
-        ("wallet.example", "https://wallet.example/"),
-        ("HTTPS://WALLET.EXAMPLE/Alice", "https://wallet.example/Alice"),
-        ("https://wallet.example/alice/", "https://wallet.example/alice/"),
-        ("https://wallet.example:443/alice", "https://wallet.example/alice"),
-        ("https://wallet.example./alice", "https://wallet.example/alice"),
-        ("https://bücher.example/alice", "https://xn--bcher-kva.example/alice"),
-        ("BÜCHER.example", "https://xn--bcher-kva.example/"),
-        ("https://xn--bcher-kva.example/a", "https://xn--bcher-kva.example/a"),
-        ("https://wallet.example/josé", "https://wallet.example/jos%C3%A9"),
-        ("https://wallet.example/jos%C3%A9", "https://wallet.example/jos%C3%A9"),
-        ("https://wallet.example/<a>", "https://wallet.example/%3Ca%3E"),  # harmless where shown
-        ("https://ilp.gatehub.example/123/EUR", "https://ilp.gatehub.example/123/EUR"),
+# By the URL that is meant.
+SPELLINGS = {
+    "https://wallet.example/alice": [
+        "  https://wallet.example/alice\n",
+        *words("""https://wallet.example/alice wallet.example/alice $wallet.example/alice
+        https://wallet.example:443/alice https://wallet.example./alice"""),
     ],
+    "https://wallet.example/alice/": ["https://wallet.example/alice/"],
+    "https://wallet.example/Alice": ["HTTPS://WALLET.EXAMPLE/Alice"],
+    "https://wallet.example/": ["wallet.example"],
+    "https://wallet.example/.well-known/pay": ["$wallet.example", "$wallet.example/"],
+    "https://xn--bcher-kva.example/": ["BÜCHER.example"],
+    "https://xn--bcher-kva.example/a": words("https://bücher.example/a xn--bcher-kva.example/a"),
+    "https://wallet.example/jos%C3%A9": words("wallet.example/josé wallet.example/jos%C3%A9"),
+    "https://wallet.example/%3Ca%3E": ["https://wallet.example/<a>"],  # harmless where shown
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"), [(each, url) for url, typed in SPELLINGS.items() for each in typed]
 )
 def test_a_wallet_address_is_understood_as_customers_write_it(typed: str, url: str) -> None:
     assert parse(typed, allow_ports=False) == url
 
 
-@pytest.mark.parametrize(
-    ("typed", "sentence"),
-    [
-        ("", "enter your wallet address"),
-        ("   ", "enter your wallet address"),
-        ("https://wallet.example/" + "a" * 2048, "too long"),
-        ("é" * 800 + ".example", "host name"),
-        ("wallet.example/" + "é" * 800, "not a wallet address"),
-        ("https://wallet.example/al ice", "no spaces"),
-        ("https://wallet.example/al\tice", "no spaces"),
-        ("https://wallet.example/\x00", "no spaces"),
-        ("https://wallet.example/a\u200bb", "invisible"),
-        ("https://wallet.example/\ud800", "invisible"),
-        ("https:\\\\wallet.example\\alice", "backslashes"),
-        ("http://wallet.example/alice", "begins with https"),
-        ("ftp://wallet.example/alice", "begins with https"),
-        ("javascript://wallet.example/alice", "begins with https"),
-        ("$https://wallet.example/alice", "begins with https"),
-        ("alice@wallet.example", "no @"),
-        ("https://alice:secret@wallet.example/", "no @"),
-        ("https://wallet.example@evil.example/", "no @"),
-        ("https://wallet.example/alice?a=b", "no \\?"),
-        ("https://wallet.example/alice?", "no \\?"),
-        ("https://wallet.example/alice#a", "#"),
-        ("https://wallet.example:8443/alice", "no port"),
-        ("https://wallet.example:/alice", "no port"),
-        ("https://wallet.example:x/alice", "no port"),
-        ("mailto:alice", "no port"),
-        ("alice", "looks like"),
-        ("https://localhost/alice", "looks like"),
-        ("https:///alice", "host name"),
-        ("/alice", "host name"),
-        ("$", "host name"),
-        ("https://wallet..example/alice", "host name"),
-        ("https://-wallet.example/alice", "host name"),
-        ("https://wal_let.example/alice", "host name"),
-        ("https://" + "a." * 130 + "example/", "host name"),
-        ("https://⒈⒈.example/\u2024", "host name|not a wallet"),
-        ("https://[::1]/alice", "no port|host name"),
-        ("https://[::1/alice", "not a wallet address"),
-        ("https://wallet.example/a/../b", "not a wallet address"),
+# By what the customer is told.
+REFUSED = {
+    "enter your wallet address": ["", "   "],
+    "too long": ["https://wallet.example/" + "a" * 2048],
+    "no spaces": [f"https://wallet.example/{odd}" for odd in ("al ice", "al\tice", "\x00")],
+    "invisible": ["https://wallet.example/a\u200bb", "https://wallet.example/\ud800"],
+    "backslashes": ["https:\\\\wallet.example\\alice"],
+    "begins with https": words("""http://wallet.example/alice ftp://wallet.example/alice
+        javascript://wallet.example/alice $https://wallet.example/alice"""),
+    "no @": words("""alice@wallet.example https://alice:secret@wallet.example/
+        https://wallet.example@evil.example/"""),
+    "no \\?": ["https://wallet.example/alice?a=b", "https://wallet.example/alice?"],
+    "#": ["https://wallet.example/alice#a"],
+    "no port": words("""https://wallet.example:8443/alice https://wallet.example:/alice
+        https://wallet.example:x/alice mailto:alice"""),
+    "looks like": ["alice", "https://localhost/alice"],
+    "host name": [
+        "é" * 800 + ".example",
+        "https://" + "a." * 130 + "example/",
+        *words("""https:///alice /alice $ https://wallet..example/alice
+        https://-wallet.example/alice https://wal_let.example/alice"""),
     ],
+    "host name|not a wallet": ["https://⒈⒈.example/\u2024"],
+    "no port|host name": ["https://[::1]/alice"],
+    "not a wallet address": [
+        "wallet.example/" + "é" * 800,
+        *words("https://[::1/alice https://wallet.example/a/../b"),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"), [(each, told) for told, typed in REFUSED.items() for each in typed]
 )
 def test_what_cannot_be_a_wallet_address_is_refused_in_plain_words(
     typed: str, sentence: str
@@ -100,9 +90,8 @@ def test_what_cannot_be_a_wallet_address_is_refused_in_plain_words(
 def test_development_allows_ports_and_names_without_a_dot() -> None:
     assert parse("localhost:4100/a", allow_ports=True) == "https://localhost:4100/a"
     assert parse("https://LOCALHOST:443/a", allow_ports=True) == "https://localhost/a"
-    assert (
-        parse("$wallet.test:8443", allow_ports=True) == "https://wallet.test:8443/.well-known/pay"
-    )
+    pointer = parse("$wallet.test:8443", allow_ports=True)
+    assert pointer == "https://wallet.test:8443/.well-known/pay"
     for typed in ("localhost:/a", "localhost:99999/a", "localhost:0/a", "localhost:4x/a"):
         with pytest.raises(ValueError, match=r"port|not a wallet address"):
             parse(typed, allow_ports=True)

@@ -5,36 +5,32 @@ import ssl
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from unittest.mock import Mock
 
 import pytest
 
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.adapters.outbound.tls_server import NAME, Authority, Names, TlsServer, raw, reply
+from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
 
 Answer = Callable[[ssl.SSLSocket, bytes], bool]
+NewHttp = Callable[..., PublicHttp]
 
 
 @pytest.fixture
-def http(authority: Authority, names: Names) -> Iterator[PublicHttp]:
-    http = PublicHttp(
-        version="1.2.3", ca_file=authority.ca_file, allow_loopback=True, resolve=names
-    )
-    yield http
-    http.close()
+def http(new_http: NewHttp) -> PublicHttp:
+    return new_http()
 
 
 @pytest.fixture
-def strict(authority: Authority, names: Names) -> Iterator[PublicHttp]:
+def strict(new_http: NewHttp) -> PublicHttp:
     """As deployed: no loopback."""
-    http = PublicHttp(version="1.2.3", ca_file=authority.ca_file, resolve=names)
-    yield http
-    http.close()
+    return new_http(allow_loopback=False)
 
 
 def get(http: PublicHttp, server: TlsServer, path: str = "/", *, timeout: float = 2) -> Response:
@@ -134,14 +130,6 @@ def test_status_headers_and_body_are_handed_back(http: PublicHttp, server: TlsSe
     assert answer.headers == {"x-a": "1, 2", "content-length": "7"}
 
 
-def test_a_redirect_is_an_answer_and_is_not_followed(http: PublicHttp, server: TlsServer) -> None:
-    target = f"https://{NAME}:{server.port}/elsewhere"
-    server.answer = reply(b"", status="307 Temporary Redirect", headers=f"Location: {target}\r\n")
-    answer = post(http, server)
-    assert (answer.status, answer.headers["location"]) == (307, target)
-    assert len(server.requests) == 1
-
-
 def test_cookies_are_not_kept(http: PublicHttp, server: TlsServer) -> None:
     server.answer = reply(b"", headers="Set-Cookie: id=1\r\n")
     get(http, server)
@@ -150,13 +138,11 @@ def test_cookies_are_not_kept(http: PublicHttp, server: TlsServer) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_used(
-    authority: Authority, names: Names, server: TlsServer, monkeypatch: pytest.MonkeyPatch
+    new_http: NewHttp, server: TlsServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
-    http = PublicHttp(version="1", ca_file=authority.ca_file, allow_loopback=True, resolve=names)
-    assert get(http, server).status == 200
-    http.close()
+    assert get(new_http(), server).status == 200
 
 
 def test_an_informational_answer_is_not_the_answer(http: PublicHttp, server: TlsServer) -> None:
@@ -179,6 +165,7 @@ def test_an_answer_that_ends_with_the_connection_is_whole_when_tls_says_so(
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
+CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.mark.parametrize(
@@ -188,17 +175,13 @@ OK = b"HTTP/1.1 200 OK\r\n"
         pytest.param(raw(b"HTTP/1.1 200"), id="half a head"),
         pytest.param(raw(OK + b"Content-Length: 10\r\n\r\nhalf!"), id="half a body"),
         pytest.param(raw(OK + b"\r\nperhaps half"), id="cut off without a word from TLS"),
-        pytest.param(
-            raw(OK + b"Transfer-Encoding: chunked\r\n\r\n5\r\nhalf!\r\n"), id="no last chunk"
-        ),
+        pytest.param(raw(CHUNKED + b"5\r\nhalf!\r\n"), id="no last chunk"),
         pytest.param(raw(b"220 ready to serve\r\n\r\n"), id="not HTTP"),
         pytest.param(raw(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\n\r\n"), id="upgrade"),
         pytest.param(raw(OK + b"Transfer-Encoding: gzip, chunked\r\n\r\n"), id="gzip in transfer"),
         pytest.param(reply(b"x", headers="Content-Encoding: gzip\r\n"), id="gzip"),
         pytest.param(reply(b"x", headers="Content-Encoding: BR\r\n"), id="brotli"),
-        pytest.param(
-            raw(OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"), id="two lengths"
-        ),
+        pytest.param(raw(OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"), id="two"),
     ],
 )
 def test_an_answer_that_is_not_whole_and_plain_leaves_the_outcome_unknown(
@@ -234,22 +217,11 @@ def test_a_length_over_the_cap_is_refused_before_the_body_is_read(
 def test_an_answer_without_end_is_cut_off_at_the_cap(
     http: PublicHttp, server: TlsServer, start: bytes, more: bytes
 ) -> None:
-    sent = 0
-
-    def flood(connection: ssl.SSLSocket, _: bytes) -> bool:
-        nonlocal sent
-        connection.settimeout(2)
-        connection.sendall(start)
-        while not server.stopping.is_set():  # until the client hangs up
-            connection.sendall(more)
-            sent += len(more)
-        return False
-
-    server.answer = flood
+    server.answer = lambda connection, _: server.flood(connection, start, more)
     with pytest.raises(OutcomeUnknown):
         get(http, server, timeout=5)
     server.close()
-    assert sent < 16 * 1024 * 1024  # what the sockets' buffers hold besides
+    assert server.flooded < 16 * 1024 * 1024  # what the sockets' buffers hold besides
 
 
 def test_an_answer_just_under_the_cap_is_read(http: PublicHttp, server: TlsServer) -> None:
@@ -268,15 +240,6 @@ def test_a_server_that_drips_is_cut_off_at_the_deadline(
     server.answer = lambda connection, _: server.drip(connection, start, b"x")
     with pytest.raises(OutcomeUnknown):
         post(http, server, timeout=0.3)
-    assert not server.outlasted
-
-
-def test_a_server_that_never_answers_is_left_at_the_deadline(
-    http: PublicHttp, server: TlsServer
-) -> None:
-    server.answer = lambda connection, _: server.hang(connection)
-    with pytest.raises(OutcomeUnknown):
-        post(http, server, timeout=0.2)
     assert not server.outlasted
 
 
@@ -311,27 +274,13 @@ def test_a_resolver_that_hangs_is_left_at_the_deadline(http: PublicHttp, names: 
 
 
 def test_the_time_for_the_name_is_taken_from_the_same_budget(
-    authority: Authority, server: TlsServer, names: Names
+    new_http: NewHttp, server: TlsServer, names: Names
 ) -> None:
-    leap = 0.0
-
-    def resolved() -> None:
-        nonlocal leap
-        leap = 1000.0
-
-    names.before = resolved
-    http = PublicHttp(
-        version="1",
-        ca_file=authority.ca_file,
-        allow_loopback=True,
-        resolve=names,
-        monotonic=lambda: time.monotonic() + leap,
-    )
+    http = new_http(monotonic=lambda: time.monotonic() + 1000.0 * len(names.asked))
     server.answer = lambda connection, _: server.hang(connection)
     with pytest.raises(OutcomeUnknown):
         post(http, server, timeout=1000.5)
     assert not server.outlasted
-    http.close()
 
 
 @pytest.mark.parametrize("timeout", [0, -1])
@@ -349,22 +298,16 @@ def test_no_time_left_means_nothing_is_tried(
 @pytest.mark.parametrize(
     "url",
     [
-        "http://wallet.example/", "http://localhost/", "http://127.0.0.1/", "ftp://wallet.example/",
+        "http://wallet.example/", "http://127.0.0.1/", "ftp://wallet.example/", "https://", "",
         "HTTPS://wallet.example/", "wallet.example", "//wallet.example/", "https:/wallet.example/",
-        "https:///x", "https://", "", "file:///etc/passwd",
-        "https://user@wallet.example/", "https://u:p@wallet.example/", "https://a@b@wallet.example/",
-        "https://wallet.example\\@evil.example/", "https://wallet.example/\\evil",
-        "https://wallet.example/#fragment", "https://wallet.example#@evil.example/",
-        "https://wallet.example/a b", "https://wallet.example/a\r\nX: y", "https://wallet.example/\x00",
-        "https://wallet.example/ü", "https://wället.example/", "https://wallet.example\n/",
-        " https://wallet.example/", "https://wallet.example/\n",
-        "https://wallet.example./", "https://.wallet.example/", "https://wallet..example/",
-        "https://wallet%2eexample/", "https://wallet_a.example/",
-        "https://2130706433/", "https://0x7f000001/", "https://0x7f.1/", "https://127.1/",
-        "https://0177.0.0.1/", "https://127.0.0.1./", "https://[fe80::1%25eth0]/", "https://[::1/",
-        "https://::1/", "https://[127.0.0.1]/", "https://[v1.a]/", "https://①②⑦.0.0.1/",
-        "https://wallet.example:/", "https://wallet.example:0/", "https://wallet.example:65536/",
-        "https://wallet.example:+443/", "https://wallet.example:443:443/", "https://wallet.example:x/",
+        "https://u:p@wallet.example/", "https://a@b@wallet.example/", "https://wallet.example\\@x/",
+        "https://wallet.example#@evil.example/", "https://wallet.example/a\r\nX: y",
+        "https://wallet.example/\x00", "https://wällét.example/", "https://wallet.example\n/",
+        " https://wallet.example/", "https://wallet.example./", "https://wallet..example/",
+        "https://2130706433/", "https://0x7f.1/", "https://127.0.0.1./", "https://[fe80::1%25eth0]/",
+        "https://[::1/", "https://::1/", "https://[127.0.0.1]/", "https://[v1.a]/",
+        "https://①②⑦.0.0.1/", "https://wallet.example:/", "https://wallet.example:0/",
+        "https://wallet.example:443:443/", "https://wallet.example:x/",
     ],
 )  # fmt: skip
 def test_a_url_that_could_be_read_in_two_ways_is_not_even_resolved(
@@ -387,12 +330,8 @@ def test_only_port_443_is_used_where_loopback_is_not_allowed(
 @pytest.mark.parametrize(
     "addresses",
     [
-        ["127.0.0.1"],
-        ["::1"],
-        ["10.0.0.1"],
-        ["169.254.169.254"],
-        ["::ffff:169.254.169.254"],
-        ["fd00:ec2::254"],
+        *(["127.0.0.1"], ["::1"], ["10.0.0.1"], ["169.254.169.254"]),
+        *(["fd00:ec2::254"], ["::ffff:127.0.0.1"], ["::ffff:169.254.169.254"]),
         ["8.8.8.8", "10.0.0.1"],
         ["2606:4700::1111", "8.8.8.8", "127.0.0.1"],
     ],
@@ -406,11 +345,11 @@ def test_a_name_with_one_address_that_is_not_public_is_refused(
     assert names.asked == [NAME]
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "10.0.0.1", "[::ffff:7f00:1]"])
-def test_an_address_in_the_url_is_judged_like_a_resolved_one(
-    authority: Authority, host: str
-) -> None:
-    http = PublicHttp(version="1", ca_file=authority.ca_file, resolve=socket.getaddrinfo)
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:7f00:1]"]
+)
+def test_an_address_in_the_url_is_judged_like_a_resolved_one(new_http: NewHttp, host: str) -> None:
+    http = new_http(allow_loopback=False, resolve=socket.getaddrinfo)
     with pytest.raises(NotSent, match="address refused"):
         http.send(Request("GET", f"https://{host}/", {}), timeout=2)
 
@@ -452,29 +391,14 @@ def test_an_address_in_the_url_is_connected_to_with_its_certificate_checked(
     assert http.send(Request("GET", url, {}), timeout=2).status == 200
 
 
-def _fail(error: Exception) -> Callable[[], object]:
-    def fail() -> object:
-        raise error
-
-    return fail
-
-
 @pytest.mark.parametrize(
     "error", [socket.gaierror(-2, "Name or service not known"), UnicodeError("label too long")]
 )
 def test_a_name_that_does_not_resolve_has_not_been_sent_anything(
     http: PublicHttp, names: Names, error: Exception
 ) -> None:
-    names.before = _fail(error)
+    names.before = Mock(side_effect=error)
     with pytest.raises(NotSent):
-        http.send(Request("GET", f"https://{NAME}/", {}), timeout=2)
-
-
-def test_a_name_without_an_address_has_not_been_sent_anything(
-    http: PublicHttp, names: Names
-) -> None:
-    names.addresses = []
-    with pytest.raises(NotSent, match="no address"):
         http.send(Request("GET", f"https://{NAME}/", {}), timeout=2)
 
 
@@ -490,11 +414,10 @@ def test_a_connection_refused_has_not_been_sent_anything(
 
 
 def test_an_authority_that_is_not_trusted_is_refused_before_anything_is_sent(
-    server: TlsServer, names: Names
+    new_http: NewHttp, server: TlsServer
 ) -> None:
-    http = PublicHttp(version="1", allow_loopback=True, resolve=names)
     with pytest.raises(NotSent, match="certificate refused"):
-        post(http, server)
+        post(new_http(ca_file=None), server)
     assert server.requests == []
 
 
@@ -540,45 +463,28 @@ def test_a_request_lost_on_a_used_connection_is_never_sent_again(
 
 
 def test_an_idle_connection_is_not_used_beyond_its_time(
-    authority: Authority, names: Names, server: TlsServer
+    new_http: NewHttp, server: TlsServer
 ) -> None:
-    http = PublicHttp(
-        version="1",
-        ca_file=authority.ca_file,
-        allow_loopback=True,
-        resolve=names,
-        keep_alive=0.05,
-    )
+    http = new_http(keep_alive=0.05)
     for _ in range(2):
         get(http, server)
         time.sleep(0.1)
-    http.close()
     assert server.connections == 2
 
 
 def test_a_process_that_was_frozen_does_not_use_the_connections_it_had_before(
-    authority: Authority, names: Names, server: TlsServer
+    new_http: NewHttp, server: TlsServer
 ) -> None:
     wall = [0.0]
-    http = PublicHttp(
-        version="1",
-        ca_file=authority.ca_file,
-        allow_loopback=True,
-        resolve=names,
-        wall=lambda: wall[0],
-    )
+    http = new_http(wall=lambda: wall[0])
     for pause in (0.0, 2.9, 3.1):
         wall[0] += pause
         get(http, server)
-    http.close()
     assert server.connections == 2
 
 
 def test_threads_get_their_own_answers(http: PublicHttp, server: TlsServer) -> None:
-    def echo(connection: ssl.SSLSocket, request: bytes) -> bool:
-        return reply(request.split()[1])(connection, request)
-
-    server.answer = echo
+    server.answer = lambda connection, said: reply(said.split()[1])(connection, said)
     paths = [f"/{number}" for number in range(60)]
     with ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda path: get(http, server, path, timeout=5).body, paths))
@@ -652,12 +558,9 @@ def test_errors_about_a_url_do_not_repeat_it(strict: PublicHttp, url: str) -> No
 # With `body_max` the status is what counts
 
 
-CHUNKED = OK + b"Transfer-Encoding: chunked\r\n\r\n"
-
-
-def began(http: PublicHttp, server: TlsServer, size: int = 1024, **options: float) -> Response:
+def began(http: PublicHttp, server: TlsServer) -> Response:
     request = Request("POST", f"https://{NAME}:{server.port}/hooks", {}, b"{}")
-    return http.send(request, timeout=options.get("timeout", 2), body_max=size)
+    return http.send(request, timeout=2, body_max=1024)
 
 
 @pytest.mark.parametrize(
@@ -685,51 +588,13 @@ def test_an_answers_beginning_is_enough_whatever_comes_of_the_rest(
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        pytest.param(raw(b""), id="nothing"),
-        pytest.param(raw(b"HTTP/1.1 200"), id="half a head"),
-        pytest.param(raw(b"220 ready to serve\r\n\r\n"), id="not HTTP"),
-        pytest.param(raw(OK + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"), id="two"),
-        pytest.param(raw(OK + b"X-Filler: " + b"x" * 300_000 + b"\r\n\r\n"), id="endless head"),
-    ],
-)
-def test_without_a_whole_head_there_is_no_beginning(
-    http: PublicHttp, server: TlsServer, answer: Answer
-) -> None:
-    server.answer = answer
-    with pytest.raises(OutcomeUnknown):
-        began(http, server)
-
-
-def test_a_body_that_stalls_is_left_at_the_deadline_with_what_came(
-    http: PublicHttp, server: TlsServer
-) -> None:
-    start = OK + b"Content-Length: 999\r\n\r\nsome"
-    server.answer = lambda connection, _: server.hang(connection, start)
-    assert began(http, server, timeout=0.3).body == b"some"
-    assert not server.outlasted
-
-
 def test_a_body_without_end_is_not_read_beyond_the_beginning(
     http: PublicHttp, server: TlsServer
 ) -> None:
-    sent = 0
-
-    def flood(connection: ssl.SSLSocket, _: bytes) -> bool:
-        nonlocal sent
-        connection.settimeout(2)
-        connection.sendall(OK + b"\r\n")
-        while not server.stopping.is_set():  # until the client hangs up
-            connection.sendall(b"x" * 1024)
-            sent += 1024
-        return False
-
-    server.answer = flood
+    server.answer = lambda connection, _: server.flood(connection, OK + b"\r\n", b"x" * 1024)
     assert began(http, server).body == b"x" * 1024
     server.close()
-    assert sent < 16 * 1024 * 1024  # what the sockets' buffers hold besides
+    assert server.flooded < 16 * 1024 * 1024  # what the sockets' buffers hold besides
 
 
 def test_a_connection_whose_answer_was_not_read_to_its_end_is_not_used_again(

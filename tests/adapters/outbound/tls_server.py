@@ -23,68 +23,42 @@ NAME = "wallet.example"
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """A private authority (`ca_file`, PEM) and a server's TLS under it, for NAME and 127.0.0.1."""
+    """A private authority (`ca_file`, PEM) and its server's TLS, for NAME and 127.0.0.1."""
 
     ca_file: str
     tls: ssl.SSLContext
 
 
 def make_authority(folder: Path) -> Authority:
-    ca_key, key = ec.generate_private_key(ec.SECP256R1()), ec.generate_private_key(ec.SECP256R1())
-    ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "Test authority")])
-    ca = _certificate(
-        ca_name, ca_name, ca_key.public_key(), x509.BasicConstraints(ca=True, path_length=0), ca_key
-    )
-    names = x509.SubjectAlternativeName(
-        [x509.DNSName(NAME), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    )
+    """Write a certificate that signs itself, which is all that its clients trust."""
+    key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, NAME)])
-    leaf = _certificate(subject, ca_name, key.public_key(), names, ca_key)
-    pem = serialization.Encoding.PEM
-    (folder / "ca.pem").write_bytes(ca.public_bytes(pem))
-    (folder / "server.pem").write_bytes(
-        leaf.public_bytes(pem)
-        + key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    tls.load_cert_chain(folder / "server.pem")
-    return Authority(str(folder / "ca.pem"), tls)
-
-
-def _certificate(
-    subject: x509.Name,
-    issuer: x509.Name,
-    key: ec.EllipticCurvePublicKey,
-    extension: x509.BasicConstraints | x509.SubjectAlternativeName,
-    signer: ec.EllipticCurvePrivateKey,
-) -> x509.Certificate:
+    names = [x509.DNSName(NAME), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     now = dt.datetime.now(dt.UTC)
-    is_ca = isinstance(extension, x509.BasicConstraints)
-    return (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(issuer)
-        .public_key(key)
+    certificate = (
+        x509.CertificateBuilder(subject, subject, key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + dt.timedelta(hours=1))
-        .add_extension(extension, critical=is_ca)
-        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
-        .add_extension(
-            x509.AuthorityKeyIdentifier.from_issuer_public_key(signer.public_key()), critical=False
-        )
-        .add_extension(
-            x509.KeyUsage(not is_ca, False, False, False, False, is_ca, is_ca, False, False),
-            critical=True,
-        )
-        .sign(signer, hashes.SHA256())
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False)
+        .sign(key, hashes.SHA256())
     )
+    pem, plain = serialization.Encoding.PEM, serialization.NoEncryption()
+    ca_file, key_file = folder / "ca.pem", folder / "key.pem"
+    ca_file.write_bytes(certificate.public_bytes(pem))
+    key_file.write_bytes(key.private_bytes(pem, serialization.PrivateFormat.PKCS8, plain))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(ca_file, key_file)
+    return Authority(str(ca_file), tls)
 
 
 class TlsServer:
     """`answer(connection, request)` is called for each request; False closes the connection.
 
-    `connections` counts what was accepted, `requests` holds each request as it came. `stopping` is
+    `connections` counts what was accepted, `flooded` the bytes that `flood` could send, `requests`
+    holds each request as it came. `stopping` is
     set at the end, for answers that would otherwise never end. `outlasted` becomes true when a
     client stays for all of PATIENCE on an answer that does not come: no deadline was kept.
     """
@@ -96,6 +70,7 @@ class TlsServer:
         self.greet = True
         self.listen = True
         self.connections = 0
+        self.flooded = 0
         self.outlasted = False
         self.requests: list[bytes] = []
         self.stopping = threading.Event()
@@ -125,6 +100,15 @@ class TlsServer:
                 return False
             connection.sendall(drop)
         self.outlasted = True
+        return False
+
+    def flood(self, connection: ssl.SSLSocket, start: bytes, more: bytes) -> bool:
+        """Send `start`, and then `more` without end until the client hangs up."""
+        connection.settimeout(2)
+        connection.sendall(start)
+        while not self.stopping.is_set():
+            connection.sendall(more)
+            self.flooded += len(more)
         return False
 
     def _wait(self) -> bool:
