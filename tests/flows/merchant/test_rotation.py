@@ -75,8 +75,7 @@ def with_webhook(world: World, services: PayServices | None = None) -> Merchant:
     return merchant
 
 
-def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key() -> None:
-    world = World()
+def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key(world: World) -> None:
     before = with_webhook(world)
     rotated(world)
     operator = another_process(world)
@@ -97,8 +96,7 @@ def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key() -> Non
     )
 
 
-def test_a_second_run_finds_nothing_left_and_writes_nothing() -> None:
-    world = World()
+def test_a_second_run_finds_nothing_left_and_writes_nothing(world: World) -> None:
     rotated(world)
     operator = another_process(world)
     re_encrypt(operator, tell=ignored)
@@ -107,8 +105,7 @@ def test_a_second_run_finds_nothing_left_and_writes_nothing() -> None:
     assert world.aws_calls() == ["scan"]
 
 
-def test_a_merchant_that_is_changed_meanwhile_keeps_the_change() -> None:
-    world = World()
+def test_a_merchant_that_is_changed_meanwhile_keeps_the_change(world: World) -> None:
     rotated(world)
     operator = another_process(world)
     inner = world.services.merchants
@@ -139,8 +136,7 @@ def test_a_merchant_that_others_keep_changing_is_told_and_left_for_the_next_run(
     assert re_encrypt(operator, tell=ignored).complete
 
 
-def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other() -> None:
-    world = World()
+def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other(world: World) -> None:
     others = AesVault(lambda: "33" * 32, seeded(), derive=derived)
     lost = with_webhook(world, replace(world.services, vault=others))
     merchants = open_shops(world, 3)

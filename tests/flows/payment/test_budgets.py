@@ -94,8 +94,10 @@ def test_a_round_of_the_sweep_with_nothing_due_costs_one_query_a_shard() -> None
     world = warm()
     world.create()
     world.forget()
-    sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
+    counts = sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
+    assert counts == sweep.Counts()
     assert world.aws_calls() == ["query"] * (2 * DUE_SHARDS)  # of sessions, of events
+    assert world.transport.sent == []
 
 
 def test_a_payment_in_doubt_costs_two_wallet_calls_and_two_to_aws_a_look() -> None:
@@ -109,8 +111,7 @@ def test_a_payment_in_doubt_costs_two_wallet_calls_and_two_to_aws_a_look() -> No
     assert looked == ["get_item", "update_item"]
 
 
-def test_the_data_key_is_derived_once_per_process() -> None:
-    world = World()
+def test_the_data_key_is_derived_once_per_process(world: World) -> None:
     for _ in range(3):
         world.pay(world.create(), f"{CEDAR}/carol")
     assert world.keys_fetched == 1
