@@ -93,9 +93,7 @@ def test_an_endpoint_that_answered_410_is_shown_as_disabled(
     world: World, capsys: pytest.CaptureFixture[str]
 ) -> None:
     world.listen()
-    merchant = world.endpoints.merchants.get(world.merchant.id)
-    assert merchant is not None
-    world.endpoints.merchants.replace(merchant.disabled(world.clock.now()))
+    world.core.merchants.replace(world.stored().disabled(world.clock.now()))
     assert f"webhook   {URL} (disabled: it answered 410)\n" in Ran(world, capsys).out
     assert f"webhook   {URL}\n" in Ran(world, capsys, "--url", URL).out
 
@@ -140,4 +138,4 @@ def test_a_command_that_cannot_be_meant_is_refused_before_anything_is_done(
     with pytest.raises(SystemExit) as exited:
         Ran(world, capsys, *arguments)
     assert exited.value.code == 2
-    assert world.endpoints.merchants.get(world.merchant.id) == world.merchant
+    assert world.stored() == world.merchant

@@ -125,11 +125,3 @@ def test_creating_with_metadata_stays_one_call(world: World) -> None:
     sessions.create(world.services, key, new, None)
     assert world.aws_calls() == ["transact_write_items"] * 2
     assert len(found(world, "A-1")) == 2
-
-
-def test_a_wallet_costs_no_call_more_to_be_found(world: World) -> None:
-    world.pay(world.create())
-    session = world.create()
-    world.forget()
-    world.submit(session)
-    assert len(world.aws_calls()) <= 5

@@ -11,7 +11,7 @@ from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
 from tests.keys import KEY_ID, new_key_pair
-from tests.product import CEDAR, HARBOR, World, answering, interrupt
+from tests.product import CEDAR, HARBOR, World, answering, interrupt, raising
 
 SHOP = f"{HARBOR}/shop-jpy"
 
@@ -80,11 +80,6 @@ def test_a_renewed_wallet_key_is_stored_for_the_same_merchant(world: World) -> N
     assert stored.key_id == "new-key"
 
 
-def test_a_key_id_that_the_wallet_does_not_know_is_refused_with_what_to_do(world: World) -> None:
-    with pytest.raises(setup.SetupRefused, match="Create a developer key"):
-        setup.set_up(world.services, a_new_merchant(world, key_id="unknown"))
-
-
 def test_a_private_key_that_is_not_the_pair_is_refused_with_what_to_do(world: World) -> None:
     other, _ = new_key_pair(KEY_ID)
     with pytest.raises(setup.SetupRefused, match="Give the file that belongs") as refused:
@@ -92,34 +87,32 @@ def test_a_private_key_that_is_not_the_pair_is_refused_with_what_to_do(world: Wo
     assert other.splitlines()[1] not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["", "not a key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END"])
-def test_a_file_that_is_no_private_key_is_refused_without_showing_it(text: str) -> None:
-    world = World()
-    with pytest.raises(setup.SetupRefused, match="not usable"):
-        setup.set_up(world.services, a_new_merchant(world, private_key_text=text))
-
-
-@pytest.mark.parametrize("address", ["not a wallet", "ftp://x.example/a", f"{CEDAR}/nobody"])
-def test_an_address_without_a_wallet_is_refused(world: World, address: str) -> None:
-    with pytest.raises(setup.SetupRefused):
-        setup.set_up(world.services, a_new_merchant(world, wallet_address=address))
+@pytest.mark.parametrize(
+    ("field", "values", "said"),
+    [
+        ("key_id", ["unknown"], "Create a developer key"),
+        (
+            "private_key_text",
+            ["", "not a key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END"],
+            "not usable",
+        ),
+        ("wallet_address", ["not a wallet", "ftp://x.example/a", f"{CEDAR}/nobody"], "wallet"),
+        ("name", ["", "   ", "x" * 101, "line\nbreak"], "name"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_with_what_to_do(
+    world: World, field: str, values: list[str], said: str
+) -> None:
+    for value in values:
+        with pytest.raises(setup.SetupRefused, match=said):
+            setup.set_up(world.services, a_new_merchant(world, **{field: value}))
 
 
 def test_a_provider_that_is_down_is_told_as_such(world: World) -> None:
     new = a_new_merchant(world)
-
-    def down(request: Request) -> None:
-        raise NotSent("down")
-
-    world.transport.before = down
+    world.transport.before = raising(NotSent("down"))
     with pytest.raises(setup.SetupRefused, match="could not be reached"):
         setup.set_up(world.services, new)
-
-
-@pytest.mark.parametrize("name", ["", "   ", "x" * 101, "line\nbreak"])
-def test_a_merchant_needs_a_name_that_can_be_shown(world: World, name: str) -> None:
-    with pytest.raises(setup.SetupRefused, match="name"):
-        setup.set_up(world.services, a_new_merchant(world, name=name))
 
 
 def test_a_wallet_without_a_public_name_cannot_ask_for_approvals(world: World) -> None:

@@ -163,6 +163,7 @@ def test_trap_07_an_answer_lost_after_the_payment_is_never_sent_again(world: Wor
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
     assert world.transport.count("POST", "/outgoing-payments") == 1
+    assert world.transport.count("GET", "/outgoing-payments/") == 1
     assert world.received() == 2000
 
 
@@ -264,19 +265,6 @@ def test_whoever_wakes_up_after_the_attempts_deadline_does_not_send(world: World
     assert world.transport.count("POST", "/outgoing-payments") == 0
     back = world.settle(doubtful)
     assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
-
-
-def test_a_lease_that_lapsed_during_the_continuation_stops_the_payment(world: World) -> None:
-    session, callback = world.awaiting()
-
-    def slow() -> None:
-        world.clock.pass_time(approve.LEASE.total_seconds())
-        sessions.settle(world.services, world.session(session.id))
-
-    world.transport.before = on("POST", "/continue/", slow)
-    after = world.finish(session, callback).session
-    assert after.status is Status.OPEN
-    assert world.transport.count("POST", "/outgoing-payments") == 0
 
 
 def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: World) -> None:

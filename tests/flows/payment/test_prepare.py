@@ -159,21 +159,6 @@ def test_a_preparation_that_died_is_free_again_once_its_lease_has_lapsed(world: 
     assert world.submit(session).status is Status.AWAITING_APPROVAL
 
 
-def test_an_expiry_meanwhile_wins(world: World) -> None:
-    session = world.create()
-
-    def expire() -> None:
-        world.clock.pass_time(24 * 3600)
-        sessions.settle(world.services, world.session(session.id))
-
-    world.transport.after = on("POST", "/quotes", expire)
-    with pytest.raises(SessionUnexpectedState, match="expired"):
-        world.submit(session)
-    after = world.session(session.id)
-    assert after.status is Status.EXPIRED
-    assert after.grant is None
-
-
 @pytest.mark.parametrize("ending", [sessions.expire, sessions.cancel])
 def test_a_session_that_has_ended_takes_no_wallet(ending: Callable[..., object]) -> None:
     world = World()

@@ -73,14 +73,6 @@ def test_under_instructed_the_wallets_word_suffices() -> None:
     assert world.received() == 0
 
 
-def test_a_payment_whose_answer_was_lost_is_found_by_its_quote(world: World) -> None:
-    done = world.settle(world.in_doubt())
-    assert done.status is Status.COMPLETED
-    assert done.outgoing_payment is not None
-    assert world.transport.count("GET", "/outgoing-payments/") == 1
-    assert world.transport.count("POST", "/outgoing-payments") == 1
-
-
 def test_received_money_completes_even_where_the_wallet_cannot_be_asked(world: World) -> None:
     session = world.in_doubt()
 

@@ -39,8 +39,9 @@ def submit_what_is_no_wallet(world: World) -> None:
 def submit_too_late(world: World) -> None:
     session = world.create()
     world.transport.after = on("POST", "/quotes", lambda: expire_by_clock(world, session))
-    with pytest.raises(SessionUnexpectedState):
+    with pytest.raises(SessionUnexpectedState, match="expired"):
         world.submit(session)
+    assert world.session(session.id).grant is None
 
 
 def pay(world: World) -> None:
@@ -56,7 +57,8 @@ def lose_the_approval(world: World) -> None:
         reconcile.view(world.services, session.id)
 
     world.transport.before = on("POST", "/continue/", slow)
-    world.finish(session, callback)
+    assert world.finish(session, callback).session.status is Status.OPEN
+    assert world.transport.count("POST", "/outgoing-payments") == 0
 
 
 def be_refused(world: World) -> None:

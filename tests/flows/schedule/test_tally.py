@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
-import pytest
+from datetime import timedelta
 
 from checkout.domain.session import Status
 from checkout.domain.tally import DayTally
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
-from tests.product import CEDAR, HARBOR, World
+from checkout.open_payments.errors import NotSent
+from tests.product import CEDAR, HARBOR, World, on, raising
 from tests.support import NOW
 
 TODAY = NOW.date()
@@ -32,9 +30,9 @@ def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
     assert world.pay(world.create(550)).status is Status.COMPLETED
     for session in (world.create(), world.submit(world.create())):
         sessions.cancel(world.services, world.key(), session.id)
-    refused = world.submit(world.create())
-    world.transport.before = _no_payment
-    world.finish(refused, world.approve(refused))
+    refused, callback = world.awaiting()
+    world.transport.before = on("POST", "/continue/", raising(NotSent("")))
+    world.finish(refused, callback)
     world.transport.before = lambda request: None
     sessions.cancel(world.services, world.key(), refused.id)
     world.create()  # has not ended
@@ -49,13 +47,6 @@ def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
         paid=2,
         amount=2550,
     )
-
-
-def _no_payment(request: Any) -> None:
-    from checkout.open_payments.errors import NotSent
-
-    if "/continue/" in request.url:
-        raise NotSent("")
 
 
 def test_nothing_is_counted_twice_and_later_rounds_add(world: World) -> None:
@@ -112,7 +103,6 @@ def test_counting_changes_nothing_of_the_session(world: World) -> None:
     assert world.session(paid.id) == paid
 
 
-@pytest.mark.parametrize("at", [datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)])
-def test_a_day_that_nothing_happened_on_is_all_zeros(world: World, at: datetime) -> None:
-    (empty,) = world.services.tallies.days("mer_nobody", "usd", [at.date()])
-    assert empty == DayTally(merchant="mer_nobody", currency="usd", day=at.date())
+def test_a_day_that_nothing_happened_on_is_all_zeros(world: World) -> None:
+    (empty,) = world.services.tallies.days("mer_nobody", "usd", [TODAY])
+    assert empty == DayTally(merchant="mer_nobody", currency="usd", day=TODAY)
