@@ -25,16 +25,7 @@ def with_metadata(world: World, **values: object) -> Session:
     return world.create(metadata_json=json.dumps(values))
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        f"{CEDAR}/alice",
-        f"  {CEDAR}/alice/ ",
-        "$localhost:4101/alice",
-        "localhost:4101/alice",
-        "LOCALHOST:4101/Alice",
-    ],
-)
+@pytest.mark.parametrize("typed", [f" {CEDAR}/alice/ ", "$LOCALHOST:4101/Alice"])
 def test_a_wallet_is_found_however_it_is_written(world: World, typed: str) -> None:
     paid = world.pay(world.create())
     world.submit(world.create(), f"{CEDAR}/carol")

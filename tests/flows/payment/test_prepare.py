@@ -36,17 +36,7 @@ def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on(world: Wo
     assert world.session(session.id) == session
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        f"{CEDAR}/alice/",
-        f"{CEDAR}/ALICE",
-        "https://LOCALHOST:4101/alice",
-        "localhost:4101/alice",
-        "$localhost:4101/alice",
-        "  $localhost:4101/alice  ",
-    ],
-)
+@pytest.mark.parametrize("typed", [f"{CEDAR}/ALICE", " $LOCALHOST:4101/alice/"])
 def test_a_wallet_address_may_be_typed_in_many_ways(world: World, typed: str) -> None:
     session = world.pay(world.create(), typed)
     assert session.status is Status.COMPLETED

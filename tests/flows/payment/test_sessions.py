@@ -315,9 +315,12 @@ def test_what_the_clock_has_not_decided_is_not_written(
     assert not api.dynamo.calls
 
 
-def test_a_settler_that_lost_takes_what_the_winner_left(api: MerchantApi) -> None:
+def test_a_dead_preparation_can_be_ended_and_a_settler_that_lost_takes_that(
+    api: MerchantApi,
+) -> None:
     session = api.store(status=Status.PREPARING, lease_until=EARLIER)
     winner = sessions.cancel(api.services, api.key, session.id)
+    assert winner.status is Status.CANCELED
     assert sessions.settle(api.services, session) == winner
 
 
@@ -347,11 +350,6 @@ def test_an_open_or_awaiting_session_ends_in_one_write(
     assert api.dynamo.calls == {"get_item": 2, "update_item": 1}
     assert (ended.grant, ended.phase, ended.due_at()) == (None, None, None)
     assert ended == api.stored(session.id)
-
-
-def test_a_dead_preparation_can_be_ended(api: MerchantApi) -> None:
-    session = api.store(status=Status.PREPARING, lease_until=EARLIER)
-    assert sessions.cancel(api.services, api.key, session.id).status is Status.CANCELED
 
 
 @pytest.mark.parametrize(

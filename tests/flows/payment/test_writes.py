@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -17,8 +16,8 @@ from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
 from checkout.open_payments.errors import OutcomeUnknown
 from tests.product import CEDAR, World, on, raising
+from tests.sources import nodes
 
-ROOT = Path(__file__).parents[3]
 TESTED = "checkout.session.tested"
 DAY = 24 * 3600
 
@@ -158,11 +157,11 @@ def test_an_event_that_does_not_end_a_session_is_not_its_ends_event(
 
 
 def test_the_session_store_is_written_to_from_one_place() -> None:
-    callers = set()
-    for path in [*ROOT.glob("layers/**/*.py"), *ROOT.glob("functions/**/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("sessions.save"):
-                callers.add(str(path.relative_to(ROOT)))
+    callers = {
+        path
+        for path, node in nodes("layers", "functions")
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("sessions.save")
+    }
     assert callers == {
         "layers/common/checkout/flows/payment/writes.py",
         "layers/common/checkout/adapters/instrumented.py",  # the port in front of the port

@@ -8,7 +8,7 @@ import pytest
 
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
-from checkout.flows.payment import reconcile, sessions
+from checkout.flows.payment import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent
@@ -263,14 +263,6 @@ def test_a_partial_payment_stays_visible_until_its_incoming_payments_end(world: 
     flagged = world.session(session.id)
     assert (flagged.status, flagged.due_at()) == (Status.PROCESSING, None)
     assert round_of(world) == Counts()
-
-
-def test_a_session_that_nobody_paid_yet_can_be_canceled_between_rounds(world: World) -> None:
-    session = world.submit(world.create())
-    rounds(world, 5)
-    assert sessions.cancel(world.services, world.key(), session.id).status is Status.CANCELED
-    rounds(world, 5)
-    assert world.session(session.id).status is Status.CANCELED
 
 
 # --- what happens meanwhile ---

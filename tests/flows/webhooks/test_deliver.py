@@ -37,6 +37,7 @@ URL = "https://shop.example/hooks"
 MS = timedelta(milliseconds=1)
 FAILED = Receipt(status=500, answer="oops")
 PENDING, DELIVERED, EXHAUSTED = EventStatus
+DOWN = raising(ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "PutItem"))
 
 
 class Killed(Exception):
@@ -430,19 +431,16 @@ def test_a_late_success_ends_an_event_whose_next_attempt_has_failed(world: World
     assert world.deliver(event_id) is Outcome.NOTHING
 
 
-def test_a_late_failure_takes_nothing_from_a_success(world: World) -> None:
+@pytest.mark.parametrize(("late", "meanwhile"), [(500, 200), (200, 410)])
+def test_a_success_stands_whatever_else_comes_late_or_meanwhile(
+    world: World, late: int, meanwhile: int
+) -> None:
     event_id = pinged(world)
-    overtaken(world, event_id, FAILED, Receipt(status=200))
-    event = world.event(event_id)
-    assert (event.status, event.ended_at) == (DELIVERED, NOW + timedelta(seconds=30))
-    assert [entry.status for entry in event.deliveries] == [500, 200]
-
-
-def test_a_late_success_corrects_an_event_given_up_for_a_disabled_endpoint(world: World) -> None:
-    event_id = pinged(world)
-    overtaken(world, event_id, Receipt(status=200), Receipt(status=410))
+    overtaken(world, event_id, Receipt(status=late), Receipt(status=meanwhile))
     event = world.event(event_id)
     assert (event.status, event.given_up) == (DELIVERED, None)
+    assert event.ended_at == NOW + timedelta(seconds=30)
+    assert [entry.status for entry in event.deliveries] == [late, meanwhile]
 
 
 def test_a_success_overtaken_by_another_lease_leaves_that_attempt_its_entry(world: World) -> None:
@@ -544,38 +542,27 @@ def test_a_lost_answer_of_giving_up_changes_nothing(world: World, endpoint: str)
 def test_a_store_that_fails_before_the_lease_costs_no_attempt(world: World) -> None:
     event_id = pinged(world)
     client: Any = world.dynamo
-    done = client.client.put_item
-    client.client.put_item = _down
+    client.put_item = DOWN
     with pytest.raises(Unavailable):
         world.deliver(event_id)
     assert world.receivers.got == []
-    client.client.put_item = done
+    del client.put_item
     assert world.deliver(event_id) is Outcome.DELIVERED
 
 
 def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: World) -> None:
     event_id = pinged(world)
     client: Any = world.dynamo
-    done = client.client.put_item
-
-    def meanwhile() -> None:
-        client.client.put_item = _down
-
-    world.receivers.meanwhile = meanwhile
+    world.receivers.meanwhile = lambda: setattr(client, "put_item", DOWN)
     with pytest.raises(Unavailable):
         world.deliver(event_id)
-    client.client.put_item = done
+    del client.put_item
     world.receivers.meanwhile = lambda: None
     assert world.deliver(event_id) is Outcome.NOTHING
     world.clock.pass_time(30)
     assert world.deliver(event_id) is Outcome.DELIVERED
     assert len({body for _, _, body in world.receivers.got}) == 1
     assert len(world.receivers.got) == 2
-
-
-def _down(**request: Any) -> Any:
-    error: Any = {"Error": {"Code": "InternalServerError", "Message": ""}}
-    raise ClientError(error, "PutItem")
 
 
 # --- what the sweep hints at ---

@@ -78,34 +78,21 @@ def test_the_first_address_comes_with_a_secret_of_32_random_bytes(world: World) 
     assert done.merchant == world.stored()
 
 
-def test_a_further_address_keeps_the_secret_and_shows_none(world: World) -> None:
-    first = configure(world)
-    second = configure(world, "https://new.example/hooks", CANCELED)
-    assert second.secret is None
-    assert secrets(world) == [first.secret]
-    assert (world.endpoint().url, world.endpoint().events) == (
-        "https://new.example/hooks",
-        (CANCELED,),
-    )
-
-
-def test_a_further_address_keeps_a_secret_that_is_being_rolled(world: World) -> None:
+def test_a_further_address_is_enabled_keeps_the_secrets_and_shows_none(world: World) -> None:
     old = configure(world).secret
     new = roll(world).secret
-    configure(world, "https://new.example/hooks")
-    assert secrets(world) == [new, old]
-
-
-def test_a_further_address_is_enabled_again(world: World) -> None:
-    configure(world)
     world.endpoints.merchants.replace(world.stored().disabled(NOW))
-    configure(world)
-    assert world.endpoint().disabled_at is None
+    assert configure(world, "https://new.example/hooks", CANCELED).secret is None
+    assert secrets(world) == [new, old]
+    found = world.endpoint()
+    assert (found.url, found.events) == ("https://new.example/hooks", (CANCELED,))
+    assert found.disabled_at is None
 
 
 def test_an_address_after_a_removed_one_comes_with_another_secret(world: World) -> None:
     first = configure(world)
-    endpoints.remove(world.endpoints, world.merchant.id)
+    assert endpoints.remove(world.endpoints, world.merchant.id).endpoint is None
+    assert world.stored().endpoint is None
     second = configure(world)
     assert second.secret is not None
     assert second.secret != first.secret
@@ -159,12 +146,6 @@ def test_without_the_key_nothing_is_set(world: World) -> None:
 
 
 # --- remove, enable, roll ---
-
-
-def test_a_removed_endpoint_is_gone_with_its_secrets(world: World) -> None:
-    configure(world)
-    assert endpoints.remove(world.endpoints, world.merchant.id).endpoint is None
-    assert world.stored().endpoint is None
 
 
 def test_enabling_changes_nothing_else(world: World) -> None:
