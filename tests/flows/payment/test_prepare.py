@@ -34,6 +34,8 @@ def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on(world: Wo
     assert session.customer is not None
     assert session.customer.id == f"{CEDAR}/alice"
     assert world.session(session.id) == session
+    callback = world.network.approve(session.interact_url)
+    assert callback.startswith(f"{world.services.base_url}/pay/{session.id}/grant/callback?")
 
 
 @pytest.mark.parametrize("typed", [f"{CEDAR}/ALICE", " $LOCALHOST:4101/alice/"])
@@ -239,10 +241,3 @@ def test_a_refused_address_is_never_called(world: World) -> None:
     with pytest.raises(WalletUnreachable):
         world.submit(world.create())
     assert world.transport.sent == []
-
-
-def test_the_finish_address_is_this_sessions_callback(world: World) -> None:
-    session = world.submit(world.create())
-    assert session.interact_url is not None
-    callback = world.network.approve(session.interact_url)
-    assert callback.startswith(f"{world.services.base_url}/pay/{session.id}/grant/callback?")
