@@ -18,14 +18,14 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Session
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.session import LineItem, Phase, Session
+from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows.merchant import authentication, setup
 from checkout.flows.payment import prepare, reconcile, sessions
 from checkout.flows.payment.approve import Finish, finish
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome, deliver
-from checkout.open_payments.errors import OpenPaymentsError
+from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.runtime import Vault
 from checkout.ports.wallets import Cleanup, CompletionPolicy
@@ -34,6 +34,7 @@ from sandbox.cloud import table_definitions
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
+from sandbox.wallets.state import IncomingPayment
 from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair
@@ -224,6 +225,19 @@ class World:
         query = parse_qs(urlsplit(self.network.approve(session.interact_url)).query)
         return query["interact_ref"][0], query["hash"][0]
 
+    def awaiting(self, wallet: str = "alice") -> tuple[Session, tuple[str, str]]:
+        """Return a session that its customer has just approved, and the callback."""
+        session = self.submit(self.create(), f"{CEDAR}/{wallet}")
+        return session, self.approve(session)
+
+    def in_doubt(self, wallet: str = "alice") -> Session:
+        """Return a session whose payment was sent, and whose answer was lost."""
+        session, callback = self.awaiting(wallet)
+        self.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
+        doubtful = self.finish(session, callback).session
+        assert doubtful.phase is Phase.PAYING
+        return doubtful
+
     def finish(self, session: Session, callback: tuple[str, str]) -> Finish:
         reference, presented = callback
         return finish(self.services, session.id, interact_ref=reference, presented_hash=presented)
@@ -267,6 +281,25 @@ class World:
             self.clock.pass_time(every)
         return session
 
+    def incoming(self, session: Session) -> IncomingPayment:
+        """Return the session's incoming payment as the merchant's wallet has it."""
+        assert session.incoming_payment is not None
+        found = self.network.incoming_payment(session.incoming_payment.id)
+        assert found is not None
+        return found
+
+    def stored(self) -> Merchant:
+        """Return the merchant as stored."""
+        found = self.core.merchants.get(self.merchant.id)
+        assert found is not None
+        return found
+
+    def endpoint(self) -> Endpoint:
+        """Return the merchant's webhook endpoint as stored."""
+        found = self.stored().endpoint
+        assert found is not None
+        return found
+
     def received(self) -> int:
         """Return the balance of the merchant's wallet, in its own units."""
         account = self.network.account(self.shop)
@@ -282,6 +315,7 @@ class World:
         self.dynamo.calls.clear()
         self.transport.sent.clear()
         self.queue.messages.clear()
+        self.queue.delays.clear()
         self.tasks.left.clear()
 
     def _encryption_key(self) -> str:
@@ -310,6 +344,25 @@ def lose_answers(part: str, error: OpenPaymentsError, *, times: int = 1) -> Any:
             raise error
 
     return hook
+
+
+def on(method: str, part: str, act: Callable[[], object]) -> Any:
+    """Return a `before` or `after` hook: `act` at each request with `part` in its URL; "": any."""
+
+    def hook(request: Request, *response: Response) -> None:
+        if method in (request.method, "") and part in request.url:
+            act()
+
+    return hook
+
+
+def raising(error: BaseException) -> Callable[..., Any]:
+    """Return a function that raises the error, whatever it is called with."""
+
+    def act(*args: object, **options: object) -> Any:
+        raise error
+
+    return act
 
 
 def interrupt(world: World, operation: str, act: Callable[[], object], *, times: int = 1) -> None:

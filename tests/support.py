@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -33,6 +34,19 @@ class HandClock:
 def seeded(seed: int = 1) -> Any:
     """`ports.RandomBytes` that repeats itself from run to run."""
     return random.Random(seed).randbytes
+
+
+def between(port: Any, method: str, act: Callable[[], object], *, times: int = 1) -> Any:
+    """Return the port, with `act` before each of the next `times` calls of the method."""
+    left = iter(range(times))
+
+    class Between:
+        def __getattr__(self, name: str) -> Any:
+            if name == method and next(left, None) is not None:
+                act()
+            return getattr(port, name)
+
+    return Between()
 
 
 def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 import pytest
 
@@ -37,29 +39,35 @@ class Ran:
         return found[1]
 
 
+Webhook = Callable[..., Ran]
+
+
+@pytest.fixture
+def webhook(world: World, capsys: pytest.CaptureFixture[str]) -> Webhook:
+    return partial(Ran, world, capsys)
+
+
 def test_the_first_address_comes_with_a_secret_and_a_further_one_keeps_it(
-    world: World, capsys: pytest.CaptureFixture[str]
+    world: World, webhook: Webhook
 ) -> None:
-    first = Ran(world, capsys, "--url", URL)
+    first = webhook("--url", URL)
     assert (first.code, first.err) == (0, "")
     assert f"webhook   {URL}\nevents    {COMPLETED}\n" in first.out
     assert first.secret
 
-    other = Ran(world, capsys, "--url", f"{URL}/2", "--events", "canceled", "expired")
+    other = webhook("--url", f"{URL}/2", "--events", "canceled", "expired")
     assert f"webhook   {URL}/2\nevents    {COMPLETED} {EXPIRED} {CANCELED}\n" in other.out
     assert "whsec_" not in other.out
 
 
-def test_a_rolled_secret_is_valid_beside_the_one_before_it(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
-    before = Ran(world, capsys, "--url", URL).secret
-    newest = Ran(world, capsys, "--roll-secret", "1").secret
+def test_a_rolled_secret_is_valid_beside_the_one_before_it(world: World, webhook: Webhook) -> None:
+    before = webhook("--url", URL).secret
+    newest = webhook("--roll-secret", "1").secret
     assert newest != before
-    Ran(world, capsys, "--test")
+    webhook("--test")
     world.deliver_hinted()
     world.clock.pass_time(3600)
-    Ran(world, capsys, "--test")
+    webhook("--test")
     world.deliver_hinted()
     for (_, headers, body), secrets in zip(
         world.receivers.got, [[newest, before], [newest]], strict=True
@@ -69,9 +77,9 @@ def test_a_rolled_secret_is_valid_beside_the_one_before_it(
         assert headers == signed_headers(*event, secrets=secrets, now=at)
 
 
-def test_a_test_event_is_sent_and_named(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_test_event_is_sent_and_named(world: World, webhook: Webhook) -> None:
     world.listen()
-    said = Ran(world, capsys, "--test")
+    said = webhook("--test")
     assert said.code == 0
     world.deliver_hinted()
     [(url, headers, _)] = world.receivers.got
@@ -79,25 +87,19 @@ def test_a_test_event_is_sent_and_named(world: World, capsys: pytest.CaptureFixt
     assert f"test      {headers['Checkout-Event-Id']} is on its way\n" in said.out
 
 
-def test_a_removed_endpoint_is_gone_and_shown_as_none(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_removed_endpoint_is_gone_and_shown_as_none(world: World, webhook: Webhook) -> None:
     world.listen()
-    assert f"webhook   {URL}\n" in Ran(world, capsys).out
-    assert "webhook   none\n" in Ran(world, capsys, "--remove").out
-    again = Ran(world, capsys, "--test")
+    assert f"webhook   {URL}\n" in webhook().out
+    assert "webhook   none\n" in webhook("--remove").out
+    again = webhook("--test")
     assert (again.code, again.err) == (1, "No webhook endpoint is set.\n")
 
 
-def test_an_endpoint_that_answered_410_is_shown_as_disabled(
-    world: World, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_endpoint_that_answered_410_is_shown_as_disabled(world: World, webhook: Webhook) -> None:
     world.listen()
-    merchant = world.endpoints.merchants.get(world.merchant.id)
-    assert merchant is not None
-    world.endpoints.merchants.replace(merchant.disabled(world.clock.now()))
-    assert f"webhook   {URL} (disabled: it answered 410)\n" in Ran(world, capsys).out
-    assert f"webhook   {URL}\n" in Ran(world, capsys, "--url", URL).out
+    world.core.merchants.replace(world.stored().disabled(world.clock.now()))
+    assert f"webhook   {URL} (disabled: it answered 410)\n" in webhook().out
+    assert f"webhook   {URL}\n" in webhook("--url", URL).out
 
 
 def test_the_merchant_can_be_named_by_its_wallet(
@@ -117,16 +119,16 @@ def test_the_merchant_can_be_named_by_its_wallet(
     ],
 )
 def test_what_is_refused_says_why(
-    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+    world: World, webhook: Webhook, arguments: tuple[str, ...], said: str
 ) -> None:
     world.hosts.private.add("private.example")
-    ran = Ran(world, capsys, *arguments)
+    ran = webhook(*arguments)
     assert (ran.code, ran.out) == (1, "")
     assert said in ran.err
 
 
-def test_an_unknown_merchant_is_refused(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = Ran(world, capsys, whose="mer_none")
+def test_an_unknown_merchant_is_refused(world: World, webhook: Webhook) -> None:
+    ran = webhook(whose="mer_none")
     assert (ran.code, ran.err) == (1, "No such merchant.\n")
 
 
@@ -135,9 +137,9 @@ def test_an_unknown_merchant_is_refused(world: World, capsys: pytest.CaptureFixt
     [("--roll-secret", "-1"), ("--roll-secret", "1000"), ("--events", "expired"), ("--url",)],
 )
 def test_a_command_that_cannot_be_meant_is_refused_before_anything_is_done(
-    world: World, capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...]
+    world: World, webhook: Webhook, arguments: tuple[str, ...]
 ) -> None:
     with pytest.raises(SystemExit) as exited:
-        Ran(world, capsys, *arguments)
+        webhook(*arguments)
     assert exited.value.code == 2
-    assert world.endpoints.merchants.get(world.merchant.id) == world.merchant
+    assert world.stored() == world.merchant

@@ -34,6 +34,9 @@ PAGES: Final = sorted(
 )
 SNIPPET: Final = re.compile(r"^( *)```(?:sh|bash)\n(.*?)^\1```$", re.MULTILINE | re.DOTALL)
 FENCED: Final = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+SNIPPETS: Final = [
+    (page, script) for page in PAGES for _, script in SNIPPET.findall(page.read_text("utf-8"))
+]
 MENTION: Final = re.compile(
     r"(?<!`)`((?:[A-Z_]+=\S+ )*"
     r"(?:make|checkout|python3? -m|\.venv/bin/\w+|\.ci/\w+)(?: [^`]*)?)`(?!`)"
@@ -89,10 +92,10 @@ def documented() -> Iterator[tuple[str, Command]]:
             yield from ((name, each) for each in commands_of(mention, whole=False))
 
 
-COMMANDS: Final = list({f"{page}: {each}": each for page, each in documented()}.items())
+COMMANDS: Final = {f"{page}: {each}": each for page, each in documented()}
 
 
-@pytest.mark.parametrize("command", [each for _, each in COMMANDS], ids=[id for id, _ in COMMANDS])
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
 def test_a_documented_command_can_be_typed(command: Command) -> None:
     if not command.words:
         return  # an assignment alone
@@ -110,13 +113,11 @@ def test_a_documented_command_can_be_typed(command: Command) -> None:
     elif "/" in program:
         assert os.access(ROOT / program, os.X_OK), f"{program} is no program"
     elif command.whole:
-        known = OTHERS.fullmatch(program) or f"{program}()" in snippets()
+        known = OTHERS.fullmatch(program) or any(f"{program}()" in script for _, script in SNIPPETS)
         assert known, f"{program} is neither ours nor among the programs that a reader has"
 
 
-@pytest.mark.parametrize(
-    "script", [script for page in PAGES for _, script in SNIPPET.findall(page.read_text("utf-8"))]
-)
+@pytest.mark.parametrize("script", [script for _, script in SNIPPETS])
 def test_a_snippet_is_valid_shell(script: str) -> None:
     checked = subprocess.run(
         ["bash", "-n"], input=script.replace("…", "x"), text=True, capture_output=True
@@ -125,7 +126,7 @@ def test_a_snippet_is_valid_shell(script: str) -> None:
 
 
 def test_the_commands_are_found() -> None:
-    texts = {str(each) for _, each in COMMANDS}
+    texts = {str(each) for each in COMMANDS.values()}
     assert {"make dev", "make test"} <= texts
     assert any(re.match(r"\.venv/bin/(checkout|.* checkout\.cli) webhook ", each) for each in texts)
 
@@ -150,13 +151,6 @@ def test_what_cannot_be_typed_is_noticed() -> None:
 
 
 @cache
-def snippets() -> str:
-    return "\n".join(
-        script for page in PAGES for _, script in SNIPPET.findall(page.read_text("utf-8"))
-    )
-
-
-@cache
 def read_by_the_local_world() -> str:
     """Return every module in which a variable of the environment can be read."""
     files = [path for folder in ("layers", "sandbox") for path in (ROOT / folder).rglob("*.py")]
@@ -177,20 +171,16 @@ def require_targets(command: Command, arguments: list[str]) -> None:
 
 
 def require_checkout(arguments: list[str], *, whole: bool) -> None:
-    if whole:
-        assert parsed(arguments), f"checkout {shlex.join(arguments)}"
-    else:
+    if not whole:
         subcommands = [each for each in arguments[:1] if not each.startswith("-")]
-        help_text = help_of("checkout.cli", *subcommands)
-        require_options(help_text, arguments)
-
-
-def parsed(arguments: list[str]) -> bool:
+        require_options(help_of("checkout.cli", *subcommands), arguments)
+        return
+    code: object = 0
     try:
         cli.command_line().parse_args(arguments)
     except SystemExit as ended:
-        return not ended.code
-    return True
+        code = ended.code
+    assert not code, f"checkout {shlex.join(arguments)}"
 
 
 def require_module(program: str, arguments: list[str]) -> None:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import tomllib
 import zipfile
-from collections.abc import Iterable
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +21,7 @@ from checkout.version import VERSION
 
 ROOT: Final = Path(__file__).parent.parent
 PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+DEPENDENCIES: Final = [Requirement(each) for each in PROJECT["project"]["dependencies"]]
 OURS: Final = {each.name for each in (ROOT / "functions").iterdir()} | {"checkout", "sandbox"}
 # Imported by name, and never without the package that brings it.
 BROUGHT_BY: Final = {"botocore": "boto3", "starlette": "fastapi", "pydantic-core": "pydantic"}
@@ -32,18 +32,16 @@ def imported(*folders: str) -> set[str]:
     """Return the distributions that the modules below these folders import; not the rehearsal's."""
     found = (path for each in folders for path in (ROOT / each).rglob("*.py"))
     sources = [path for path in found if "rehearsal" not in path.parts]
-    names = {name for path in sources for name in imports_of(ast.parse(path.read_text("utf-8")))}
+    nodes = (each for path in sources for each in ast.walk(ast.parse(path.read_text("utf-8"))))
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
     distributions = packages_distributions()
     outside = names - OURS - sys.stdlib_module_names
     return {canonicalize_name(distributions[name][0]) for name in outside}
-
-
-def imports_of(tree: ast.AST) -> Iterable[str]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            yield node.module.partition(".")[0]
 
 
 def pins(path: str) -> dict[str, str]:
@@ -51,13 +49,13 @@ def pins(path: str) -> dict[str, str]:
 
 
 def test_the_package_declares_what_it_imports_and_nothing_else() -> None:
-    declared = {canonicalize_name(Requirement(each).name) for each in declared_dependencies()}
+    declared = {canonicalize_name(each.name) for each in DEPENDENCIES}
     assert {BROUGHT_BY.get(each, each) for each in imported("layers/common")} == declared
 
 
 def test_what_is_tested_and_deployed_is_within_the_ranges_of_the_package() -> None:
     tested = pins("requirements-dev.txt")
-    for each in map(Requirement, declared_dependencies()):
+    for each in DEPENDENCIES:
         assert each.specifier.contains(tested[canonicalize_name(each.name)]), each
 
 
@@ -85,13 +83,17 @@ def test_a_package_has_one_version_in_every_file(part: str, lock: str) -> None:
     assert pins(part).items() <= pins(lock).items()
 
 
-def test_the_builder_is_the_one_that_is_installed() -> None:
+def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
     [builder] = PROJECT["build-system"]["requires"]
     assert builder in PROJECT["dependency-groups"]["run"]
-
-
-def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
-    wheel = build_wheel(tmp_path)
+    subprocess.run(  # as pip does, without a network
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        check=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
     assert wheel.name == f"checkout_sessions-{VERSION}-py3-none-any.whl"
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
@@ -113,21 +115,3 @@ def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
 def test_the_changelog_tells_of_this_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert re.search(rf"^## {re.escape(VERSION)} - \d{{4}}-\d\d-\d\d$", changelog, re.MULTILINE)
-
-
-def declared_dependencies() -> list[str]:
-    declared: list[str] = PROJECT["project"]["dependencies"]
-    return declared
-
-
-def build_wheel(folder: Path) -> Path:
-    """Build it as pip does, without a network."""
-    subprocess.run(
-        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": ""},
-        capture_output=True,
-        check=True,
-    )
-    [wheel] = folder.glob("*.whl")
-    return wheel

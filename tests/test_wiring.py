@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,12 +10,6 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
-SCRIPT = """
-import json, sys
-from checkout import wiring
-getattr(wiring, sys.argv[1])()
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
-"""
 ENVIRONMENT = {
     "PYTHONPATH": str(ROOT / "layers/common"),
     "DATABASE_URL": "dynamodb:///test",
@@ -27,6 +20,12 @@ ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
 }
+
+
+def printed(script: str) -> str:
+    """Return what the script prints in a process of its own."""
+    command = [sys.executable, "-W", "error", "-c", script]
+    return subprocess.check_output(command, env=ENVIRONMENT, text=True)
 
 
 @pytest.mark.parametrize(
@@ -40,14 +39,11 @@ ENVIRONMENT = {
 def test_a_builder_loads_nothing_that_its_function_does_not_use(
     builder: str, loaded: set[str]
 ) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", SCRIPT, builder],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=True,
+    modules = printed(
+        f"import sys; from checkout import wiring; wiring.{builder}()\n"
+        "print(*{name.partition('.')[0] for name in sys.modules})"
     )
-    assert set(json.loads(done.stdout)) & WATCHED == loaded
+    assert set(modules.split()) & WATCHED == loaded
 
 
 def test_all_stores_of_a_process_share_their_connections_but_for_health() -> None:
@@ -56,11 +52,4 @@ def test_all_stores_of_a_process_share_their_connections_but_for_health() -> Non
         "boto3.client = lambda name, **options: made.append(name) or make(name, **options)\n"
         "from checkout import wiring; wiring.dashboard_services(); print(made.count('dynamodb'))"
     )
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", script],
-        env=ENVIRONMENT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "2"
+    assert printed(script) == "2\n"

@@ -69,11 +69,14 @@ def returning_late(stage: Stage, wallet: str) -> Sale:
     return sale
 
 
+def returned(stage: Stage, wallet: str) -> Session:
+    session = stage.submit(stage.create(), wallet)
+    return stage.finish(session, stage.approve(session))
+
+
 def in_doubt(stage: Stage, wallet: str) -> Sale:
     """The customer is back and the payment is out of sight; now the scheduled job looks."""
-    sale = returning(stage, wallet)
-    assert sale.callback is not None
-    session = stage.finish(sale.session, sale.callback)
+    session = returned(stage, wallet)
     assert session.payment_in_flight
     return Sale(session, "reconcile", {"session": session.id})
 
@@ -232,9 +235,7 @@ def test_killed_in_a_delivery_the_event_is_delivered_all_the_same(
 ) -> None:
     """Twice only where the merchant had got it and nobody was left to note that."""
     for seed in range(3):
-        sale = returning(stage, "alice")
-        assert sale.callback is not None
-        session = stage.finish(sale.session, sale.callback)
+        session = returned(stage, "alice")
         assert session.event is not None
         ended = stage.run("deliver", {"event": session.event}, die_at=at + 1, after=after)
         assert (ended.status, len(ended.calls)) == (signal.SIGKILL, at + 1)
@@ -246,9 +247,7 @@ def test_killed_in_a_delivery_the_event_is_delivered_all_the_same(
 
 
 def test_the_marked_points_of_a_delivery_are_all_there_are(stage: Stage) -> None:
-    sale = returning(stage, "alice")
-    assert sale.callback is not None
-    session = stage.finish(sale.session, sale.callback)
+    session = returned(stage, "alice")
     assert session.event is not None
     ended = stage.run("deliver", {"event": session.event})
     assert ended.calls == [call.split(" ", 1)[1] for call in DELIVERY]

@@ -20,7 +20,6 @@ from tests.sandbox.wallet_client import (
     CEDAR,
     FINISH,
     HARBOR,
-    KEY_ID,
     SHOP,
     Clock,
     World,
@@ -30,45 +29,27 @@ from tests.sandbox.wallet_client import (
     signed,
 )
 
+QUOTE = {"type": "quote", "actions": ["create"]}
 STRANGER = Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-def test_the_interaction_hash_binds_nonces_reference_and_grant_endpoint(world: World) -> None:
+@pytest.mark.parametrize("root", [False, True], ids=["grant endpoint", "root, as before"])
+def test_the_interaction_hash_binds_nonces_reference_and_the_servers(root: bool) -> None:
+    world = World(rules=Rules(hash_over_root=root))
     pending = world.ask(ALICE, {})
     back = callback(world.network.approve(pending["interact"]["redirect"]))
-    text = "\n".join(
-        [
-            "client-nonce",
-            pending["interact"]["finish"],
-            back["interact_ref"],
-            world.wallet(ALICE)["authServer"],
-        ]
-    )
-    assert back["hash"] == base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def test_older_servers_hash_over_their_root() -> None:
-    world = World(rules=Rules(hash_over_root=True))
-    pending = world.ask(ALICE, {})
-    back = callback(world.network.approve(pending["interact"]["redirect"]))
-    nonces = f"client-nonce\n{pending['interact']['finish']}\n{back['interact_ref']}"
-    text = f"{nonces}\nhttps://localhost:4102/"
-    assert back["hash"] == base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    server = "https://localhost:4102/" if root else world.wallet(ALICE)["authServer"]
+    bound = ("client-nonce", pending["interact"]["finish"], back["interact_ref"], server)
+    digest = hashlib.sha256("\n".join(bound).encode()).digest()
+    assert back["hash"] == base64.b64encode(digest).decode()
 
 
 def test_the_hash_vectors_are_reproduced() -> None:
     path = Path(__file__).parent / "data" / "signature_vectors.json"
     vectors = json.loads(path.read_text("utf-8"))["interaction_hash"]
-    checked = 0
+    assert len(vectors) == 3
     for vector in vectors:
-        origin, _, tenant = (
-            vector["grant_endpoint"].partition("/")[2].partition("/")[2].partition("/")
-        )
+        origin, _, tenant = vector["grant_endpoint"].removeprefix("https://").partition("/")
         world = World()
         cedar = world.network.providers["cedar"]
         rules = Rules(hash_over_root=not tenant)
@@ -82,8 +63,6 @@ def test_the_hash_vectors_are_reproduced() -> None:
         grant.interaction.ref = vector["interact_ref"]
         url = f"http://x/interact/{grant.interaction.id}/{grant.interaction.nonce}"
         assert world.network.approve(url) == vector["callback_url_as_rafiki_sends"]
-        checked += 1
-    assert checked == 3
 
 
 @pytest.mark.parametrize(
@@ -101,7 +80,7 @@ def test_the_finish_uri_keeps_its_own_query(world: World, finish: str, expected:
 
 def test_a_reference_is_good_for_one_token_and_not_before_the_wait(world: World) -> None:
     pending = world.ask(ALICE, {})
-    ref = callback(world.network.approve(pending["interact"]["redirect"]))["interact_ref"]
+    ref = world.approved_reference(pending)
     world.clock.pass_(4.999)
     status, answer = world.proceed(pending, ref)
     assert (status, answer["error"]["code"]) == (400, "too_fast")
@@ -113,7 +92,7 @@ def test_a_reference_is_good_for_one_token_and_not_before_the_wait(world: World)
 
 def test_a_reference_of_another_grant_is_unknown(world: World) -> None:
     one, other = world.ask(ALICE, {}), world.ask(ALICE, {})
-    ref = callback(world.network.approve(one["interact"]["redirect"]))["interact_ref"]
+    ref = world.approved_reference(one)
     world.clock.pass_(5)
     status, answer = world.proceed(other, ref)
     assert (status, answer["error"]["code"]) == (404, "invalid_continuation")
@@ -123,12 +102,6 @@ def test_the_first_choice_counts(world: World) -> None:
     url = world.ask(ALICE, {})["interact"]["redirect"]
     assert callback(world.network.decline(url))["result"] == "grant_rejected"
     assert callback(world.network.approve(url))["result"] == "grant_rejected"
-
-
-def test_an_approval_ten_minutes_later_is_too_late(world: World) -> None:
-    url = world.ask(ALICE, {})["interact"]["redirect"]
-    world.clock.pass_(600)
-    assert callback(world.network.approve(url))["message"] == "interaction expired"
 
 
 def test_a_continuation_is_only_for_the_client_that_asked(world: World) -> None:
@@ -151,9 +124,7 @@ def test_cancelling_a_grant_kills_its_tokens(world: World) -> None:
 
 def test_an_expired_token_is_inactive_and_can_be_rotated(world: World) -> None:
     incoming = world.incoming_payment(SHOP, 100)
-    token = next(
-        token for token in world.network.state.tokens.values() if token.value == incoming["token"]
-    )
+    token = world.network.state.tokens[incoming["token"]]
     world.clock.pass_(600)
     assert world.call("GET", incoming["id"], token=token.value)[0] == 403
     manage = f"https://localhost:4202/token/{token.manage_id}"
@@ -166,7 +137,7 @@ def test_an_expired_token_is_inactive_and_can_be_rotated(world: World) -> None:
 def test_a_server_before_1_3_takes_a_string_client_alone() -> None:
     world = World(rules=Rules(client_objects=False))
     body = {
-        "access_token": {"access": [{"type": "quote", "actions": ["create"]}]},
+        "access_token": {"access": [QUOTE]},
         "client": {"walletAddress": SHOP},
     }
     status, answer = world.call("POST", world.wallet(ALICE)["authServer"], body)
@@ -178,14 +149,11 @@ def test_a_server_before_1_3_takes_a_string_client_alone() -> None:
 
 def test_a_grant_for_nothing_or_too_much_is_refused(world: World) -> None:
     server = world.wallet(ALICE)["authServer"]
-    item = {"type": "quote", "actions": ["create"]}
-    for access in ([item, item], [{**item, "actions": [name]} for name in ("a", "b", "c", "d")]):
+    for access in ([QUOTE, QUOTE], [{**QUOTE, "actions": [name]} for name in ("a", "b", "c", "d")]):
         body = {"access_token": {"access": access}, "client": SHOP}
         assert world.call("POST", server, body)[0] == 400
-    extra = {**item, "limits": {}}
-    status, answer = world.call(
-        "POST", server, {"access_token": {"access": [extra]}, "client": SHOP}
-    )
+    body = {"access_token": {"access": [{**QUOTE, "limits": {}}]}, "client": SHOP}
+    status, answer = world.call("POST", server, body)
     assert status == 400
     assert "code" not in answer["error"]
 
@@ -220,7 +188,7 @@ def test_a_client_with_a_broken_document_is_unknown(document: bytes) -> None:
     world = World()
     world.network = _with_fetch(world, lambda _: document)
     body = {
-        "access_token": {"access": [{"type": "quote", "actions": ["create"]}]},
+        "access_token": {"access": [QUOTE]},
         "client": "https://shop.example/wallet",
     }
     status, answer = world.call("POST", world.wallet(ALICE)["authServer"], body)
@@ -260,13 +228,10 @@ def test_the_wait_and_the_life_of_a_token_can_be_set() -> None:
 
 def test_the_grant_endpoint_is_signed_as_it_is_called(world: World) -> None:
     server = world.wallet(ALICE)["authServer"]
-    body = compact(
-        {"access_token": {"access": [{"type": "quote", "actions": ["create"]}]}, "client": SHOP}
-    )
+    body = compact({"access_token": {"access": [QUOTE]}, "client": SHOP})
     assert world.send(signed("POST", f"{server}/", body))[0] == 200
     assert world.send(signed("POST", f"{server}/", body, signed_url=server))[0] == 401
     assert world.send(signed("POST", server, body, kid="other"))[0] == 400
-    assert KEY_ID != "other"
 
 
 def test_an_unknown_path_is_not_found(world: World) -> None:

@@ -10,11 +10,6 @@ from sandbox.wallets.interaction import NoRedirect
 from tests.sandbox.wallet_client import CEDAR, SHOP, Payment, World, callback
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def wallet(name: str) -> str:
     return f"{CEDAR}/{name}"
 

@@ -14,7 +14,7 @@ from api.app import app, handler
 from sandbox.gateway import BODY_MAX, HEADERS_MAX, Function, Gateway
 from sandbox.server import Answer, Headers, Incoming
 from sandbox.template import Route
-from tests.merchant_api import MerchantApi
+from tests.merchant_api import MerchantApi, a_body
 
 TABLE = [
     Route("ANY /api/{proxy+}", "api.app.handler", "Api"),
@@ -188,10 +188,8 @@ def test_an_answer_has_its_headers_cookies_and_bytes(functions: Lambda) -> None:
     answer = functions.send("GET", "/api/x")
     assert (answer.status, answer.body) == (201, b"\x00\xff")
     assert ("content-type", "image/png") in answer.headers
-    assert [value for name, value in answer.headers if name == "set-cookie"] == [
-        "a=1; Secure",
-        "b=2",
-    ]
+    cookies = [value for name, value in answer.headers if name == "set-cookie"]
+    assert cookies == ["a=1; Secure", "b=2"]
     assert "content-length" not in dict(answer.headers)
 
 
@@ -234,16 +232,9 @@ def test_the_real_handler_answers_20_requests_at_once(executor: ThreadPoolExecut
         return api.services
 
     gateway = Gateway({"Api": Function("Api", handler, 15, 1024)}, executor, table=TABLE[:2])
-    product = {"currency": "usd", "unit_amount": 100, "product_data": {"name": "Tea"}}
 
     def create(number: int) -> Any:
-        body = {
-            "mode": "payment",
-            "line_items": [{"price_data": product}],
-            "success_url": "https://shop.example/thanks",
-            "cancel_url": "https://shop.example/",
-            "metadata": {"number": number},
-        }
+        body = a_body(metadata={"number": number})
         headers = [
             ("content-type", "application/json"),
             ("authorization", f"Bearer {api.secret}"),

@@ -9,7 +9,6 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -113,35 +112,6 @@ def test_a_demo_that_does_not_pay_says_why_and_fails(
     assert code == 1
     assert "demo: failed:" in said.splitlines()[-1]
     assert reason in said.splitlines()[-1]
-
-
-def test_20_sessions_are_created_at_once_over_http(tmp_path: Path, base: int) -> None:
-    world = Dev(tmp_path, base)
-    key = world.place.api_key_file.read_text()
-    price = {"currency": "usd", "unit_amount": 100, "product_data": {"name": "Tea"}}
-    body = {
-        "mode": "payment",
-        "line_items": [{"price_data": price}],
-        "success_url": "https://shop.example/thanks",
-        "cancel_url": "https://shop.example/",
-    }
-
-    def create(number: int) -> str:
-        answer = httpx2.post(
-            f"{world.place.checkout}/api/checkout/sessions",
-            json=body,
-            headers={"Authorization": f"Bearer {key}", "Idempotency-Key": f"n{number}"},
-            trust_env=False,
-            timeout=20,
-        )
-        assert answer.status_code == 201, answer.text
-        found: str = answer.json()["id"]
-        return found
-
-    with ThreadPoolExecutor(20) as clients:
-        created = set(clients.map(create, range(20)))
-    world.end()
-    assert len(created) == 20
 
 
 @pytest.fixture

@@ -12,11 +12,6 @@ from sandbox.wallets.state import Account
 from tests.sandbox.wallet_client import ALICE, CEDAR, HARBOR, SHOP, World
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 @pytest.mark.parametrize(
     ("customer", "shop", "value", "debit"),
     [
@@ -81,13 +76,10 @@ def test_two_payers_race_and_the_second_keeps_the_money(world: World) -> None:
     _, quote = world.quote(late, incoming["id"])
     limits = {"receiver": incoming["id"], "debitAmount": quote["debitAmount"]}
     token = world.approved(late, limits)["access_token"]["value"]
-    server = world.wallet(late)["resourceServer"]
-    body = {"walletAddress": late, "quoteId": quote["id"]}
-    assert world.call("POST", f"{server}/outgoing-payments", body, token)[0] == 201
+    assert world.pay_quote(late, quote, token)[0] == 201
     _, other = world.quote(ALICE, incoming["id"])
     paid = world.approved(ALICE, limits)["access_token"]["value"]
-    body = {"walletAddress": ALICE, "quoteId": other["id"]}
-    assert world.call("POST", f"{server}/outgoing-payments", body, paid)[0] == 201
+    assert world.pay_quote(ALICE, other, paid)[0] == 201
     world.clock.pass_(20)
     url = quote["id"].replace("/quotes/", "/outgoing-payments/")
     _, second = world.call("GET", url, token=token)

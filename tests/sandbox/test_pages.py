@@ -17,11 +17,6 @@ from tests.sandbox.wallet_client import ALICE, CEDAR, FINISH, SHOP, World, callb
 PAGES = "http://localhost:4100"
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
 def get(world: World, path: str) -> Response:
     url = path if path.startswith("http") else PAGES + path
     return world.network.handle_page(Request("GET", url, {"host": "localhost:4100"}))

@@ -12,14 +12,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
 import pytest
 import stripe
 
 from sandbox.place import Place
 from tests.deliveries import delivered, samples
 from tests.ports import free_base
-from tests.sandbox.dev import REPOSITORY, Dev
+from tests.sandbox.dev import REPOSITORY, Dev, new_key
 
 README: Final = (REPOSITORY / "README.md").read_text("utf-8")
 API: Final = (REPOSITORY / "docs" / "api.md").read_text("utf-8")
@@ -147,20 +146,10 @@ def test_a_merchant_joins_with_the_command_of_the_page(
     reader: Reader, world: Dev, tmp_path: Path
 ) -> None:
     wallet = f"https://localhost:{world.place.base + 101}/alice"
-    made = httpx2.post(
-        f"{world.place.wallets}/keys",
-        params={"address": wallet},
-        data={"do": "generate"},
-        trust_env=False,
-    )
-    pem = re.search(r"-----BEGIN PRIVATE KEY-----.*?-----END PRIVATE KEY-----", made.text, re.S)
-    key_id = re.search(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", made.text)
-    assert pem is not None
-    assert key_id is not None
-    (tmp_path / "private.key").write_text(pem[0])
+    key_id = new_key(world.place.wallets, wallet, tmp_path / "private.key")
     command = (
         SETUP.replace("https://wallet.example/shop", wallet)
-        .replace("KEY_ID=…", f"KEY_ID={key_id[0]}")
+        .replace("KEY_ID=…", f"KEY_ID={key_id}")
         .replace("private.key", str(tmp_path / "private.key"))
     )
     said = reader.runs(command)

@@ -381,16 +381,8 @@ def test_a_recorded_payment_is_answered_as_recorded(name: str) -> None:
 
 def prepare_expiry(replay: Replay) -> None:
     now = datetime(2026, 11, 20, 12, 37, tzinfo=UTC)
-    access = [
-        {
-            "type": "outgoing-payment",
-            "actions": ["create", "read", "list"],
-            "identifier": ALICE,
-            "limits": {"debitAmount": Money(1038, "EUR", 2).json()},
-        }
-    ]
-    incoming = [{"type": "incoming-payment", "actions": ["create", "read", "complete", "list"]}]
-    quotes = [{"type": "quote", "actions": ["create", "read"]}]
+    access, quotes = limited(1038), item("quote", "create", "read")
+    incoming = item("incoming-payment", "create", "read", "complete", "list")
     for grant_id, token, ref in (
         (
             "144fd85b-5c36-4009-b069-88bc2acb351b",

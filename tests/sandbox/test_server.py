@@ -22,19 +22,12 @@ from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.server import Sleeper, WalletServers
 from sandbox.wallets.state import Account
+from tests.ports import free_base
 
 NOW = datetime.now(UTC)
 SLOW = 0.5  # seconds
 
-
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    for each in sockets:
-        each.bind(("127.0.0.1", 0))
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
+pytestmark = pytest.mark.enable_socket
 
 
 class Gate:
@@ -84,7 +77,13 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ports() -> list[int]:
-    return free_ports(3)
+    base = free_base()
+    return [base, base + 1, base + 2]
+
+
+def connect(folder: Path, ports: list[int]) -> http.client.HTTPSConnection:
+    context = ssl.create_default_context(cafile=str(folder / "sandbox-ca.pem"))
+    return http.client.HTTPSConnection("localhost", ports[1], context=context, timeout=5)
 
 
 @pytest.fixture
@@ -102,12 +101,10 @@ def served(folder: Path, ports: list[int], gate: Gate) -> Iterator[WalletServers
     servers.close()
 
 
-@pytest.mark.enable_socket
 def test_the_api_speaks_tls_that_the_private_authority_vouches_for(
     served: WalletServers, folder: Path, ports: list[int]
 ) -> None:
-    context = ssl.create_default_context(cafile=str(folder / "sandbox-ca.pem"))
-    connection = http.client.HTTPSConnection("localhost", ports[1], context=context, timeout=5)
+    connection = connect(folder, ports)
     for _ in range(2):  # on one connection
         connection.request("GET", "/alice", headers={"accept": "application/json"})
         answer = connection.getresponse()
@@ -120,12 +117,10 @@ def test_the_api_speaks_tls_that_the_private_authority_vouches_for(
     refused.close()
 
 
-@pytest.mark.enable_socket
 def test_a_wallet_that_dies_hangs_up_and_the_next_request_is_served(
     served: WalletServers, folder: Path, ports: list[int]
 ) -> None:
-    context = ssl.create_default_context(cafile=str(folder / "sandbox-ca.pem"))
-    connection = http.client.HTTPSConnection("localhost", ports[1], context=context, timeout=5)
+    connection = connect(folder, ports)
     connection.request("GET", "/dies")
     with pytest.raises(http.client.RemoteDisconnected):
         connection.getresponse()
@@ -135,15 +130,10 @@ def test_a_wallet_that_dies_hangs_up_and_the_next_request_is_served(
     connection.close()
 
 
-@pytest.mark.enable_socket
 def test_a_slow_wallet_holds_up_nobody_else(
     served: WalletServers, folder: Path, ports: list[int], gate: Gate
 ) -> None:
-    context = ssl.create_default_context(cafile=str(folder / "sandbox-ca.pem"))
-    slow, quick = (
-        http.client.HTTPSConnection("localhost", ports[1], context=context, timeout=5)
-        for _ in range(2)
-    )
+    slow, quick = connect(folder, ports), connect(folder, ports)
     slow.connect()
     quick.connect()
     slow.request("GET", "/lingers")
@@ -161,7 +151,6 @@ def test_a_slow_wallet_holds_up_nobody_else(
     quick.close()
 
 
-@pytest.mark.enable_socket
 def test_the_pages_speak_plain_http_to_a_browser(served: WalletServers, ports: list[int]) -> None:
     connection = http.client.HTTPConnection("localhost", ports[0], timeout=5)
     connection.request("GET", "/")
@@ -174,7 +163,6 @@ def test_the_pages_speak_plain_http_to_a_browser(served: WalletServers, ports: l
     connection.close()
 
 
-@pytest.mark.enable_socket
 def test_a_taken_port_is_told_and_nothing_stays_open(folder: Path, ports: list[int]) -> None:
     found = certificates.ensure(folder, NOW)
     with socket.socket() as taken:
@@ -186,7 +174,6 @@ def test_a_taken_port_is_told_and_nothing_stays_open(folder: Path, ports: list[i
     again.close()
 
 
-@pytest.mark.enable_socket
 def test_only_what_was_asked_makes_something_to_save(
     served: WalletServers, ports: list[int]
 ) -> None:

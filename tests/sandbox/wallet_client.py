@@ -137,11 +137,8 @@ class World:
             shop, "incoming-payment", "create", "read", "complete", "list", client=shop
         )
         token = grant["access_token"]["value"]
-        amount = {
-            "value": str(value),
-            "assetCode": merchant["assetCode"],
-            "assetScale": merchant["assetScale"],
-        }
+        asset = {name: merchant[name] for name in ("assetCode", "assetScale")}
+        amount = {"value": str(value), **asset}
         status, payment = self.call(
             "POST",
             f"{merchant['resourceServer']}/incoming-payments",
@@ -179,11 +176,15 @@ class World:
     def approved(self, customer: str, limits: Mapping[str, Any]) -> dict[str, Any]:
         """Return the continuation's answer after the customer has approved in time."""
         pending = self.ask(customer, limits)
-        ref = callback(self.network.approve(pending["interact"]["redirect"]))["interact_ref"]
+        ref = self.approved_reference(pending)
         self.clock.pass_(pending["continue"]["wait"])
         status, answer = self.proceed(pending, ref)
         assert status == 200, answer
         return dict(answer)
+
+    def approved_reference(self, pending: Mapping[str, Any]) -> str:
+        """Approve as the customer; return the callback's interact_ref."""
+        return callback(self.network.approve(pending["interact"]["redirect"]))["interact_ref"]
 
     def proceed(self, pending: Mapping[str, Any], ref: str | None, **wrong: Any) -> tuple[int, Any]:
         body = None if ref is None else {"interact_ref": ref}
@@ -197,13 +198,13 @@ class World:
         assert status == 201, quote
         limits = {"receiver": incoming["id"], "debitAmount": quote["debitAmount"]}
         token = self.approved(customer, limits)["access_token"]["value"]
-        status, outgoing = self.call(
-            "POST",
-            f"{self.wallet(customer)['resourceServer']}/outgoing-payments",
-            {"walletAddress": customer, "quoteId": quote["id"]},
-            token,
-        )
+        status, outgoing = self.pay_quote(customer, quote, token)
         return Payment(self, incoming, quote, token, status, outgoing)
+
+    def pay_quote(self, customer: str, quote: Mapping[str, Any], token: str) -> tuple[int, Any]:
+        body = {"walletAddress": customer, "quoteId": quote["id"]}
+        server = self.wallet(customer)["resourceServer"]
+        return self.call("POST", f"{server}/outgoing-payments", body, token)
 
     def balance(self, wallet: str) -> int:
         return self.network.state.accounts[wallet].balance

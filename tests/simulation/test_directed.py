@@ -5,34 +5,16 @@ Each comes with the sabotage that it catches.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from checkout.domain.session import Status
 from checkout.flows.payment import reconcile
-from checkout.open_payments.transport import Request
-from tests.product import World
+from tests.product import World, interrupt, on, raising
 from tests.simulation.mutants import Line, Mutant, applied
 
 
 class Died(BaseException):
     """The process is gone."""
-
-
-class Frozen:
-    """A DynamoDB client whose process is frozen, once, just before it writes."""
-
-    def __init__(self, client: Any, meanwhile: Callable[[], None]) -> None:
-        self._client = client
-        self._meanwhile: Callable[[], None] | None = meanwhile
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "update_item" and self._meanwhile is not None:
-            act, self._meanwhile = self._meanwhile, None
-            act()
-        return getattr(self._client, name)
 
 
 def superseded_approval() -> World:
@@ -41,14 +23,8 @@ def superseded_approval() -> World:
     The first process dies before it continues the grant, so the interact_ref is still good.
     """
     world = World()
-    first = world.submit(world.create())
-    old = world.approve(first)
-
-    def die(request: Request) -> None:
-        if "/continue/" in request.url:
-            raise Died
-
-    world.transport.before = die
+    first, old = world.awaiting()
+    world.transport.before = on("POST", "/continue/", raising(Died()))
     with pytest.raises(Died):
         world.finish(first, old)
     world.transport.before = lambda request: None
@@ -59,7 +35,7 @@ def superseded_approval() -> World:
         world.submit(world.session(first.id))
         world.forget()
 
-    world.services.sessions._client = Frozen(world.dynamo, meanwhile)  # type: ignore[attr-defined]
+    interrupt(world, "update_item", meanwhile)
     world.finish(first, old)
     return world
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from checkout.flows.payment import approve, prepare, sessions
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
 from tests.product import HARBOR, World, derived
-from tests.support import NOW, seeded
+from tests.support import NOW, between, seeded
 
 OLD, NEW = "11" * 32, "22" * 32
 
@@ -43,15 +44,6 @@ def ignored(progress: Progress) -> None:
     return
 
 
-def stored(world: World, merchant_id: str) -> Merchant:
-    [found] = [
-        merchant
-        for merchant in world.services.merchants.page(limit=10_000).merchants
-        if merchant.id == merchant_id
-    ]
-    return found
-
-
 def key_ids(world: World) -> set[str]:
     """Of all that merchants keep sealed."""
     sealed: list[str] = []
@@ -68,20 +60,19 @@ def with_webhook(world: World, services: PayServices | None = None) -> Merchant:
         WebhookSecret(sealed=vault.seal(f"whsec_{number}", place=place), created_at=NOW)
         for number in range(2)
     )
-    merchant = stored(world, world.merchant.id).changed(
+    merchant = world.stored().changed(
         endpoint=Endpoint(url="https://shop.example/hook", secrets=secrets)
     )
     world.services.merchants.replace(merchant)
     return merchant
 
 
-def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key() -> None:
-    world = World()
+def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key(world: World) -> None:
     before = with_webhook(world)
     rotated(world)
     operator = another_process(world)
     assert re_encrypt(operator, tell=ignored) == Progress(checked=1, renewed=1)
-    after = stored(world, before.id)
+    after = world.stored()
     only_new = AesVault(lambda: NEW, seeded(), derive=derived)
     assert only_new.open(after.private_key, place=private_key_place(after.id)) == (
         world.services.vault.open(before.private_key, place=private_key_place(before.id))
@@ -97,8 +88,7 @@ def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key() -> Non
     )
 
 
-def test_a_second_run_finds_nothing_left_and_writes_nothing() -> None:
-    world = World()
+def test_a_second_run_finds_nothing_left_and_writes_nothing(world: World) -> None:
     rotated(world)
     operator = another_process(world)
     re_encrypt(operator, tell=ignored)
@@ -107,17 +97,23 @@ def test_a_second_run_finds_nothing_left_and_writes_nothing() -> None:
     assert world.aws_calls() == ["scan"]
 
 
-def test_a_merchant_that_is_changed_meanwhile_keeps_the_change() -> None:
-    world = World()
+def changing(world: World, name: str, *, times: int) -> Any:
+    """Return the merchants, where somebody renames one before each of the next writes."""
+    merchants = world.core.merchants
+
+    def rename() -> None:
+        merchants.replace(world.stored().changed(name=name))
+
+    return between(merchants, "replace", rename, times=times)
+
+
+def test_a_merchant_that_is_changed_meanwhile_keeps_the_change(world: World) -> None:
     rotated(world)
     operator = another_process(world)
-    inner = world.services.merchants
-    read = stored(world, world.merchant.id)
-    inner.replace(read.changed(name="Renamed"))
-    behind = BehindMerchants(inner, [read])
-    progress = re_encrypt(replace(operator, merchants=behind), tell=ignored)
+    change = changing(world, "Renamed", times=1)
+    progress = re_encrypt(replace(operator, merchants=change), tell=ignored)
     assert progress == Progress(checked=1, renewed=1)
-    after = stored(world, world.merchant.id)
+    after = world.stored()
     assert (after.name, operator.vault.is_current(after.private_key)) == ("Renamed", True)
 
 
@@ -125,29 +121,21 @@ def test_a_merchant_that_others_keep_changing_is_told_and_left_for_the_next_run(
     world = World()
     rotated(world)
     operator = another_process(world)
-    merchants = world.services.merchants
-
-    class Restless(BehindMerchants):
-        def replace(self, merchant: Merchant) -> None:
-            merchants.replace(stored(world, merchant.id).changed(name="Again"))
-            merchants.replace(merchant)
-
-    read = [stored(world, world.merchant.id)]
-    progress = re_encrypt(replace(operator, merchants=Restless(merchants, read)), tell=ignored)
+    change = changing(world, "Again", times=100)
+    progress = re_encrypt(replace(operator, merchants=change), tell=ignored)
     assert progress.busy == [world.merchant.id]
     assert not progress.complete
     assert re_encrypt(operator, tell=ignored).complete
 
 
-def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other() -> None:
-    world = World()
+def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other(world: World) -> None:
     others = AesVault(lambda: "33" * 32, seeded(), derive=derived)
     lost = with_webhook(world, replace(world.services, vault=others))
     merchants = open_shops(world, 3)
     rotated(world)
     progress = re_encrypt(another_process(world), tell=ignored)
     assert progress == Progress(checked=4, renewed=3, unreadable=[lost.id])
-    assert stored(world, lost.id) == lost
+    assert world.stored() == lost
     assert len(merchants) == 3
 
 
@@ -174,21 +162,6 @@ def test_broken_off_by_a_failing_store_it_goes_on_where_it_was(
     assert len(key_ids(world)) == 1
 
 
-class BehindMerchants:
-    """`ports.Merchants` that shows merchants as they were."""
-
-    def __init__(self, inner: Any, read: list[Merchant]) -> None:
-        self._inner = inner
-        self._read = read
-
-    def page(self, *, limit: int, after: str | None = None) -> Any:
-        page = self._inner.page(limit=limit, after=after)
-        return replace(page, merchants=tuple(self._read))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
 # --- while checkouts go on ---
 
 
@@ -208,7 +181,7 @@ def open_shops(world: World, count: int) -> list[Shop]:
     first = world.network.account(world.shop)
     assert first is not None
     place = private_key_place(world.merchant.id)
-    plain = world.services.vault.open(stored(world, world.merchant.id).private_key, place=place)
+    plain = world.services.vault.open(world.stored().private_key, place=place)
     shops = []
     for number in range(count):
         wallet = f"{HARBOR}/shop-{number}"
@@ -274,24 +247,6 @@ class Business:
             shop.session, shop.callback, shop.paid = None, None, shop.paid + 1
 
 
-class CustomersBetween:
-    """`ports.Merchants` where a customer goes on before every eighth write."""
-
-    def __init__(self, inner: Any, business: Business) -> None:
-        self._inner = inner
-        self._business = business
-        self._writes = 0
-
-    def replace(self, merchant: Merchant) -> None:
-        self._writes += 1
-        if self._writes % 8 == 0:
-            self._business.steps(1)
-        self._inner.replace(merchant)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._inner, name)
-
-
 def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fails() -> None:
     world = World()
     shops = open_shops(world, 999)
@@ -301,8 +256,14 @@ def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fa
     business = Business(world, processes, shops[::83])
     business.steps(20)  # some await approval, sealed under the old key
     rotated(world)
-    between: Any = CustomersBetween(world.services.merchants, business)
-    operator = replace(another_process(world, 24), merchants=between)
+    eighth = cycle([False] * 7 + [True])
+
+    def go_on() -> None:
+        if next(eighth):  # a customer goes on before every eighth write
+            business.steps(1)
+
+    merchants = between(world.services.merchants, "replace", go_on, times=1000)
+    operator = replace(another_process(world, 24), merchants=merchants)
     assert re_encrypt(operator, tell=ignored) == Progress(checked=1000, renewed=1000)
     assert len(key_ids(world)) == 1
     assert not key_ids(world) & old

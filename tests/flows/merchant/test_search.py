@@ -25,32 +25,20 @@ def with_metadata(world: World, **values: object) -> Session:
     return world.create(metadata_json=json.dumps(values))
 
 
-@pytest.mark.parametrize(
-    "typed",
-    [
-        f"{CEDAR}/alice",
-        f"  {CEDAR}/alice/ ",
-        "$localhost:4101/alice",
-        "localhost:4101/alice",
-        "LOCALHOST:4101/Alice",
-    ],
-)
-def test_a_wallet_is_found_however_it_is_written(typed: str) -> None:
-    world = World()
+@pytest.mark.parametrize("typed", [f" {CEDAR}/alice/ ", "$LOCALHOST:4101/Alice"])
+def test_a_wallet_is_found_however_it_is_written(world: World, typed: str) -> None:
     paid = world.pay(world.create())
     world.submit(world.create(), f"{CEDAR}/carol")
     assert found(world, typed) == [paid.id]
 
 
-def test_the_last_wallet_of_a_session_is_the_one_it_is_found_by() -> None:
-    world = World()
+def test_the_last_wallet_of_a_session_is_the_one_it_is_found_by(world: World) -> None:
     session = world.submit(world.submit(world.create()), f"{HARBOR}/bob")
     assert found(world, f"{HARBOR}/bob") == [session.id]
     assert found(world, f"{CEDAR}/alice") == []
 
 
-def test_a_value_of_the_metadata_finds_its_sessions_newest_first() -> None:
-    world = World()
+def test_a_value_of_the_metadata_finds_its_sessions_newest_first(world: World) -> None:
     first = with_metadata(world, order="A-1", customer="Zoë Ω")
     second = with_metadata(world, order="A-2", customer="zoë ω")
     number = with_metadata(world, order=1234)
@@ -87,8 +75,7 @@ def test_a_session_that_is_found_twice_is_shown_once_and_pages_do_not_repeat_it(
     assert seen == ids[::-1]
 
 
-def test_an_id_finds_its_session_alone_and_within_the_bounds() -> None:
-    world = World()
+def test_an_id_finds_its_session_alone_and_within_the_bounds(world: World) -> None:
     session = world.create(2000)
     assert found(world, f" {session.id} ") == [session.id]
     assert found(world, session.id, amount_from=2001) == []
@@ -96,8 +83,7 @@ def test_an_id_finds_its_session_alone_and_within_the_bounds() -> None:
     assert found(world, session.id, created_before=session.created_at) == []
 
 
-def test_nothing_of_another_merchants_is_found() -> None:
-    world = World()
+def test_nothing_of_another_merchants_is_found(world: World) -> None:
     other = World(client=world.dynamo, seed=4, shop=f"{HARBOR}/shop-jpy")
     theirs = other.submit(other.create(2000, "jpy", metadata_json='{"order":"A-1"}'))
     for text in (theirs.id, "A-1", f"{CEDAR}/alice", ""):
@@ -105,8 +91,7 @@ def test_nothing_of_another_merchants_is_found() -> None:
     assert found(other, "A-1") == [theirs.id]
 
 
-def test_amount_and_status_are_looked_for_a_bounded_number_of_pages_at_a_time() -> None:
-    world = World()
+def test_amount_and_status_are_looked_for_a_bounded_number_of_pages_at_a_time(world: World) -> None:
     rare = world.create(999)
     for _ in range(250):
         world.clock.pass_time(1)
@@ -123,8 +108,7 @@ def test_amount_and_status_are_looked_for_a_bounded_number_of_pages_at_a_time() 
     assert last.next_cursor is None
 
 
-def test_creating_with_metadata_stays_one_call() -> None:
-    world = World()
+def test_creating_with_metadata_stays_one_call(world: World) -> None:
     key = world.key()
     world.forget()
     new = world.new(metadata_json='{"order":"A-1","cart":2}')
@@ -132,12 +116,3 @@ def test_creating_with_metadata_stays_one_call() -> None:
     sessions.create(world.services, key, new, None)
     assert world.aws_calls() == ["transact_write_items"] * 2
     assert len(found(world, "A-1")) == 2
-
-
-def test_a_wallet_costs_no_call_more_to_be_found() -> None:
-    world = World()
-    world.pay(world.create())
-    session = world.create()
-    world.forget()
-    world.submit(session)
-    assert len(world.aws_calls()) <= 5

@@ -11,7 +11,7 @@ from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
 from tests.keys import KEY_ID, new_key_pair
-from tests.product import CEDAR, HARBOR, World, answering, interrupt
+from tests.product import CEDAR, HARBOR, World, answering, interrupt, raising
 
 SHOP = f"{HARBOR}/shop-jpy"
 
@@ -23,37 +23,30 @@ def a_new_merchant(world: World, **changes: str) -> setup.NewMerchant:
     return setup.NewMerchant(**{**values, **changes})
 
 
-def test_a_merchant_joins_with_what_its_wallet_says_of_itself() -> None:
-    world = World()
-    done = setup.set_up(world.services, a_new_merchant(world))
+def test_a_merchant_joins_with_what_its_wallet_says_and_its_keys_are_sealed(
+    world: World,
+) -> None:
+    new = a_new_merchant(world)
+    done = setup.set_up(world.services, new)
     assert done.merchant.id.startswith("mer_")
     assert (done.merchant.asset_code, done.merchant.asset_scale) == ("JPY", 0)
     assert done.api_key is not None
     key = authentication.authenticate(world.services, f"Bearer {done.api_key}")
     assert key.merchant == done.merchant.id
     assert world.services.merchants.get(done.merchant.id) == done.merchant
-
-
-def test_neither_key_is_stored_in_the_clear() -> None:
-    world = World()
-    new = a_new_merchant(world)
-    done = setup.set_up(world.services, new)
     stored = str([world.dynamo.rows(f"test-{table}") for table in ("merchants", "api_keys")])
-    assert done.api_key is not None
     assert done.api_key not in stored
     assert new.private_key_text.splitlines()[1] not in stored
 
 
-def test_a_key_file_may_be_base64_of_the_pem_text() -> None:
-    world = World()
+def test_a_key_file_may_be_base64_of_the_pem_text(world: World) -> None:
     new = a_new_merchant(world)
     encoded = base64.b64encode(new.private_key_text.encode()).decode()
     again = setup.NewMerchant("Tea", SHOP, KEY_ID, encoded)
     assert setup.set_up(world.services, again).api_key
 
 
-def test_the_same_wallet_never_becomes_a_second_merchant() -> None:
-    world = World()
+def test_the_same_wallet_never_becomes_a_second_merchant(world: World) -> None:
     new = a_new_merchant(world)
     first = setup.set_up(world.services, new)
     with pytest.raises(setup.AlreadyMerchant, match="--new-api-key") as refused:
@@ -63,8 +56,7 @@ def test_the_same_wallet_never_becomes_a_second_merchant() -> None:
         setup.set_up(world.services, a_new_merchant(world, wallet_address=f"{SHOP.upper()}/"))
 
 
-def test_a_lost_api_key_is_replaced_by_another_one() -> None:
-    world = World()
+def test_a_lost_api_key_is_replaced_by_another_one(world: World) -> None:
     first = setup.set_up(world.services, a_new_merchant(world))
     second = setup.add_api_key(world.services, SHOP, name="Second")
     assert second.merchant == first.merchant
@@ -73,8 +65,7 @@ def test_a_lost_api_key_is_replaced_by_another_one() -> None:
         assert authentication.authenticate(world.services, f"Bearer {done.api_key}").merchant
 
 
-def test_a_renewed_wallet_key_is_stored_for_the_same_merchant() -> None:
-    world = World()
+def test_a_renewed_wallet_key_is_stored_for_the_same_merchant(world: World) -> None:
     first = setup.set_up(world.services, a_new_merchant(world))
     pem, jwk = new_key_pair("new-key")
     world.network.register_key(SHOP, jwk)
@@ -86,55 +77,42 @@ def test_a_renewed_wallet_key_is_stored_for_the_same_merchant() -> None:
     assert stored.key_id == "new-key"
 
 
-def test_a_key_id_that_the_wallet_does_not_know_is_refused_with_what_to_do() -> None:
-    world = World()
-    with pytest.raises(setup.SetupRefused, match="Create a developer key"):
-        setup.set_up(world.services, a_new_merchant(world, key_id="unknown"))
-
-
-def test_a_private_key_that_is_not_the_pair_is_refused_with_what_to_do() -> None:
-    world = World()
+def test_a_private_key_that_is_not_the_pair_is_refused_with_what_to_do(world: World) -> None:
     other, _ = new_key_pair(KEY_ID)
     with pytest.raises(setup.SetupRefused, match="Give the file that belongs") as refused:
         setup.set_up(world.services, a_new_merchant(world, private_key_text=other))
     assert other.splitlines()[1] not in str(refused.value)
 
 
-@pytest.mark.parametrize("text", ["", "not a key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END"])
-def test_a_file_that_is_no_private_key_is_refused_without_showing_it(text: str) -> None:
-    world = World()
-    with pytest.raises(setup.SetupRefused, match="not usable"):
-        setup.set_up(world.services, a_new_merchant(world, private_key_text=text))
+@pytest.mark.parametrize(
+    ("field", "values", "said"),
+    [
+        ("key_id", ["unknown"], "Create a developer key"),
+        (
+            "private_key_text",
+            ["", "not a key", "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END"],
+            "not usable",
+        ),
+        ("wallet_address", ["not a wallet", "ftp://x.example/a", f"{CEDAR}/nobody"], "wallet"),
+        ("name", ["", "   ", "x" * 101, "line\nbreak"], "name"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_with_what_to_do(
+    world: World, field: str, values: list[str], said: str
+) -> None:
+    for value in values:
+        with pytest.raises(setup.SetupRefused, match=said):
+            setup.set_up(world.services, a_new_merchant(world, **{field: value}))
 
 
-@pytest.mark.parametrize("address", ["not a wallet", "ftp://x.example/a", f"{CEDAR}/nobody"])
-def test_an_address_without_a_wallet_is_refused(address: str) -> None:
-    world = World()
-    with pytest.raises(setup.SetupRefused):
-        setup.set_up(world.services, a_new_merchant(world, wallet_address=address))
-
-
-def test_a_provider_that_is_down_is_told_as_such() -> None:
-    world = World()
+def test_a_provider_that_is_down_is_told_as_such(world: World) -> None:
     new = a_new_merchant(world)
-
-    def down(request: Request) -> None:
-        raise NotSent("down")
-
-    world.transport.before = down
+    world.transport.before = raising(NotSent("down"))
     with pytest.raises(setup.SetupRefused, match="could not be reached"):
         setup.set_up(world.services, new)
 
 
-@pytest.mark.parametrize("name", ["", "   ", "x" * 101, "line\nbreak"])
-def test_a_merchant_needs_a_name_that_can_be_shown(name: str) -> None:
-    world = World()
-    with pytest.raises(setup.SetupRefused, match="name"):
-        setup.set_up(world.services, a_new_merchant(world, name=name))
-
-
-def test_a_wallet_without_a_public_name_cannot_ask_for_approvals() -> None:
-    world = World()
+def test_a_wallet_without_a_public_name_cannot_ask_for_approvals(world: World) -> None:
     new = a_new_merchant(world)
     account = world.network.account(SHOP)
     assert account is not None
@@ -143,22 +121,19 @@ def test_a_wallet_without_a_public_name_cannot_ask_for_approvals() -> None:
         setup.set_up(world.services, new)
 
 
-def test_a_key_for_nobody_is_refused() -> None:
-    world = World()
+def test_a_key_for_nobody_is_refused(world: World) -> None:
     with pytest.raises(setup.SetupRefused, match="no merchant"):
         setup.add_api_key(world.services, SHOP, name="x")
 
 
-def test_keys_that_cannot_be_read_are_told_as_such() -> None:
-    world = World()
+def test_keys_that_cannot_be_read_are_told_as_such(world: World) -> None:
     new = a_new_merchant(world)
     answering(world, "GET", "/jwks.json", lambda request: Response(500, {}, b"no"))
     with pytest.raises(setup.SetupRefused, match="jwks"):
         setup.set_up(world.services, new)
 
 
-def test_a_wallet_whose_currency_has_changed_is_another_wallet() -> None:
-    world = World()
+def test_a_wallet_whose_currency_has_changed_is_another_wallet(world: World) -> None:
     new = a_new_merchant(world)
     setup.set_up(world.services, new)
 
@@ -185,9 +160,8 @@ def test_a_wallet_whose_currency_has_changed_is_another_wallet() -> None:
     ],
 )
 def test_a_merchant_that_is_changed_meanwhile_is_not_overwritten(
-    operation: str, write: Callable[[PayServices, setup.NewMerchant], object]
+    world: World, operation: str, write: Callable[[PayServices, setup.NewMerchant], object]
 ) -> None:
-    world = World()
     new = a_new_merchant(world)
     merchant = setup.set_up(world.services, new).merchant
     changed = merchant.changed(name="Another")

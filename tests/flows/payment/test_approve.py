@@ -13,17 +13,13 @@ from checkout.flows.payment import approve, sessions
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
-from tests.product import CEDAR, World, lose_answers
+from tests.product import CEDAR, World, answering, interrupt, lose_answers, on
 
 
-def awaiting(world: World, wallet: str = "alice") -> tuple[Session, tuple[str, str]]:
-    session = world.submit(world.create(), f"{CEDAR}/{wallet}")
-    return session, world.approve(session)
-
-
-def test_an_approved_payment_completes_the_session_with_one_event() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_an_approved_payment_completes_step_by_step_with_one_event(
+    world: World,
+) -> None:
+    session, callback = world.awaiting()
     done = world.finish(session, callback).session
     assert done.status is Status.COMPLETED
     assert done.completed_at == world.clock.now()
@@ -33,12 +29,6 @@ def test_an_approved_payment_completes_the_session_with_one_event() -> None:
     [event] = world.events()
     assert event["type"] == "checkout.session.completed"
     assert world.queue.messages == [event["id"]]
-
-
-def test_the_history_tells_every_step_in_order() -> None:
-    world = World()
-    session, callback = awaiting(world)
-    done = world.finish(session, callback).session
     assert [entry.event for entry in done.history] == [
         "created",
         "wallet_submitted",
@@ -52,9 +42,8 @@ def test_the_history_tells_every_step_in_order() -> None:
     ]
 
 
-def test_a_repeated_callback_shows_the_state_it_finds_and_calls_nobody() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_a_repeated_callback_shows_the_state_it_finds_and_calls_nobody(world: World) -> None:
+    session, callback = world.awaiting()
     done = world.finish(session, callback).session
     world.transport.sent.clear()
     assert world.finish(session, callback).session == done
@@ -75,10 +64,10 @@ def test_a_repeated_callback_shows_the_state_it_finds_and_calls_nobody() -> None
     ],
 )
 def test_a_callback_that_does_not_verify_does_nothing_at_all(
+    world: World,
     forge: Callable[[str, str], tuple[str, str]],
 ) -> None:
-    world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     world.transport.sent.clear()
     world.dynamo.calls.clear()
     with pytest.raises(CallbackInvalid):
@@ -89,18 +78,16 @@ def test_a_callback_that_does_not_verify_does_nothing_at_all(
     assert world.finish(session, callback).session.status is Status.COMPLETED
 
 
-def test_a_callback_of_another_session_is_refused() -> None:
-    world = World()
-    first, _ = awaiting(world)
-    _, foreign = awaiting(world, "carol")
+def test_a_callback_of_another_session_is_refused(world: World) -> None:
+    first, _ = world.awaiting()
+    _, foreign = world.awaiting("carol")
     with pytest.raises(CallbackInvalid):
         world.finish(first, foreign)
     assert world.session(first.id) == first
 
 
-def test_trap_05_an_approval_faster_than_the_wallets_wait_pays() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_trap_05_an_approval_faster_than_the_wallets_wait_pays(world: World) -> None:
+    session, callback = world.awaiting()
     begun = world.clock.now()
     assert world.finish(session, callback).session.status is Status.COMPLETED
     assert world.clock.now() - begun >= timedelta(seconds=5)
@@ -108,7 +95,7 @@ def test_trap_05_an_approval_faster_than_the_wallets_wait_pays() -> None:
 
 def test_a_long_wait_is_waited_for_in_the_browser() -> None:
     world = World(rules=Rules(wait=30))
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     world.transport.sent.clear()
     result = world.finish(session, callback)
     assert result.wait_seconds == 30
@@ -118,9 +105,8 @@ def test_a_long_wait_is_waited_for_in_the_browser() -> None:
     assert world.finish(session, callback).session.status is Status.COMPLETED
 
 
-def test_a_wallet_whose_clock_disagrees_and_says_too_fast_is_asked_again() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_a_wallet_whose_clock_disagrees_and_says_too_fast_is_asked_again(world: World) -> None:
+    session, callback = world.awaiting()
     cedar = world.network.providers["cedar"]
     world.network.providers["cedar"] = replace(cedar, rules=Rules(wait=8))
     assert world.finish(session, callback).session.status is Status.COMPLETED
@@ -129,7 +115,7 @@ def test_a_wallet_whose_clock_disagrees_and_says_too_fast_is_asked_again() -> No
 
 def test_trap_06_a_lost_continuation_answer_opens_the_session_and_no_money_moves() -> None:
     world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     world.transport.after = lose_answers("/continue/", OutcomeUnknown("lost"))
     lost = world.finish(session, callback).session
     assert (lost.status, lost.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE)
@@ -142,7 +128,7 @@ def test_trap_06_a_lost_continuation_answer_opens_the_session_and_no_money_moves
 
 def test_trap_11_a_quote_that_ran_out_during_consent_is_renewed_within_the_approved_limit() -> None:
     world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     world.clock.pass_time(299)
     done = world.finish(session, callback).session
     assert done.status is Status.COMPLETED
@@ -153,9 +139,8 @@ def test_trap_11_a_quote_that_ran_out_during_consent_is_renewed_within_the_appro
     assert world.received() == 2000
 
 
-def test_a_renewed_quote_beyond_what_was_approved_asks_the_customer_again() -> None:
-    world = World()
-    session, callback = awaiting(world, "expensive-renewal")
+def test_a_renewed_quote_beyond_what_was_approved_asks_the_customer_again(world: World) -> None:
+    session, callback = world.awaiting("expensive-renewal")
     world.clock.pass_time(299)
     back = world.finish(session, callback).session
     assert (back.status, back.problem) == (Status.OPEN, Problem.PRICE_CHANGED)
@@ -164,35 +149,33 @@ def test_a_renewed_quote_beyond_what_was_approved_asks_the_customer_again() -> N
     assert world.pay(back, f"{CEDAR}/expensive-renewal").status is Status.COMPLETED
 
 
-def test_a_wallet_with_one_second_quotes_pays() -> None:
-    world = World()
-    session, callback = awaiting(world, "quote-expired")
+def test_a_wallet_with_one_second_quotes_pays(world: World) -> None:
+    session, callback = world.awaiting("quote-expired")
     world.clock.pass_time(60)
     assert world.finish(session, callback).session.status is Status.COMPLETED
 
 
-def test_trap_07_an_answer_lost_after_the_payment_is_never_sent_again() -> None:
-    world = World()
-    session, callback = awaiting(world, "dies-after-create")
+def test_trap_07_an_answer_lost_after_the_payment_is_never_sent_again(world: World) -> None:
+    session, callback = world.awaiting("dies-after-create")
     doubtful = world.finish(session, callback).session
     assert (doubtful.status, doubtful.phase) == (Status.AWAITING_APPROVAL, Phase.PAYING)
     done = world.settle(doubtful)
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
     assert world.transport.count("POST", "/outgoing-payments") == 1
+    assert world.transport.count("GET", "/outgoing-payments/") == 1
     assert world.received() == 2000
 
 
 def test_a_definite_refusal_opens_the_session_once_the_wallet_shows_no_payment() -> None:
     world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
 
-    def refuse(request: Request) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            for quote in world.network.state.quotes.values():
-                quote.debit = replace(quote.debit, value=quote.debit.value * 2)
+    def double_the_price() -> None:
+        for quote in world.network.state.quotes.values():
+            quote.debit = replace(quote.debit, value=quote.debit.value * 2)
 
-    world.transport.before = refuse
+    world.transport.before = on("POST", "/outgoing-payments", double_the_price)
     back = world.finish(session, callback).session
     assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_REFUSED)
     assert world.transport.count("GET", "/outgoing-payments/") == 1
@@ -205,17 +188,14 @@ def test_a_definite_refusal_opens_the_session_once_the_wallet_shows_no_payment()
 def test_an_answer_that_contradicts_what_the_wallet_shows_proves_nothing(status: int) -> None:
     """A doubled delivery gets 400 "invalid quote"; a hostile wallet refuses what it accepted."""
     world = World()
-    session, callback = awaiting(world)
-    send = world.network.handle
+    session, callback = world.awaiting()
 
     def lie(request: Request) -> Response:
-        response = send(request)
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            body = b'{"error":{"code":"400","description":"invalid quote"}}'
-            return Response(status, {"content-type": "application/json"}, body)
-        return response
+        world.network.handle(request)
+        body = b'{"error":{"code":"400","description":"invalid quote"}}'
+        return Response(status, {"content-type": "application/json"}, body)
 
-    world.transport.network = type("Lying", (), {"handle": staticmethod(lie)})()
+    answering(world, "POST", "/outgoing-payments", lie)
     doubtful = world.finish(session, callback).session
     assert doubtful.phase is Phase.PAYING
     assert world.settle(doubtful).status is Status.COMPLETED
@@ -225,7 +205,7 @@ def test_an_answer_that_contradicts_what_the_wallet_shows_proves_nothing(status:
 @pytest.mark.parametrize("ending", [sessions.expire, sessions.cancel])
 def test_a_session_that_ended_first_is_never_paid(ending: Callable[..., object]) -> None:
     world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     ending(world.services, world.key(), session.id)
     after = world.finish(session, callback).session
     assert after.status in (Status.EXPIRED, Status.CANCELED)
@@ -236,23 +216,21 @@ def test_a_session_that_ended_first_is_never_paid(ending: Callable[..., object])
 @pytest.mark.parametrize("ending", [sessions.expire, sessions.cancel])
 def test_a_payment_in_flight_is_never_taken_back(ending: Callable[..., object]) -> None:
     world = World()
-    session, callback = awaiting(world)
-    refused: list[str] = []
+    session, callback = world.awaiting()
+    refused: list[Exception] = []
 
-    def during(request: Request) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            with pytest.raises(PaymentInProgress):
-                ending(world.services, world.key(), session.id)
-            refused.append(request.url)
+    def during() -> None:
+        with pytest.raises(PaymentInProgress) as caught:
+            ending(world.services, world.key(), session.id)
+        refused.append(caught.value)
 
-    world.transport.before = during
+    world.transport.before = on("POST", "/outgoing-payments", during)
     assert world.finish(session, callback).session.status is Status.COMPLETED
     assert refused
 
 
-def test_two_callbacks_at_once_pay_once() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_two_callbacks_at_once_pay_once(world: World) -> None:
+    session, callback = world.awaiting()
     seen: list[Session] = []
 
     def during(request: Request) -> None:
@@ -267,68 +245,37 @@ def test_two_callbacks_at_once_pay_once() -> None:
     assert world.received() == 2000
 
 
-def test_a_callback_after_the_expiry_finds_an_expired_session() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_a_callback_after_the_expiry_finds_an_expired_session(world: World) -> None:
+    session, callback = world.awaiting()
     world.clock.pass_time(24 * 3600)
     assert world.finish(session, callback).session.status is Status.EXPIRED
     assert world.received() == 0
 
 
-def test_whoever_wakes_up_after_the_attempts_deadline_does_not_send() -> None:
-    world = World()
-    session, callback = awaiting(world)
-    save = world.services.sessions.save
+def test_whoever_wakes_up_after_the_attempts_deadline_does_not_send(world: World) -> None:
+    session, callback = world.awaiting()
 
-    class Slow:
-        """The store, where the intent to pay takes a minute to be written."""
+    def slow() -> None:
+        if world.session(session.id).phase is Phase.CONTINUING:  # the intent is written now
+            world.clock.pass_time(approve.SEND_WITHIN.total_seconds())
 
-        def __getattr__(self, name: str) -> object:
-            return getattr(world_sessions, name)
-
-        def save(self, change: object, event: object = None) -> Session:
-            saved = save(change, event)  # type: ignore[arg-type]
-            if saved.phase is Phase.PAYING:
-                world.clock.pass_time(approve.SEND_WITHIN.total_seconds())
-            return saved
-
-    world_sessions = world.services.sessions
-    object.__setattr__(world.services, "sessions", Slow())
+    interrupt(world, "update_item", slow, times=2)
     doubtful = world.finish(session, callback).session
     assert doubtful.phase is Phase.PAYING
     assert world.transport.count("POST", "/outgoing-payments") == 0
-    object.__setattr__(world.services, "sessions", world_sessions)
     back = world.settle(doubtful)
     assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
 
 
-def test_a_lease_that_lapsed_during_the_continuation_stops_the_payment() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: World) -> None:
+    session, callback = world.awaiting()
 
-    def slow(request: Request) -> None:
-        if "/continue/" in request.url:
-            world.clock.pass_time(approve.LEASE.total_seconds())
-            sessions.settle(world.services, world.session(session.id))
+    def look() -> None:
+        current, now = world.session(session.id), world.clock.now()
+        change = advance(current, Event.CHECKED, now=now, writer="sweep", check_at=now)
+        world.services.sessions.save(change)
 
-    world.transport.before = slow
-    after = world.finish(session, callback).session
-    assert after.status is Status.OPEN
-    assert world.transport.count("POST", "/outgoing-payments") == 0
-
-
-def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer() -> None:
-    world = World()
-    session, callback = awaiting(world)
-
-    def look(request: Request, response: Response) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            current = world.session(session.id)
-            now = world.clock.now()
-            change = advance(current, Event.CHECKED, now=now, writer="sweep", check_at=now)
-            world.services.sessions.save(change)
-
-    world.transport.after = look
+    world.transport.after = on("POST", "/outgoing-payments", look)
     done = world.finish(session, callback).session
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None

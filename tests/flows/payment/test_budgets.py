@@ -68,8 +68,7 @@ def test_submitting_a_wallet_costs_four_wallet_calls_and_five_to_aws() -> None:
 
 def test_the_way_from_callback_to_confirmation_costs_three_wallet_calls_and_seven_to_aws() -> None:
     world = warm()
-    session = world.submit(world.create())
-    callback = world.approve(session)
+    session, callback = world.awaiting()
     world.forget()
     assert world.finish(session, callback).session.status is Status.COMPLETED
     assert [method for method, _ in world.transport.sent] == ["POST", "POST", "GET"]
@@ -94,8 +93,10 @@ def test_a_round_of_the_sweep_with_nothing_due_costs_one_query_a_shard() -> None
     world = warm()
     world.create()
     world.forget()
-    sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
+    counts = sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
+    assert counts == sweep.Counts()
     assert world.aws_calls() == ["query"] * (2 * DUE_SHARDS)  # of sessions, of events
+    assert world.transport.sent == []
 
 
 def test_a_payment_in_doubt_costs_two_wallet_calls_and_two_to_aws_a_look() -> None:
@@ -109,8 +110,7 @@ def test_a_payment_in_doubt_costs_two_wallet_calls_and_two_to_aws_a_look() -> No
     assert looked == ["get_item", "update_item"]
 
 
-def test_the_data_key_is_derived_once_per_process() -> None:
-    world = World()
+def test_the_data_key_is_derived_once_per_process(world: World) -> None:
     for _ in range(3):
         world.pay(world.create(), f"{CEDAR}/carol")
     assert world.keys_fetched == 1

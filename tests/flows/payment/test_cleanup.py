@@ -12,7 +12,7 @@ from checkout.flows.payment.cleanup import DEADLINE, TryLater, clean_up
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import Cleanup
-from tests.product import CEDAR, World
+from tests.product import CEDAR, World, on, raising
 
 
 def ended(world: World, how: str, session: Session) -> Session:
@@ -34,8 +34,7 @@ def how(request: pytest.FixtureRequest) -> str:
 # --- what is handed over ---
 
 
-def test_an_end_hands_over_the_grant_and_the_incoming_payment(how: str) -> None:
-    world = World()
+def test_an_end_hands_over_the_grant_and_the_incoming_payment(world: World, how: str) -> None:
     awaiting = world.submit(world.create())
     assert awaiting.incoming_payment is not None
     assert awaiting.customer is not None
@@ -51,26 +50,17 @@ def test_an_end_hands_over_the_grant_and_the_incoming_payment(how: str) -> None:
         )
     ]
     assert done.grant is None
+    assert awaiting.grant is not None
+    assert awaiting.grant.startswith("v1.")  # sealed
+    assert awaiting.grant not in repr(world.tasks.left)
 
 
-def test_what_is_handed_over_is_sealed_and_not_shown() -> None:
-    world = World()
-    awaiting = world.submit(world.create())
-    ended(world, "cancel", awaiting)
-    [task] = world.tasks.left
-    assert task.grant is not None
-    assert task.grant.startswith("v1.")
-    assert task.grant not in repr(task)
-
-
-def test_a_session_without_a_wallet_leaves_nothing_behind(how: str) -> None:
-    world = World()
+def test_a_session_without_a_wallet_leaves_nothing_behind(world: World, how: str) -> None:
     assert ended(world, how, world.create()).terminal
     assert world.tasks.left == []
 
 
-def test_a_completed_payment_leaves_nothing_behind() -> None:
-    world = World()
+def test_a_completed_payment_leaves_nothing_behind(world: World) -> None:
     assert world.pay(world.create()).status is Status.COMPLETED
     assert world.tasks.left == []
 
@@ -85,8 +75,7 @@ def test_a_new_wallet_leaves_the_old_grant_behind_and_keeps_the_incoming_payment
     assert world.finish(second, world.approve(second)).session.status is Status.COMPLETED
 
 
-def test_an_approval_whose_process_died_leaves_its_grant_behind() -> None:
-    world = World()
+def test_an_approval_whose_process_died_leaves_its_grant_behind(world: World) -> None:
     awaiting = world.submit(world.create())
     now = world.clock.now()
     claimed = world.services.sessions.save(
@@ -98,8 +87,7 @@ def test_an_approval_whose_process_died_leaves_its_grant_behind() -> None:
     ]
 
 
-def test_without_a_queue_an_end_is_an_end(how: str) -> None:
-    world = World()
+def test_without_a_queue_an_end_is_an_end(world: World, how: str) -> None:
     world.services = replace(world.services, tasks=NoQueue())
     assert ended(world, how, world.submit(world.create())).terminal
 
@@ -116,36 +104,24 @@ def left_behind() -> tuple[World, Session, Cleanup]:
     return world, awaiting, task
 
 
-def closed(world: World, session: Session) -> bool:
-    assert session.incoming_payment is not None
-    payment = world.network.incoming_payment(session.incoming_payment.id)
-    assert payment is not None
-    return payment.completed
-
-
-def test_the_grant_is_cancelled_and_the_incoming_payment_closed() -> None:
+def test_the_grant_is_cancelled_and_the_incoming_payment_closed_and_twice_is_no_harm() -> None:
     world, session, task = left_behind()
     clean_up(world.services, task)
     assert world.transport.count("DELETE", "/continue/") == 1
     assert world.transport.count("POST", "/complete") == 1
-    assert closed(world, session)
+    assert world.incoming(session).completed
     assert session.interact_url is not None
     assert "interact_ref" not in world.network.approve(session.interact_url)
+    clean_up(world.services, task)
+    assert world.incoming(session).completed
 
 
 def test_without_a_grant_the_incoming_payment_alone_is_closed() -> None:
     world, session, left = left_behind()
     world.forget()
     clean_up(world.services, replace(left, grant=None))
-    assert closed(world, session)
+    assert world.incoming(session).completed
     assert world.transport.count("DELETE", "") == 0
-
-
-def test_tidying_twice_is_no_harm() -> None:
-    world, session, task = left_behind()
-    clean_up(world.services, task)
-    clean_up(world.services, task)
-    assert closed(world, session)
 
 
 def test_what_runs_out_first_needs_no_tidying() -> None:
@@ -161,18 +137,13 @@ def test_where_a_wallet_does_not_answer_the_other_is_asked_and_the_task_comes_ag
     part: str, lost: Exception
 ) -> None:
     world, session, task = left_behind()
-
-    def fail(request: Request) -> None:
-        if part in request.url:
-            raise lost
-
-    world.transport.before = fail
+    world.transport.before = on("", part, raising(lost))
     with pytest.raises(TryLater):
         clean_up(world.services, task)
-    assert closed(world, session) is (part == "/continue/")
+    assert world.incoming(session).completed is (part == "/continue/")
     world.transport.before = lambda request: None
     clean_up(world.services, task)
-    assert closed(world, session)
+    assert world.incoming(session).completed
 
 
 def test_a_merchant_that_is_gone_has_nothing_to_tidy() -> None:

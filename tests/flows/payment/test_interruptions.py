@@ -20,22 +20,16 @@ from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.flows.payment import reconcile
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
-from tests.product import CEDAR, World, answering, interrupt
+from tests.product import CEDAR, World, answering, interrupt, on, raising
 
 Answer = Callable[[Request], Response]
 
 
+unreachable = raising(NotSent("down"))
+
+
 def status(code: int) -> Answer:
     return lambda request: Response(code, {}, b"no")
-
-
-def unreachable(request: Request) -> Response:
-    raise NotSent("down")
-
-
-def awaiting(world: World) -> tuple[Session, tuple[str, str]]:
-    session = world.submit(world.create())
-    return session, world.approve(session)
 
 
 # --- preparation ---
@@ -50,9 +44,8 @@ def awaiting(world: World) -> tuple[Session, tuple[str, str]]:
     ],
 )
 def test_a_wallet_document_that_cannot_be_used_says_why(
-    answer: Answer, error: type[CheckoutError]
+    world: World, answer: Answer, error: type[CheckoutError]
 ) -> None:
-    world = World()
     session = world.create()
     answering(world, "GET", "/alice", answer)
     with pytest.raises(error):
@@ -62,9 +55,8 @@ def test_a_wallet_document_that_cannot_be_used_says_why(
 
 @pytest.mark.parametrize(("answer", "replaced"), [(status(404), True), (unreachable, False)])
 def test_a_receiver_that_a_wallet_does_not_know_is_replaced_only_where_it_is_gone(
-    answer: Answer, replaced: bool
+    world: World, answer: Answer, replaced: bool
 ) -> None:
-    world = World()
     session = world.submit(world.create())
     assert session.incoming_payment is not None
     answering(world, "GET", "/incoming-payments/", answer)
@@ -75,8 +67,7 @@ def test_a_receiver_that_a_wallet_does_not_know_is_replaced_only_where_it_is_gon
     assert (after.incoming_payment.id != session.incoming_payment.id) is replaced
 
 
-def test_a_wallet_that_takes_no_request_for_approval_leaves_the_session_open() -> None:
-    world = World()
+def test_a_wallet_that_takes_no_request_for_approval_leaves_the_session_open(world: World) -> None:
     session = world.create()
 
     def refusing(request: Request) -> None:
@@ -93,22 +84,16 @@ class Killed(BaseException):
     """The process is told to end."""
 
 
-def test_a_preparation_that_is_interrupted_opens_the_session_at_once() -> None:
-    world = World()
+def test_a_preparation_that_is_interrupted_opens_the_session_at_once(world: World) -> None:
     session = world.create()
-
-    def interrupted(request: Request) -> None:
-        raise Killed
-
-    world.transport.before = interrupted
+    world.transport.before = raising(Killed())
     with pytest.raises(Killed):
         world.submit(session)
     after = world.session(session.id)
     assert (after.status, after.problem) == (Status.OPEN, Problem.PREPARATION_INTERRUPTED)
 
 
-def test_of_two_submissions_at_once_the_first_to_write_is_the_one_that_counts() -> None:
-    world = World()
+def test_of_two_submissions_at_once_the_first_to_write_is_the_one_that_counts(world: World) -> None:
     session = world.create()
     interrupt(world, "update_item", lambda: world.submit(session))
     with pytest.raises(CheckoutError):
@@ -119,13 +104,12 @@ def test_of_two_submissions_at_once_the_first_to_write_is_the_one_that_counts() 
     assert after.customer.id == f"{CEDAR}/alice"
 
 
-def test_a_failure_of_the_store_in_the_middle_leaves_what_the_lease_ends() -> None:
-    world = World()
+def test_a_failure_of_the_store_in_the_middle_leaves_what_the_lease_ends(world: World) -> None:
     session = world.create()
 
     def unavailable(request: Request) -> None:
         world.transport.before = lambda request: None
-        interrupt(world, "update_item", _raise_unavailable)
+        interrupt(world, "update_item", raising(Unavailable("the store does not answer")))
 
     world.transport.before = unavailable
     with pytest.raises(Unavailable):
@@ -134,21 +118,12 @@ def test_a_failure_of_the_store_in_the_middle_leaves_what_the_lease_ends() -> No
     assert (after.status, after.problem) == (Status.OPEN, Problem.PREPARATION_INTERRUPTED)
 
 
-def _raise_unavailable() -> None:
-    raise Unavailable("the store does not answer")
-
-
-def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble() -> None:
-    world = World()
+def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble(world: World) -> None:
     session = world.create()
     account = world.network.account(world.shop)
     assert account is not None
 
-    def revoked(request: Request) -> None:
-        if request.url.endswith("/quotes"):
-            account.keys = []
-
-    world.transport.before = revoked
+    world.transport.before = on("POST", "/quotes", account.keys.clear)
     with pytest.raises(MerchantWalletError):
         world.submit(session)
     assert world.session(session.id).status is Status.OPEN
@@ -157,9 +132,8 @@ def test_a_signature_that_a_wallet_does_not_accept_is_the_shops_trouble() -> Non
 # --- approval and payment ---
 
 
-def test_of_two_callbacks_at_once_the_loser_shows_what_the_winner_made_of_it() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_of_two_callbacks_at_once_the_loser_shows_what_the_winner_made_of_it(world: World) -> None:
+    session, callback = world.awaiting()
     interrupt(world, "update_item", lambda: world.finish(session, callback))
     assert world.finish(session, callback).session == world.session(session.id)
     assert world.session(session.id).status is Status.COMPLETED
@@ -171,10 +145,9 @@ def test_of_two_callbacks_at_once_the_loser_shows_what_the_winner_made_of_it() -
 )
 @pytest.mark.parametrize("answer", [status(400), unreachable])
 def test_an_approval_that_cannot_be_used_opens_the_session(
-    part: str, wait: int, answer: Answer
+    world: World, part: str, wait: int, answer: Answer
 ) -> None:
-    world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     world.clock.pass_time(wait)
     answering(world, "POST", part, answer)
     back = world.finish(session, callback).session
@@ -184,37 +157,22 @@ def test_an_approval_that_cannot_be_used_opens_the_session(
 
 def test_a_refusal_of_a_wallet_that_cannot_be_asked_leaves_the_payment_in_doubt() -> None:
     world = World()
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
 
-    def handle(request: Request) -> Response:
-        if request.method == "POST":
-            return Response(400, {}, b"{}")
-        raise NotSent("down")
-
-    network = world.network
-    world.transport.network = type(
-        "Refusing",
-        (),
-        {
-            "handle": staticmethod(
-                lambda r: handle(r) if "/outgoing-payments" in r.url else network.handle(r)
-            )
-        },
-    )()
+    world.transport.before = on("GET", "/outgoing-payments", raising(NotSent("down")))
+    answering(world, "POST", "/outgoing-payments", status(400))
     doubtful = world.finish(session, callback).session
     assert doubtful.phase is Phase.PAYING
 
 
-def test_a_payment_that_a_sweep_has_completed_meanwhile_is_shown_as_it_is() -> None:
-    world = World()
-    session, callback = awaiting(world)
+def test_a_payment_that_a_sweep_has_completed_meanwhile_is_shown_as_it_is(world: World) -> None:
+    session, callback = world.awaiting()
 
-    def swept(request: Request, response: Response) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            world.clock.pass_time(60)
-            reconcile.step(world.services, world.session(session.id))
+    def swept() -> None:
+        world.clock.pass_time(60)
+        reconcile.step(world.services, world.session(session.id))
 
-    world.transport.after = swept
+    world.transport.after = on("POST", "/outgoing-payments", swept)
     assert world.finish(session, callback).session.status is Status.COMPLETED
     assert len(world.events()) == 1
 
@@ -222,8 +180,7 @@ def test_a_payment_that_a_sweep_has_completed_meanwhile_is_shown_as_it_is() -> N
 # --- the witness ---
 
 
-def test_money_in_another_asset_is_not_believed() -> None:
-    world = World()
+def test_money_in_another_asset_is_not_believed(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/late")
     network = world.network
 
@@ -242,7 +199,7 @@ def test_money_in_another_asset_is_not_believed() -> None:
 
 def unanswered(world: World) -> Session:
     """A payment that was sent, and whose answer was lost: it has no name yet."""
-    session, callback = awaiting(world)
+    session, callback = world.awaiting()
     network = world.network
 
     def lost(request: Request) -> Response:
@@ -253,8 +210,7 @@ def unanswered(world: World) -> Session:
     return world.finish(session, callback).session
 
 
-def test_a_payment_with_an_id_of_its_own_is_found_in_the_list() -> None:
-    world = World()
+def test_a_payment_with_an_id_of_its_own_is_found_in_the_list(world: World) -> None:
     session = unanswered(world)
     answering(world, "GET", "/outgoing-payments/", status(404))
     done = world.settle(session)

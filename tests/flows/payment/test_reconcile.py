@@ -13,11 +13,10 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, answering, interrupt, lose_answers
+from tests.product import CEDAR, World, answering, interrupt, on, raising
 
 
-def test_money_that_arrives_late_completes_the_session_when_it_arrives() -> None:
-    world = World()
+def test_money_that_arrives_late_completes_the_session_when_it_arrives(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/late")
     assert session.status is Status.PROCESSING
     assert world.events() == []
@@ -26,8 +25,7 @@ def test_money_that_arrives_late_completes_the_session_when_it_arrives() -> None
     assert len(world.events()) == 1
 
 
-def test_a_wallet_without_money_can_pay_in_the_end_with_the_same_link() -> None:
-    world = World()
+def test_a_wallet_without_money_can_pay_in_the_end_with_the_same_link(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/no-funds")
     assert session.status is Status.PROCESSING
     begun = world.clock.now()
@@ -39,23 +37,20 @@ def test_a_wallet_without_money_can_pay_in_the_end_with_the_same_link() -> None:
     assert world.received() == 2000
 
 
-def test_trap_09_a_payment_that_says_neither_failed_nor_sent_is_not_believed() -> None:
-    world = World()
+def test_trap_09_a_payment_that_says_neither_failed_nor_sent_is_not_believed(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     back = world.settle(session)
     assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
     assert world.events() == []
 
 
-def test_a_wallet_that_lies_about_failure_cannot_hide_the_money() -> None:
-    world = World()
+def test_a_wallet_that_lies_about_failure_cannot_hide_the_money(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/says-failed")
     assert world.settle(session).status is Status.COMPLETED
     assert world.received() == 2000
 
 
-def test_half_of_the_money_is_flagged_for_the_merchant_and_never_closed() -> None:
-    world = World()
+def test_half_of_the_money_is_flagged_for_the_merchant_and_never_closed(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/partial")
     session = world.settle(session, seconds=120)
     assert session.status is Status.PROCESSING
@@ -78,50 +73,20 @@ def test_under_instructed_the_wallets_word_suffices() -> None:
     assert world.received() == 0
 
 
-def _paying(world: World, wallet: str = "alice") -> Session:
-    """A session whose payment was sent, and whose answer was lost."""
-    session = world.submit(world.create(), f"{CEDAR}/{wallet}")
-    callback = world.approve(session)
-    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
-    doubtful = world.finish(session, callback).session
-    assert doubtful.phase is Phase.PAYING
-    return doubtful
+def test_received_money_completes_even_where_the_wallet_cannot_be_asked(world: World) -> None:
+    session = world.in_doubt()
 
-
-def test_a_payment_whose_answer_was_lost_is_found_by_its_quote() -> None:
-    world = World()
-    done = world.settle(_paying(world))
-    assert done.status is Status.COMPLETED
-    assert done.outgoing_payment is not None
-    assert world.transport.count("GET", "/outgoing-payments/") == 1
-    assert world.transport.count("POST", "/outgoing-payments") == 1
-
-
-def test_received_money_completes_even_where_the_wallet_cannot_be_asked() -> None:
-    world = World()
-    session = _paying(world)
-
-    def unreachable(request: Request) -> None:
-        if "4101" in request.url:
-            raise NotSent("down")
-
-    world.transport.before = unreachable
+    world.transport.before = on("", "4101", raising(NotSent("down")))
     done = world.settle(session)
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is None
     assert world.received() == 2000
 
 
-def test_a_request_that_never_arrived_is_disproved_behind_the_fence() -> None:
-    world = World()
-    session = world.submit(world.create())
-    callback = world.approve(session)
-
-    def lost(request: Request) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            raise OutcomeUnknown("lost on the way")
-
-    world.transport.before = lost
+def test_a_request_that_never_arrived_is_disproved_behind_the_fence(world: World) -> None:
+    session, callback = world.awaiting()
+    lost = raising(OutcomeUnknown("lost on the way"))
+    world.transport.before = on("POST", "/outgoing-payments", lost)
     doubtful = world.finish(session, callback).session
     begun = world.clock.now()
     back = world.settle(doubtful)
@@ -133,52 +98,38 @@ def test_a_request_that_never_arrived_is_disproved_behind_the_fence() -> None:
     assert world.pay(back).status is Status.COMPLETED
 
 
-def test_no_verdict_while_the_merchants_provider_is_down() -> None:
-    world = World()
+def test_no_verdict_while_the_merchants_provider_is_down(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/no-funds")
-
-    def down(request: Request) -> None:
-        if ":42" in request.url:
-            raise NotSent("down")
-
-    world.transport.before = down
+    world.transport.before = on("", ":42", raising(NotSent("down")))
     assert world.settle(session, seconds=1200).status is Status.PROCESSING
     world.transport.before = lambda request: None
     assert world.settle(session).status is Status.OPEN
 
 
-def test_an_expired_incoming_payment_that_vanished_counts_as_closed() -> None:
-    world = World()
-    session = world.create(expires_in_seconds=300)
-    awaiting = world.submit(session, f"{CEDAR}/never-credits")
-    session = world.finish(awaiting, world.approve(awaiting)).session
+def test_an_expired_incoming_payment_that_vanished_counts_as_closed(world: World) -> None:
+    session = world.pay(world.create(expires_in_seconds=300), f"{CEDAR}/never-credits")
     world.clock.pass_time(300 + 15 * 60 + 60)
     back = world.settle(session)
     assert back.status is Status.EXPIRED
     assert world.events() == []
 
 
-def test_a_paid_session_past_its_expiry_still_completes() -> None:
-    world = World()
-    session = _paying(world)
+def test_a_paid_session_past_its_expiry_still_completes(world: World) -> None:
+    session = world.in_doubt()
     world.clock.pass_time(24 * 3600 + 60)
     assert world.settle(session).status is Status.COMPLETED
 
 
-def test_a_token_that_ran_out_is_rotated_and_kept() -> None:
-    world = World()
-    session = _paying(world)
+def test_a_token_that_ran_out_is_rotated_and_kept(world: World) -> None:
+    session = world.in_doubt()
     world.clock.pass_time(700)
-    lost_credit = world.network.account(world.shop)
-    assert lost_credit is not None
     done = world.settle(session)
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
     assert world.transport.count("POST", "/token/") >= 1
 
 
-def test_however_many_pages_poll_the_wallets_are_asked_once_per_interval() -> None:
-    world = World()
+def test_however_many_pages_poll_the_wallets_are_asked_once_per_interval(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     world.clock.pass_time(10)
     world.transport.sent.clear()
@@ -188,8 +139,7 @@ def test_however_many_pages_poll_the_wallets_are_asked_once_per_interval() -> No
     assert world.transport.count("GET", "/outgoing-payments/") == 1
 
 
-def test_a_session_that_owes_nothing_costs_one_read() -> None:
-    world = World()
+def test_a_session_that_owes_nothing_costs_one_read(world: World) -> None:
     session = world.pay(world.create())
     world.dynamo.calls.clear()
     world.transport.sent.clear()
@@ -199,40 +149,30 @@ def test_a_session_that_owes_nothing_costs_one_read() -> None:
 
 
 @pytest.mark.parametrize("step", ["closing", "closed"])
-def test_money_that_shows_while_closing_completes(step: str) -> None:
-    world = World()
+def test_money_that_shows_while_closing_completes(world: World, step: str) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     while step not in str([entry.event for entry in session.history]):
         session = world.settle(session, seconds=1)
-    assert session.incoming_payment is not None
-    stored = world.network.incoming_payment(session.incoming_payment.id)
-    assert stored is not None
-    stored.received = replace(stored.received, value=2000)
-    done = world.settle(session)
-    assert done.status is Status.COMPLETED
+    incoming = world.incoming(session)
+    incoming.received = replace(incoming.received, value=2000)
+    assert world.settle(session).status is Status.COMPLETED
 
 
 @pytest.mark.parametrize("status", [404, 410])
 def test_a_stray_404_right_after_the_expiry_does_not_disprove_a_payment(status: int) -> None:
     """A page of something in between, on the deciding read: the money is there."""
     world = World()
-    session = _paying(world)
+    session = world.in_doubt()
     assert session.incoming_payment is not None
-    answer = world.network.handle
-
-    def stray(request: Request) -> Response:
-        if request.method == "GET" and "/incoming-payments/" in request.url:
-            return Response(status, {"content-type": "text/html"}, b"<h1>Not here</h1>")
-        if ":4101" in request.url:
-            raise NotSent("the customer's wallet cannot be asked")
-        return answer(request)
-
-    world.transport.network = type("Stray", (), {"handle": staticmethod(stray)})()
+    page = Response(status, {"content-type": "text/html"}, b"<h1>Not here</h1>")
+    answering(world, "GET", "/incoming-payments/", lambda request: page)
+    cannot_be_asked = raising(NotSent("the customer's wallet cannot be asked"))
+    world.transport.before = on("", ":4101", cannot_be_asked)
     left = session.incoming_payment.expires_at - world.clock.now()
     world.clock.pass_time(left.total_seconds())
     doubtful = world.settle(session, seconds=800, every=10)
     assert doubtful.payment_in_flight
-    world.transport.network = world.network
+    world.transport.network, world.transport.before = world.network, lambda request: None
     assert world.settle(doubtful, seconds=4_000, every=10).status is Status.COMPLETED
     assert world.received() == 2000
 
@@ -250,8 +190,7 @@ def _checked(world: World, session_id: str) -> Session:
     return world.services.sessions.save(change)
 
 
-def test_of_two_pages_that_poll_at_once_one_asks_the_wallets() -> None:
-    world = World()
+def test_of_two_pages_that_poll_at_once_one_asks_the_wallets(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     world.clock.pass_time(10)
     world.transport.sent.clear()
@@ -261,18 +200,16 @@ def test_of_two_pages_that_poll_at_once_one_asks_the_wallets() -> None:
     assert world.transport.count("GET", "/incoming-payments/") == 1
 
 
-def test_a_completion_gives_way_to_another_pages_check_and_is_written_once() -> None:
-    world = World()
-    session = _paying(world)
+def test_a_completion_gives_way_to_another_pages_check_and_is_written_once(world: World) -> None:
+    session = world.in_doubt()
     world.clock.pass_time(60)
     interrupt(world, "transact_write_items", lambda: _checked(world, session.id))
     assert world.settle(session, seconds=60).status is Status.COMPLETED
     assert len(world.events()) == 1
 
 
-def test_a_completion_that_somebody_else_has_written_is_theirs() -> None:
-    world = World()
-    session = _paying(world)
+def test_a_completion_that_somebody_else_has_written_is_theirs(world: World) -> None:
+    session = world.in_doubt()
     world.clock.pass_time(60)
 
     def complete() -> None:
@@ -285,9 +222,8 @@ def test_a_completion_that_somebody_else_has_written_is_theirs() -> None:
     assert len(world.events()) == 1
 
 
-def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll() -> None:
-    world = World()
-    session = _paying(world)
+def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll(world: World) -> None:
+    session = world.in_doubt()
     world.clock.pass_time(60)
     interrupt(world, "transact_write_items", lambda: _checked(world, session.id), times=GIVE_WAY)
     assert reconcile.advance_pending(world.services, session.id).payment_in_flight
@@ -296,8 +232,7 @@ def test_a_completion_that_never_gets_its_turn_is_left_to_the_next_poll() -> Non
     assert len(world.events()) == 1
 
 
-def test_a_session_that_has_ended_is_not_checked_again() -> None:
-    world = World()
+def test_a_session_that_has_ended_is_not_checked_again(world: World) -> None:
     done = world.pay(world.create())
     with pytest.raises(StaleSession) as stale:
         reconcile.step(world.services, done)
@@ -317,31 +252,28 @@ def test_a_payment_in_flight_completes_by_the_wallets_word_once_the_policy_is_in
 
 def test_under_instructed_a_payment_that_is_found_again_suffices() -> None:
     world = World(policy=CompletionPolicy.INSTRUCTED)
-    done = world.settle(_paying(world, "never-credits"))
+    done = world.settle(world.in_doubt("never-credits"))
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
 
 
-def test_without_a_token_the_merchants_wallet_alone_decides() -> None:
-    world = World()
-    session = _paying(world)
+def test_without_a_token_the_merchants_wallet_alone_decides(world: World) -> None:
+    session = world.in_doubt()
     change = advance(session, Event.CHECKED, now=world.clock.now(), writer="test", token=None)
     done = world.settle(world.services.sessions.save(change))
     assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
     assert world.transport.count("GET", "/outgoing-payments/") == 0
 
 
-def test_a_wallet_that_refuses_to_be_asked_decides_nothing() -> None:
-    world = World()
-    session = _paying(world)
+def test_a_wallet_that_refuses_to_be_asked_decides_nothing(world: World) -> None:
+    session = world.in_doubt()
     answering(world, "GET", "/outgoing-payments", lambda request: Response(403, {}, b"no"))
     done = world.settle(session)
     assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
     assert world.received() == 2000
 
 
-def test_a_read_that_begins_before_the_fence_is_over_decides_nothing() -> None:
-    world = World()
+def test_a_read_that_begins_before_the_fence_is_over_decides_nothing(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     while session.closed_at is None:
         session = world.settle(session, seconds=1)
@@ -351,8 +283,7 @@ def test_a_read_that_begins_before_the_fence_is_over_decides_nothing() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 403, 404, 500])
-def test_an_incoming_payment_that_stays_open_disproves_nothing(status: int) -> None:
-    world = World()
+def test_an_incoming_payment_that_stays_open_disproves_nothing(world: World, status: int) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
 
     def ignoring(request: Request) -> Response:
@@ -369,16 +300,13 @@ def test_an_incoming_payment_that_stays_open_disproves_nothing(status: int) -> N
     assert world.settle(doubtful).status is Status.OPEN
 
 
-def test_money_that_shows_before_anybody_knew_of_the_payment_completes() -> None:
-    world = World()
-    session = _paying(world, "never-credits")
+def test_money_that_shows_before_anybody_knew_of_the_payment_completes(world: World) -> None:
+    session = world.in_doubt("never-credits")
     answering(world, "GET", "/outgoing-payments", lambda request: Response(404, {}, b"no"))
     while session.closing_at is None:
         session = world.settle(session, seconds=10)
     assert session.phase is Phase.PAYING
-    assert session.incoming_payment is not None
-    stored = world.network.incoming_payment(session.incoming_payment.id)
-    assert stored is not None
-    stored.received = replace(stored.received, value=2000)
+    incoming = world.incoming(session)
+    incoming.received = replace(incoming.received, value=2000)
     done = world.settle(session)
     assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from checkout.domain import transitions
-from checkout.domain.errors import WalletInvalid
+from checkout.domain.errors import SessionUnexpectedState, WalletInvalid
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Event
 from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
 from checkout.open_payments.errors import OutcomeUnknown
-from checkout.open_payments.transport import Request
-from tests.product import CEDAR, World
+from tests.product import CEDAR, World, on, raising
+from tests.sources import nodes
 
-ROOT = Path(__file__).parents[3]
 TESTED = "checkout.session.tested"
 DAY = 24 * 3600
 
@@ -40,14 +37,10 @@ def submit_what_is_no_wallet(world: World) -> None:
 
 def submit_too_late(world: World) -> None:
     session = world.create()
-
-    def slow(request: Request) -> None:
-        world.clock.pass_time(DAY)
-        sessions.settle(world.services, world.session(session.id))
-
-    world.transport.before = slow
-    with suppress(Exception):
+    world.transport.after = on("POST", "/quotes", lambda: expire_by_clock(world, session))
+    with pytest.raises(SessionUnexpectedState, match="expired"):
         world.submit(session)
+    assert world.session(session.id).grant is None
 
 
 def pay(world: World) -> None:
@@ -56,40 +49,33 @@ def pay(world: World) -> None:
 
 def lose_the_approval(world: World) -> None:
     """The process dies after its claim; the next visit finds the lease lapsed."""
-    session = submit(world)
-    callback = world.approve(session)
+    session, callback = world.awaiting()
 
-    def slow(request: Request) -> None:
-        if "/continue/" in request.url:
-            world.clock.pass_time(LEASE.total_seconds())
-            sessions.settle(world.services, world.session(session.id))
+    def slow() -> None:
+        world.clock.pass_time(LEASE.total_seconds())
+        reconcile.view(world.services, session.id)
 
-    world.transport.before = slow
-    world.finish(session, callback)
+    world.transport.before = on("POST", "/continue/", slow)
+    assert world.finish(session, callback).session.status is Status.OPEN
+    assert world.transport.count("POST", "/outgoing-payments") == 0
 
 
 def be_refused(world: World) -> None:
     """The price that the wallet asks for doubles after the approval."""
 
-    def dearer(request: Request) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            for quote in world.network.state.quotes.values():
-                quote.debit = replace(quote.debit, value=quote.debit.value * 2)
+    def dearer() -> None:
+        for quote in world.network.state.quotes.values():
+            quote.debit = replace(quote.debit, value=quote.debit.value * 2)
 
-    world.transport.before = dearer
+    world.transport.before = on("POST", "/outgoing-payments", dearer)
     world.pay(world.create())
 
 
 def lose_the_payment(world: World) -> None:
     """The request to pay gets lost, and is disproved behind the fence."""
-    session = submit(world)
-    callback = world.approve(session)
-
-    def lost(request: Request) -> None:
-        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
-            raise OutcomeUnknown("lost on the way")
-
-    world.transport.before = lost
+    session, callback = world.awaiting()
+    lost = raising(OutcomeUnknown("lost on the way"))
+    world.transport.before = on("POST", "/outgoing-payments", lost)
     assert world.settle(world.finish(session, callback).session).status is Status.OPEN
 
 
@@ -171,11 +157,11 @@ def test_an_event_that_does_not_end_a_session_is_not_its_ends_event(
 
 
 def test_the_session_store_is_written_to_from_one_place() -> None:
-    callers = set()
-    for path in [*ROOT.glob("layers/**/*.py"), *ROOT.glob("functions/**/*.py")]:
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("sessions.save"):
-                callers.add(str(path.relative_to(ROOT)))
+    callers = {
+        path
+        for path, node in nodes("layers", "functions")
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("sessions.save")
+    }
     assert callers == {
         "layers/common/checkout/flows/payment/writes.py",
         "layers/common/checkout/adapters/instrumented.py",  # the port in front of the port

@@ -6,14 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.session import Attention, Phase, Problem, Session, Status
+from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
-from checkout.flows.payment import reconcile, sessions
+from checkout.flows.payment import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request
-from tests.product import CEDAR, PREFIX, World, interrupt, lose_answers
+from tests.product import CEDAR, PREFIX, World, interrupt, raising
 
 MINUTE = 60
 DAY = 24 * 3600
@@ -32,16 +32,6 @@ def rounds(world: World, count: int) -> Counts:
     return counts
 
 
-def in_doubt(world: World, wallet: str = "alice") -> Session:
-    """A session whose payment was sent, and whose answer was lost; nobody watches it."""
-    session = world.submit(world.create(), f"{CEDAR}/{wallet}")
-    callback = world.approve(session)
-    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
-    doubtful = world.finish(session, callback).session
-    assert doubtful.phase is Phase.PAYING
-    return doubtful
-
-
 def poison(world: World, session: Session) -> None:
     """A record that no code of ours can read."""
     world.dynamo.update_item(
@@ -55,19 +45,7 @@ def poison(world: World, session: Session) -> None:
 # --- what a round does ---
 
 
-def test_where_nothing_is_due_a_round_asks_the_index_only() -> None:
-    world = World()
-    world.create()
-    world.pay(world.create())
-    world.deliver_hinted()
-    world.forget()
-    assert round_of(world) == Counts()
-    assert set(world.aws_calls()) == {"query"}
-    assert world.transport.sent == []
-
-
-def test_a_session_past_its_expiry_is_expired() -> None:
-    world = World()
+def test_a_session_past_its_expiry_is_expired(world: World) -> None:
     session = world.create(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     counts = round_of(world)
@@ -84,9 +62,8 @@ def test_a_session_past_its_expiry_is_expired() -> None:
     ],
 )
 def test_what_a_dead_process_left_behind_is_opened_when_its_lease_has_lapsed(
-    event: Event, problem: Problem
+    world: World, event: Event, problem: Problem
 ) -> None:
-    world = World()
     session = world.create()
     if event is Event.APPROVAL_CLAIMED:
         session = world.submit(session)
@@ -106,7 +83,7 @@ def test_what_a_dead_process_left_behind_is_opened_when_its_lease_has_lapsed(
 def test_a_payment_whose_answer_was_lost_completes_with_nobody_watching(first: int) -> None:
     """In 95 seconds, whenever the first round comes."""
     world = World()
-    session = in_doubt(world)
+    session = world.in_doubt()
     begun = world.clock.now()
     world.clock.pass_time(first)
     counts = round_of(world)
@@ -119,8 +96,7 @@ def test_a_payment_whose_answer_was_lost_completes_with_nobody_watching(first: i
     assert world.queue.messages == [event["id"] for event in world.events()]
 
 
-def test_money_that_arrives_when_the_page_is_closed_completes_the_session() -> None:
-    world = World()
+def test_money_that_arrives_when_the_page_is_closed_completes_the_session(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/late")
     assert session.status is Status.PROCESSING
     rounds(world, 3)
@@ -130,10 +106,9 @@ def test_money_that_arrives_when_the_page_is_closed_completes_the_session() -> N
 @pytest.mark.parametrize("first", [1, 9, 11, 31, 59])
 @pytest.mark.parametrize("wallet", ["no-funds", "never-credits"])
 def test_a_payment_that_never_comes_opens_the_session_within_the_bound(
-    wallet: str, first: int
+    world: World, wallet: str, first: int
 ) -> None:
     """The quote's life and 5 minutes, whenever the first round comes."""
-    world = World()
     session = world.pay(world.create(), f"{CEDAR}/{wallet}")
     assert session.quote is not None
     assert session.quote.expires_at is not None
@@ -148,9 +123,8 @@ def test_a_payment_that_never_comes_opens_the_session_within_the_bound(
     assert world.pay(opened).status is Status.COMPLETED
 
 
-def test_two_rounds_at_once_do_no_more_than_one() -> None:
-    world = World()
-    doubtful = [in_doubt(world) for _ in range(3)]
+def test_two_rounds_at_once_do_no_more_than_one(world: World) -> None:
+    doubtful = [world.in_doubt() for _ in range(3)]
     world.clock.pass_time(MINUTE)
     others: list[Counts] = []
     step = world.transport.before
@@ -171,8 +145,7 @@ def test_two_rounds_at_once_do_no_more_than_one() -> None:
 # --- what it is bounded by ---
 
 
-def test_a_round_looks_at_no_more_than_its_limit_the_longest_due_first() -> None:
-    world = World()
+def test_a_round_looks_at_no_more_than_its_limit_the_longest_due_first(world: World) -> None:
     created = []
     for _ in range(5):
         created.append(world.create(expires_in_seconds=1800))
@@ -186,10 +159,9 @@ def test_a_round_looks_at_no_more_than_its_limit_the_longest_due_first() -> None
     assert round_of(world, limit=3) == Counts()
 
 
-def test_a_round_whose_time_is_over_begins_nothing_more() -> None:
-    world = World()
+def test_a_round_whose_time_is_over_begins_nothing_more(world: World) -> None:
     for _ in range(3):
-        in_doubt(world)
+        world.in_doubt()
     world.clock.pass_time(MINUTE)
     world.transport.after = lambda request, response: world.clock.pass_time(1)
     counts = round_of(world, seconds=1)
@@ -198,8 +170,7 @@ def test_a_round_whose_time_is_over_begins_nothing_more() -> None:
     assert round_of(world, seconds=0) == Counts(not_reached=2)
 
 
-def test_a_poisoned_record_stops_no_other_and_starves_none() -> None:
-    world = World()
+def test_a_poisoned_record_stops_no_other_and_starves_none(world: World) -> None:
     poisoned = [world.create(expires_in_seconds=1800) for _ in range(4)]
     for session in poisoned:
         poison(world, session)
@@ -214,9 +185,9 @@ def test_a_poisoned_record_stops_no_other_and_starves_none() -> None:
 
 
 def test_a_failure_is_logged_without_the_sessions_address_or_the_errors_text(
+    world: World,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    world = World()
     session = world.create(expires_in_seconds=1800)
     poison(world, session)
     world.clock.pass_time(1800)
@@ -226,15 +197,8 @@ def test_a_failure_is_logged_without_the_sessions_address_or_the_errors_text(
     assert session.id not in caplog.text
 
 
-def test_a_provider_that_hangs_holds_up_no_others_sessions() -> None:
-    world = World()
-    hanging = []
-    for _ in range(4):
-        session = world.submit(world.create(), f"{CEDAR}/alice")
-        hanging.append(session)
-        callback = world.approve(session)
-        world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
-        assert world.finish(session, callback).session.phase is Phase.PAYING
+def test_a_provider_that_hangs_holds_up_no_others_sessions(world: World) -> None:
+    hanging = [world.in_doubt() for _ in range(4)]
     world.clock.pass_time(30)
     good = [world.create(expires_in_seconds=1800) for _ in range(3)]
     world.clock.pass_time(1800)
@@ -257,14 +221,10 @@ def test_a_provider_that_hangs_holds_up_no_others_sessions() -> None:
 # --- what it cannot decide ---
 
 
-def down(request: Request) -> None:
-    raise NotSent("down")
-
-
 def test_a_provider_down_for_long_is_shown_to_the_merchant_and_asked_once_an_hour() -> None:
     world = World()
     session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/late")
-    world.transport.before = down
+    world.transport.before = raising(NotSent("down"))
     counts = rounds(world, 59)
     assert counts.needs_attention == 0
     assert world.session(session.id).attention is None
@@ -279,10 +239,9 @@ def test_a_provider_down_for_long_is_shown_to_the_merchant_and_asked_once_an_hou
     assert (done.status, done.attention) == (Status.COMPLETED, None)
 
 
-def test_what_is_proven_never_to_come_needs_no_attention_any_more() -> None:
-    world = World()
+def test_what_is_proven_never_to_come_needs_no_attention_any_more(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
-    world.transport.before = down
+    world.transport.before = raising(NotSent("down"))
     rounds(world, 70)
     assert world.session(session.id).attention is Attention.UNDECIDED
     world.transport.before = lambda request: None
@@ -291,8 +250,7 @@ def test_what_is_proven_never_to_come_needs_no_attention_any_more() -> None:
     assert (opened.status, opened.attention) == (Status.OPEN, None)
 
 
-def test_a_partial_payment_stays_visible_until_its_incoming_payments_end() -> None:
-    world = World()
+def test_a_partial_payment_stays_visible_until_its_incoming_payments_end(world: World) -> None:
     session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/partial")
     rounds(world, 70)
     assert world.session(session.id).attention is Attention.PARTIAL_PAYMENT
@@ -307,37 +265,23 @@ def test_a_partial_payment_stays_visible_until_its_incoming_payments_end() -> No
     assert round_of(world) == Counts()
 
 
-def test_a_session_that_nobody_paid_yet_can_be_canceled_between_rounds() -> None:
-    world = World()
-    session = world.submit(world.create())
-    rounds(world, 5)
-    assert sessions.cancel(world.services, world.key(), session.id).status is Status.CANCELED
-    rounds(world, 5)
-    assert world.session(session.id).status is Status.CANCELED
-
-
 # --- what happens meanwhile ---
 
 
 def test_a_queue_that_takes_nothing_does_not_stop_the_sessions(
+    world: World,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    world = World()
     world.pay(world.create())
     session = world.create(expires_in_seconds=1800)
     world.clock.pass_time(1800)
-
-    def refusing(messages: object) -> None:
-        raise RuntimeError("no queue")
-
-    monkeypatch.setattr(world.queue, "enqueue", refusing)
+    monkeypatch.setattr(world.queue, "enqueue", raising(RuntimeError("no queue")))
     counts = round_of(world)
     assert (counts.failed, counts.enqueued) == (1, 0)
     assert world.session(session.id).status is Status.EXPIRED
 
 
-def test_a_session_that_the_index_alone_still_knows_is_nothing() -> None:
-    world = World()
+def test_a_session_that_the_index_alone_still_knows_is_nothing(world: World) -> None:
     world.create(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     rows = world.dynamo._tables[f"{PREFIX}-checkout_sessions"].items
@@ -346,9 +290,8 @@ def test_a_session_that_the_index_alone_still_knows_is_nothing() -> None:
     assert (counts.checked, counts.failed) == (0, 0)
 
 
-def test_a_payment_that_a_page_checks_at_the_same_time_is_left_to_it() -> None:
-    world = World()
-    session = in_doubt(world)
+def test_a_payment_that_a_page_checks_at_the_same_time_is_left_to_it(world: World) -> None:
+    session = world.in_doubt()
     world.clock.pass_time(MINUTE)
     page = reconcile.advance_pending
     interrupt(world, "update_item", lambda: page(world.services, session.id))

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
-
-import pytest
+from datetime import timedelta
 
 from checkout.domain.session import Status
 from checkout.domain.tally import DayTally
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
-from tests.product import CEDAR, HARBOR, World
+from checkout.open_payments.errors import NotSent
+from tests.product import CEDAR, HARBOR, World, on, raising
 from tests.support import NOW
 
 TODAY = NOW.date()
@@ -27,15 +25,14 @@ def today(world: World) -> DayTally:
     return found
 
 
-def test_ended_sessions_are_counted_by_how_far_they_got() -> None:
-    world = World()
+def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
     assert world.pay(world.create(2000)).status is Status.COMPLETED
     assert world.pay(world.create(550)).status is Status.COMPLETED
     for session in (world.create(), world.submit(world.create())):
         sessions.cancel(world.services, world.key(), session.id)
-    refused = world.submit(world.create())
-    world.transport.before = _no_payment
-    world.finish(refused, world.approve(refused))
+    refused, callback = world.awaiting()
+    world.transport.before = on("POST", "/continue/", raising(NotSent("")))
+    world.finish(refused, callback)
     world.transport.before = lambda request: None
     sessions.cancel(world.services, world.key(), refused.id)
     world.create()  # has not ended
@@ -52,15 +49,7 @@ def test_ended_sessions_are_counted_by_how_far_they_got() -> None:
     )
 
 
-def _no_payment(request: Any) -> None:
-    from checkout.open_payments.errors import NotSent
-
-    if "/continue/" in request.url:
-        raise NotSent("")
-
-
-def test_nothing_is_counted_twice_and_later_rounds_add() -> None:
-    world = World()
+def test_nothing_is_counted_twice_and_later_rounds_add(world: World) -> None:
     world.pay(world.create())
     assert [counted(world), counted(world)] == [1, 0]
     world.pay(world.create())
@@ -68,8 +57,7 @@ def test_nothing_is_counted_twice_and_later_rounds_add() -> None:
     assert (today(world).ended, today(world).amount) == (2, 4000)
 
 
-def test_a_session_counts_on_the_utc_day_of_its_end() -> None:
-    world = World()
+def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
     session = world.create()
     world.clock.pass_time(86_400)
     sessions.get(world.services, world.key(), session.id)
@@ -80,8 +68,7 @@ def test_a_session_counts_on_the_utc_day_of_its_end() -> None:
     assert [each.ended for each in found] == [0, 1, 0]
 
 
-def test_of_two_rounds_with_the_same_sessions_one_counts() -> None:
-    world = World()
+def test_of_two_rounds_with_the_same_sessions_one_counts(world: World) -> None:
     for _ in range(3):
         world.pay(world.create())
     tallies = world.services.tallies
@@ -93,8 +80,7 @@ def test_of_two_rounds_with_the_same_sessions_one_counts() -> None:
     assert today(world).ended == 3
 
 
-def test_a_round_counts_more_than_a_batch_and_those_of_every_merchant() -> None:
-    world = World()
+def test_a_round_counts_more_than_a_batch_and_those_of_every_merchant(world: World) -> None:
     other = World(client=world.dynamo, seed=4, shop=f"{HARBOR}/shop-jpy")
     for _ in range(tally.BATCH + 5):
         sessions.cancel(world.services, world.key(), world.create().id)
@@ -105,22 +91,18 @@ def test_a_round_counts_more_than_a_batch_and_those_of_every_merchant() -> None:
     assert theirs.ended == 1
 
 
-def test_a_round_begins_no_batch_when_its_time_is_over() -> None:
-    world = World()
+def test_a_round_begins_no_batch_when_its_time_is_over(world: World) -> None:
     world.pay(world.create())
     assert tally.run(world.services.tallies, world.clock, until=world.clock.now()) == 0
     assert counted(world) == 1
 
 
-def test_counting_changes_nothing_of_the_session() -> None:
-    world = World()
+def test_counting_changes_nothing_of_the_session(world: World) -> None:
     paid = world.pay(world.create(), f"{CEDAR}/alice")
     counted(world)
     assert world.session(paid.id) == paid
 
 
-@pytest.mark.parametrize("at", [datetime(2026, 3, 1, 23, 59, 59, tzinfo=UTC)])
-def test_a_day_that_nothing_happened_on_is_all_zeros(at: datetime) -> None:
-    world = World()
-    (empty,) = world.services.tallies.days("mer_nobody", "usd", [at.date()])
-    assert empty == DayTally(merchant="mer_nobody", currency="usd", day=at.date())
+def test_a_day_that_nothing_happened_on_is_all_zeros(world: World) -> None:
+    (empty,) = world.services.tallies.days("mer_nobody", "usd", [TODAY])
+    assert empty == DayTally(merchant="mer_nobody", currency="usd", day=TODAY)

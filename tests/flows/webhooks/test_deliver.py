@@ -7,7 +7,7 @@ import hashlib
 import hmac
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,32 +15,30 @@ import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
 from checkout.domain.errors import Unavailable
-from checkout.domain.merchant import Merchant
 from checkout.domain.webhooks import (
     ATTEMPTS_MAX,
     LEASE,
     Delivery,
     EventStatus,
     GivenUp,
-    WebhookEvent,
 )
 from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.webhooks import deliver as flow
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome, deliver, enqueue_due
-from checkout.ports.merchants import Merchants
-from checkout.ports.webhooks import DueEvent, QueuedEvent, Receipt
+from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
 from tests.adapters.stores import Watched
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.product import PREFIX, World
-from tests.support import NOW
+from tests.product import PREFIX, World, raising
+from tests.support import NOW, between
 
 URL = "https://shop.example/hooks"
 MS = timedelta(milliseconds=1)
 FAILED = Receipt(status=500, answer="oops")
 PENDING, DELIVERED, EXHAUSTED = EventStatus
+DOWN = raising(ClientError({"Error": {"Code": "InternalServerError", "Message": ""}}, "PutItem"))
 
 
 class Killed(Exception):
@@ -60,10 +58,6 @@ def pinged(world: World) -> str:
     return endpoints.ping(world.endpoints, world.merchant.id).id
 
 
-def attempt(world: World, event_id: str) -> Outcome:
-    return world.deliver(event_id)
-
-
 def wait(world: World, event_id: str) -> None:
     """Until the next attempt is owed."""
     left = world.event(event_id).next_at - world.clock.now()
@@ -72,14 +66,10 @@ def wait(world: World, event_id: str) -> None:
 
 def dies(world: World, event_id: str) -> None:
     """An attempt whose process ends while the receiver is being asked."""
-    world.receivers.meanwhile = _killed
+    world.receivers.meanwhile = raising(Killed())
     with pytest.raises(Killed):
-        attempt(world, event_id)
+        world.deliver(event_id)
     world.receivers.meanwhile = lambda: None
-
-
-def _killed() -> None:
-    raise Killed
 
 
 def v1s(headers: dict[str, str]) -> list[str]:
@@ -98,11 +88,11 @@ def signed(secret: str, headers: dict[str, str], body: bytes) -> str:
 def test_a_success_ends_the_event_and_the_log_says_what_was_answered(world: World) -> None:
     event_id = pinged(world)
     world.receivers.meanwhile = lambda: world.clock.pass_time(0.25)
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     event = world.event(event_id)
     assert (event.status, event.attempts, event.ended_at) == (DELIVERED, 1, NOW + 250 * MS)
     assert event.deliveries == (Delivery(NOW, 250, 200, None, "thanks"),)
-    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is Outcome.NOTHING
     assert len(world.receivers.got) == 1
 
 
@@ -119,9 +109,8 @@ def test_a_success_ends_the_event_and_the_log_says_what_was_answered(world: Worl
 def test_a_failure_is_noted_and_tried_again_after_the_pause(world: World, receipt: Receipt) -> None:
     event_id = pinged(world)
     world.receivers.answers = [receipt]
-    world.queue.messages.clear()
-    world.queue.delays.clear()
-    assert attempt(world, event_id) is Outcome.FAILED
+    world.forget()
+    assert world.deliver(event_id) is Outcome.FAILED
     event = world.event(event_id)
     assert (event.status, event.next_at) == (PENDING, NOW + timedelta(seconds=1))
     assert event.deliveries == (Delivery(NOW, 0, receipt.status, receipt.error, receipt.answer),)
@@ -134,7 +123,7 @@ def test_a_pause_that_the_queue_cannot_keep_is_left_to_the_sweep(world: World) -
     for _ in range(5):
         world.receivers.answers = [FAILED]
         world.queue.messages.clear()
-        attempt(world, event_id)
+        world.deliver(event_id)
         enqueued.append(bool(world.queue.messages))
         wait(world, event_id)
     assert enqueued == [True, True, True, False, False]
@@ -145,10 +134,9 @@ def test_a_wish_to_wait_is_kept_and_never_hinted_beyond_the_queues_limit(
     world: World, seconds: int, messages: int
 ) -> None:
     event_id = pinged(world)
-    world.queue.messages.clear()
-    world.queue.delays.clear()
+    world.forget()
     world.receivers.answers = [replace(FAILED, retry_after=timedelta(seconds=seconds))]
-    attempt(world, event_id)
+    world.deliver(event_id)
     assert world.event(event_id).next_at == NOW + timedelta(seconds=min(seconds, 86_400))
     assert len(world.queue.messages) == messages
     assert all(delay <= 900 for delay in world.queue.delays)
@@ -162,11 +150,11 @@ def test_eleven_failures_are_the_end_each_at_its_time_and_of_the_same_bytes(worl
     for _ in range(ATTEMPTS_MAX):
         world.receivers.answers = [FAILED]
         wait(world, event_id)
-        outcomes.append(attempt(world, event_id))
+        outcomes.append(world.deliver(event_id))
     assert outcomes == [Outcome.FAILED] * 10 + [Outcome.GIVEN_UP]
     event = world.event(event_id)
     assert (event.status, event.given_up) == (EXHAUSTED, GivenUp.ATTEMPTS)
-    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is Outcome.NOTHING
     bodies = {body for _, _, body in world.receivers.got}
     assert bodies == {event.body.encode()}
     assert len(world.receivers.got) == 11
@@ -176,30 +164,26 @@ def test_eleven_failures_are_the_end_each_at_its_time_and_of_the_same_bytes(worl
 
 
 def test_an_unknown_event_is_nothing(world: World) -> None:
-    assert attempt(world, "evt_unknown") is Outcome.NOTHING
+    assert world.deliver("evt_unknown") is Outcome.NOTHING
     assert world.receivers.got == []
 
 
 def test_without_an_endpoint_nothing_is_sent_and_the_event_can_be_sent_later(world: World) -> None:
     event_id = pinged(world)
     endpoints.remove(world.endpoints, world.merchant.id)
-    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is Outcome.GIVEN_UP
     event = world.event(event_id)
     assert (event.status, event.given_up, event.attempts) == (EXHAUSTED, GivenUp.NO_ENDPOINT, 0)
     world.listen(url="https://new.example/hooks")
     endpoints.resend(world.endpoints, world.merchant.id, event_id)
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     assert [url for url, _, _ in world.receivers.got] == ["https://new.example/hooks"]
 
 
 def test_a_merchant_that_is_unknown_has_no_endpoint(world: World) -> None:
-    world.services.events.add(replace(_an_event(world), merchant="mer_unknown"))
-    assert attempt(world, "evt_lone") is Outcome.GIVEN_UP
+    world.services.events.add(an_event(id="evt_lone", merchant="mer_unknown"))
+    assert world.deliver("evt_lone") is Outcome.GIVEN_UP
     assert world.event("evt_lone").given_up is GivenUp.NO_ENDPOINT
-
-
-def _an_event(world: World) -> WebhookEvent:
-    return an_event(id="evt_lone", merchant=world.merchant.id, session=None, type="ping")
 
 
 # --- the endpoint changes ---
@@ -208,25 +192,12 @@ def _an_event(world: World) -> WebhookEvent:
 def test_410_disables_the_endpoint_and_ends_the_event(world: World) -> None:
     first, second = pinged(world), pinged(world)
     world.receivers.answers = [Receipt(status=410, answer="")]
-    assert attempt(world, first) is Outcome.GIVEN_UP
+    assert world.deliver(first) is Outcome.GIVEN_UP
     assert world.event(first).given_up is GivenUp.GONE
-    assert attempt(world, second) is Outcome.GIVEN_UP
+    assert world.deliver(second) is Outcome.GIVEN_UP
     assert world.event(second).given_up is GivenUp.DISABLED
     assert len(world.receivers.got) == 1
-    stored = world.core.merchants.get(world.merchant.id)
-    assert stored is not None
-    assert stored.endpoint is not None
-    assert stored.endpoint.disabled_at == NOW
-
-
-def test_an_enabled_endpoint_gets_what_is_sent_again(world: World) -> None:
-    event_id = pinged(world)
-    world.receivers.answers = [Receipt(status=410, answer="")]
-    attempt(world, event_id)
-    endpoints.enable(world.endpoints, world.merchant.id)
-    endpoints.resend(world.endpoints, world.merchant.id, event_id)
-    assert attempt(world, event_id) is Outcome.DELIVERED
-    assert [entry.status for entry in world.event(event_id).deliveries] == [410, 200]
+    assert world.endpoint().disabled_at == NOW
 
 
 def test_410_does_not_disable_an_endpoint_that_was_set_meanwhile(world: World) -> None:
@@ -235,11 +206,9 @@ def test_410_does_not_disable_an_endpoint_that_was_set_meanwhile(world: World) -
     world.receivers.meanwhile = lambda: endpoints.configure(
         world.endpoints, world.merchant.id, url="https://new.example/", events=()
     )
-    assert attempt(world, event_id) is Outcome.GIVEN_UP
-    stored = world.core.merchants.get(world.merchant.id)
-    assert stored is not None
-    assert stored.endpoint is not None
-    assert (stored.endpoint.url, stored.endpoint.disabled_at) == ("https://new.example/", None)
+    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    stored = world.endpoint()
+    assert (stored.url, stored.disabled_at) == ("https://new.example/", None)
 
 
 @pytest.mark.parametrize("change", ["removed", "disabled"])
@@ -250,41 +219,16 @@ def test_410_of_an_endpoint_that_is_gone_already_changes_no_merchant(
     world.receivers.answers = [Receipt(status=410, answer="")]
 
     def meanwhile() -> None:
-        merchant = stored(world)
+        merchant = world.stored()
         if change == "removed":
             endpoints.remove(world.endpoints, merchant.id)
         else:
             world.core.merchants.replace(merchant.disabled(NOW - 5 * MS))
 
     world.receivers.meanwhile = meanwhile
-    before = stored(world).version
-    assert attempt(world, event_id) is Outcome.GIVEN_UP
-    assert stored(world).version == before + 1
-
-
-def stored(world: World) -> Merchant:
-    found = world.core.merchants.get(world.merchant.id)
-    assert found is not None
-    return found
-
-
-@dataclass
-class Contended:
-    """`ports.Merchants` with another writer before each of the next `races` writes."""
-
-    merchants: Merchants
-    races: int
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.merchants, name)
-
-    def replace(self, merchant: Merchant) -> None:
-        if self.races:
-            self.races -= 1
-            current = self.merchants.get(merchant.id)
-            assert current is not None
-            self.merchants.replace(current.changed(name=f"Shop {self.races}"))
-        self.merchants.replace(merchant)
+    before = world.stored().version
+    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.stored().version == before + 1
 
 
 @pytest.mark.parametrize(("races", "disabled"), [(GIVE_WAY - 1, True), (GIVE_WAY, False)])
@@ -292,25 +236,28 @@ def test_disabling_gives_way_to_other_changes_and_undoes_none(
     world: World, races: int, disabled: bool
 ) -> None:
     event_id = pinged(world)
-    contended: Any = Contended(world.core.merchants, races)
+    merchants, names = world.core.merchants, iter(range(races))
+
+    def renamed() -> None:
+        merchants.replace(world.stored().changed(name=f"Shop {next(names)}"))
+
+    contended = between(merchants, "replace", renamed, times=races)
     world.core = replace(world.core, merchants=contended)
     world.receivers.answers = [Receipt(status=410, answer="")]
-    assert attempt(world, event_id) is Outcome.GIVEN_UP
-    merchant = stored(world)
-    assert merchant.endpoint is not None
-    assert (merchant.endpoint.disabled_at is not None) is disabled
-    assert merchant.name == "Shop 0"
+    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert (world.endpoint().disabled_at is not None) is disabled
+    assert world.stored().name == f"Shop {races - 1}"
 
 
 def test_an_address_that_was_changed_between_two_attempts_gets_the_second(world: World) -> None:
     event_id = pinged(world)
     world.receivers.answers = [FAILED]
-    attempt(world, event_id)
+    world.deliver(event_id)
     endpoints.configure(
         world.endpoints, world.merchant.id, url="https://new.example/hooks", events=()
     )
     wait(world, event_id)
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     assert [url for url, _, _ in world.receivers.got] == [URL, "https://new.example/hooks"]
 
 
@@ -326,10 +273,10 @@ def test_while_a_secret_is_rolled_both_sign_and_after_the_overlap_the_new_one_al
     assert rolled is not None
     both = pinged(world)
     world.clock.pass_time(3599.999)
-    attempt(world, both)
+    world.deliver(both)
     world.clock.pass_time(0.001)
     alone = pinged(world)
-    attempt(world, alone)
+    world.deliver(alone)
     found = [
         [secret for secret in (rolled, old) if signed(secret, headers, body) in v1s(headers)]
         for _, headers, body in world.receivers.got
@@ -347,35 +294,21 @@ def test_while_a_secret_is_rolled_both_sign_and_after_the_overlap_the_new_one_al
     assert headers["webhook-signature"] == " ".join(f"v1,{each}" for each in standard)
 
 
-def test_without_an_overlap_the_old_secret_signs_nothing_more() -> None:
-    world = World()
-    old = world.listen()
-    endpoints.roll_secret(world.endpoints, world.merchant.id, overlap=timedelta(0))
-    attempt(world, pinged(world))
-    _, headers, body = world.receivers.got[0]
-    assert len(v1s(headers)) == 1
-    assert signed(old, headers, body) not in v1s(headers)
-
-
 def test_where_the_key_cannot_be_had_no_attempt_is_spent(world: World) -> None:
-    class Down:
-        def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
-            raise Unavailable("The key service is not answering.")
-
     event_id = pinged(world)
     before = world.event(event_id)
-    down: Any = Down()
+    down = between(world.vault, "open", raising(Unavailable("The key service is not answering.")))
     with pytest.raises(Unavailable):
         deliver(world.core, down, world.receivers, event_id)
     assert world.event(event_id) == before
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
 
 
 def test_no_secret_is_in_what_is_logged_or_sent(caplog: pytest.LogCaptureFixture) -> None:
     world = World()
     secret = world.listen()
     with caplog.at_level(logging.DEBUG):
-        attempt(world, pinged(world))
+        world.deliver(pinged(world))
     assert secret.removeprefix("whsec_") not in caplog.text
     assert secret.removeprefix("whsec_") not in repr(world.receivers.got)
 
@@ -386,11 +319,10 @@ def test_no_secret_is_in_what_is_logged_or_sent(caplog: pytest.LogCaptureFixture
 def test_a_hint_that_comes_a_little_early_is_sent_again_and_no_attempt_made(world: World) -> None:
     event_id = pinged(world)
     world.receivers.answers = [FAILED]
-    attempt(world, event_id)
+    world.deliver(event_id)
     world.clock.pass_time(0.2)
-    world.queue.messages.clear()
-    world.queue.delays.clear()
-    assert attempt(world, event_id) is Outcome.NOTHING
+    world.forget()
+    assert world.deliver(event_id) is Outcome.NOTHING
     assert (world.queue.messages, world.queue.delays) == ([event_id], [1])  # never early again
     assert len(world.receivers.got) == 1
 
@@ -400,10 +332,10 @@ def test_a_hint_that_comes_far_too_early_is_dropped(world: World) -> None:
     dies(world, event_id)
     world.queue.messages.clear()
     world.clock.pass_time((LEASE - flow.EARLY) / timedelta(seconds=1) - 0.001)
-    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is Outcome.NOTHING
     assert world.queue.messages == []
     world.clock.pass_time(0.001)
-    attempt(world, event_id)
+    world.deliver(event_id)
     assert world.queue.messages == [event_id]
 
 
@@ -415,9 +347,9 @@ def test_after_a_death_the_next_attempt_is_made_when_the_lease_is_over(world: Wo
     dies(world, event_id)
     assert world.event(event_id).deliveries == (Delivery(NOW),)
     world.clock.pass_time(29.999)
-    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is Outcome.NOTHING
     world.clock.pass_time(0.001)
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     event = world.event(event_id)
     assert [entry.status for entry in event.deliveries] == [None, 200]
     assert event.deliveries[0].duration_ms is None  # nobody knows how it ended
@@ -430,7 +362,7 @@ def test_deaths_alone_lead_to_the_end_too(world: World) -> None:
         dies(world, event_id)
         wait(world, event_id)
     assert world.event(event_id).status is PENDING
-    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is Outcome.GIVEN_UP
     event = world.event(event_id)
     assert (event.given_up, event.attempts) == (GivenUp.ATTEMPTS, ATTEMPTS_MAX)
     assert len(world.receivers.got) == ATTEMPTS_MAX
@@ -439,22 +371,13 @@ def test_deaths_alone_lead_to_the_end_too(world: World) -> None:
 def before_the_lease(world: World, meanwhile: Callable[[], object]) -> Any:
     """Sender services in which `meanwhile` happens after the event was read."""
 
-    class Between:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(world.core.merchants, name)
-
-        def get(self, merchant_id: str) -> Merchant | None:
-            meanwhile()
-            return world.core.merchants.get(merchant_id)
-
-    between: Any = Between()
-    return replace(world.core, merchants=between)
+    return replace(world.core, merchants=between(world.core.merchants, "get", meanwhile))
 
 
 def test_of_two_senders_one_makes_the_attempt(world: World) -> None:
     event_id = pinged(world)
     outcomes: list[Outcome] = []
-    late = before_the_lease(world, lambda: outcomes.append(attempt(world, event_id)))
+    late = before_the_lease(world, lambda: outcomes.append(world.deliver(event_id)))
     assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
     assert outcomes == [Outcome.DELIVERED]
     assert len(world.receivers.got) == 1
@@ -472,11 +395,11 @@ def test_who_would_give_up_an_event_that_has_moved_leaves_it(world: World) -> No
     event_id = pinged(world)
 
     def meanwhile() -> None:
-        attempt(world, event_id)
+        world.deliver(event_id)
         endpoints.remove(world.endpoints, world.merchant.id)
 
-    between = before_the_lease(world, meanwhile)
-    assert deliver(between, world.vault, world.receivers, event_id) is Outcome.NOTHING
+    late = before_the_lease(world, meanwhile)
+    assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
     assert world.event(event_id).status is DELIVERED
 
 
@@ -491,10 +414,10 @@ def overtaken(world: World, event_id: str, first: Receipt, second: Receipt) -> l
         world.receivers.meanwhile = lambda: None
         world.clock.pass_time(30)
         world.receivers.answers = [second, first]
-        outcomes.append(attempt(world, event_id))
+        outcomes.append(world.deliver(event_id))
 
     world.receivers.meanwhile = meanwhile
-    return [attempt(world, event_id), *outcomes]
+    return [world.deliver(event_id), *outcomes]
 
 
 def test_a_late_success_ends_an_event_whose_next_attempt_has_failed(world: World) -> None:
@@ -506,22 +429,19 @@ def test_a_late_success_ends_an_event_whose_next_attempt_has_failed(world: World
     assert [entry.status for entry in event.deliveries] == [200, 500]
     assert [entry.duration_ms for entry in event.deliveries] == [30_000, 0]
     world.clock.pass_time(60)
-    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is Outcome.NOTHING
 
 
-def test_a_late_failure_takes_nothing_from_a_success(world: World) -> None:
+@pytest.mark.parametrize(("late", "meanwhile"), [(500, 200), (200, 410)])
+def test_a_success_stands_whatever_else_comes_late_or_meanwhile(
+    world: World, late: int, meanwhile: int
+) -> None:
     event_id = pinged(world)
-    overtaken(world, event_id, FAILED, Receipt(status=200))
-    event = world.event(event_id)
-    assert (event.status, event.ended_at) == (DELIVERED, NOW + timedelta(seconds=30))
-    assert [entry.status for entry in event.deliveries] == [500, 200]
-
-
-def test_a_late_success_corrects_an_event_given_up_for_a_disabled_endpoint(world: World) -> None:
-    event_id = pinged(world)
-    overtaken(world, event_id, Receipt(status=200), Receipt(status=410))
+    overtaken(world, event_id, Receipt(status=late), Receipt(status=meanwhile))
     event = world.event(event_id)
     assert (event.status, event.given_up) == (DELIVERED, None)
+    assert event.ended_at == NOW + timedelta(seconds=30)
+    assert [entry.status for entry in event.deliveries] == [late, meanwhile]
 
 
 def test_a_success_overtaken_by_another_lease_leaves_that_attempt_its_entry(world: World) -> None:
@@ -532,7 +452,7 @@ def test_a_success_overtaken_by_another_lease_leaves_that_attempt_its_entry(worl
         dies(world, event_id)
 
     world.receivers.meanwhile = meanwhile
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     event = world.event(event_id)
     assert event.status is DELIVERED
     assert [entry.status for entry in event.deliveries] == [200, None]
@@ -544,22 +464,15 @@ def test_a_late_note_gives_way_to_other_writers_and_undoes_none(
 ) -> None:
     event_id = pinged(world)
     events = world.services.events
-    left = [races]
 
-    class Contended:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(events, name)
+    def meanwhile() -> None:
+        if world.receivers.got:  # the outcome's own write, then the notes
+            current = world.event(event_id)
+            events.save(replace(current, version=current.version + 1, attempts=9))
 
-        def save(self, event: WebhookEvent) -> None:
-            if world.receivers.got and left[0]:  # the outcome's own write, then the notes
-                left[0] -= 1
-                current = world.event(event_id)
-                events.save(replace(current, version=current.version + 1, attempts=9))
-            events.save(event)
-
-    contended: Any = Contended()
+    contended = between(events, "save", meanwhile, times=1 + races)  # the lease comes first
     world.core = replace(world.core, events=contended)
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     event = world.event(event_id)
     assert (event.status is DELIVERED) is noted
     assert event.attempts == 9
@@ -594,7 +507,7 @@ def test_a_lost_answer_of_either_write_changes_nothing(
     world.receivers.answers = [replace(receipt, answer="said")]
     world.queue.messages.clear()
     expected = Outcome.DELIVERED if receipt.status == 200 else Outcome.FAILED
-    assert attempt(world, event_id) is expected
+    assert world.deliver(event_id) is expected
     event = world.event(event_id)
     assert (event.version, event.attempts) == (3, 1)
     assert [entry.status for entry in event.deliveries] == [receipt.status]
@@ -606,12 +519,12 @@ def test_a_lost_answer_of_a_jittered_pause_counts_as_written(world: World) -> No
     event_id = pinged(world)
     for _ in range(2):
         world.receivers.answers = [FAILED]
-        attempt(world, event_id)
+        world.deliver(event_id)
         wait(world, event_id)
     lost(world, 2)
     world.receivers.answers = [FAILED]
     before = world.event(event_id).version
-    attempt(world, event_id)
+    world.deliver(event_id)
     assert world.event(event_id).version == before + 2
 
 
@@ -621,55 +534,43 @@ def test_a_lost_answer_of_giving_up_changes_nothing(world: World, endpoint: str)
     if endpoint == "none":
         endpoints.remove(world.endpoints, world.merchant.id)
     else:
-        world.core.merchants.replace(stored(world).disabled(NOW))
+        world.core.merchants.replace(world.stored().disabled(NOW))
     lost(world, 1)
-    assert attempt(world, event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is Outcome.GIVEN_UP
     assert world.event(event_id).version == 2
 
 
 def test_a_store_that_fails_before_the_lease_costs_no_attempt(world: World) -> None:
     event_id = pinged(world)
     client: Any = world.dynamo
-    done = client.client.put_item
-    client.client.put_item = _down
+    client.put_item = DOWN
     with pytest.raises(Unavailable):
-        attempt(world, event_id)
+        world.deliver(event_id)
     assert world.receivers.got == []
-    client.client.put_item = done
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    del client.put_item
+    assert world.deliver(event_id) is Outcome.DELIVERED
 
 
 def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: World) -> None:
     event_id = pinged(world)
     client: Any = world.dynamo
-    done = client.client.put_item
-
-    def meanwhile() -> None:
-        client.client.put_item = _down
-
-    world.receivers.meanwhile = meanwhile
+    world.receivers.meanwhile = lambda: setattr(client, "put_item", DOWN)
     with pytest.raises(Unavailable):
-        attempt(world, event_id)
-    client.client.put_item = done
+        world.deliver(event_id)
+    del client.put_item
     world.receivers.meanwhile = lambda: None
-    assert attempt(world, event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is Outcome.NOTHING
     world.clock.pass_time(30)
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     assert len({body for _, _, body in world.receivers.got}) == 1
     assert len(world.receivers.got) == 2
-
-
-def _down(**request: Any) -> Any:
-    error: Any = {"Error": {"Code": "InternalServerError", "Message": ""}}
-    raise ClientError(error, "PutItem")
 
 
 # --- what the sweep hints at ---
 
 
 def swept(world: World, *, limit: int = 10) -> list[str]:
-    world.queue.messages.clear()
-    world.queue.delays.clear()
+    world.forget()
     enqueue_due(world.services.events, world.queue, now=world.clock.now(), limit=limit)
     return world.queue.messages
 
@@ -685,7 +586,7 @@ def test_what_nothing_came_of_is_hinted_at_again_five_minutes_later(world: World
     assert enqueued == [0, 300, 600]
 
 
-def test_putting_off_makes_what_is_owed_no_younger(world: World) -> None:
+def test_putting_off_makes_what_is_due_no_younger(world: World) -> None:
     pinged(world)
     ages = []
     for _ in range(3):
@@ -715,7 +616,7 @@ def test_being_hinted_at_costs_an_event_neither_version_nor_attempt(world: World
     before = world.event(event_id)
     swept(world)
     assert world.event(event_id) == before
-    assert attempt(world, event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is Outcome.DELIVERED
     world.clock.pass_time(3600)
     assert swept(world) == []
 
@@ -725,17 +626,12 @@ def test_two_rounds_at_once_hint_twice_and_one_attempt_is_made(world: World) -> 
     events, enqueued = world.services.events, world.queue.messages
     enqueued.clear()
 
-    class Overtaken:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(events, name)
+    def meanwhile() -> None:
+        world.clock.pass_time(0.001)
+        enqueue_due(events, world.queue, now=world.clock.now(), limit=10)
 
-        def put_off(self, event: DueEvent, until: Any) -> bool:
-            world.clock.pass_time(0.001)
-            enqueue_due(events, world.queue, now=world.clock.now(), limit=10)
-            return events.put_off(event, until)
-
-    overtaken_round: Any = Overtaken()
-    assert enqueue_due(overtaken_round, world.queue, now=world.clock.now(), limit=10).enqueued == 1
+    late = between(events, "put_off", meanwhile)
+    assert enqueue_due(late, world.queue, now=world.clock.now(), limit=10).enqueued == 1
     assert enqueued == [event_id] * 2
     assert world.deliver_hinted() == [Outcome.DELIVERED, Outcome.NOTHING]
 
@@ -751,19 +647,9 @@ def test_a_round_that_dies_in_the_middle_keeps_no_hint_back(world: World) -> Non
     first = pinged(world)
     world.clock.pass_time(0.001)
     second = pinged(world)
-    events = world.services.events
-
-    class Dying:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(events, name)
-
-        def put_off(self, event: DueEvent, until: Any) -> bool:
-            if event.id == second:
-                raise Killed
-            return events.put_off(event, until)
-
     world.queue.messages.clear()
-    dying: Any = Dying()
+    turns = iter([lambda: None, raising(Killed())])
+    dying = between(world.services.events, "put_off", lambda: next(turns)(), times=2)
     with pytest.raises(Killed):
         enqueue_due(dying, world.queue, now=world.clock.now(), limit=10)
     assert world.queue.messages == [first, second]
@@ -772,13 +658,8 @@ def test_a_round_that_dies_in_the_middle_keeps_no_hint_back(world: World) -> Non
 
 
 def test_a_completed_session_whose_process_died_after_the_commit_is_told_of(world: World) -> None:
-    class Dead:
-        def enqueue(self, messages: list[QueuedEvent]) -> None:
-            raise Killed
-
-    dead: Any = Dead()
-    awaiting = world.submit(world.create())
-    callback = world.approve(awaiting)
+    dead = between(world.queue, "enqueue", raising(Killed()))
+    awaiting, callback = world.awaiting()
     services, world.services = world.services, replace(world.services, queue=dead)
     with pytest.raises(Killed):
         world.finish(awaiting, callback)
