@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from starlette.testclient import TestClient
@@ -15,29 +15,11 @@ from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests import services
-from tests.hosted_pages import Page
+from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX, MerchantApi
 from tests.product import AnyHost, NotedHints, NotedVault, derived
 
 BASE = "https://pay.example"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Any
-    body: str
-
-    @property
-    def page(self) -> Page:
-        assert self.headers["content-type"] == "text/html; charset=utf-8"
-        return Page(self.body)
-
-    @property
-    def location(self) -> str:
-        assert self.status == 303, (self.status, self.body)
-        found: str = self.headers["location"]
-        return found
 
 
 class Browser:

@@ -18,19 +18,11 @@ from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from tests.browser.dev_server import local_world
-from tests.browser.test_dashboard import (
-    SIZES,
-    Judge,
-    focus,
-    home,
-    page,
-    sign_in,
-)
+from tests.browser.dev_server import call, local_world
+from tests.browser.test_dashboard import SIZES, Judge, focus, home, sign_in
 from tests.merchant_api import a_body
 from tests.support import seeded
 
-__all__ = ["page"]  # a fixture
 pytestmark = pytest.mark.browser
 
 
@@ -68,18 +60,8 @@ def receiver(place: Place) -> Iterator[Receiver]:
     server.close()
 
 
-def api(place: Place, key: str, **body: Any) -> Any:
-    """The answer to a creation."""
-    return httpx2.post(
-        f"http://127.0.0.1:{place.base}/api/checkout/sessions",
-        json=a_body(**body),
-        headers={"Authorization": f"Bearer {key}"},
-        trust_env=False,
-    )
-
-
-def own_key(place: Place) -> str:
-    return place.api_key_file.read_text("utf-8").strip()
+def created(place: Place, key: str | None = None, **body: Any) -> httpx2.Response:
+    return call(place, body=a_body(**body), key=key)
 
 
 def shown_once(page: Page) -> str:
@@ -103,7 +85,7 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     page.get_by_label("Name").fill("Web <shop>")
     page.get_by_role("button", name="Create a key").click()
     first = shown_once(page)
-    assert api(place, first).status_code == 201
+    assert created(place, first).status_code == 201
     other = browser.new_context().new_page()
     other.goto(home(place))
     other.get_by_label("API key").fill(first)
@@ -114,12 +96,12 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     page.get_by_role("button", name=f"Replace …{first[-4:]}").click()
     second = shown_once(page)
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("works until")
-    assert {api(place, key).status_code for key in (first, second)} == {201}
+    assert {created(place, key).status_code for key in (first, second)} == {201}
 
     unfolded(page, "Revoke", first[-4:])
     page.get_by_role("button", name=f"Revoke …{first[-4:]}").click()
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("Revoked")
-    assert [api(place, key).status_code for key in (first, second)] == [401, 201]
+    assert [created(place, key).status_code for key in (first, second)] == [401, 201]
     other.reload()
     expect(other.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
     other.context.close()
@@ -296,15 +278,15 @@ def test_customers_see_the_looks_and_are_sent_to_the_return_hosts_alone(
     page.get_by_label("Return hosts").fill("shop.example")
     page.get_by_role("button", name="Save hosts").click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
-    refused = api(place, own_key(place), success_url="https://evil.example/")
+    refused = created(place, success_url="https://evil.example/")
     assert (refused.status_code, refused.json()["error"]["code"]) == (400, "url_invalid")
-    assert api(place, own_key(place)).status_code == 201
+    assert created(place).status_code == 201
     page.get_by_label("Return hosts").fill("https://shop.example/")
     page.get_by_role("button", name="Save hosts").click()
     expect(page.get_by_role("alert")).to_contain_text("is not a host name")
     page.get_by_label("Return hosts").fill("")
     page.get_by_role("button", name="Save hosts").click()
-    assert api(place, own_key(place), success_url="https://evil.example/").status_code == 201
+    assert created(place, success_url="https://evil.example/").status_code == 201
 
 
 def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(

@@ -122,18 +122,6 @@ def test_a_price_is_not_renewed_over_what_a_customer_types(page: Page, pages: Se
     assert pages.world.session(session.id).interact_url == before.interact_url
 
 
-def test_a_price_that_ran_out_can_be_renewed_without_script(
-    browser: Browser, pages: Served
-) -> None:
-    page = new_context(browser, script=False).new_page()
-    session = begin(page, pages)
-    pages.world.clock.pass_time(301)
-    page.goto(pages.address(session))
-    expect(page.locator(".alert")).to_contain_text("This price has expired.")
-    page.locator(".button").click()
-    expect(page.locator("#change")).to_contain_text("The price has been updated and is still")
-
-
 def test_an_approval_after_a_price_rose_pays_nothing_and_leads_to_the_new_price(
     page: Page, pages: Served
 ) -> None:
@@ -175,15 +163,6 @@ def test_a_page_follows_a_cancellation_elsewhere(page: Page, pages: Served) -> N
     page.clock.run_for(SOON)
     expect(page.get_by_role("heading", level=1)).to_have_text("This checkout was canceled")
     expect(page.get_by_role("main")).to_contain_text(NOT_CHARGED)
-
-
-def test_a_page_follows_its_expiry(page: Page, pages: Served) -> None:
-    page.clock.install()
-    session = pages.world.create(expires_in_seconds=300)
-    page.goto(pages.address(session))
-    pages.world.clock.pass_time(300)
-    page.clock.run_for(SOON)
-    expect(page.get_by_role("heading", level=1)).to_have_text("This checkout has expired")
 
 
 def test_a_page_follows_a_payment_in_another_tab(page: Page, pages: Served) -> None:

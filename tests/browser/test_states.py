@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,11 +35,6 @@ HOSTILE = (
     "</title></style></script></main><svg onload=window.ran=1>",
     "' autofocus onfocus='window.ran=1",
     "\u2069\u202etxt.exe",
-)
-
-# A PNG of one pixel.
-DOT = b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
 
 

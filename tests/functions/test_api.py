@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -314,16 +312,3 @@ def test_the_budgets_of_calls_to_aws_are_kept(api: MerchantApi) -> None:
     api.dynamo.calls.clear()
     assert len(ids(api.get(SESSIONS, {"limit": 100}))) == 100
     assert api.dynamo.calls == {"get_item": 1, "query": 1, "batch_get_item": 1}
-
-
-def test_no_http_client_and_no_page_engine_is_loaded() -> None:
-    code = "import sys, api.app\nprint(sorted({'httpx', 'httpcore', 'jinja2'} & set(sys.modules)))"
-    paths = f"{ROOT / 'layers/common'}:{ROOT / 'functions'}"
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code],
-        env={"PYTHONPATH": paths, "DATABASE_URL": "dynamodb:///t", "BASE_URL": "https://p.example"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.strip() == "[]"
