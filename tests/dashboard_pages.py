@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from starlette.testclient import TestClient
 
+from checkout.domain.merchant import Merchant
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
@@ -79,6 +80,11 @@ class Dashboard(MerchantApi):
     def signed_in(self, api_key: str | None = None) -> Browser:
         """A browser of the first merchant, unless another key is given."""
         return self.browser().sign_in(api_key or self.secret)
+
+    def merchant(self) -> Merchant:
+        found = self.services.merchants.get("mer_1")
+        assert found is not None
+        return found
 
     def calls(self) -> list[str]:
         """The AWS operations since the last time, in order of first use."""

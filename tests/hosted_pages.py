@@ -97,6 +97,11 @@ class Answer(merchant_api.Answer):
         assert self.headers["content-type"] == "text/html; charset=utf-8"
         return Page(self.body)
 
+    @property
+    def secret(self) -> str:
+        """Return the key or secret that the dashboard shows this once."""
+        return self.page.one("code", id="secret").text[0]
+
 
 class Customer:
     """Asks the pages as a browser does; redirects are not followed, so that each can be seen."""
@@ -141,6 +146,11 @@ class Customer:
         )
         self.world.services.sessions.create(session, None)
         return session
+
+    def give(self, **looks: Any) -> None:
+        """Change the merchant."""
+        self.world.merchant = self.world.merchant.changed(**looks)
+        self.world.services.merchants.replace(self.world.merchant)
 
     def put_in(self, stage: str, **changes: Any) -> Session:
         """Store a session of one of the `STAGES`."""

@@ -38,9 +38,7 @@ def leave_for_the_wallet(page: Page, place: Place) -> None:
     expect(page).to_have_url(re.compile(f"^{place.wallets}/interact/"))
 
 
-def test_a_customer_buys_from_the_shops_page_to_the_confirmation_page(
-    page: Page, place: Place
-) -> None:
+def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Place) -> None:
     choose(page, place)
     give_wallet(page, place.customer_wallet)
     expect(page.get_by_role("heading", level=1)).to_contain_text("EUR")

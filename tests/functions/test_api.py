@@ -8,7 +8,6 @@ import json
 import re
 from dataclasses import replace
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +21,6 @@ from checkout.web import BODY_MAX
 from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item, gateway_event
 from tests.support import NOW
 
-ROOT = Path(__file__).parents[2]
 REQUEST_ID = re.compile(r"req_[0-9A-Za-z]{22}")
 
 
@@ -118,9 +116,7 @@ def test_everything_up_to_the_bounds_is_taken(api: MerchantApi, changes: dict[st
 def test_the_language_of_the_pages_is_stored_and_not_told(api: MerchantApi) -> None:
     created = api.post(SESSIONS, a_body(locale="pt-BR"))
     assert "locale" not in created.json
-    stored = api.services.sessions.get(created.json["id"])
-    assert stored is not None
-    assert stored.locale == "pt-BR"
+    assert api.stored(created.json["id"]).locale == "pt-BR"
 
 
 def test_the_largest_body_is_stored_answered_and_replayed(api: MerchantApi) -> None:

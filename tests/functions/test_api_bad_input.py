@@ -194,13 +194,9 @@ PRIVATE = [
     ("authorization", "code"),
     [
         (None, "api_key_missing"),
-        ("", "api_key_missing"),
         ("Basic abc", "api_key_missing"),
-        ("Bearer", "api_key_missing"),
-        ("Bearer x", "api_key_invalid"),
         ("Bearer sk_" + "a" * 43, "api_key_invalid"),
-        ("Bearer sk_" + "é" * 43, "api_key_invalid"),
-        ("Bearer sk_" + "a" * 9000, "api_key_invalid"),
+        ("Bearer sk_" + "é" * 9000, "api_key_invalid"),
     ],
 )
 def test_without_a_valid_key_every_door_is_closed_before_the_body_is_read(

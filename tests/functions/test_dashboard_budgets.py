@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +22,6 @@ from tests.hosted_pages import AWAITING, Page
 from tests.merchant_api import PREFIX
 from tests.support import NOW
 
-ROOT = Path(__file__).parents[2]
 # Of each page, at most: two to know who asks, the rest for the page itself.
 CALLS = {
     "": ["get_item", "get_item", "query", "batch_get_item", "batch_get_item"],

@@ -83,8 +83,8 @@ def rival(shop: Dashboard) -> Rival:
     cursors = [found[1] for found in older if found]
     assert len(cursors) == len(CURSORS)
     return Rival(
-        ids=[session.id, event.id, whose, *(each for key in keys for each in (key.id, key.hash))],
-        cursors=cursors,
+        ids=[session.id, event.id, whose, *(key.id for key in keys), keys[0].hash, "x" * 3000],
+        cursors=[*cursors, "junk"],
         searches=[session.id, "rival-order", "https://wallet.example/alice"],
         marks=[
             session.id,

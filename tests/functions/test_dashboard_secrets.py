@@ -16,15 +16,10 @@ from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import PING
 from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES, filled, paths
-from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX, SESSIONS
 
 Told = Callable[[], list[dict[str, Any]]]
 HOOKS = {"url": "https://shop.example/hooks"}
-
-
-def made(answer: Answer) -> str:
-    return answer.page.one("code", id="secret").text[0]
 
 
 def key_id(shop: Dashboard, plain: str) -> str:
@@ -59,11 +54,11 @@ def test_each_is_in_exactly_one_response_and_nowhere_else(
     monkeypatch.setattr(telemetry, "SAMPLE", 1)  # every request's debug lines
     telemetry.start("dashboard")
     browser = shop.signed_in()
-    created = made(browser.post("/keys", {"name": "Web shop"}))
-    rolled = made(browser.post(f"/keys/{key_id(shop, created)}/roll", {"overlap": "86400"}))
-    first = made(browser.post("/webhooks", HOOKS))
+    created = browser.post("/keys", {"name": "Web shop"}).secret
+    rolled = browser.post(f"/keys/{key_id(shop, created)}/roll", {"overlap": "86400"}).secret
+    first = browser.post("/webhooks", HOOKS).secret
     assert not browser.post("/webhooks", HOOKS).page.all("code", id="secret")
-    second = made(browser.post("/webhooks/roll", {"overlap": "86400"}))
+    second = browser.post("/webhooks/roll", {"overlap": "86400"}).secret
     event = browser.post("/webhooks/test").location.rpartition("/")[2]
     now = shop.clock.now()
     for secret in (first, second):

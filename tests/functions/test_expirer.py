@@ -2,20 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from checkout import telemetry
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.session import Status
 from checkout.flows.payment import sessions
-from checkout.ports.services import PayServices
 from expirer.app import LAST_CHECK, scheduled
 from expirer.cleanup import queued
 from tests.deployment import Sqs, sqs_event
 from tests.product import World
-
-REPOSITORY = Path(__file__).parent.parent.parent
 
 
 class Left:
@@ -123,19 +119,3 @@ def test_no_secret_is_in_a_message_in_the_clear() -> None:
     tokens = [value.removeprefix("GNAP ") for value in seen if value]
     assert len(tokens) == 2
     assert not any(token in body for token in tokens for body in bodies)
-
-
-# --- both ---
-
-
-def test_services_are_made_when_a_function_is_called_not_when_it_is_imported() -> None:
-    made: list[PayServices] = []
-
-    def make() -> PayServices:
-        made.append(World().services)
-        return made[-1]
-
-    round_ = scheduled(make)
-    assert made == []
-    round_({}, Left(75))
-    assert len(made) == 1

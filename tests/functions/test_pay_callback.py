@@ -25,8 +25,7 @@ class Returning:
 
 def approved(visitor: Customer, wallet: str = f"{CEDAR}/alice") -> Returning:
     session = visitor.world.submit(visitor.world.create(), wallet)
-    assert session.interact_url is not None
-    return Returning(session, visitor.world.network.approve(session.interact_url))
+    return Returning(session, visitor.world.network.approve(str(session.interact_url)))
 
 
 def callback(visitor: Customer, session: Session, query: str, **options: object) -> Answer:
@@ -43,9 +42,7 @@ def test_an_approval_pays_and_leads_to_the_confirmation(visitor: Customer) -> No
     assert visitor.world.received() - before == 2000
 
 
-def test_a_callback_that_comes_again_shows_what_it_finds_and_pays_nothing(
-    visitor: Customer,
-) -> None:
+def test_a_callback_that_comes_again_shows_the_result_and_pays_nothing(visitor: Customer) -> None:
     before = visitor.world.received()
     back = approved(visitor)
     visitor.back_from(back.url)
@@ -56,25 +53,11 @@ def test_a_callback_that_comes_again_shows_what_it_finds_and_pays_nothing(
     assert visitor.world.received() - before == 2000
 
 
-def test_a_payment_that_is_not_there_yet_leads_to_the_confirmation_that_waits(
-    visitor: Customer,
-) -> None:
+def test_a_payment_that_is_not_there_yet_leads_to_a_page_that_waits(visitor: Customer) -> None:
     back = approved(visitor, f"{CEDAR}/late")
     answer = visitor.back_from(back.url)
     assert answer.location == f"/pay/{back.session.id}/success"
     assert "Confirming your payment" in visitor.get(answer.location).page.main
-
-
-def test_an_approval_that_cannot_be_used_leads_back_to_the_page_that_says_why(
-    visitor: Customer,
-) -> None:
-    back = approved(visitor, f"{CEDAR}/expensive-renewal")
-    visitor.world.clock.pass_time(400)
-    answer = visitor.back_from(back.url)
-    assert answer.location == f"/pay/{back.session.id}"
-    page = visitor.get(answer.location).page
-    assert "The price went up after you approved it" in page.main
-    assert "You have not been charged." in page.main
 
 
 BAD = {
@@ -136,11 +119,6 @@ def test_a_callback_of_an_earlier_try_does_nothing(visitor: Customer) -> None:
     assert visitor.world.session(first.session.id) == second
 
 
-def test_an_unknown_session_is_404(visitor: Customer) -> None:
-    answer = visitor.get("/pay/cs_0000000000000000000000/grant/callback?interact_ref=a&hash=b")
-    assert answer.status == 404
-
-
 def test_other_parameters_are_left_alone(visitor: Customer) -> None:
     back = approved(visitor)
     assert visitor.back_from(f"{back.url}&iss=x&iss=y&result=grant_rejected").location.endswith(
@@ -176,18 +154,6 @@ def test_an_unsigned_result_is_told_and_changes_nothing(
     assert page.one("input", id="wallet_address")
     assert visitor.world.session(session.id) == session
     assert len(visitor.world.transport.sent) == asked
-
-
-def test_after_a_decline_the_same_wallet_can_be_asked_again_and_pays(visitor: Customer) -> None:
-    before = visitor.world.received()
-    session = visitor.world.submit(visitor.world.create())
-    assert session.interact_url is not None
-    visitor.back_from(visitor.world.network.decline(session.interact_url))
-    visitor.form(session)
-    renewed = visitor.world.session(session.id)
-    assert renewed.interact_url not in (None, session.interact_url)
-    visitor.back_from(visitor.world.network.approve(str(renewed.interact_url)))
-    assert visitor.world.received() - before == 2000
 
 
 def test_a_decline_of_an_open_session_is_told_on_its_page(visitor: Customer) -> None:

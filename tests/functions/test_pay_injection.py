@@ -102,8 +102,7 @@ def test_the_shops_name_comes_out_as_text(visitor: Customer, text: str) -> None:
     world = visitor.world
     session = world.create()
     plain = visitor.open(session).page
-    world.merchant = world.merchant.changed(name=text)
-    world.services.merchants.replace(world.merchant)
+    visitor.give(name=text)
     page = visitor.open(session).page
     assert page.shape() == plain.shape()
     assert page.one("div", **{"class": "shop"}).text[1].replace("\ufffd", "\x00") == text

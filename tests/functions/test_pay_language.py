@@ -220,12 +220,9 @@ def test_an_error_speaks_the_browsers_language_and_never_the_flows(visitor: Cust
 
 def test_words_of_others_keep_their_own_direction(visitor: Customer) -> None:
     world = visitor.world
-    world.merchant = world.merchant.changed(name="متجر", locale="en")
-    world.services.merchants.replace(world.merchant)
+    visitor.give(name="متجر", locale="en")
     body = visitor.open(world.create()).body
     assert "Pay \u206820.00\xa0USD\u2069 to \u2068متجر\u2069" in body
-    world.merchant = world.merchant.changed(name="Shop", locale=None)
-    world.services.merchants.replace(world.merchant)
 
 
 def test_the_guide_names_sentences_and_buttons_of_the_pages() -> None:

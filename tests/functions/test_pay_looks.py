@@ -19,12 +19,6 @@ from tests.hosted_pages import Customer
 ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 
 
-def give(visitor: Customer, **looks: object) -> None:
-    world = visitor.world
-    world.merchant = world.merchant.changed(**looks)
-    world.services.merchants.replace(world.merchant)
-
-
 @given(ANY_COLOR)
 def test_whatever_colour_is_picked_can_be_read_in_both_schemes(color: str) -> None:
     found = accent(color)
@@ -64,7 +58,7 @@ def test_what_is_no_colour_is_no_accent(color: str | None) -> None:
 
 
 def test_the_accent_is_in_the_pages_style(visitor: Customer) -> None:
-    give(visitor, accent_color="#ffcc00")
+    visitor.give(accent_color="#ffcc00")
     found = accent("#ffcc00")
     assert found is not None
     body = visitor.open(visitor.world.create()).body
@@ -76,13 +70,13 @@ def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(visitor: C
     session = visitor.world.create()
     assert visitor.open(session).page.all("img", alt="") == []
     assert visitor.open(session, "/logo").status == 404
-    give(visitor, logo=Logo("image/png", PICTURES["image/png"]))
+    visitor.give(logo=Logo("image/png", PICTURES["image/png"]))
     first = visitor.open(session).page.one("img", alt="").attributes["src"]
     answer = visitor.get(first)
     assert (answer.status, answer.headers["content-type"]) == (200, "image/png")
     assert answer.headers["cache-control"] == "private, max-age=86400"
     assert "script-src 'nonce-" in answer.headers["content-security-policy"]
-    give(visitor, logo=Logo("image/webp", PICTURES["image/webp"]))
+    visitor.give(logo=Logo("image/webp", PICTURES["image/webp"]))
     assert visitor.open(session).page.one("img", alt="").attributes["src"] != first
 
 
@@ -98,7 +92,7 @@ def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(visitor: C
 def test_only_a_picture_that_the_settings_accept_is_served_as_a_logo(
     visitor: Customer, logo: Logo
 ) -> None:
-    give(visitor, logo=logo)
+    visitor.give(logo=logo)
     session = visitor.world.create()
     assert visitor.open(session).page.all("img", alt="") == []
     answer = visitor.open(session, "/logo")

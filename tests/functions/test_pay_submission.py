@@ -45,9 +45,7 @@ def test_a_quote_that_does_not_say_when_it_ends_has_null_there(visitor: Customer
     assert answer.json["quote"]["expires_at"] is None
 
 
-def test_a_form_gets_a_page_of_ours_with_the_price_and_the_link_that_leaves(
-    visitor: Customer,
-) -> None:
+def test_a_form_gets_a_page_with_the_price_and_the_link_that_leaves(visitor: Customer) -> None:
     session = visitor.world.create()
     answer = visitor.form(session)
     assert answer.location == f"/pay/{session.id}"
@@ -80,9 +78,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_a_refused_wallet_is_told_as_json_and_on_the_form_which_keeps_what_was_typed(
-    visitor: Customer, case: str
-) -> None:
+def test_a_refused_wallet_is_told_as_json_and_on_the_form(visitor: Customer, case: str) -> None:
     wallet, code = REFUSED[case]
     answer = visitor.submit_json(visitor.world.create(), {"wallet_address": wallet})
     assert (answer.status, answer.code) == (424, code)

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,13 +14,10 @@ from checkout.adapters.queue import SqsEventQueue
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import EventStatus
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import Outcome
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.deployment import Sqs, sqs_event
 from tests.product import World
 from webhook_sender.app import queued
-
-REPOSITORY = Path(__file__).parent.parent.parent
 
 
 @pytest.fixture
@@ -73,9 +69,7 @@ def test_a_message_as_the_queues_adapter_writes_it_is_understood(world: World) -
     assert len(world.receivers.got) == 2
 
 
-def test_a_message_that_comes_again_in_its_batch_or_later_is_no_second_delivery(
-    world: World,
-) -> None:
+def test_a_message_that_comes_again_is_no_second_delivery(world: World) -> None:
     [event_id] = pinged(world, 1)
     for batch in ([message(event_id)] * 5, [message(event_id)]):
         assert sent(world, *batch) == []
@@ -198,19 +192,3 @@ def test_a_batch_is_counted_as_a_whole_zeros_included(
     sent(world, *map(message, pinged(world, 4)), "not ours")
     [batch_told] = [counts(line) for line in told() if "_aws" in line]
     assert batch_told == {"WebhooksDelivered": 4, "WebhooksFailed": 0, "WebhooksGivenUp": 0}
-
-
-# --- the process ---
-
-
-def test_services_are_made_when_the_function_is_called_and_by_the_caller(world: World) -> None:
-    made: list[Callable[[str], Outcome]] = []
-
-    def make() -> Callable[[str], Outcome]:
-        made.append(world.deliver)
-        return made[-1]
-
-    handler = queued(make)
-    assert made == []
-    handler(sqs_event(message("evt_unknown")), None)
-    assert len(made) == 1
