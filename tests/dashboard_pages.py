@@ -6,38 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Self
 
 from starlette.testclient import TestClient
 
+from checkout.domain.merchant import Merchant
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests import services
-from tests.hosted_pages import Page
+from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX, MerchantApi
 from tests.product import AnyHost, NotedHints, NotedVault, derived
 
 BASE = "https://pay.example"
-
-
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Any
-    body: str
-
-    @property
-    def page(self) -> Page:
-        assert self.headers["content-type"] == "text/html; charset=utf-8"
-        return Page(self.body)
-
-    @property
-    def location(self) -> str:
-        assert self.status == 303, (self.status, self.body)
-        found: str = self.headers["location"]
-        return found
 
 
 class Browser:
@@ -97,6 +80,11 @@ class Dashboard(MerchantApi):
     def signed_in(self, api_key: str | None = None) -> Browser:
         """A browser of the first merchant, unless another key is given."""
         return self.browser().sign_in(api_key or self.secret)
+
+    def merchant(self) -> Merchant:
+        found = self.services.merchants.get("mer_1")
+        assert found is not None
+        return found
 
     def calls(self) -> list[str]:
         """The AWS operations since the last time, in order of first use."""

@@ -8,10 +8,9 @@ comes out of Secrets Manager.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -35,13 +34,12 @@ from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
 from checkout.flows.webhooks.deliver import deliver
 from checkout.ports.services import PayServices
-from checkout.ports.webhooks import Receipt
 from expirer.app import scheduled
 from expirer.cleanup import queued
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import Answer, a_body, gateway_event
-from tests.product import CEDAR, PREFIX, World, derived
+from tests.product import CEDAR, PREFIX, HandReceivers, World, derived
 from tests.support import seeded
 from webhook_sender.app import queued as sends
 
@@ -94,8 +92,17 @@ class Sqs:
         return {}
 
     @property
-    def bodies(self) -> list[dict[str, Any]]:
-        return [json.loads(message["MessageBody"]) for message in self.messages]
+    def bodies(self) -> list[str]:
+        return [message["MessageBody"] for message in self.messages]
+
+
+def sqs_event(*bodies: str) -> dict[str, Any]:
+    """Return the event that Lambda makes of a batch; a message's id is its number in it."""
+    records = [
+        {"messageId": str(number), "body": body, "eventSource": "aws:sqs"}
+        for number, body in enumerate(bodies)
+    ]
+    return {"Records": records}
 
 
 @dataclass
@@ -106,17 +113,6 @@ class Secrets:
 
     def get_secret_value(self, **request: Any) -> dict[str, Any]:
         return {"SecretString": self.text}
-
-
-class Shop:
-    """A merchant's endpoint that takes everything."""
-
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
-        self.told.append(headers["webhook-id"])
-        return Receipt(status=200)
 
 
 class Context:
@@ -221,12 +217,8 @@ class Deployment:
 
     def tasks(self) -> Any:
         """The task queue's messages, delivered once."""
-        records = [
-            {"messageId": str(number), "body": json.dumps(body), "eventSource": "aws:sqs"}
-            for number, body in enumerate(self.sqs.bodies)
-            if "cleanup" in body
-        ]
-        return queued(lambda: self.services)({"Records": records}, Context())
+        tasks = [body for body in self.sqs.bodies if "cleanup" in body]
+        return queued(lambda: self.services)(sqs_event(*tasks), Context())
 
     def wants_webhooks(self) -> None:
         """The merchant sets an endpoint."""
@@ -242,7 +234,7 @@ class Deployment:
         """The event queue's messages are delivered once, and those that failed stay; the ids of the
         events that the merchant was told of by it.
         """
-        shop = Shop()
+        shop = HandReceivers()
         services = replace(self.world.core, queue=self.services.queue)
         receivers = InstrumentedReceivers(shop, self.world.clock.now)
         send = partial(deliver, services, self.services.vault, receivers)
@@ -250,14 +242,10 @@ class Deployment:
         self.sqs.messages = []
         if not taken:  # Lambda is not called
             return []
-        records = [
-            {"messageId": str(number), "body": each["MessageBody"], "eventSource": "aws:sqs"}
-            for number, each in enumerate(taken)
-        ]
-        answer = sends(lambda: send)({"Records": records}, Context())
+        answer = sends(lambda: send)(sqs_event(*(each["MessageBody"] for each in taken)), Context())
         failed = [int(item["itemIdentifier"]) for item in answer["batchItemFailures"]]
         self.sqs.messages += [taken[number] for number in failed]
-        return shop.told
+        return [headers["webhook-id"] for _, headers, _ in shop.got]
 
     @contextmanager
     def _given(self, app: Any, dependency: Any) -> Iterator[None]:

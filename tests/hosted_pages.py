@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,11 +15,12 @@ from urllib.parse import urlsplit
 from starlette.testclient import TestClient
 
 from checkout.domain.ids import new_session_id
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session import LineItem, Phase, Session, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from pay import dependencies
 from pay.app import app
+from tests import merchant_api
 from tests.product import CEDAR, World
 from tests.support import NOW, a_session
 
@@ -89,28 +91,16 @@ class Page(HTMLParser):
         return [(one.tag, tuple(one.attributes)) for one in self.elements]
 
 
-@dataclass(frozen=True)
-class Answer:
-    status: int
-    headers: Any
-    body: str
-    json: Any = None
-
+class Answer(merchant_api.Answer):
     @property
     def page(self) -> Page:
         assert self.headers["content-type"] == "text/html; charset=utf-8"
         return Page(self.body)
 
     @property
-    def code(self) -> str:
-        found: str = self.json["error"]["code"]
-        return found
-
-    @property
-    def location(self) -> str:
-        assert self.status == 303
-        found: str = self.headers["location"]
-        return found
+    def secret(self) -> str:
+        """Return the key or secret that the dashboard shows this once."""
+        return self.page.one("code", id="secret").text[0]
 
 
 class Customer:
@@ -123,10 +113,7 @@ class Customer:
     def ask(self, method: str, path: str, **options: Any) -> Answer:
         headers = {"accept": "text/html,*/*;q=0.8", **options.pop("headers", {})}
         answer = self._client.request(method, path, headers=headers, **options)
-        is_json = answer.headers.get("content-type") == "application/json"
-        return Answer(
-            answer.status_code, answer.headers, answer.text, answer.json() if is_json else None
-        )
+        return Answer(answer.status_code, answer.headers, answer.text)
 
     def get(self, path: str, **options: Any) -> Answer:
         return self.ask("GET", path, **options)
@@ -160,6 +147,16 @@ class Customer:
         self.world.services.sessions.create(session, None)
         return session
 
+    def give(self, **looks: Any) -> None:
+        """Change the merchant."""
+        self.world.merchant = self.world.merchant.changed(**looks)
+        self.world.services.merchants.replace(self.world.merchant)
+
+    def put_in(self, stage: str, **changes: Any) -> Session:
+        """Store a session of one of the `STAGES`."""
+        status, fields = STAGES[stage]
+        return self.put(status, **{**fields, **changes})
+
 
 @contextmanager
 def customer(
@@ -190,6 +187,23 @@ AWAITING: dict[str, Any] = {
     "interact_url": INTERACT,
     "grant": "SEALEDGRANT",
     "token": "SEALEDTOKEN",
+}
+
+PAID: dict[str, Any] = {**AWAITING, "interact_url": None, "grant": None, "token": None}
+LATER = NOW + timedelta(minutes=5)
+STAGES: dict[str, tuple[Status, dict[str, Any]]] = {
+    "open": (Status.OPEN, {}),
+    "preparing": (Status.PREPARING, {"lease_until": LATER}),
+    "awaiting_approval": (Status.AWAITING_APPROVAL, AWAITING),
+    "continuing": (
+        Status.AWAITING_APPROVAL,
+        {**AWAITING, "phase": Phase.CONTINUING, "lease_until": LATER},
+    ),
+    "paying": (Status.AWAITING_APPROVAL, {**AWAITING, "phase": Phase.PAYING, "check_at": LATER}),
+    "processing": (Status.PROCESSING, {**AWAITING, "check_at": LATER}),
+    "completed": (Status.COMPLETED, {**PAID, "received": 2000, "completed_at": NOW}),
+    "expired": (Status.EXPIRED, PAID),
+    "canceled": (Status.CANCELED, PAID),
 }
 
 

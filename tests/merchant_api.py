@@ -44,6 +44,11 @@ class Answer:
         found: str = self.json["error"]["code"]
         return found
 
+    @property
+    def location(self) -> str:
+        assert self.status == 303, (self.status, self.body)
+        return self.headers["location"]
+
 
 class MerchantApi:
     """Two merchants, `mer_1` (USD, scale 2) and `mer_2`, and their keys."""

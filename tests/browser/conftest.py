@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser
+from playwright.sync_api import Browser, Page
 
 from tests.browser.launch import chromium, launched
 from tests.browser.served import Served, served
@@ -26,6 +26,13 @@ def browser() -> Iterator[Browser]:
         pytest.skip("Chromium is not installed")
     with launched(found) as browser:
         yield browser
+
+
+@pytest.fixture(params=["with script", "without script"])
+def page(request: pytest.FixtureRequest, browser: Browser) -> Iterator[Page]:
+    context = browser.new_context(java_script_enabled=request.param == "with script")
+    yield context.new_page()
+    context.close()
 
 
 @pytest.fixture(scope="module")

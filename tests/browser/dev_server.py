@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx2
 
@@ -39,6 +39,24 @@ def local_world(state: Path, *, bought: bool = False) -> Iterator[Place]:
     finally:
         world.terminate()
         world.communicate(timeout=60)
+
+
+def call(
+    place: Place, path: str = "", body: Any = None, *, key: str | None = None, **query: Any
+) -> httpx2.Response:
+    """Ask the local world's API about its sessions; with a body or an action, by POST."""
+    return httpx2.request(
+        "GET" if body is None else "POST",
+        f"{place.checkout}/api/checkout/sessions{path}",
+        json=body,
+        params=query,
+        headers={"Authorization": f"Bearer {key or own_key(place)}"},
+        trust_env=False,
+    )
+
+
+def own_key(place: Place) -> str:
+    return place.api_key_file.read_text("utf-8").strip()
 
 
 def _wait_for(address: str, world: subprocess.Popen[str]) -> None:

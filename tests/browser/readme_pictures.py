@@ -12,16 +12,21 @@ import tempfile
 from pathlib import Path
 from typing import Any, Final
 
-import httpx2
 from playwright.sync_api import Browser, Page
 
 from sandbox.place import Place
-from tests.browser.dev_server import local_world
+from tests.browser.dev_server import call, local_world, own_key
 from tests.browser.launch import chromium, launched
+from tests.merchant_api import a_body, an_item
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "images"
 BYTES_MAX: Final = 60_000
-_PAID: Final = (("House beans", 775, 2), ("Espresso cups", 2400, 1), ("Filter papers", 450, 3))
+_BEANS: Final = an_item(name="House beans", unit_amount=775, quantity=2)
+_PAID: Final = (
+    _BEANS,
+    an_item(name="Espresso cups", unit_amount=2400, quantity=1),
+    an_item(name="Filter papers", unit_amount=450, quantity=3),
+)
 
 
 def main() -> None:
@@ -46,7 +51,7 @@ def main() -> None:
 
 def _hosted_page(browser: Browser, place: Place) -> None:
     page = _page(browser, width=900, height=680)
-    session = _create(place, ("House beans", 775, 2), ("Filter papers", 450, 1))
+    session = _create(place, _BEANS, an_item(name="Filter papers", unit_amount=450, quantity=1))
     _submit_wallet(page, place, session)
     _take(page, "hosted-page.webp")
 
@@ -58,9 +63,10 @@ def _dashboard(browser: Browser, place: Place) -> None:
         page.locator("#leave").click()
         page.get_by_role("button", name="Approve").click()
         page.get_by_role("heading", name="Paid. Thank you!").wait_for()
-    _end(place, _create(place, ("Gift card", 5000, 1)), "cancel")
+    canceled = _create(place, an_item(name="Gift card", unit_amount=5000, quantity=1))
+    call(place, f"/{canceled['id']}/cancel", {}).raise_for_status()
     page.goto(f"{place.checkout}/dashboard")
-    page.get_by_label("API key").fill(place.api_key_file.read_text("utf-8").strip())
+    page.get_by_label("API key").fill(own_key(place))
     page.get_by_role("button", name="Sign in").click()
     page.get_by_role("heading", name="Transactions", exact=True).wait_for()
     _take(page, "dashboard.webp")
@@ -92,45 +98,8 @@ def _submit_wallet(page: Page, place: Place, session: dict[str, Any]) -> None:
     page.locator("#leave").wait_for()
 
 
-def _create(place: Place, *items: tuple[str, int, int]) -> dict[str, Any]:
-    lines = [
-        {
-            "price_data": {
-                "currency": "usd",
-                "unit_amount": unit_amount,
-                "product_data": {"name": name},
-            },
-            "quantity": quantity,
-        }
-        for name, unit_amount, quantity in items
-    ]
-    return _api(
-        place,
-        "",
-        {
-            "mode": "payment",
-            "line_items": lines,
-            "success_url": "https://shop.example/thanks",
-            "cancel_url": "https://shop.example/basket",
-        },
-    )
-
-
-def _end(place: Place, session: dict[str, Any], how: str) -> None:
-    _api(place, f"/{session['id']}/{how}")
-
-
-def _api(place: Place, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
-    key = place.api_key_file.read_text("utf-8").strip()
-    answer = httpx2.post(
-        f"{place.checkout}/api/checkout/sessions{path}",
-        json=body,
-        headers={"Authorization": f"Bearer {key}"},
-        trust_env=False,
-    )
-    answer.raise_for_status()
-    found: dict[str, Any] = answer.json()
-    return found
+def _create(place: Place, *items: dict[str, Any]) -> Any:
+    return call(place, body=a_body(line_items=items)).raise_for_status().json()
 
 
 if __name__ == "__main__":

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import struct
-import zlib
+from base64 import b64decode
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -14,23 +13,13 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from checkout.domain.webhook_signature import new_webhook_secret, signed_headers
 from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
-from tests.browser.dev_server import local_world
-from tests.browser.test_dashboard import (
-    SIZES,
-    Judge,
-    focus,
-    home,
-    page,
-    sign_in,
-)
+from tests.browser.dev_server import call, local_world
+from tests.browser.test_dashboard import SIZES, Judge, focus, home, sign_in
 from tests.merchant_api import a_body
-from tests.support import seeded
 
-__all__ = ["page"]  # a fixture
 pytestmark = pytest.mark.browser
 
 
@@ -68,18 +57,8 @@ def receiver(place: Place) -> Iterator[Receiver]:
     server.close()
 
 
-def api(place: Place, key: str, **body: Any) -> Any:
-    """The answer to a creation."""
-    return httpx2.post(
-        f"http://127.0.0.1:{place.base}/api/checkout/sessions",
-        json=a_body(**body),
-        headers={"Authorization": f"Bearer {key}"},
-        trust_env=False,
-    )
-
-
-def own_key(place: Place) -> str:
-    return place.api_key_file.read_text("utf-8").strip()
+def created(place: Place, key: str | None = None, **body: Any) -> httpx2.Response:
+    return call(place, body=a_body(**body), key=key)
 
 
 def shown_once(page: Page) -> str:
@@ -103,7 +82,7 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     page.get_by_label("Name").fill("Web <shop>")
     page.get_by_role("button", name="Create a key").click()
     first = shown_once(page)
-    assert api(place, first).status_code == 201
+    assert created(place, first).status_code == 201
     other = browser.new_context().new_page()
     other.goto(home(place))
     other.get_by_label("API key").fill(first)
@@ -114,12 +93,12 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     page.get_by_role("button", name=f"Replace …{first[-4:]}").click()
     second = shown_once(page)
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("works until")
-    assert {api(place, key).status_code for key in (first, second)} == {201}
+    assert {created(place, key).status_code for key in (first, second)} == {201}
 
     unfolded(page, "Revoke", first[-4:])
     page.get_by_role("button", name=f"Revoke …{first[-4:]}").click()
     expect(page.get_by_role("row").filter(has_text=first[-4:])).to_contain_text("Revoked")
-    assert [api(place, key).status_code for key in (first, second)] == [401, 201]
+    assert [created(place, key).status_code for key in (first, second)] == [401, 201]
     other.reload()
     expect(other.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
     other.context.close()
@@ -193,7 +172,7 @@ def checked(page: Page, headers: dict[str, str], body: str) -> str:
     return page.get_by_role("status").inner_text()
 
 
-def test_a_signature_is_wrong_by_one_byte_by_seconds_and_by_secret(
+def test_a_signature_is_valid_or_wrong_by_one_byte(
     page: Page, place: Place, receiver: Receiver
 ) -> None:
     sign_in(page, place)
@@ -210,37 +189,15 @@ def test_a_signature_is_wrong_by_one_byte_by_seconds_and_by_secret(
     place_of = body.encode().index(b"true") + 1
     by_a_byte = checked(page, headers, body.replace("true", "trUe"))
     assert f"at byte {place_of + 2}: we sent “u” (byte 117), you have “U”" in by_a_byte
-    found = re.match(r"t=([0-9]+),", headers["checkout-signature"])
-    assert found is not None
-    late = headers["checkout-signature"].replace(found[1], str(int(found[1]) + 7), 1)
-    by_seconds = checked(page, {**headers, "checkout-signature": late}, body)
-    assert "off by 7 seconds" in by_seconds
-    event_id = headers["checkout-event-id"]
-    foreign = signed_headers(
-        event_id,
-        "ping",
-        body,
-        secrets=[new_webhook_secret(seeded(4))],
-        now=datetime.now(UTC),
-    )
-    wrong = {**headers, "checkout-signature": foreign["Checkout-Signature"]}
-    assert "not made with any of your secrets" in checked(page, wrong, body)
     page.get_by_role("link", name="the event as we sent it").click()
-    expect(page.get_by_text(event_id, exact=True)).to_be_visible()
+    expect(page.get_by_text(headers["checkout-event-id"], exact=True)).to_be_visible()
     assert secret not in page.content()
 
 
-def png() -> bytes:
-    """A red square."""
-
-    def chunk(name: bytes, data: bytes) -> bytes:
-        check = zlib.crc32(name + data)
-        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", check)
-
-    size = struct.pack(">IIBBBBB", 8, 8, 8, 2, 0, 0, 0)
-    pixels = zlib.compress((b"\0" + b"\xcc\0\0" * 8) * 8)
-    chunks = chunk(b"IHDR", size) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
-    return b"\x89PNG\r\n\x1a\n" + chunks
+# A PNG of one pixel.
+DOT = b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
+)
 
 
 def test_the_looks_are_set_and_previewed(page: Page, place: Place) -> None:
@@ -252,12 +209,12 @@ def test_the_looks_are_set_and_previewed(page: Page, place: Place) -> None:
     page.get_by_role("button", name="Save", exact=True).click()
     expect(page.get_by_role("status")).to_contain_text("Saved")
     expect(preview.get_by_role("heading", level=1)).to_contain_text("Café Ñandú")
-    picture = {"name": "logo.png", "mimeType": "image/png", "buffer": png()}
+    picture = {"name": "logo.png", "mimeType": "image/png", "buffer": DOT}
     page.get_by_label(re.compile("mage$")).set_input_files(picture)  # type: ignore[arg-type]
     page.get_by_role("button", name="Save logo").click()
     logo = page.get_by_alt_text("Your logo")
-    expect(logo).to_have_js_property("naturalWidth", 8)
-    expect(preview.locator("img")).to_have_js_property("naturalWidth", 8)
+    expect(logo).to_have_js_property("naturalWidth", 1)
+    expect(preview.locator("img")).to_have_js_property("naturalWidth", 1)
     page.get_by_role("button", name="Remove logo").click()
     expect(page.get_by_alt_text("Your logo")).to_have_count(0)
 
@@ -277,7 +234,7 @@ def test_the_preview_follows_what_is_typed_and_nothing_is_saved(
     expect(preview.get_by_role("button").first).to_have_css("background-color", "rgb(138, 28, 28)")
     page.get_by_label("Language").select_option("العربية")
     expect(preview.locator("html")).to_have_attribute("dir", "rtl")
-    large = {"name": "large.png", "mimeType": "image/png", "buffer": png() + b"0" * 20_000}
+    large = {"name": "large.png", "mimeType": "image/png", "buffer": DOT + b"0" * 20_000}
     picture = page.get_by_label(re.compile("mage$"))
     picture.set_input_files(large)  # type: ignore[arg-type]
     page.get_by_role("button", name="Save logo").click()
@@ -286,25 +243,6 @@ def test_the_preview_follows_what_is_typed_and_nothing_is_saved(
     page.reload()
     expect(page.get_by_label("Display name")).to_have_value(before)
     page.context.close()
-
-
-def test_customers_see_the_looks_and_are_sent_to_the_return_hosts_alone(
-    page: Page, place: Place
-) -> None:
-    sign_in(page, place)
-    visit(page, "Settings")
-    page.get_by_label("Return hosts").fill("shop.example")
-    page.get_by_role("button", name="Save hosts").click()
-    expect(page.get_by_role("status")).to_contain_text("Saved")
-    refused = api(place, own_key(place), success_url="https://evil.example/")
-    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "url_invalid")
-    assert api(place, own_key(place)).status_code == 201
-    page.get_by_label("Return hosts").fill("https://shop.example/")
-    page.get_by_role("button", name="Save hosts").click()
-    expect(page.get_by_role("alert")).to_contain_text("is not a host name")
-    page.get_by_label("Return hosts").fill("")
-    page.get_by_role("button", name="Save hosts").click()
-    assert api(place, own_key(place), success_url="https://evil.example/").status_code == 201
 
 
 def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(

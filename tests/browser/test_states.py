@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from base64 import b64decode
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from pay.colors import contrast
 from tests.browser.gallery import STATES, show
 from tests.browser.launch import chromium
 from tests.browser.served import Served, new_context
-from tests.browser.test_dashboard_settings import png
+from tests.browser.test_dashboard_settings import DOT
 from tests.hosted_pages import QUOTE, WALLET, line
 
 pytestmark = pytest.mark.browser
@@ -36,11 +35,6 @@ HOSTILE = (
     "</title></style></script></main><svg onload=window.ran=1>",
     "' autofocus onfocus='window.ran=1",
     "\u2069\u202etxt.exe",
-)
-
-# A PNG of one pixel.
-DOT = b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg=="
 )
 
 
@@ -122,7 +116,7 @@ def test_each_state_can_be_left_with_the_keyboard(browser: Browser, pages: Serve
 def test_a_merchants_color_and_logo_stay_readable(
     browser: Browser, pages: Served, axe: str, color: str, scheme: str
 ) -> None:
-    logo = Logo("image/png", png())
+    logo = Logo("image/png", DOT)
     page = new_context(browser, scheme=scheme).new_page()
     with pages.merchant(accent_color=color, logo=logo):
         for name in ("declined", "confirmation"):

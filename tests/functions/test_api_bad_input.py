@@ -96,8 +96,7 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     *each_item("quantity", [0, -1, 1_000_001], INTEGER, "line_items[0].quantity"),
     *each("expires_in_seconds", [299, 86_401, 0, -1], INTEGER),
     *each("expires_in_seconds", [True, "300", 300.0, [], None], INTEGER),
-    *each("locale", ["", "xx", "english", "e", "en_GB", "en-", "-en", "en-" + "a" * 33], INVALID),
-    *each("locale", ["en\n", "ｅn", 1, True, None, ["en"]], INVALID),
+    *each("locale", ["", "xx", "en-" + "a" * 33, 1, True, None, ["en"]], INVALID),
     # amounts
     *each_item("unit_amount", [-1], "amount_too_small", f"{PRICE}.unit_amount"),
     *each_item("unit_amount", [10**12], "amount_too_large", f"{PRICE}.unit_amount"),
@@ -106,11 +105,8 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     # currencies
     *each("line_items", [[an_item(), an_item(currency="eur")]], "currency_mismatch", SECOND),
     *each_item("currency", ["EUR"], "currency_not_supported", f"{PRICE}.currency"),
-    # addresses (tests/domain/test_urls.py has them all)
-    *each("success_url", ["", "/x", "http://shop.example/", "javascript:alert(1)"], "url_invalid"),
-    *each("success_url", ["https://u@shop.example/", "https://a\\b/"], "url_invalid"),
-    *each("success_url", ["https://{CHECKOUT_SESSION_ID}.example/"], "url_invalid"),
-    *each("success_url", ["https://a.example/" + "x" * 3000], "url_invalid"),
+    # addresses (tests/domain/test_grammar.py has them all)
+    *each("success_url", ["", "http://shop.example/", "x" * 3000], "url_invalid"),
     *each("success_url", [1, [], {}, None], INVALID),
     *each("cancel_url", ["//shop.example"], "url_invalid"),
 ]
@@ -123,27 +119,8 @@ def test_a_wrong_field_is_named(body: dict[str, Any], code: str, param: str) -> 
     assert_refused(API.post(SESSIONS, body), 400, code, param)
 
 
-RAW_CASES = [
-    b"",
-    b"null",
-    b"[]",
-    b"{",
-    b'{"mode":NaN}',
-    b'{"metadata":{"a":Infinity}}',
-    b'{"metadata":{"a":1e999}}',
-    b'{"mode":"payment","mode":"payment"}',
-    b'{"metadata":{"a":"\\ud800"}}',
-    b'{"metadata":{"\\udfff":1}}',
-    b'{"metadata":{"a":9007199254740992}}',
-    b'{"a":' * 21 + b"1" + b"}" * 21,
-    b"[" * 200_000,
-    b"\xff\xfe{}",
-    b'{"a":"\xc0\x80"}',
-    b"a=b",
-]
-
-
-@pytest.mark.parametrize("raw", RAW_CASES, ids=lambda raw: repr(raw[:20]))
+# tests/domain/test_strict_json.py has more.
+@pytest.mark.parametrize("raw", [b"", b"[]", b"{", b'{"a":1,"a":1}', b"[" * 200_000, b"\xff{}"])
 @pytest.mark.parametrize("path", [SESSIONS, f"{SESSIONS}/{SESSION_ID}/expire"])
 def test_what_is_no_plain_json_object_is_invalid_json(path: str, raw: bytes) -> None:
     if raw == b"" and path != SESSIONS:
@@ -217,13 +194,9 @@ PRIVATE = [
     ("authorization", "code"),
     [
         (None, "api_key_missing"),
-        ("", "api_key_missing"),
         ("Basic abc", "api_key_missing"),
-        ("Bearer", "api_key_missing"),
-        ("Bearer x", "api_key_invalid"),
         ("Bearer sk_" + "a" * 43, "api_key_invalid"),
-        ("Bearer sk_" + "é" * 43, "api_key_invalid"),
-        ("Bearer sk_" + "a" * 9000, "api_key_invalid"),
+        ("Bearer sk_" + "é" * 9000, "api_key_invalid"),
     ],
 )
 def test_without_a_valid_key_every_door_is_closed_before_the_body_is_read(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -13,23 +12,13 @@ import pytest
 
 from checkout.domain.session import LineItem, Status
 from checkout.flows.merchant.export import PART_MAX
-from tests.dashboard_pages import Answer, Browser, Dashboard, dashboard
+from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_transactions import paid
+from tests.hosted_pages import Answer
 from tests.merchant_api import SESSIONS
 from tests.support import NOW
 
 LAMBDA_MAX = 6 * 1024 * 1024
-
-
-@pytest.fixture
-def shop() -> Iterator[Dashboard]:
-    with dashboard() as found:
-        yield found
-
-
-@pytest.fixture
-def browser(shop: Dashboard) -> Browser:
-    return shop.signed_in()
 
 
 def parts(browser: Browser, path: str) -> list[Answer]:
@@ -62,9 +51,8 @@ def of_api(shop: Dashboard, **query: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("status", ["", "completed", "open"])
-def test_the_filtered_set_is_the_apis_row_by_row(
-    shop: Dashboard, browser: Browser, status: str
-) -> None:
+def test_the_filtered_set_is_the_apis_row_by_row(shop: Dashboard, status: str) -> None:
+    browser = shop.signed_in()
     for number in range(230):
         at = NOW + timedelta(milliseconds=number)
         metadata = json.dumps({"order": f"A-{number}", "gift": True})
@@ -88,9 +76,8 @@ def test_the_filtered_set_is_the_apis_row_by_row(
         assert row["received_decimal"] == ("20.00" if session["completed_at"] else "")
 
 
-def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(
-    shop: Dashboard, browser: Browser
-) -> None:
+def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(shop: Dashboard) -> None:
+    browser = shop.signed_in()
     made = [shop.store().id for _ in range(PART_MAX + 30)]
     answers = parts(browser, "/export/transactions.csv")
     assert [answer.headers["export-count"] for answer in answers] == [str(PART_MAX), "30"]
@@ -98,9 +85,8 @@ def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(
     assert sorted(row["id"] for row in exported) == sorted(made)
 
 
-def test_a_part_ends_early_where_an_answer_would_be_too_large(
-    shop: Dashboard, browser: Browser
-) -> None:
+def test_a_part_ends_early_where_an_answer_would_be_too_large(shop: Dashboard) -> None:
+    browser = shop.signed_in()
     large = tuple(LineItem("usd", "☕" * 200, "\x01" * 200, 1, 1) for _ in range(100))
     for _ in range(25):
         shop.store(line_items=large)
@@ -159,13 +145,6 @@ def test_an_export_is_noted_in_the_audit_log_once(shop: Dashboard, browser: Brow
         shop.store()
     parts(browser, "/export/transactions.csv")
     assert browser.get("/audit").page.main.count("Exported transactions transactions.csv") == 1
-
-
-def test_another_merchants_sessions_are_in_no_export(shop: Dashboard, browser: Browser) -> None:
-    theirs = paid(shop, merchant=shop.other_key.merchant, metadata_json='{"order":"A-1"}')
-    for query in ("", f"?q={theirs.id}", "?q=A-1", "?status=completed"):
-        for file in ("transactions", "items"):
-            assert rows(browser, f"/export/{file}.csv{query}") == []
 
 
 def test_what_cannot_be_exported_is_an_error(browser: Browser) -> None:

@@ -5,7 +5,6 @@ and field, each cursor, each search, each form.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -20,9 +19,10 @@ from checkout.flows import audit
 from checkout.flows.schedule import tally
 from dashboard.app import PAGES
 from tests.adapters.samples import an_event
-from tests.dashboard_pages import Answer, Dashboard, dashboard
+from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
+from tests.hosted_pages import Answer
 from tests.support import NOW
 
 TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
@@ -67,12 +67,6 @@ class Rival:
 
 
 @pytest.fixture
-def shop() -> Iterator[Dashboard]:
-    with dashboard() as found:
-        yield found
-
-
-@pytest.fixture
 def rival(shop: Dashboard) -> Rival:
     """With more than a page of everything."""
     whose, browser = shop.other_key.merchant, shop.signed_in(shop.other_secret)
@@ -89,8 +83,8 @@ def rival(shop: Dashboard) -> Rival:
     cursors = [found[1] for found in older if found]
     assert len(cursors) == len(CURSORS)
     return Rival(
-        ids=[session.id, event.id, whose, *(key.id for key in keys), *(key.hash for key in keys)],
-        cursors=cursors,
+        ids=[session.id, event.id, whose, *(key.id for key in keys), keys[0].hash, "x" * 3000],
+        cursors=[*cursors, "junk"],
         searches=[session.id, "rival-order", "https://wallet.example/alice"],
         marks=[
             session.id,
@@ -167,8 +161,7 @@ def filled(path: str, value: str) -> str:
     return re.sub(r"\{[a-z_]+\}", value, path)
 
 
-def test_no_page_shows_them_by_any_id(shop: Dashboard, rival: Rival) -> None:
-    browser = shop.signed_in()
+def test_no_page_shows_them_by_any_id(rival: Rival, browser: Browser) -> None:
     for path in paths("GET"):
         for each in rival.ids if "{" in path else [""]:
             answer = browser.get(filled(path, each))
@@ -176,8 +169,7 @@ def test_no_page_shows_them_by_any_id(shop: Dashboard, rival: Rival) -> None:
             assert answer.status in ((404, 400, 422) if each else (200, 404)), (path, each)
 
 
-def test_no_page_shows_them_by_any_cursor(shop: Dashboard, rival: Rival) -> None:
-    browser = shop.signed_in()
+def test_no_page_shows_them_by_any_cursor(rival: Rival, browser: Browser) -> None:
     for path in [each for each in paths("GET") if "{" not in each] + ["/export/items.csv"]:
         for cursor in rival.cursors:
             answer = browser.get(f"{path}?cursor={cursor}")
@@ -186,8 +178,7 @@ def test_no_page_shows_them_by_any_cursor(shop: Dashboard, rival: Rival) -> None
             assert (answer.status == 400) == refused, (path, cursor)
 
 
-def test_no_search_or_filter_finds_them(shop: Dashboard, rival: Rival) -> None:
-    browser = shop.signed_in()
+def test_no_search_or_filter_finds_them(rival: Rival, browser: Browser) -> None:
     files = [f"/export/{file}.csv" for file in ("transactions", "items")]
     for path in ["", "/export", *files]:
         for typed in rival.searches:
@@ -197,6 +188,7 @@ def test_no_search_or_filter_finds_them(shop: Dashboard, rival: Rival) -> None:
                 assert len(answer.body.splitlines()) == 1, "the titles alone"
         for query in ("status=completed", "min=0", "from=2020-01-01", "merchant=mer_2"):
             unseen(browser.get(f"{path}?{query}"), rival, "mer_2")
+    assert "in 0 payments" in browser.get().page.main
 
 
 def test_no_form_changes_or_shows_them(shop: Dashboard, rival: Rival) -> None:
@@ -222,7 +214,7 @@ def test_their_form_token_proves_nothing_here(shop: Dashboard) -> None:
     assert [shop.rows(table) for table in TABLES if table != "idempotency_keys"] == before
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", ""])
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "", "http://pay.example"])
 def test_no_form_is_taken_from_another_origin(shop: Dashboard, origin: str) -> None:
     browser = shop.signed_in()
     before = [shop.rows(table) for table in TABLES]
@@ -242,5 +234,6 @@ def test_without_a_sign_in_every_path_leads_to_it_and_does_nothing(shop: Dashboa
         for path, fields in FORMS.items()
         if path != "/sign-in"
     ]
+    answers.append(upload(stranger, b"\xff\xd8\xffpicture\xff\xd9"))
     assert {answer.location.partition("?")[0] for answer in answers} == {"/dashboard/sign-in"}
     assert [shop.rows(table) for table in TABLES] == before

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 import pay
 from checkout.adapters.dynamo import DynamoApiKeys
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.languages import LANGUAGES
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
 from dashboard.settings import USUAL_COLOR
-from tests.dashboard_pages import BASE, Answer, Browser, Dashboard, dashboard
+from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.domain.test_pictures import PICTURES, PNG_END
+from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX, SESSIONS, a_body
 
 
@@ -35,18 +35,6 @@ class Lagging(DynamoApiKeys):
 
 
 LOOKS = {"name": "Café Ñandú", "accent_color": "#AA3300", "locale": "pt"}
-
-
-@pytest.fixture
-def shop() -> Iterator[Dashboard]:
-    with dashboard() as found:
-        yield found
-
-
-def merchant(shop: Dashboard) -> Merchant:
-    found = shop.services.merchants.get("mer_1")
-    assert found is not None
-    return found
 
 
 def upload(browser: Browser, data: bytes, **options: Any) -> Answer:
@@ -73,8 +61,7 @@ def opened(shop: Dashboard, host: str, key: str | None = None) -> int:
     return answer.status
 
 
-def test_the_looks_are_saved_and_noted(shop: Dashboard) -> None:
-    browser = shop.signed_in()
+def test_the_looks_are_saved_and_noted(shop: Dashboard, browser: Browser) -> None:
     way = browser.post("/settings", LOOKS).location
     page = browser.get(way.removeprefix("/dashboard")).page
     assert "Saved" in page.one("p", role="status").text[0]
@@ -83,7 +70,7 @@ def test_the_looks_are_saved_and_noted(shop: Dashboard) -> None:
     assert "checked" not in page.one("input", name="usual").attributes
     (chosen,) = [each for each in page.all("option") if "selected" in each.attributes]
     assert chosen.attributes["value"] == "pt"
-    now = merchant(shop)
+    now = shop.merchant()
     assert (now.name, now.accent_color, now.locale) == ("Café Ñandú", "#aa3300", "pt")
     audit = browser.get("/audit").page.main
     assert "Changed settings display name, accent color, language" in audit
@@ -92,18 +79,17 @@ def test_the_looks_are_saved_and_noted(shop: Dashboard) -> None:
 def test_saving_what_is_there_already_changes_and_notes_nothing(shop: Dashboard) -> None:
     browser = shop.signed_in()
     browser.post("/settings", LOOKS)
-    before = merchant(shop)
+    before = shop.merchant()
     shop.calls()
     browser.post("/settings", LOOKS)
     assert sorted(shop.calls()) == ["get_item"] * 3
-    assert merchant(shop) == before
+    assert shop.merchant() == before
 
 
-def test_the_usual_colour_is_no_colour_of_the_merchants(shop: Dashboard) -> None:
-    browser = shop.signed_in()
+def test_the_usual_colour_is_no_colour_of_the_merchants(shop: Dashboard, browser: Browser) -> None:
     browser.post("/settings", LOOKS)
     browser.post("/settings", {**LOOKS, "usual": "on"})
-    assert merchant(shop).accent_color is None
+    assert shop.merchant().accent_color is None
     page = browser.get("/settings").page
     assert "checked" in page.one("input", name="usual").attributes
     assert page.one("input", name="accent_color").attributes["value"] == USUAL_COLOR
@@ -131,18 +117,17 @@ def test_the_usual_colour_is_no_colour_of_the_merchants(shop: Dashboard) -> None
 def test_looks_that_the_pages_could_not_show_are_refused_and_kept_in_the_form(
     shop: Dashboard, field: str, value: str, said: str
 ) -> None:
-    before = merchant(shop)
+    before = shop.merchant()
     answer = shop.signed_in().post("/settings", {**LOOKS, field: value})
     assert said in alert(answer)
-    assert merchant(shop) == before
+    assert shop.merchant() == before
     if field != "name":
         kept = answer.page.one("input", name="name").attributes["value"]
         assert kept == "Café Ñandú"
 
 
 @pytest.mark.parametrize("kind", PICTURES)
-def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str) -> None:
-    browser = shop.signed_in()
+def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str, browser: Browser) -> None:
     assert upload(browser, PICTURES[kind]).location == "/dashboard/settings?saved=1"
     answer = browser.client.get("/dashboard/settings/logo")
     assert (answer.content, answer.headers["content-type"]) == (PICTURES[kind], kind)
@@ -150,7 +135,7 @@ def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str) -> Non
     assert browser.get("/settings").page.all("img", alt="Your logo")
     assert "Changed settings logo" in browser.get("/audit").page.main
     browser.post("/settings/logo/remove")
-    assert merchant(shop).logo is None
+    assert shop.merchant().logo is None
     assert browser.get("/settings/logo").status == 404
 
 
@@ -165,27 +150,25 @@ def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str) -> Non
 )
 def test_what_is_no_small_picture_is_no_logo(shop: Dashboard, data: bytes, said: str) -> None:
     assert said in alert(upload(shop.signed_in(), data))
-    assert merchant(shop).logo is None
+    assert shop.merchant().logo is None
 
 
 def test_the_largest_logo_fits(shop: Dashboard) -> None:
     data = PICTURES["image/png"][:8] + b"0" * (LOGO_MAX - 8 - len(PNG_END)) + PNG_END
     assert upload(shop.signed_in(), data).status == 303
-    found = merchant(shop).logo
+    found = shop.merchant().logo
     assert found is not None
     assert found.data == data
 
 
 def test_a_logo_is_taken_from_our_own_form_only(shop: Dashboard) -> None:
     browser, data = shop.signed_in(), PICTURES["image/png"]
-    assert upload(browser, data, origin="https://evil.example").status == 400
-    assert upload(browser, data, fields={"form_token": "0" * 64}).status == 400
     assert upload(browser, data, fields={}).status == 400
     twice = {"form_token": [browser.form_token, browser.form_token]}
     assert upload(browser, data, fields=twice).status == 400
     assert upload(browser, b"x" * 300_000).status == 413
     assert browser.post("/settings/logo", {"logo": "x"}).status == 415
-    assert merchant(shop).logo is None
+    assert shop.merchant().logo is None
 
 
 @given(data=st.binary(max_size=600), more=st.binary(max_size=40))
@@ -204,8 +187,7 @@ def test_no_body_breaks_the_parser(content_type: str, raw: bytes) -> None:
             assert isinstance(parts(value, raw), dict)
 
 
-def test_a_form_without_a_boundary_is_refused(shop: Dashboard) -> None:
-    browser = shop.signed_in()
+def test_a_form_without_a_boundary_is_refused(browser: Browser) -> None:
     headers = {"origin": BASE, "content-type": "multipart/form-data"}
     path = "/dashboard/settings/logo"
     assert browser.client.post(path, content=b"--x", headers=headers).status_code == 400
@@ -213,8 +195,7 @@ def test_a_form_without_a_boundary_is_refused(shop: Dashboard) -> None:
 
 def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> None:
     browser = shop.signed_in()
-    answer = browser.post("/keys", {"name": "Second"})
-    second = answer.page.one("code", id="secret").text[0]
+    second = browser.post("/keys", {"name": "Second"}).secret
     assert [opened(shop, "elsewhere.example", key) for key in (shop.secret, second)] == [201, 201]
     hosts = "shop.example\r\n  WWW.Shop.Example. \r\nshop.example"
     assert browser.post("/settings/return-hosts", {"return_hosts": hosts}).status == 303
@@ -222,24 +203,16 @@ def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> No
         assert opened(shop, "elsewhere.example", key) == 400
         assert opened(shop, "sub.shop.example", key) == 400
         assert opened(shop, "www.SHOP.example", key) == 201
-    third = browser.post("/keys", {"name": "Third"}).page.one("code", id="secret").text[0]
+    third = browser.post("/keys", {"name": "Third"}).secret
     (row,) = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Third"]
     rolled = browser.post(f"/keys/{row.id}/roll", {"overlap": "3600"})
-    for key in (third, rolled.page.one("code", id="secret").text[0]):
+    for key in (third, rolled.secret):
         assert opened(shop, "elsewhere.example", key) == 400
     assert "return hosts: shop.example, www.shop.example" in browser.get("/audit").page.main
     typed = "".join(browser.get("/settings").page.one("textarea").text)
     assert typed.split() == ["shop.example", "www.shop.example"]
     browser.post("/settings/return-hosts", {"return_hosts": ""})
     assert {opened(shop, "elsewhere.example", key) for key in (shop.secret, second, third)} == {201}
-
-
-def test_another_merchants_sessions_are_not_limited(shop: Dashboard) -> None:
-    shop.signed_in().post("/settings/return-hosts", {"return_hosts": "shop.example"})
-    body = a_body(success_url="https://elsewhere.example/thanks")
-    for item in body["line_items"]:
-        item["price_data"]["currency"] = shop.other_key.asset_code.lower()
-    assert shop.post(SESSIONS, body, key=shop.other_secret).status == 201
 
 
 def test_creating_a_session_still_asks_aws_twice(shop: Dashboard) -> None:
@@ -268,13 +241,10 @@ def test_what_is_no_host_name_is_refused_and_kept_in_the_form(shop: Dashboard, t
     answer = shop.signed_in().post("/settings/return-hosts", {"return_hosts": typed})
     assert "host" in alert(answer)
     assert "".join(answer.page.one("textarea").text).strip() == typed
-    assert merchant(shop).return_hosts == ()
+    assert shop.merchant().return_hosts == ()
 
 
-def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
-    shop: Dashboard,
-) -> None:
-    browser = shop.signed_in()
+def test_a_key_made_meanwhile_is_mended_by_saving_again(shop: Dashboard, browser: Browser) -> None:
     answer = browser.post("/keys", {"name": "Late"})
     (late,) = [key for key in shop.services.api_keys.of("mer_1") if key.name == "Late"]
     keys = Lagging(shop.dynamo, PREFIX)
@@ -287,7 +257,7 @@ def test_a_key_that_was_made_meanwhile_is_told_of_and_mended_by_saving_again(
     assert "Save the list again" in browser.get("/settings").page.main
     browser.post("/settings/return-hosts", hosts)
     assert "Save the list again" not in browser.get("/settings").page.main
-    assert opened(shop, "elsewhere.example", answer.page.one("code", id="secret").text[0]) == 400
+    assert opened(shop, "elsewhere.example", answer.secret) == 400
 
 
 class Stale(DynamoApiKeys):
@@ -306,10 +276,10 @@ def test_an_index_that_lags_behind_the_change_is_no_alarm(shop: Dashboard) -> No
 
 def test_settings_of_two_browsers_at_once_are_both_kept(shop: Dashboard) -> None:
     browser, write = shop.signed_in(), shop.services.merchants.replace
-    seen = merchant(shop)
+    seen = shop.merchant()
     write(seen.changed(locale="sw"))
     upload(browser, PICTURES["image/png"])
-    now = merchant(shop)
+    now = shop.merchant()
     assert (now.locale, now.logo is not None) == ("sw", True)
 
 
@@ -326,13 +296,7 @@ def test_the_preview_is_the_customers_page_with_what_is_typed(shop: Dashboard) -
     assert "Café" in imagined.page.main
     assert "--accent: #aa3300" in imagined.body
     assert "--accent: #aa3300" not in browser.get(asked + "&usual=on").body
-    assert merchant(shop).name == "Shop"
-
-
-@pytest.mark.parametrize("locale", LANGUAGES)
-def test_the_preview_speaks_every_language(shop: Dashboard, locale: str) -> None:
-    page = shop.signed_in().get(f"/settings/preview?locale={locale}").page
-    assert page.one("html").attributes["lang"] == locale
+    assert shop.merchant().name == "Shop"
 
 
 def test_the_preview_can_be_framed_by_us_alone_and_does_nothing(shop: Dashboard) -> None:
@@ -349,27 +313,10 @@ def test_the_preview_can_be_framed_by_us_alone_and_does_nothing(shop: Dashboard)
     "query",
     ["name=%00", "name=" + "x" * 200, "accent_color=%3C/style%3E", "locale=xx", "name=%3Cb%3E"],
 )
-def test_what_the_pages_could_not_show_is_not_previewed(shop: Dashboard, query: str) -> None:
-    browser = shop.signed_in()
+def test_what_the_pages_could_not_show_is_not_previewed(query: str, browser: Browser) -> None:
     browser.post("/settings", LOOKS)
     answer = browser.get(f"/settings/preview?{query}")
     assert answer.status == 200
     assert not answer.page.all("b")
     assert answer.page.one("html").attributes["lang"] == "pt"
     assert "--accent: #aa3300" in answer.body
-
-
-def test_nobody_sees_or_sets_anything_without_a_sign_in(shop: Dashboard) -> None:
-    stranger = shop.browser()
-    stranger.get("/sign-in")
-    for answer in (
-        stranger.get("/settings"),
-        stranger.get("/settings/preview"),
-        stranger.get("/settings/logo"),
-        stranger.post("/settings", LOOKS),
-        stranger.post("/settings/return-hosts", {"return_hosts": "evil.example"}),
-        stranger.post("/settings/logo/remove"),
-        upload(stranger, PICTURES["image/png"]),
-    ):
-        assert answer.location.startswith("/dashboard/sign-in")
-    assert merchant(shop).version == 1

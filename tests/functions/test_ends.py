@@ -18,7 +18,8 @@ from checkout.ports.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
 from tests.dashboard_pages import dashboard
-from tests.functions.test_expirer import Left, canceled, event
+from tests.deployment import sqs_event
+from tests.functions.test_expirer import Left, canceled
 from tests.merchant_api import SESSIONS, gateway_event
 from tests.product import CEDAR, PREFIX, World
 
@@ -91,5 +92,5 @@ def test_a_merchant_that_is_no_longer_remembered_is_read_again_for_its_tasks() -
     bodies = canceled(world, 1)
     world.clock.pass_time(3_600)
     world.forget()
-    assert queued(lambda: world.services)(event(*bodies), None) == {"batchItemFailures": []}
+    assert queued(lambda: world.services)(sqs_event(*bodies), None) == {"batchItemFailures": []}
     assert world.aws_calls() == ["get_item"]

@@ -150,9 +150,7 @@ def test_every_call_of_a_purchase_may_be_throttled_for_a_moment_and_one_payment_
     assert len(refused_at) >= 5
 
 
-def test_a_sweep_that_cannot_read_its_index_fails_for_lambda_to_count_and_the_next_one_works(
-    deployed: Deployment,
-) -> None:
+def test_a_sweep_that_cannot_read_its_index_fails_and_the_next_works(deployed: Deployment) -> None:
     session = deployed.created()
     deployed.world.clock.pass_time(86_400)
     deployed.dynamo.fault = always(refusal("ThrottlingException", "Query"), operation="query")
@@ -163,9 +161,7 @@ def test_a_sweep_that_cannot_read_its_index_fails_for_lambda_to_count_and_the_ne
     assert deployed.stored(session).status is Status.EXPIRED
 
 
-def test_a_look_that_is_throttled_is_counted_and_comes_again(
-    deployed: Deployment, told: Told
-) -> None:
+def test_a_throttled_check_is_counted_and_comes_again(deployed: Deployment, told: Told) -> None:
     session = deployed.created()
     deployed.world.clock.pass_time(86_400)
     throttled = refusal("ThrottlingException", "UpdateItem")
@@ -250,9 +246,7 @@ def test_a_payment_in_doubt_waits_for_the_key_and_is_found_then(deployed: Deploy
     assert paid_once(deployed, session)
 
 
-def test_a_running_process_goes_on_with_the_key_that_it_has_and_says_so(
-    deployed: Deployment, told: Told
-) -> None:
+def test_a_running_process_keeps_its_key_and_says_so(deployed: Deployment, told: Told) -> None:
     assert set(buys(deployed, deployed.created())) == {200, 303}
     deployed.keys.fault = always(KEY_FAULTS["not allowed"])
     deployed.world.clock.pass_time(REFRESH.total_seconds())
@@ -300,9 +294,7 @@ def test_an_event_waits_for_the_key_that_signs_it(deployed: Deployment, cause: s
     assert deployed.world.events()[0]["status"] == "delivered"
 
 
-def test_a_cancellation_whose_task_is_lost_is_a_cancellation(
-    deployed: Deployment, told: Told
-) -> None:
+def test_a_cancellation_without_its_task_is_one_too(deployed: Deployment, told: Told) -> None:
     session = deployed.created()
     deployed.submit(session)
     deployed.queue.fault = always(refusal("ServiceUnavailable", "SendMessage", 503))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import logging
 import re
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,47 +16,42 @@ from pay.app import handler
 from pay.view import paths_of
 from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Answer, Customer, customer, line
+from tests.merchant_api import gateway_event
 from tests.product import CEDAR
 from tests.support import a_session
 
 NONCE = re.compile(r"'nonce-([A-Za-z0-9+/]{22}==)'")
 
 
-@pytest.fixture
-def browser() -> Iterator[Customer]:
-    with customer() as found:
-        yield found
-
-
-def some_answers(browser: Customer) -> dict[str, Answer]:
-    world = browser.world
+def some_answers(visitor: Customer) -> dict[str, Answer]:
+    world = visitor.world
     paid = world.pay(world.create())
     session = world.create()
     wallet = f"/pay/{session.id}/wallet"
     return {
-        "page": browser.open(session),
-        "refused form": browser.form(session, "x y"),
-        "redirect": browser.form(session),
-        "price": browser.open(session),
-        "json": browser.submit_json(session, {"wallet_address": f"{CEDAR}/carol"}),
-        "json error": browser.submit_json(session, {}),
-        "status": browser.open(session, "/status"),
-        "declined": browser.open(session, "/grant/callback?result=grant_rejected"),
-        "bad callback": browser.open(session, "/grant/callback"),
-        "confirmation": browser.open(paid, "/success"),
-        "head": browser.ask("HEAD", f"/pay/{session.id}"),
-        "prefetch": browser.open(session, headers={"purpose": "prefetch"}),
-        "missing": browser.get("/pay/cs_0000000000000000000000"),
-        "no route": browser.get("/elsewhere"),
-        "wrong method": browser.ask("DELETE", f"/pay/{session.id}"),
-        "wrong type": browser.ask("POST", wallet, content=b"x"),
+        "page": visitor.open(session),
+        "refused form": visitor.form(session, "x y"),
+        "redirect": visitor.form(session),
+        "price": visitor.open(session),
+        "json": visitor.submit_json(session, {"wallet_address": f"{CEDAR}/carol"}),
+        "json error": visitor.submit_json(session, {}),
+        "status": visitor.open(session, "/status"),
+        "declined": visitor.open(session, "/grant/callback?result=grant_rejected"),
+        "bad callback": visitor.open(session, "/grant/callback"),
+        "confirmation": visitor.open(paid, "/success"),
+        "head": visitor.ask("HEAD", f"/pay/{session.id}"),
+        "prefetch": visitor.open(session, headers={"purpose": "prefetch"}),
+        "missing": visitor.get("/pay/cs_0000000000000000000000"),
+        "no route": visitor.get("/elsewhere"),
+        "wrong method": visitor.ask("DELETE", f"/pay/{session.id}"),
+        "wrong type": visitor.ask("POST", wallet, content=b"x"),
     }
 
 
-def test_every_answer_carries_the_security_headers(browser: Customer) -> None:
+def test_every_answer_carries_the_security_headers(visitor: Customer) -> None:
     nonces = set()
     identities = set()
-    for name, answer in some_answers(browser).items():
+    for name, answer in some_answers(visitor).items():
         policy = answer.headers["content-security-policy"]
         found = NONCE.findall(policy)
         assert len(set(found)) == 1, name
@@ -78,16 +71,12 @@ def test_every_answer_carries_the_security_headers(browser: Customer) -> None:
         if answer.body.startswith("<!doctype"):
             inline = answer.page.all("style") + answer.page.all("script")
             assert {one.attributes["nonce"] for one in inline} == set(found), name
-    assert len(nonces) == len(identities) == len(some_answers(browser))
+    assert len(nonces) == len(identities) == len(some_answers(visitor))
 
 
-def test_no_page_loads_anything_of_others_or_has_inline_handlers_or_styles(
-    browser: Customer,
-) -> None:
-    world = browser.world
-    world.merchant = world.merchant.changed(logo=Logo("image/png", PICTURES["image/png"]))
-    world.services.merchants.replace(world.merchant)
-    for name, answer in some_answers(browser).items():
+def test_no_page_loads_from_elsewhere_or_has_inline_handlers_or_styles(visitor: Customer) -> None:
+    visitor.give(logo=Logo("image/png", PICTURES["image/png"]))
+    for name, answer in some_answers(visitor).items():
         if not answer.body.startswith("<!doctype"):
             continue
         for one in answer.page.elements:
@@ -98,42 +87,43 @@ def test_no_page_loads_anything_of_others_or_has_inline_handlers_or_styles(
 
 
 def test_over_http_no_transport_security_is_claimed() -> None:
-    with customer(https=False) as browser:
-        answer = browser.open(browser.world.create())
+    with customer(https=False) as visitor:
+        answer = visitor.open(visitor.world.create())
         assert "strict-transport-security" not in answer.headers
 
 
-def test_a_page_is_small_and_compressed(browser: Customer) -> None:
+def test_a_page_is_small_and_compressed(visitor: Customer) -> None:
     items = tuple(line(f"Item {number}", description="x" * 100) for number in range(100))
-    for session in (browser.world.create(), browser.put(line_items=items)):
-        plain = browser.open(session, headers={"accept-encoding": "identity"})
-        small = browser.open(session, headers={"accept-encoding": "gzip"})
+    for session in (visitor.world.create(), visitor.put(line_items=items)):
+        plain = visitor.open(session, headers={"accept-encoding": "identity"})
+        small = visitor.open(session, headers={"accept-encoding": "gzip"})
         assert "content-encoding" not in plain.headers
         assert small.headers["content-encoding"] == "gzip"
         assert int(small.headers["content-length"]) < 12 * 1024
         assert small.page.shape() == plain.page.shape()
+        assert len(plain.page.all("li", **{"class": "item"})) == len(session.line_items)
 
 
-def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(browser: Customer) -> None:
-    session = browser.world.create()
+def test_a_wrong_method_is_a_405_page_that_names_the_right_ones(visitor: Customer) -> None:
+    session = visitor.world.create()
     for method, rest, allowed in (
         ("POST", "", {"GET", "HEAD"}),
         ("GET", "/wallet", {"POST"}),
         ("PUT", "/grant/callback", {"GET", "HEAD"}),
     ):
-        answer = browser.ask(method, f"/pay/{session.id}{rest}")
+        answer = visitor.ask(method, f"/pay/{session.id}{rest}")
         assert answer.status == 405
         assert set(answer.headers["allow"].split(", ")) == allowed
         if rest != "/wallet":
             assert "cannot be opened this way" in answer.page.main
 
 
-def test_the_way_back_of_an_error_page_is_right_at_every_depth(browser: Customer) -> None:
-    session = browser.world.create()
+def test_the_way_back_of_an_error_page_is_right_at_every_depth(visitor: Customer) -> None:
+    session = visitor.world.create()
     found = {
-        "": browser.ask("POST", f"/pay/{session.id}").page.links,
-        "/success": browser.ask("POST", f"/pay/{session.id}/success").page.links,
-        "/grant/callback": browser.open(session, "/grant/callback").page.links,
+        "": visitor.ask("POST", f"/pay/{session.id}").page.links,
+        "/success": visitor.ask("POST", f"/pay/{session.id}/success").page.links,
+        "/grant/callback": visitor.open(session, "/grant/callback").page.links,
     }
     assert found == {
         "": [session.id],
@@ -143,16 +133,16 @@ def test_the_way_back_of_an_error_page_is_right_at_every_depth(browser: Customer
 
 
 def test_an_unforeseen_error_is_a_500_page_that_tells_nothing(
-    browser: Customer, caplog: pytest.LogCaptureFixture
+    visitor: Customer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    session = browser.world.create()
+    session = visitor.world.create()
 
     def broken(*_: Any, **__: Any) -> Any:
         raise RuntimeError("SECRET")
 
-    browser.world.dynamo.get_item = broken  # type: ignore[method-assign]
+    visitor.world.dynamo.get_item = broken  # type: ignore[method-assign]
     with caplog.at_level(logging.ERROR):
-        answers = [browser.open(session), browser.form(session), browser.open(session, "/status")]
+        answers = [visitor.open(session), visitor.form(session), visitor.open(session, "/status")]
     assert [one.status for one in answers] == [500, 500, 500]
     assert "Something went wrong on our side" in answers[0].page.main
     assert answers[0].headers["request-id"] in answers[0].page.main
@@ -173,47 +163,30 @@ def test_a_base_address_with_a_path_is_kept_in_every_address() -> None:
     assert answer.headers["location"] == paths.page
 
 
-def lambda_event(method: str, path: str, **changes: Any) -> dict[str, Any]:
-    path, _, query = path.partition("?")
-    return {
-        "version": "2.0",
-        "routeKey": "$default",
-        "rawPath": path,
-        "rawQueryString": query,
-        "headers": {"host": "pay.example", "x-forwarded-proto": "https", "accept": "text/html"},
-        "requestContext": {
-            "http": {
-                "method": method,
-                "path": path,
-                "sourceIp": "192.0.2.1",
-                "protocol": "HTTP/1.1",
-            }
-        },
-        "isBase64Encoded": False,
-        **changes,
-    }
-
-
 def test_a_payment_through_lambda_events() -> None:
-    with customer() as browser:
-        world = browser.world
+    with customer() as visitor:
+        world = visitor.world
         session = world.create()
-        page = handler(lambda_event("GET", f"/pay/{session.id}"), None)
+        headers = {
+            "host": "pay.example",
+            "x-forwarded-proto": "https",
+            "accept": "text/html",
+            "content-type": "application/x-www-form-urlencoded",
+        }
+
+        def ask(method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+            path, _, query = path.partition("?")
+            return handler(gateway_event(method, path, query, headers, body), None)
+
+        page = ask("GET", f"/pay/{session.id}")
         assert page["statusCode"] == 200
         assert page["headers"]["strict-transport-security"]
         assert "Your wallet address" in page["body"]
-        form = lambda_event(
-            "POST",
-            f"/pay/{session.id}/wallet",
-            body=base64.b64encode(b"wallet_address=localhost:4101/alice").decode(),
-            isBase64Encoded=True,
-        )
-        form["headers"]["content-type"] = "application/x-www-form-urlencoded"
-        assert handler(form, None)["statusCode"] == 303
+        form = b"wallet_address=localhost:4101/alice"
+        assert ask("POST", f"/pay/{session.id}/wallet", form)["statusCode"] == 303
         awaiting = world.session(session.id)
         assert awaiting.interact_url is not None
         _, _, back = world.network.approve(awaiting.interact_url).partition("//localhost:4000")
-        answer = handler(lambda_event("GET", back), None)
-        assert answer["headers"]["location"] == f"/pay/{session.id}/success"
-        status = handler(lambda_event("GET", f"/pay/{session.id}/status"), None)
+        assert ask("GET", back)["headers"]["location"] == f"/pay/{session.id}/success"
+        status = ask("GET", f"/pay/{session.id}/status")
         assert json.loads(status["body"])["status"] == "completed"

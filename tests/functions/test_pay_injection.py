@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
@@ -11,7 +10,7 @@ import pytest
 
 from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.open_payments.models import Amount, Quote
-from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, customer, line
+from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, line
 from tests.product import CEDAR
 from tests.support import NOW
 
@@ -32,13 +31,7 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Customer]:
-    with customer() as found:
-        yield found
-
-
-def put(browser: Customer, text: str, status: Status, **changes: Any) -> Session:
+def put(visitor: Customer, text: str, status: Status, **changes: Any) -> Session:
     """A session with `text` wherever somebody else's words end up."""
     # A browser sends no blanks or invisible characters in an address, and we make no link of such.
     address = "".join(each for each in text if each.isprintable() and each not in " \\")
@@ -60,7 +53,7 @@ def put(browser: Customer, text: str, status: Status, **changes: Any) -> Session
         "completed_at": NOW,
         "received": 2000,
     }
-    return browser.put(status, **{**fields, **changes})
+    return visitor.put(status, **{**fields, **changes})
 
 
 STAGES: list[tuple[Status, dict[str, Any], str]] = [
@@ -81,10 +74,10 @@ STAGES: list[tuple[Status, dict[str, Any], str]] = [
 @pytest.mark.parametrize("text", HOSTILE)
 @pytest.mark.parametrize(("status", "fields", "rest"), STAGES)
 def test_stored_words_come_out_as_text(
-    browser: Customer, status: Status, fields: dict[str, Any], rest: str, text: str
+    visitor: Customer, status: Status, fields: dict[str, Any], rest: str, text: str
 ) -> None:
-    plain = browser.open(put(browser, "plain", status, **fields), rest).page
-    hostile = browser.open(put(browser, text, status, **fields), rest).page
+    plain = visitor.open(put(visitor, "plain", status, **fields), rest).page
+    hostile = visitor.open(put(visitor, text, status, **fields), rest).page
     assert hostile.shape() == plain.shape()
     assert plain.links
     for one in hostile.all("a") + hostile.all("form"):
@@ -95,59 +88,58 @@ def test_stored_words_come_out_as_text(
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_typed_words_come_out_as_text(browser: Customer, text: str) -> None:
-    session = browser.world.create()
-    plain = browser.form(session, "https://").page
-    answer = browser.form(session, f"https://{text}")
+def test_typed_words_come_out_as_text(visitor: Customer, text: str) -> None:
+    session = visitor.world.create()
+    plain = visitor.form(session, "https://").page
+    answer = visitor.form(session, f"https://{text}")
     assert answer.status == 424
     assert answer.page.shape() == plain.shape()
     assert answer.page.one("input", name="wallet_address").attributes["value"].endswith(text)
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_the_shops_name_comes_out_as_text(browser: Customer, text: str) -> None:
-    world = browser.world
+def test_the_shops_name_comes_out_as_text(visitor: Customer, text: str) -> None:
+    world = visitor.world
     session = world.create()
-    plain = browser.open(session).page
-    world.merchant = world.merchant.changed(name=text)
-    world.services.merchants.replace(world.merchant)
-    page = browser.open(session).page
+    plain = visitor.open(session).page
+    visitor.give(name=text)
+    page = visitor.open(session).page
     assert page.shape() == plain.shape()
     assert page.one("div", **{"class": "shop"}).text[1].replace("\ufffd", "\x00") == text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_addresses_come_out_as_text(browser: Customer, text: str) -> None:
-    plain = browser.get("/pay/plain").page
+def test_addresses_come_out_as_text(visitor: Customer, text: str) -> None:
+    plain = visitor.get("/pay/plain").page
     for path in (f"/pay/{text}", f"/pay/{text}/success", f"/{text}"):
-        answer = browser.get(quote(path))
+        answer = visitor.get(quote(path))
         assert answer.status == 404
         assert answer.page.shape() == plain.shape()
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_words_in_a_query_come_out_nowhere(browser: Customer, text: str) -> None:
-    session = browser.put(Status.AWAITING_APPROVAL, **AWAITING)
-    plain = browser.open(session, "?was=x").page
+def test_words_in_a_query_come_out_nowhere(visitor: Customer, text: str) -> None:
+    session = visitor.put(Status.AWAITING_APPROVAL, **AWAITING)
+    plain = visitor.open(session, "?was=x").page
     assert (
-        browser.open(session, f"?was={quote(text)}&x={quote(text)}").page.shape() == plain.shape()
+        visitor.open(session, f"?was={quote(text)}&x={quote(text)}").page.shape() == plain.shape()
     )
-    plain = browser.open(session, "/grant/callback?result=x").page
-    back = browser.open(session, f"/grant/callback?result={quote(text)}&message={quote(text)}").page
+    plain = visitor.open(session, "/grant/callback?result=x").page
+    back = visitor.open(session, f"/grant/callback?result={quote(text)}&message={quote(text)}").page
     assert back.shape() == plain.shape()
     assert back.main == plain.main
 
 
-def test_a_field_name_that_is_repeated_in_an_error_comes_out_as_text(browser: Customer) -> None:
-    session = browser.world.create()
-    answer = browser.ask(
+def test_a_field_name_that_is_repeated_in_an_error_comes_out_as_text(visitor: Customer) -> None:
+    session = visitor.world.create()
+    answer = visitor.ask(
         "POST", f"/pay/{session.id}/wallet", data={"wallet_address": CEDAR, HOSTILE[0]: "1"}
     )
     assert answer.status == 400
     assert len(answer.page.all("script")) == 1
 
 
-def test_a_debit_in_an_unknown_asset_is_still_exact(browser: Customer) -> None:
+def test_a_debit_in_an_unknown_asset_is_still_exact(visitor: Customer) -> None:
     price = replace(QUOTE, debit=Amount(1, "X<b>", 18))
-    page = browser.open(put(browser, "x", Status.AWAITING_APPROVAL, quote=price)).page
+    page = visitor.open(put(visitor, "x", Status.AWAITING_APPROVAL, quote=price)).page
     assert "You pay 0.000000000000000001 X<b>" in page.main

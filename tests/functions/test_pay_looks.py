@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,21 +14,9 @@ import pay
 from checkout.domain.merchant import Logo
 from pay.colors import DARK, LIGHT, ON_DARK_ACCENT, accent, contrast
 from tests.domain.test_pictures import PICTURES
-from tests.hosted_pages import Customer, customer
+from tests.hosted_pages import Customer
 
 ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
-
-
-@pytest.fixture
-def browser() -> Iterator[Customer]:
-    with customer() as found:
-        yield found
-
-
-def give(browser: Customer, **looks: object) -> None:
-    world = browser.world
-    world.merchant = world.merchant.changed(**looks)
-    world.services.merchants.replace(world.merchant)
 
 
 @given(ANY_COLOR)
@@ -70,27 +57,27 @@ def test_what_is_no_colour_is_no_accent(color: str | None) -> None:
     assert accent(color) is None
 
 
-def test_the_accent_is_in_the_pages_style(browser: Customer) -> None:
-    give(browser, accent_color="#ffcc00")
+def test_the_accent_is_in_the_pages_style(visitor: Customer) -> None:
+    visitor.give(accent_color="#ffcc00")
     found = accent("#ffcc00")
     assert found is not None
-    body = browser.open(browser.world.create()).body
+    body = visitor.open(visitor.world.create()).body
     assert f"--accent: {found.light}" in body
     assert f"--accent: {found.dark}" in body
 
 
-def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(browser: Customer) -> None:
-    session = browser.world.create()
-    assert browser.open(session).page.all("img", alt="") == []
-    assert browser.open(session, "/logo").status == 404
-    give(browser, logo=Logo("image/png", PICTURES["image/png"]))
-    first = browser.open(session).page.one("img", alt="").attributes["src"]
-    answer = browser.get(first)
+def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(visitor: Customer) -> None:
+    session = visitor.world.create()
+    assert visitor.open(session).page.all("img", alt="") == []
+    assert visitor.open(session, "/logo").status == 404
+    visitor.give(logo=Logo("image/png", PICTURES["image/png"]))
+    first = visitor.open(session).page.one("img", alt="").attributes["src"]
+    answer = visitor.get(first)
     assert (answer.status, answer.headers["content-type"]) == (200, "image/png")
     assert answer.headers["cache-control"] == "private, max-age=86400"
     assert "script-src 'nonce-" in answer.headers["content-security-policy"]
-    give(browser, logo=Logo("image/webp", PICTURES["image/webp"]))
-    assert browser.open(session).page.one("img", alt="").attributes["src"] != first
+    visitor.give(logo=Logo("image/webp", PICTURES["image/webp"]))
+    assert visitor.open(session).page.one("img", alt="").attributes["src"] != first
 
 
 @pytest.mark.parametrize(
@@ -103,22 +90,22 @@ def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(browser: C
     ],
 )
 def test_only_a_picture_that_the_settings_accept_is_served_as_a_logo(
-    browser: Customer, logo: Logo
+    visitor: Customer, logo: Logo
 ) -> None:
-    give(browser, logo=logo)
-    session = browser.world.create()
-    assert browser.open(session).page.all("img", alt="") == []
-    answer = browser.open(session, "/logo")
+    visitor.give(logo=logo)
+    session = visitor.world.create()
+    assert visitor.open(session).page.all("img", alt="") == []
+    answer = visitor.open(session, "/logo")
     assert answer.status == 404
     assert answer.headers["cache-control"] == "no-store"
 
 
-def test_the_qr_code_is_a_drawing_from_an_address_of_its_own(browser: Customer) -> None:
-    session = browser.world.create()
-    page = browser.open(session).page
+def test_the_qr_code_is_a_drawing_from_an_address_of_its_own(visitor: Customer) -> None:
+    session = visitor.world.create()
+    page = visitor.open(session).page
     (picture,) = page.all("img")
     assert picture.attributes["loading"] == "lazy"
-    answer = browser.get(picture.attributes["src"])
+    answer = visitor.get(picture.attributes["src"])
     assert answer.headers["content-type"] == "image/svg+xml"
     assert answer.headers["cache-control"] == "no-store"  # it is the session's secret address
     drawing = ElementTree.fromstring(answer.body)  # noqa: S314 - our own
@@ -126,6 +113,6 @@ def test_the_qr_code_is_a_drawing_from_an_address_of_its_own(browser: Customer) 
     assert re.fullmatch(r"0 0 \d+ \d+", drawing.attrib["viewBox"])
 
 
-def test_there_is_no_qr_code_of_a_session_that_is_not_there(browser: Customer) -> None:
-    assert browser.get("/pay/cs_0000000000000000000000/qr").status == 404
-    assert browser.get("/pay/cs_0000000000000000000000/logo").status == 404
+def test_there_is_no_qr_code_of_a_session_that_is_not_there(visitor: Customer) -> None:
+    assert visitor.get("/pay/cs_0000000000000000000000/qr").status == 404
+    assert visitor.get("/pay/cs_0000000000000000000000/logo").status == 404
