@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from babel import Locale
 
+from checkout.domain.languages import LANGUAGES
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import OPTIONAL, PING
+from sandbox.cloud import table_definitions
 from sandbox.webhooks import EVENTS
 
 REPOSITORY = Path(__file__).parent.parent
@@ -104,6 +107,18 @@ def test_the_index_lists_every_page() -> None:
     for page in (REPOSITORY / "docs").glob("*.*"):
         if page.suffix in {".md", ".json"} and page.name != "README.md":
             assert f"({page.name})" in index, page.name
+
+
+def test_every_language_is_listed() -> None:
+    listed = (REPOSITORY / "docs" / "pages.md").read_text("utf-8")
+    for tag in LANGUAGES:
+        assert str(Locale.parse(tag).english_name) in listed, tag
+
+
+def test_every_table_is_listed() -> None:
+    listed = (REPOSITORY / "docs" / "reference" / "design.md").read_text("utf-8")
+    for table in table_definitions("here"):
+        assert table["TableName"].removeprefix("here-") in listed
 
 
 def test_pictures_are_small() -> None:

@@ -11,17 +11,31 @@ from typing import Any
 
 import pytest
 from fastapi.openapi.models import OpenAPI
+from fastapi.routing import APIRoute
 from starlette.routing import Match
 
 from api.app import app
 from api.openapi import document
 from api.requests import CreateSession
+from api.routes import router
 from checkout.domain.session import Status
 from checkout.web import STATUS
 from tests.merchant_api import SESSIONS, MerchantApi, a_body
 
 PUBLISHED = Path(__file__).parents[2] / "docs/openapi.json"
 DOCUMENT = document()
+# Responses of the customers' pages and the dashboard only.
+OF_PAGES_ONLY = {
+    "amount_too_small_for_wallet",
+    "callback_invalid",
+    "conflict",
+    "key_unexpected_state",
+    "merchant_wallet_error",
+    "wallet_invalid",
+    "wallet_unavailable",
+    "wallet_unreachable",
+    "webhook_unexpected_state",
+}
 SCHEMAS = DOCUMENT["components"]["schemas"]
 
 
@@ -68,6 +82,19 @@ def test_every_reference_leads_to_a_schema_and_every_schema_is_used() -> None:
 def test_every_documented_operation_has_a_route(method: str, path: str) -> None:
     scope = {"type": "http", "method": method, "path": path, "headers": []}
     assert any(route.matches(scope)[0] is Match.FULL for route in app.routes)
+
+
+def test_every_route_is_documented() -> None:
+    def shape(path: str) -> str:
+        return re.sub(r"\{[a-z_]+\}", "{}", path)
+
+    routes = {
+        (method.lower(), shape(route.path))
+        for route in router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+    assert routes == {(method, shape(path)) for path, method, _ in operations()}
 
 
 def test_only_health_needs_no_key() -> None:
@@ -134,6 +161,11 @@ def test_each_operation_lists_the_codes_that_it_answers_with() -> None:
         SCHEMAS["Error"]["properties"]["error"]["properties"]["code"]["enum"]
     )
     assert set().union(*listed.values()) <= known
+
+
+def test_every_error_is_documented_or_of_pages_only() -> None:
+    documented = SCHEMAS["Error"]["properties"]["error"]["properties"]["code"]["enum"]
+    assert {error.code for error in STATUS} - set(documented) == OF_PAGES_ONLY
 
 
 TYPES: dict[str, Any] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 from typing import Any
 
@@ -17,6 +18,7 @@ from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.domain.test_pictures import PICTURES
+from tests.functions.test_dashboard_isolation import paths
 from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import AWAITING, Page
@@ -40,6 +42,10 @@ CALLS = {
     "/transactions/{paid}": ["get_item"] * 3,
     "/audit": ["get_item", "get_item", "query"],
     "/export": ["get_item"] * 2 + ["query"] * 10 + ["batch_get_item"] * 10,
+    "/export/{file}.csv": ["get_item"] * 2
+    + ["query"] * 10
+    + ["batch_get_item"] * 10
+    + ["put_item"],
     "/sign-in": [],
     "/keys": ["get_item", "get_item", "query"],
     "/webhooks": ["get_item"] * 3 + ["query", "batch_get_item"],
@@ -78,6 +84,13 @@ def calls(shop: Dashboard, browser: Browser, path: str) -> list[str]:
     return sorted(shop.calls())
 
 
+def test_every_page_has_its_budget() -> None:
+    def shape(path: str) -> str:
+        return re.sub(r"\{[a-z_]+\}", "{}", path.partition("?")[0])
+
+    assert {shape(path) for path in paths("GET")} == {shape(path) for path in CALLS}
+
+
 @pytest.mark.parametrize("count", [100, 1_100, pytest.param(100_000, marks=pytest.mark.endurance)])
 def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     shop: Dashboard, browser: Browser, count: int
@@ -95,7 +108,9 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     for number in range(14):
         browser.post("/keys", {"name": f"key {number}"})
     for path, expected in CALLS.items():
-        made = calls(shop, browser, path.format(paid=sample.id, event=event.id))
+        made = calls(
+            shop, browser, path.format(paid=sample.id, event=event.id, file="transactions")
+        )
         if count >= 1_000:
             assert made == sorted(expected), path
         else:

@@ -18,14 +18,16 @@ from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, 
 from checkout.flows import audit
 from checkout.flows.schedule import tally
 from dashboard.app import PAGES
+from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import Answer
+from tests.merchant_api import PREFIX
 from tests.support import NOW
 
-TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
+TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
 CURSORS = ("", "/webhooks", "/audit", "/export")
 # Every form, and its fields; RIVAL stands for what is tried.
 RIVAL = "<rival>"

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from checkout.domain.audit import Action
 from checkout.domain.session import (
     Attention,
     HistoryEntry,
@@ -66,6 +67,10 @@ def paid(shop: Dashboard, **changes: Any) -> Session:
         ),
     }
     return shop.store(**{**fields, **changes})
+
+
+def test_every_action_has_its_text_in_the_audit_log() -> None:
+    assert set(texts.ACTION) == set(Action)
 
 
 def test_transactions_are_listed_newest_first_a_page_at_a_time(shop: Dashboard) -> None:
