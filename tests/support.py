@@ -40,11 +40,14 @@ def between(port: Any, method: str, act: Callable[[], object], *, times: int = 1
     """Return the port, with `act` before each of the next `times` calls of the method."""
     left = iter(range(times))
 
+    def called(*arguments: Any, **options: Any) -> Any:
+        if next(left, None) is not None:
+            act()
+        return getattr(port, method)(*arguments, **options)
+
     class Between:
         def __getattr__(self, name: str) -> Any:
-            if name == method and next(left, None) is not None:
-                act()
-            return getattr(port, name)
+            return called if name == method else getattr(port, name)
 
     return Between()
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from checkout.domain import transitions
-from checkout.domain.errors import SessionUnexpectedState, WalletInvalid
+from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Event
 from checkout.flows.payment import reconcile, sessions
@@ -41,6 +41,12 @@ def submit_too_late(world: World) -> None:
     with pytest.raises(SessionUnexpectedState, match="expired"):
         world.submit(session)
     assert world.session(session.id).grant is None
+    world.transport.after = lambda *request: None
+    failing = world.create()
+    world.transport.before = on("GET", "/alice", lambda: expire_by_clock(world, failing))
+    with pytest.raises(MerchantWalletError):
+        world.submit(failing)
+    assert world.session(failing.id).status is Status.EXPIRED
 
 
 def pay(world: World) -> None:
