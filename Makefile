@@ -58,7 +58,7 @@ interop: setup ## run the tests against the official Open Payments and webhook p
 
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
 	@rm -rf .coverage.d && $(BIN)/python -m tests.aws_calls --forget
-	$(COVERAGE) run -m pytest -n 3 --dist worksteal -m "$(UNIT)" tests && $(COVERAGE) run -m tests.simulation --worlds 200 --seed 1
+	$(COVERAGE) run -m pytest -n 3 --dist worksteal -m "$(UNIT)" tests && $(COVERAGE) run --concurrency=greenlet,multiprocessing -m tests.simulation --worlds 200 --seed 1
 	@$(BIN)/python -m tests.aws_calls && $(COVERAGE) combine --quiet && $(BIN)/python -m tests.coverage_gate
 
 screenshots: setup ## take screenshots of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from moto import mock_aws
@@ -15,6 +16,8 @@ from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import private_key_place
 from tests.adapters.samples import a_key, a_merchant
 from tests.adapters.stores import boto, with_tables
+from tests.keys import KEY_ID, new_key_pair
+from tests.product import HARBOR, World
 
 OLD, NEW, FOREIGN = "11" * 32, "22" * 32, "33" * 32
 Environment = Callable[..., None]
@@ -60,15 +63,15 @@ def test_re_encrypt_tells_its_progress_and_in_the_end_that_the_old_key_can_go(
     environment(ENCRYPTION_KEY=f"{NEW},{OLD}")
     assert cli.main(["re-encrypt"]) == 0
     first = capsys.readouterr().out
-    assert "3 merchants looked at, 3 sealed anew" in first
+    assert "3 merchants checked, 3 encrypted again" in first
     assert "Run it again in ten minutes" in first
     assert cli.main(["re-encrypt"]) == 0
     second = capsys.readouterr().out
-    assert "3 merchants looked at, 0 sealed anew" in second
-    assert "All merchants' secrets open, and are sealed under the first key" in second
+    assert "3 merchants checked, 0 encrypted again" in second
+    assert "All merchants' secrets are encrypted with the first key" in second
     environment(ENCRYPTION_KEY=NEW)
     assert cli.main(["re-encrypt"]) == 0
-    assert "0 sealed anew" in capsys.readouterr().out
+    assert "0 encrypted again" in capsys.readouterr().out
 
 
 def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
@@ -80,7 +83,7 @@ def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
     assert cli.main(["re-encrypt"]) == 1
     told = capsys.readouterr()
     assert told.err == "mer_lost: neither key opens its secrets; they are unchanged.\n"
-    assert "2 merchants looked at, 1 sealed anew" in told.out
+    assert "2 merchants checked, 1 encrypted again" in told.out
 
 
 @pytest.mark.parametrize(
@@ -103,3 +106,28 @@ def test_without_a_region_the_operator_reads_what_is_missing(
     environment(AWS_CONFIG_FILE="/nowhere")
     assert cli.main(["re-encrypt"]) == 1
     assert capsys.readouterr().err == "You must specify a region.\n"
+
+
+def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World()
+    monkeypatch.setattr(wiring, "pay_services", lambda: world.services)
+    wallet, file = f"{HARBOR}/bob", tmp_path / "private.key"
+    common = ["setup", "--name", "Bob's", "--wallet-address", wallet]
+    assert cli.main([*common, "--key-id", KEY_ID, "--private-key", str(file)]) == 1
+    assert "cannot be read" in capsys.readouterr().err
+    pem, jwk = new_key_pair(KEY_ID)
+    world.network.register_key(wallet, jwk)
+    file.write_text(pem)
+    pair = ["--key-id", KEY_ID, "--private-key", str(file)]
+    assert cli.main(common) == 1
+    assert "Give --key-id and --private-key." in capsys.readouterr().err
+    assert cli.main([*common, *pair]) == 0
+    made = capsys.readouterr().out
+    assert f"wallet    {wallet} (USD)" in made
+    assert "API key   sk_" in made
+    assert cli.main([*common, "--new-api-key"]) == 0
+    assert "API key   sk_" in capsys.readouterr().out
+    assert cli.main([*common, *pair, "--replace-key"]) == 0
+    assert "API keys are unchanged" in capsys.readouterr().out

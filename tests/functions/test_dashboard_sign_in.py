@@ -44,6 +44,14 @@ def test_an_unknown_key_is_refused_on_the_form_and_never_repeated(shop: Dashboar
     assert browser.get().location.startswith("/dashboard/sign-in")
 
 
+def test_an_empty_key_is_refused(shop: Dashboard) -> None:
+    browser = shop.browser()
+    browser.get("/sign-in")
+    answer = browser.post("/sign-in", {"api_key": " "})
+    assert answer.status == 401
+    assert "Enter an API key." in answer.page.main
+
+
 def test_the_cookie_is_bound_to_this_host_and_out_of_reach_of_scripts(shop: Dashboard) -> None:
     browser = shop.browser()
     before = browser.get("/sign-in").headers["set-cookie"]

@@ -101,7 +101,7 @@ def command_line() -> argparse.ArgumentParser:
     )
     commands.add_parser(
         "re-encrypt",
-        help="after a rotation: seal all merchants' secrets under the new ENCRYPTION_KEY",
+        help="after a rotation: encrypt all merchants' secrets again with the new ENCRYPTION_KEY",
     )
     return parser
 
@@ -125,14 +125,14 @@ def _re_encrypt() -> int:
     for merchant in done.busy:
         print(f"{merchant}: was being changed by others; run the command again.", file=sys.stderr)
     if done.renewed:
-        print("Run it again in ten minutes: the old key can go when nothing is left to seal anew.")
+        print("Run it again in ten minutes: remove the old key when nothing is left to encrypt.")
     elif done.complete:
-        print("All merchants' secrets open, and are sealed under the first key of ENCRYPTION_KEY.")
+        print("All merchants' secrets are encrypted with the first key of ENCRYPTION_KEY.")
     return 0 if done.complete else 1
 
 
 def _tell(progress: rotation.Progress) -> None:
-    print(f"{progress.checked} merchants looked at, {progress.renewed} sealed anew", flush=True)
+    print(f"{progress.checked} merchants checked, {progress.renewed} encrypted again", flush=True)
 
 
 def _made(chosen: argparse.Namespace) -> setup.SetUp:

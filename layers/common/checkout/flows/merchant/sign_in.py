@@ -38,10 +38,6 @@ class SignedIn:
     key: ApiKey
     token: str = field(repr=False)
 
-    @property
-    def merchant(self) -> str:
-        return self.key.merchant
-
 
 def new_token(random_bytes: RandomBytes) -> str:
     """Return a token for a cookie; it means nothing before a sign-in with it."""
