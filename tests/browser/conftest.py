@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.browser.launch import chromium, launched
 from tests.browser.served import Served, served
+from tests.node import with_packages
 
 HERE = Path(__file__).parent
 
@@ -43,19 +41,8 @@ def pages() -> Iterator[Served]:
 
 @pytest.fixture(scope="session")
 def node() -> str:
-    """Node with axe-core and Lighthouse installed, as package-lock.json pins them."""
-    found, npm = shutil.which("node"), shutil.which("npm")
-    if found is None or npm is None:
-        assert "CI" not in os.environ, "CI must have Node: these tests are not to be skipped"
-        pytest.skip("Node is not installed")
-    pinned = HERE / "package-lock.json"
-    installed = HERE / "node_modules" / ".package-lock.json"
-    with pinned.open() as one_at_a_time:  # of the workers
-        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
-        if not installed.exists() or installed.stat().st_mtime < pinned.stat().st_mtime:
-            command = [npm, "ci", "--no-audit", "--no-fund"]
-            subprocess.run(command, cwd=HERE, check=True, timeout=300)
-    return found
+    """Node with axe-core and Lighthouse."""
+    return with_packages(HERE)
 
 
 @pytest.fixture(scope="session")

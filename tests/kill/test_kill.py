@@ -97,38 +97,14 @@ _PAY = (
     "C9 POST grant",
     "C9 GET incoming-payments",
     "W8 transact_write_items",
-    "hint send_message_batch",
+    "enqueue send_message_batch",
 )
+_PRICE = ("C4 POST grant", "C5 POST quotes", "W3 update_item", "C6 POST grant", "W4 update_item")
+_WALLET = ("C1 GET wallet", "C2 POST grant", "C3 POST incoming-payments", "W2 update_item")
+_AGAIN = ("W1 update_item", "cleanup send_message", "C1 GET wallet", "W2 update_item")
 SCENARIOS = {
-    "submission": Scenario(
-        submitting,
-        (
-            "W1 update_item",
-            "C1 GET wallet",
-            "C2 POST grant",
-            "C3 POST incoming-payments",
-            "W2 update_item",
-            "C4 POST grant",
-            "C5 POST quotes",
-            "W3 update_item",
-            "C6 POST grant",
-            "W4 update_item",
-        ),
-    ),
-    "another wallet": Scenario(
-        submitting_again,
-        (
-            "W1 update_item",
-            "tidy send_message",
-            "C1 GET wallet",
-            "W2 update_item",
-            "C4 POST grant",
-            "C5 POST quotes",
-            "W3 update_item",
-            "C6 POST grant",
-            "W4 update_item",
-        ),
-    ),
+    "submission": Scenario(submitting, ("W1 update_item", *_WALLET, *_PRICE)),
+    "another wallet": Scenario(submitting_again, (*_AGAIN, *_PRICE)),
     "callback": Scenario(returning, ("W5 update_item", "C7 POST continue", *_PAY)),
     "callback with a new quote": Scenario(
         returning_late,
@@ -143,7 +119,7 @@ SCENARIOS = {
             "look GET outgoing-payments",
             "W7 update_item",
             "W8 transact_write_items",
-            "hint send_message_batch",
+            "enqueue send_message_batch",
         ),
         wallets=("dies-after-create",) * 3,
     ),
