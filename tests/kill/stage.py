@@ -36,9 +36,10 @@ from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
 from tests.kill.place import Aws, HeldHints, Marked, SharedClock, product, sender, vault
 from tests.ports import free_base
-from tests.support import NOW
 
 ROOT: Final = Path(__file__).parents[2]
+# Ahead of the real time, by which the emulator deletes what has outlived its `ttl`.
+BEGINNING: Final = datetime(2100, 1, 1, tzinfo=UTC)
 PLENTY: Final = 10**12
 
 
@@ -216,7 +217,7 @@ class Stage:
 def staged(endpoint: str, folder: Path) -> Iterator[Stage]:
     prefix = f"kill-{uuid.uuid4().hex[:8]}"
     stack = cloud.create_stack(endpoint, prefix)
-    clock = SharedClock(folder / "clock", NOW)
+    clock = SharedClock(folder / "clock", BEGINNING)
     network = default_network(
         clock.now, random.Random(4).randbytes, port_base=free_base(), sleep=clock.sleep
     )
