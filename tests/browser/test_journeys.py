@@ -248,7 +248,7 @@ def test_a_lost_connection_is_told_and_the_form_sent_again(page: Page, pages: Se
     page.route("**/wallet", lambda route: route.abort())
     page.locator("#wallet_address").fill(f"{CEDAR}/alice")
     page.locator("#wallet_address").press("Enter")
-    expect(page.get_by_role("status")).to_contain_text("No answer. Check your connection")
+    expect(page.get_by_role("status")).to_contain_text("No response. Check your connection")
     page.unroute("**/wallet")
     page.locator("form .button").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
