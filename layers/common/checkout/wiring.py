@@ -23,7 +23,6 @@ from checkout.adapters.instrumented import (
     InstrumentedTransport,
 )
 from checkout.adapters.outbound.addresses import ResolvedHosts
-from checkout.flows.webhooks.deliver import Outcome, deliver
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
@@ -34,6 +33,7 @@ from checkout.version import VERSION
 
 if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.outbound.http import PublicHttp
+    from checkout.flows.webhooks.deliver import Outcome
 
 # A table answers in milliseconds; what takes longer is tried again on another connection. With the
 # store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
@@ -114,6 +114,7 @@ def pay_services() -> PayServices:
 def webhook_sender() -> Callable[[str], Outcome]:
     """Build what functions/webhook_sender calls for each event id: `deliver` with its ports."""
     from checkout.adapters.outbound.receivers import PublicReceivers
+    from checkout.flows.webhooks.deliver import deliver
 
     base = api_services()
     receivers = InstrumentedReceivers(PublicReceivers(_public_http()), base.clock.now)
