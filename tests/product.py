@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -23,6 +23,7 @@ from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows.merchant import authentication, setup
 from checkout.flows.payment import prepare, reconcile, sessions
 from checkout.flows.payment.approve import Finish, finish
+from checkout.flows.schedule import sweep
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome, deliver
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
@@ -280,6 +281,19 @@ class World:
                 return session
             self.clock.pass_time(every)
         return session
+
+    def sweep(self, *, rounds: int = 1) -> None:
+        """Let the schedule run once a minute."""
+        for _ in range(rounds):
+            self.clock.pass_time(60)
+            sweep.run(self.services, until=self.clock.now() + timedelta(seconds=25))
+
+    def pay_from_outside(self, session: Session, value: int, *, ended: bool = False) -> None:
+        """Have a stranger pay the session's incoming payment, `ended` or not."""
+        assert session.incoming_payment is not None
+        incoming = self.network.state.incoming[session.incoming_payment.id.rsplit("/", 1)[-1]]
+        assert ended or incoming.is_payable(self.clock.now())
+        self.network._credit(incoming, value, self.clock.now())
 
     def incoming(self, session: Session) -> IncomingPayment:
         """Return the session's incoming payment as the merchant's wallet has it."""

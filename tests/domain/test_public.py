@@ -21,9 +21,14 @@ PRICE = {"currency": "usd", "product_data": {"name": "Tea"}, "unit_amount": 1000
 FIELDS = words("""
 id object status url amount_total currency mode line_items metadata success_url cancel_url
 customer_wallet incoming_payment outgoing_payment expires_at created_at completed_at
-""")  # spec.md, in its order
+amount_received
+""")  # spec.md, in its order, and one more
 
-RENAMED = {"customer": "customer_wallet", "metadata_json": "metadata"}
+RENAMED = {
+    "customer": "customer_wallet",
+    "metadata_json": "metadata",
+    "received": "amount_received",
+}
 HIDDEN = {
     "merchant",
     "version",
@@ -41,7 +46,6 @@ HIDDEN = {
     "attempt",
     "closing_at",
     "closed_at",
-    "received",
     "problem",
     "attention",
     "event",
@@ -77,6 +81,7 @@ def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
         "expires_at": "2026-03-02T12:00:00.000Z",
         "created_at": "2026-03-01T12:00:00.000Z",
         "completed_at": None,
+        "amount_received": None,
     }
 
 

@@ -24,7 +24,7 @@ from tests.support import NOW, a_session
 
 LATER = NOW + timedelta(days=2)  # past every expiry
 
-# spec.md "States and transitions" and the four arrows of decisions.md "States": the statuses an
+# spec.md "States and transitions" and the further arrows of decisions.md "States": the statuses an
 # event leads from, and where to. What moves a session within its status is not in either table.
 SPECIFIED = {
     "wallet submission": ["open > preparing", "awaiting_approval > preparing"],
@@ -37,6 +37,13 @@ SPECIFIED = {
     "`expires_at` passes": ["open > expired", "preparing > expired", "awaiting_approval > expired"],
     "approval unusable": ["awaiting_approval > open"],
     "payment disproved": ["awaiting_approval > open", "processing > open"],
+    "paid from outside": [
+        "open > processing",
+        "preparing > processing",
+        "awaiting_approval > processing",
+    ],
+    "POST .../accept_as_paid": ["processing > completed"],
+    "POST .../give_up": ["processing > expired"],
 }
 TRIGGER = {
     Event.WALLET_SUBMITTED: "wallet submission",
@@ -50,6 +57,9 @@ TRIGGER = {
     Event.APPROVAL_LOST: "approval unusable",
     Event.PAYMENT_REFUSED: "approval unusable",
     Event.PAYMENT_DISPROVED: "payment disproved",
+    Event.MONEY_FOUND: "paid from outside",
+    Event.ACCEPTED_AS_PAID: "POST .../accept_as_paid",
+    Event.GIVEN_UP: "POST .../give_up",
 }
 
 
@@ -73,7 +83,7 @@ def test_the_table_is_the_specifications_and_nothing_more() -> None:
 
 
 def test_what_cannot_move_is_terminal() -> None:
-    left = {source for source, _ in TRANSITIONS}
+    left = {source for (source, _), row in TRANSITIONS.items() if row.to is not source}
     assert {status for status in Status if a_session(status).terminal} == set(Status) - left
 
 
@@ -97,14 +107,16 @@ def test_every_pair_is_a_row_or_a_refusal_that_changes_nothing(
         assert change.webhook == row.webhook
 
 
-def test_only_endings_make_webhook_events() -> None:
-    made = {row.to: row.webhook for row in TRANSITIONS.values() if row.webhook}
-    assert made == {
+def test_only_endings_and_late_payments_make_webhook_events() -> None:
+    ends = {cell: row for cell, row in TRANSITIONS.items() if row.to is not cell[0]}
+    assert {row.to: row.webhook for row in ends.values() if row.webhook} == {
         Status.COMPLETED: "checkout.session.completed",
         Status.EXPIRED: "checkout.session.expired",
         Status.CANCELED: "checkout.session.canceled",
     }
-    assert all(row.webhook for row in TRANSITIONS.values() if a_session(row.to).terminal)
+    assert all(row.webhook for row in ends.values() if a_session(row.to).terminal)
+    late = {cell for cell, row in TRANSITIONS.items() if row.webhook and cell not in ends}
+    assert late == {(end, Event.LATE_PAYMENT) for end in (Status.EXPIRED, Status.CANCELED)}
 
 
 def test_each_optional_webhook_event_is_made_by_a_row() -> None:

@@ -10,7 +10,7 @@ from checkout.domain.errors import CallbackInvalid, PaymentInProgress
 from checkout.domain.session import Phase, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.flows.payment import approve, sessions
-from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
 from tests.product import CEDAR, World, answering, interrupt, lose_answers, on
@@ -196,9 +196,12 @@ def test_an_answer_that_contradicts_what_the_wallet_shows_proves_nothing(status:
         return Response(status, {"content-type": "application/json"}, body)
 
     answering(world, "POST", "/outgoing-payments", lie)
-    doubtful = world.finish(session, callback).session
-    assert doubtful.phase is Phase.PAYING
-    assert world.settle(doubtful).status is Status.COMPLETED
+    shown = world.finish(session, callback).session
+    if status < 500:  # a refusal has the merchant's wallet asked, which shows the money
+        assert shown.status is Status.COMPLETED
+    else:
+        assert shown.phase is Phase.PAYING
+    assert world.settle(shown).status is Status.COMPLETED
     assert world.received() == 2000
 
 
@@ -260,11 +263,41 @@ def test_whoever_wakes_up_after_the_attempts_deadline_does_not_send(world: World
             world.clock.pass_time(approve.SEND_WITHIN.total_seconds())
 
     interrupt(world, "update_item", slow, times=2)
-    doubtful = world.finish(session, callback).session
-    assert doubtful.phase is Phase.PAYING
+    back = world.finish(session, callback).session
     assert world.transport.count("POST", "/outgoing-payments") == 0
-    back = world.settle(doubtful)
-    assert (back.status, back.problem) == (Status.OPEN, Problem.PAYMENT_FAILED)
+    assert (back.status, back.problem) == (Status.OPEN, Problem.APPROVAL_UNUSABLE), "at once"
+    assert world.pay(back).status is Status.COMPLETED
+
+
+def test_a_connection_refused_before_the_payment_was_sent_opens_the_session_at_once(
+    world: World,
+) -> None:
+    session, callback = world.awaiting()
+
+    def unreachable(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            raise NotSent("connection refused")
+
+    world.transport.before = unreachable
+    back = world.finish(session, callback).session
+    assert (back.status, back.problem) == (Status.OPEN, Problem.WALLET_UNREACHABLE)
+    world.transport.before = lambda request: None
+    assert world.pay(back).status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_a_refusal_of_a_wallet_that_paid_all_the_same_is_not_believed(world: World) -> None:
+    """The customer's wallet hides the payment; the merchant's shows the money."""
+    session, callback = world.awaiting()
+
+    def hide(request: Request, response: Response) -> None:
+        if "/outgoing-payments" in request.url:
+            status = 404 if request.method == "GET" else 403
+            raise Refused("no", operation="", status=status, reason=hidden[request.method])
+
+    hidden = {"GET": Reason.NOT_FOUND, "POST": Reason.OTHER}
+    world.transport.after = hide
+    assert world.finish(session, callback).session.status is Status.COMPLETED
 
 
 def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: World) -> None:

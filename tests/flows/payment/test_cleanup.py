@@ -8,9 +8,8 @@ from checkout.adapters.queue import NoQueue
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.flows.payment import sessions
-from checkout.flows.payment.cleanup import DEADLINE, TryLater, clean_up
+from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Request
 from checkout.ports.wallets import Cleanup
 from tests.product import CEDAR, World, on, raising
 
@@ -34,9 +33,9 @@ def how(request: pytest.FixtureRequest) -> str:
 # --- what is handed over ---
 
 
-def test_an_end_hands_over_the_grant_and_the_incoming_payment(world: World, how: str) -> None:
+def test_an_end_hands_over_the_grant(world: World, how: str) -> None:
     awaiting = world.submit(world.create())
-    assert awaiting.incoming_payment is not None
+    assert awaiting.grant is not None
     assert awaiting.customer is not None
     done = ended(world, how, awaiting)
     assert done.terminal
@@ -46,7 +45,6 @@ def test_an_end_hands_over_the_grant_and_the_incoming_payment(world: World, how:
             merchant=awaiting.merchant,
             auth_server=awaiting.customer.auth_server,
             grant=awaiting.grant,
-            incoming_payment=awaiting.incoming_payment.id,
         )
     ]
     assert done.grant is None
@@ -70,7 +68,8 @@ def test_a_new_wallet_leaves_the_old_grant_behind_and_keeps_the_incoming_payment
     first = world.submit(world.create())
     second = world.submit(first, f"{CEDAR}/carol")
     [task] = world.tasks.left
-    assert (task.grant, task.incoming_payment) == (first.grant, None)
+    assert task.grant == first.grant
+    assert second.incoming_payment == first.incoming_payment
     clean_up(world.services, task)
     assert world.finish(second, world.approve(second)).session.status is Status.COMPLETED
 
@@ -82,9 +81,7 @@ def test_an_approval_whose_process_died_leaves_its_grant_behind(world: World) ->
         advance(awaiting, Event.APPROVAL_CLAIMED, now=now, writer="dead", lease_until=now)
     )
     assert sessions.settle(world.services, claimed).status is Status.OPEN
-    assert [(task.grant, task.incoming_payment) for task in world.tasks.left] == [
-        (awaiting.grant, None)
-    ]
+    assert [task.grant for task in world.tasks.left] == [awaiting.grant]
 
 
 def test_without_a_queue_an_end_is_an_end(world: World, how: str) -> None:
@@ -104,24 +101,13 @@ def left_behind() -> tuple[World, Session, Cleanup]:
     return world, awaiting, task
 
 
-def test_the_grant_is_cancelled_and_the_incoming_payment_closed_and_twice_is_no_harm() -> None:
+def test_the_grant_is_cancelled_and_twice_is_no_harm() -> None:
     world, session, task = left_behind()
     clean_up(world.services, task)
     assert world.transport.count("DELETE", "/continue/") == 1
-    assert world.transport.count("POST", "/complete") == 1
-    assert world.incoming(session).completed
     assert session.interact_url is not None
     assert "interact_ref" not in world.network.approve(session.interact_url)
     clean_up(world.services, task)
-    assert world.incoming(session).completed
-
-
-def test_without_a_grant_the_incoming_payment_alone_is_closed() -> None:
-    world, session, left = left_behind()
-    world.forget()
-    clean_up(world.services, replace(left, grant=None))
-    assert world.incoming(session).completed
-    assert world.transport.count("DELETE", "") == 0
 
 
 def test_what_runs_out_first_needs_no_tidying() -> None:
@@ -132,36 +118,18 @@ def test_what_runs_out_first_needs_no_tidying() -> None:
 
 
 @pytest.mark.parametrize("lost", [NotSent("down"), OutcomeUnknown("lost")])
-@pytest.mark.parametrize("part", ["/continue/", "/complete"])
-def test_where_a_wallet_does_not_answer_the_other_is_asked_and_the_task_comes_again(
-    part: str, lost: Exception
-) -> None:
+def test_where_the_wallet_does_not_answer_the_task_comes_again(lost: Exception) -> None:
     world, session, task = left_behind()
-    world.transport.before = on("", part, raising(lost))
+    world.transport.before = on("", "/continue/", raising(lost))
     with pytest.raises(TryLater):
         clean_up(world.services, task)
-    assert world.incoming(session).completed is (part == "/continue/")
     world.transport.before = lambda request: None
     clean_up(world.services, task)
-    assert world.incoming(session).completed
+    assert session.interact_url is not None
+    assert "interact_ref" not in world.network.approve(session.interact_url)
 
 
 def test_a_merchant_that_is_gone_has_nothing_to_tidy() -> None:
     world, _, task = left_behind()
     clean_up(world.services, replace(task, merchant="mer_gone"))
     assert world.transport.sent == []
-
-
-def test_where_one_wallet_takes_all_the_time_the_other_is_not_called() -> None:
-    world, _, task = left_behind()
-    called: list[str] = []
-
-    def hang(request: Request) -> None:
-        called.append(request.method)
-        world.clock.pass_time(DEADLINE.total_seconds())
-        raise OutcomeUnknown("no answer")
-
-    world.transport.before = hang
-    with pytest.raises(TryLater):
-        clean_up(world.services, task)
-    assert called == ["DELETE"]

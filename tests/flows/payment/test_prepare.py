@@ -104,8 +104,14 @@ def test_the_incoming_payment_is_used_again_by_the_next_try(world: World) -> Non
 def test_an_incoming_payment_that_was_closed_elsewhere_is_replaced(world: World) -> None:
     session = world.submit(world.create())
     world.incoming(session).completed = True
+    for seconds in (0, 34):  # what was sent before it was closed may still arrive
+        world.clock.pass_time(seconds)
+        with pytest.raises(MerchantWalletError, match="in a minute"):
+            world.submit(session)
+    world.clock.pass_time(1)
     again = world.submit(session)
     assert again.incoming_payment != session.incoming_payment
+    assert again.closed_at is None
     assert world.pay(again).status is Status.COMPLETED
 
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -50,18 +51,30 @@ def test_a_wallet_that_lies_about_failure_cannot_hide_the_money(world: World) ->
     assert world.received() == 2000
 
 
-def test_half_of_the_money_is_flagged_for_the_merchant_and_never_closed(world: World) -> None:
+def test_half_of_the_money_is_flagged_for_the_merchant_and_closed_once_the_wallet_gives_up(
+    world: World,
+) -> None:
     session = world.pay(world.create(), f"{CEDAR}/partial")
     session = world.settle(session, seconds=120)
     assert session.status is Status.PROCESSING
     assert (session.attention, session.received) == (Attention.PARTIAL_PAYMENT, 1000)
-    assert session.closing_at is None
+    assert session.closed_at is not None
+    assert world.incoming(session).completed
+    assert session.due_at() is None
+
+
+def test_half_of_the_money_is_waited_on_until_the_incoming_payments_end(world: World) -> None:
+    """The customer's wallet says nothing of a failure: the other half may come."""
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.pay_from_outside(session, 1000)
+    session = world.settle(session, seconds=3600, every=10)
+    assert (session.attention, session.closing_at) == (Attention.PARTIAL_PAYMENT, None)
     assert session.incoming_payment is not None
-    world.clock.pass_time(
-        (session.incoming_payment.expires_at - world.clock.now()).total_seconds() + 60
-    )
-    session = world.settle(session, seconds=5)
-    assert session.status is Status.PROCESSING
+    world.clock.pass_time((session.incoming_payment.expires_at - world.clock.now()).total_seconds())
+    world.settle(session, seconds=25)
+    world.pay_from_outside(session, 500, ended=True)  # it was on its way
+    session = world.settle(session, seconds=120)
+    assert (session.status, session.received) == (Status.PROCESSING, 1500)
     assert session.due_at() is None
 
 
@@ -310,3 +323,120 @@ def test_money_that_shows_before_anybody_knew_of_the_payment_completes(world: Wo
     incoming.received = replace(incoming.received, value=2000)
     done = world.settle(session)
     assert (done.status, done.outgoing_payment) == (Status.COMPLETED, None)
+
+
+# --- the fence, whatever the merchant's provider says to the close ---
+
+CLOSE_ANSWERS = {
+    "409 of other words": (409, b'{"error":{"description":"Already done."}}'),
+    "400": (400, b"{}"),
+    "403": (403, b"{}"),
+    "405": (405, b""),
+    "204": (204, b""),
+    "an empty 200": (200, b""),
+    "500": (500, b""),
+}
+
+
+def _answer_the_close(world: World, status: int, body: bytes, *, closes: bool) -> None:
+    """Have the merchant's provider close incoming payments, or not, and answer in this way."""
+    handle = world.network.handle
+
+    def answering(request: Request) -> Response:
+        if not request.url.endswith("/complete"):
+            return handle(request)
+        if closes:
+            handle(request)
+        return Response(status, {}, body)
+
+    world.network.handle = answering  # type: ignore[method-assign]
+
+
+def _lose_the_payment(world: World, *, arrived: bool) -> Session:
+    """Return a payment in doubt, whose customer's wallet never answers again."""
+    session = world.submit(world.create(expires_in_seconds=1800))
+    callback = world.approve(session)
+
+    def silent(request: Request, response: Response | None = None) -> None:
+        if "/outgoing-payments" in request.url:
+            raise OutcomeUnknown("silence")
+
+    if arrived:
+        world.transport.after = silent
+    else:
+        world.transport.before = silent
+    doubtful = world.finish(session, callback).session
+    assert doubtful.phase is Phase.PAYING
+    return doubtful
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+@pytest.mark.parametrize("answer", CLOSE_ANSWERS)
+def test_what_is_seen_decides_whatever_is_said_to_the_close(answer: str, arrived: bool) -> None:
+    status, body = CLOSE_ANSWERS[answer]
+    world = World()
+    _answer_the_close(world, status, body, closes=True)
+    decided = world.settle(_lose_the_payment(world, arrived=arrived))
+    assert decided.status is (Status.COMPLETED if arrived else Status.OPEN)
+    assert world.received() == (2000 if arrived else 0)
+
+
+@pytest.mark.parametrize("arrived", [True, False])
+def test_a_provider_that_never_closes_is_decided_by_the_incoming_payments_expiry(
+    arrived: bool,
+) -> None:
+    world = World()
+    _answer_the_close(world, 403, b"{}", closes=False)
+    doubtful = _lose_the_payment(world, arrived=arrived)
+    decided = world.settle(doubtful, seconds=3 * 3600, every=30)
+    assert decided.status is (Status.COMPLETED if arrived else Status.EXPIRED)
+
+
+def test_a_provider_that_never_closes_and_heeds_no_expiry_is_decided_a_day_after_the_session() -> (
+    None
+):
+    world = World()
+    _answer_the_close(world, 405, b"", closes=False)
+    handle = world.network.handle
+
+    def lasting(request: Request) -> Response:
+        response = handle(request)
+        if "/incoming-payments" not in request.url:
+            return response
+        body = re.sub(rb'"expiresAt":"[^"]*"', b'"expiresAt":"2036-01-01T00:00:00Z"', response.body)
+        return replace(response, body=body)
+
+    world.network.handle = lasting  # type: ignore[method-assign]
+    doubtful = _lose_the_payment(world, arrived=False)
+    day_after = doubtful.expires_at + timedelta(hours=24)
+    undecided = world.settle(doubtful, seconds=25 * 3600 - 3600, every=60)
+    assert undecided.payment_in_flight
+    assert world.settle(undecided, seconds=3 * 3600, every=60).status is Status.EXPIRED
+    assert timedelta(0) <= world.clock.now() - day_after <= timedelta(hours=2)
+
+
+def test_a_quote_that_names_no_end_holds_a_session_for_ten_minutes() -> None:
+    world = World()
+    handle = world.network.handle
+
+    def endless(request: Request) -> Response:
+        response = handle(request)
+        if "/quotes" not in request.url:
+            return response
+        return replace(response, body=re.sub(rb',"expiresAt":"[^"]*"', b"", response.body))
+
+    world.network.handle = endless  # type: ignore[method-assign]
+    session = world.submit(world.create())
+    assert session.quote is not None
+    assert session.quote.expires_at is None
+    callback = world.approve(session)
+
+    def lost(request: Request) -> None:
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            raise OutcomeUnknown("lost on the way")
+
+    world.transport.before = lost
+    doubtful = world.finish(session, callback).session
+    begun = world.clock.now()
+    assert world.settle(doubtful).status is Status.OPEN
+    assert timedelta(minutes=10) < world.clock.now() - begun < timedelta(minutes=13)

@@ -29,7 +29,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Phase, Problem, Session, Status
+from checkout.domain.session import Attempt, LineItem, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Endpoint, WebhookEvent
 from checkout.flows.give_way import GIVE_WAY
@@ -43,6 +43,7 @@ from tests.product import NotedHints
 from tests.support import NOW, between
 
 LATER = NOW + timedelta(seconds=30)
+JUST_SENT = Attempt("a", NOW)
 EARLIER = NOW - timedelta(seconds=30)
 AWAITING = Status.AWAITING_APPROVAL
 End = Callable[[Services, ApiKey, str], Session]
@@ -357,12 +358,14 @@ def test_an_open_or_awaiting_session_ends_in_one_write(
     "changes",
     [
         {"status": AWAITING, "phase": Phase.CONTINUING, "lease_until": LATER},
-        {"status": AWAITING, "phase": Phase.PAYING},
-        {"status": AWAITING, "phase": Phase.PAYING, "expires_at": EARLIER},
-        {"status": Status.PROCESSING},
+        {"status": AWAITING, "phase": Phase.PAYING, "attempt": JUST_SENT},
+        {"status": AWAITING, "phase": Phase.PAYING, "attempt": JUST_SENT, "expires_at": EARLIER},
+        {"status": Status.PROCESSING, "attempt": JUST_SENT},
     ],
 )
-@pytest.mark.parametrize("action", [sessions.expire, sessions.cancel])
+@pytest.mark.parametrize(
+    "action", [sessions.expire, sessions.cancel, sessions.accept_as_paid, sessions.give_up]
+)
 def test_a_payment_in_flight_is_not_taken_back(
     api: MerchantApi, action: End, changes: dict[str, Any]
 ) -> None:

@@ -92,6 +92,63 @@ def fail_to_pay(world: World) -> None:
     assert world.settle(processing, seconds=2 * DAY, every=60).status is Status.OPEN
 
 
+def pay_a_part(world: World) -> Session:
+    """Only a part arrives, and no more can: the merchant has to decide."""
+    processing = world.pay(world.create(), f"{CEDAR}/partial")
+    return world.settle(processing, seconds=120)
+
+
+def find_money(world: World, session: Session) -> None:
+    world.pay_from_outside(session, 2000)
+    world.clock.pass_time(60)
+    done = reconcile.advance_pending(world.services, session.id)
+    assert done.status is Status.COMPLETED
+
+
+def find_money_at_submission(world: World) -> None:
+    session = submit(world)
+    world.pay_from_outside(session, 2000)
+    assert world.submit(session).status is Status.COMPLETED
+
+
+def opened_again(world: World) -> Session:
+    session = submit(world)
+    with pytest.raises(WalletInvalid):
+        world.submit(session, f"{CEDAR}/nobody")
+    return world.session(session.id)
+
+
+def pay_late(how: Callable[..., Session]) -> Callable[[World], None]:
+    def drive(world: World) -> None:
+        session = how(world.services, world.key(), submit(world).id)
+        world.pay_from_outside(session, 2000)
+        world.sweep(rounds=3)
+        assert world.session(session.id).received == 2000
+
+    return drive
+
+
+def end_unpaid(how: Callable[..., Session]) -> Callable[[World], None]:
+    def drive(world: World) -> None:
+        session = how(world.services, world.key(), submit(world).id)
+        world.sweep(rounds=3)
+        assert world.session(session.id).due_at() is None
+        assert world.incoming(session).completed
+
+    return drive
+
+
+def pay_short(world: World) -> None:
+    """One unit less arrives: the incoming payment is closed after the end."""
+    session, callback = world.awaiting()
+    world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.finish(session, callback)
+    world.pay_from_outside(session, 1999)
+    world.settle(session)
+    world.sweep(rounds=3)
+    assert world.session(session.id).closed_at is not None
+
+
 def expire_by_clock(world: World, session: Session) -> None:
     world.clock.pass_time(DAY)
     reconcile.view(world.services, session.id)
@@ -124,6 +181,20 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.PROCESSING, E.CLOSED): fail_to_pay,
     (S.PROCESSING, E.PAYMENT_DISPROVED): fail_to_pay,
     (S.PROCESSING, E.RECONCILED): pay,
+    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(sessions.accept_as_paid, pay_a_part),
+    (S.PROCESSING, E.GIVEN_UP): end(sessions.give_up, pay_a_part),
+    (S.OPEN, E.CHECKED): lambda world: find_money(world, opened_again(world)),
+    (S.OPEN, E.MONEY_FOUND): lambda world: find_money(world, opened_again(world)),
+    (S.PREPARING, E.MONEY_FOUND): find_money_at_submission,
+    (S.AWAITING_APPROVAL, E.MONEY_FOUND): lambda world: find_money(world, submit(world)),
+    (S.COMPLETED, E.CHECKED): pay_short,
+    (S.COMPLETED, E.CLOSED): pay_short,
+    (S.EXPIRED, E.CHECKED): pay_late(sessions.expire),
+    (S.EXPIRED, E.CLOSED): end_unpaid(sessions.expire),
+    (S.EXPIRED, E.LATE_PAYMENT): pay_late(sessions.expire),
+    (S.CANCELED, E.CHECKED): pay_late(sessions.cancel),
+    (S.CANCELED, E.CLOSED): end_unpaid(sessions.cancel),
+    (S.CANCELED, E.LATE_PAYMENT): pay_late(sessions.cancel),
     (S.OPEN, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, world.create()),
     (S.PREPARING, E.EXPIRY_PASSED): submit_too_late,
     (S.AWAITING_APPROVAL, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, submit(world)),

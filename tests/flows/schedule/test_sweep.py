@@ -251,7 +251,8 @@ def test_what_is_proven_never_to_come_needs_no_attention_any_more(world: World) 
 
 
 def test_a_partial_payment_stays_visible_until_its_incoming_payments_end(world: World) -> None:
-    session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/partial")
+    session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/never-credits")
+    world.pay_from_outside(session, 1000)
     rounds(world, 70)
     assert world.session(session.id).attention is Attention.PARTIAL_PAYMENT
     looked = sum(rounds(world, 1).checked for _ in range(120))
@@ -259,7 +260,7 @@ def test_a_partial_payment_stays_visible_until_its_incoming_payments_end(world: 
     assert session.incoming_payment is not None
     rest = session.incoming_payment.expires_at - world.clock.now()
     world.clock.pass_time(rest.total_seconds() + 3600)
-    rounds(world, 1)
+    rounds(world, 3)
     flagged = world.session(session.id)
     assert (flagged.status, flagged.due_at()) == (Status.PROCESSING, None)
     assert round_of(world) == Counts()

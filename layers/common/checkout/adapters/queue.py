@@ -106,7 +106,8 @@ def cleanup_from(body: str) -> Cleanup:
 
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
-    return Cleanup(**json.loads(body)["cleanup"])
+    task = json.loads(body)["cleanup"]
+    return Cleanup(**{name: task[name] for name in Cleanup.__slots__})
 
 
 class NoQueue:

@@ -9,6 +9,7 @@ from typing import Any, Final
 from checkout.domain.webhooks import Endpoint
 
 NAME_MAX: Final = 100  # characters of a merchant's name
+TOLERANCE_MAX: Final = 1_000_000_000  # a hundredth of each payment bounds it as well
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +29,8 @@ class Merchant:
 
     The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
     language tag) of the customer's pages; `return_hosts`, the only hosts that customers may be
-    sent back to (empty: any).
+    sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be missing of a
+    payment (money.least_accepted).
     """
 
     id: str
@@ -47,6 +49,7 @@ class Merchant:
     accent_color: str | None = None
     locale: str | None = None
     return_hosts: tuple[str, ...] = ()
+    tolerance: int = 1
 
     def changed(self, **fields: Any) -> Merchant:
         """Return the next version, with these fields; `Merchants.replace` writes it."""

@@ -88,3 +88,13 @@ def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:
     """Return minor units as an Amount for display: 2500 "usd" is 25.00 USD."""
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     return Amount(value=value, asset_code=currency.upper(), asset_scale=digits)
+
+
+def least_accepted(amount: int, *, tolerance: int) -> int:
+    """Return the smallest value received that counts as payment of `amount`, in the same units.
+
+    `tolerance` is the merchant's setting. At most a hundredth of the amount may be missing, rounded
+    down, so that nothing may be missing of fewer than 100 units: wallets with two conversions
+    deliver one unit less than quoted (decisions.md "completed means paid").
+    """
+    return amount - min(tolerance, amount // 100)

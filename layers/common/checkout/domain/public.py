@@ -1,4 +1,4 @@
-"""The public checkout session: exactly the fields of spec.md, in its order.
+"""The public checkout session: the fields of spec.md in its order, then `amount_received`.
 
 Grants, tokens, nonces, interact addresses, merchant ids and servers have no place here.
 """
@@ -35,6 +35,7 @@ def public_session(session: Session, *, base_url: str, now: datetime) -> dict[st
         "expires_at": timestamp(session.expires_at),
         "created_at": timestamp(session.created_at),
         "completed_at": timestamp(session.completed_at) if session.completed_at else None,
+        "amount_received": session.amount_received,
     }
 
 

@@ -61,6 +61,7 @@ class Attention(StrEnum):
 
     PARTIAL_PAYMENT = "partial_payment"
     UNDECIDED = "undecided"  # a provider has not answered for long
+    LATE_PAYMENT = "late_payment"  # money arrived after the session had ended
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +101,11 @@ class Session:
     """One purchase.
 
     `amount_total` is in minor units of `currency`; `receive` is the same in the merchant wallet's
-    scale. `event` is the id of the webhook event of its end, `locale` the language tag that the
-    merchant asked for.
+    scale, and `received` what its incoming payment showed at the last check. `event` is the id of
+    the webhook event of its end, `locale` the language tag that the merchant asked for.
+
+    `check_at` is when the wallets should be asked again: while a payment is in flight, and after
+    the end until it is certain what the incoming payment received.
     """
 
     id: str
@@ -148,6 +152,13 @@ class Session:
         return result
 
     @property
+    def amount_received(self) -> int | None:
+        """Return `received` in minor units of `currency`, rounded down; None until it is known."""
+        if self.received is None:
+            return None
+        return self.received * self.amount_total // self.receive.value
+
+    @property
     def terminal(self) -> bool:
         return self.status in (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
 
@@ -155,6 +166,12 @@ class Session:
     def payment_in_flight(self) -> bool:
         """Whether money may have been instructed: then neither time nor the merchant ends it."""
         return self.phase is Phase.PAYING or self.status is Status.PROCESSING
+
+    @property
+    def partly_paid(self) -> bool:
+        """Whether less than asked has arrived and the merchant may decide what follows."""
+        processing = self.status is Status.PROCESSING
+        return processing and self.attention is Attention.PARTIAL_PAYMENT
 
     def lease_live(self, now: datetime) -> bool:
         """Return whether a process is working on it right now."""
@@ -171,10 +188,8 @@ class Session:
         return Status.EXPIRED if self.overdue(now) else self.status
 
     def due_at(self) -> datetime | None:
-        """Return when the scheduled sweep should check this session; None once it has ended."""
-        if self.terminal:
-            return None
-        if self.payment_in_flight:
+        """Return when the scheduled sweep should check this session; None if nothing is left."""
+        if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:
             return self.lease_until

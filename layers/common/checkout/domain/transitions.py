@@ -20,7 +20,8 @@ Prepare (flows/payment/prepare.py). No money can move.
         earlier approval.
     C1  Read the customer's wallet address.   C2  Grant for an incoming payment.
     C3  Create the incoming payment at the merchant's wallet. It outlives the session by 15 minutes.
-    W2  Store the incoming payment. A later preparation uses it again while it is open.
+    W2  Store the incoming payment. A later preparation reads it and uses it again while it is open;
+        one that was closed is replaced once it has been closed for FENCE and shows no money.
     C4  Grant for a quote.   C5  Create the quote.
     W3  Store the quote.
     C6  Request the grant that the customer approves, limited to this receiver and this debit.
@@ -37,10 +38,12 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
     C8  Create the outgoing payment. Sent once for each W6, never after its deadline, and never
         sent again, whatever the answer.
         201: W7.
-        A definite refusal, and the wallet shows no payment for the quote: -> open.
+        Certainly not sent (no connection, or the deadline has passed): -> open.
+        A definite refusal, the wallet shows no payment for the quote, and the merchant's incoming
+        payment shows no money: -> open.
         Anything else: the session stays in paying, and reconciliation decides. Never definite are
         408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
-        by a wallet that cannot be asked for its payments.
+        where one of the two cannot be asked.
     W7  -> processing, with the outgoing payment. Its condition is the attempt and not the version:
         a sweep that only rescheduled the session must not lose the 201.
 
@@ -53,25 +56,36 @@ Confirm (flows/payment/reconcile.py, witness.py).
 Reconcile. A payment in flight (paying or processing) is checked by the customer's open page and by
 the scheduled sweep, until one of these holds:
 
-    received >= amount              W8, after W7 if the session is in paying
+    received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
-    something, but too little       flagged for the merchant; never closed; checked until the
-                                    incoming payment expires
+    something, but too little       W7, then flagged for the merchant
     nothing, and the wait is over   the fence
 
-    The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, or at
-    once if the wallet reports that the payment failed.
+    The least accepted is the amount, less the merchant's tolerance for roundings (money.py).
+    The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, at once
+    if the wallet reports that the payment failed, and when the merchant asks to end the session. A
+    quote that names no expiry ends 10 minutes after the send. A part of the money makes the quote's
+    expiry void: the rest may come until the incoming payment expires.
 
-The fence proves that nothing will arrive, so that the customer can pay again:
+The fence proves what will have arrived, so that the customer can pay again, or the merchant decide:
 
     1. CLOSING_STARTED: write closing_at. From now on W7 is refused and only received money counts.
-    2. Complete the incoming payment at the merchant's wallet. "Already completed" is as good; after
-       an unknown outcome, try again.
-    3. CLOSED: after a read shows it completed or expired, write closed_at.
-    4. At least FENCE (35 s) later, read again. A packet that was prepared before the close may
-       still be fulfilled for 30 s.
+    2. Read the incoming payment. Unless it is closed or paid, complete it at the merchant's wallet,
+       whatever that answers, and read it again.
+    3. CLOSED: after a read shows it completed or expired, write closed_at. One that its provider
+       never closes counts as closed a day after the session's expiry.
+    4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
+       close may still be fulfilled for 30 s.
     5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment.
-       Something received: continue as above.
+       Too little received: no further check. The merchant accepts it as paid (-> completed) or
+       gives it up (-> expired).
+
+Money from outside (flows/payment/outside.py). Anybody who knows an incoming payment can pay it until
+it is closed. A submission that uses a stored incoming payment reads it first, and the customer's
+open page once a minute. MONEY_FOUND: open, preparing, awaiting_approval -> processing, and on as
+above. After an end that leaves an incoming payment open, the sweep takes steps 2 to 4 of the fence.
+Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
+event LATE_PAYMENT.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
@@ -94,7 +108,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checkout.domain.session import HistoryEntry, Phase, Session, Status
-from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, LATE_PAYMENT
 
 # A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
 # (design.md, the fence).
@@ -119,6 +133,10 @@ class Event(StrEnum):
     CLOSED = "closed"
     PAYMENT_DISPROVED = "payment_disproved"
     RECONCILED = "reconciled"
+    MONEY_FOUND = "money_found"
+    ACCEPTED_AS_PAID = "accepted_as_paid"
+    GIVEN_UP = "given_up"
+    LATE_PAYMENT = "late_payment"
     EXPIRY_PASSED = "expiry_passed"
     EXPIRE_REQUESTED = "expire_requested"
     CANCEL_REQUESTED = "cancel_requested"
@@ -152,9 +170,16 @@ CLAIMED = Condition(
     lambda s, now: s.phase is Phase.CONTINUING and s.lease_live(now),
 )
 PAYING = Condition("intent to pay written", lambda s, now: s.phase is Phase.PAYING)
+PAYING_OR_IDLE = Condition(
+    "intent to pay written, or not expired and no approval claimed",
+    lambda s, now: s.phase is Phase.PAYING or (s.phase is None and now < s.expires_at),
+)
 PAYING_NOT_CLOSING = Condition(
     "intent to pay written, not closing",
     lambda s, now: s.phase is Phase.PAYING and s.closing_at is None,
+)
+IN_FLIGHT_NOT_CLOSING = Condition(
+    "payment in flight, not closing", lambda s, now: s.payment_in_flight and s.closing_at is None
 )
 CLOSING = Condition("closing", lambda s, now: s.payment_in_flight and s.closing_at is not None)
 FENCED = Condition(
@@ -162,6 +187,12 @@ FENCED = Condition(
     lambda s, now: s.payment_in_flight and s.closed_at is not None and now >= s.closed_at + FENCE,
 )
 IN_FLIGHT = Condition("payment in flight", lambda s, now: s.payment_in_flight)
+PARTLY_PAID = Condition("flagged as partly paid", lambda s, now: s.partly_paid)
+PARTLY_PAID_FOR_GOOD = Condition(
+    "flagged as partly paid, incoming payment closed and checked for the last time",
+    lambda s, now: s.partly_paid and s.check_at is None,
+)
+UNACCOUNTED = Condition("not yet certain what was received", lambda s, now: s.check_at is not None)
 
 # What a step removes. SECRETS never outlive the phase that needs them.
 SECRETS: Final = ("grant", "token", "interact_url")
@@ -171,17 +202,22 @@ FENCE_MARKS: Final = ("closing_at", "closed_at")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One transition: target status and phase, condition, fields removed, webhook event made."""
+    """One transition: target status and phase, condition, fields removed, webhook event made.
+
+    `then_check`: what the incoming payment received is checked after this end.
+    """
 
     to: Status
     when: Condition = ALWAYS
     drops: tuple[str, ...] = ()
     webhook: str | None = None
     phase: Phase | None = None
+    then_check: bool = False
 
 
 _S, _E = Status, Event
 _DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "problem", "attention")
+_FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
 _DISPROVED: Final = (
     *APPROVAL,
     *FENCE_MARKS,
@@ -203,22 +239,36 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until"), phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_REFUSED):    Row(_S.OPEN,              PAYING_NOT_CLOSING, APPROVAL),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_CREATED):    Row(_S.PROCESSING,        PAYING, ("phase",)),
-    (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING_OR_IDLE),
     (_S.AWAITING_APPROVAL, _E.CLOSING_STARTED):    Row(_S.AWAITING_APPROVAL, PAYING_NOT_CLOSING, phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.CLOSED):             Row(_S.AWAITING_APPROVAL, CLOSING, phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
     (_S.PROCESSING,        _E.CHECKED):            Row(_S.PROCESSING,        IN_FLIGHT),
-    (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT),
+    (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT_NOT_CLOSING),
     (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
     (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
     (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED),
-    (_S.OPEN,              _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED),
-    (_S.PREPARING,         _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED),
-    (_S.AWAITING_APPROVAL, _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED),
-    (_S.OPEN,              _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           IN_TIME, _DONE, EXPIRED),
-    (_S.AWAITING_APPROVAL, _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           NOT_IN_FLIGHT, _DONE, EXPIRED),
-    (_S.OPEN,              _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          IN_TIME, _DONE, CANCELED),
-    (_S.AWAITING_APPROVAL, _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          NOT_IN_FLIGHT, _DONE, CANCELED),
+    (_S.PROCESSING,        _E.ACCEPTED_AS_PAID):   Row(_S.COMPLETED,         PARTLY_PAID, _DONE, COMPLETED, then_check=True),
+    (_S.PROCESSING,        _E.GIVEN_UP):           Row(_S.EXPIRED,           PARTLY_PAID_FOR_GOOD, _DONE, EXPIRED),
+    (_S.OPEN,              _E.CHECKED):            Row(_S.OPEN,              IN_TIME),
+    (_S.OPEN,              _E.MONEY_FOUND):        Row(_S.PROCESSING,        IN_TIME, _FOUND),
+    (_S.PREPARING,         _E.MONEY_FOUND):        Row(_S.PROCESSING,        IN_TIME, _FOUND),
+    (_S.AWAITING_APPROVAL, _E.MONEY_FOUND):        Row(_S.PROCESSING,        IDLE_IN_TIME, _FOUND),
+    (_S.OPEN,              _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED, then_check=True),
+    (_S.PREPARING,         _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED, then_check=True),
+    (_S.AWAITING_APPROVAL, _E.EXPIRY_PASSED):      Row(_S.EXPIRED,           OVERDUE, _DONE, EXPIRED, then_check=True),
+    (_S.OPEN,              _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           IN_TIME, _DONE, EXPIRED, then_check=True),
+    (_S.AWAITING_APPROVAL, _E.EXPIRE_REQUESTED):   Row(_S.EXPIRED,           NOT_IN_FLIGHT, _DONE, EXPIRED, then_check=True),
+    (_S.OPEN,              _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          IN_TIME, _DONE, CANCELED, then_check=True),
+    (_S.AWAITING_APPROVAL, _E.CANCEL_REQUESTED):   Row(_S.CANCELED,          NOT_IN_FLIGHT, _DONE, CANCELED, then_check=True),
+    (_S.COMPLETED,         _E.CHECKED):            Row(_S.COMPLETED,         UNACCOUNTED),
+    (_S.COMPLETED,         _E.CLOSED):             Row(_S.COMPLETED,         UNACCOUNTED),
+    (_S.EXPIRED,           _E.CHECKED):            Row(_S.EXPIRED,           UNACCOUNTED),
+    (_S.EXPIRED,           _E.CLOSED):             Row(_S.EXPIRED,           UNACCOUNTED),
+    (_S.EXPIRED,           _E.LATE_PAYMENT):       Row(_S.EXPIRED,           UNACCOUNTED, (), LATE_PAYMENT),
+    (_S.CANCELED,          _E.CHECKED):            Row(_S.CANCELED,          UNACCOUNTED),
+    (_S.CANCELED,          _E.CLOSED):             Row(_S.CANCELED,          UNACCOUNTED),
+    (_S.CANCELED,          _E.LATE_PAYMENT):       Row(_S.CANCELED,          UNACCOUNTED, (), LATE_PAYMENT),
 }
 # fmt: on
 
@@ -235,7 +285,7 @@ class IllegalTransition(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A session before and after one event.
+    """A session before and after one event, which happened `at` this time.
 
     `in_time`: the write is also conditional on `expires_at` being ahead. `by_attempt`: it is
     conditional on the attempt and on nobody closing, not on the version, so that a sweep that only
@@ -245,6 +295,7 @@ class Change:
     before: Session
     after: Session
     event: Event
+    at: datetime
     webhook: str | None
     in_time: bool
     by_attempt: bool = False
@@ -273,12 +324,14 @@ def advance(
 
     `writer` marks the write, so that one whose answer was lost can be told from a lost race.
     `changes` are fields that the event sets; the row says which it removes. `note` goes into the
-    session's history.
+    session's history. `updated_at` stays at the session's end.
     """
     found = row(session, event, now)
     fields: dict[str, Any] = dict.fromkeys(found.drops)
     if found.phase is not None:
         fields["phase"] = found.phase
+    if found.then_check and session.incoming_payment is not None:
+        fields["check_at"] = now
     fields.update(changes)
     if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
         entry = HistoryEntry(at=now, event=event.value, note=note)
@@ -288,13 +341,14 @@ def advance(
         status=found.to,
         version=session.version + 1,
         writer=writer,
-        updated_at=now,
+        updated_at=session.updated_at if session.terminal else now,
         **fields,
     )
     return Change(
         before=session,
         after=after,
         event=event,
+        at=now,
         webhook=found.webhook,
         in_time=found.when in (IN_TIME, IDLE_IN_TIME, NOT_IN_FLIGHT),
         by_attempt=event is Event.PAYMENT_CREATED and session.closing_at is None,

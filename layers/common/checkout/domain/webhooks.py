@@ -17,6 +17,7 @@ from checkout.domain.session import Session
 COMPLETED: Final = "checkout.session.completed"
 EXPIRED: Final = "checkout.session.expired"
 CANCELED: Final = "checkout.session.canceled"
+LATE_PAYMENT: Final = "checkout.session.late_payment"
 PING: Final = "ping"
 OPTIONAL: Final = (EXPIRED, CANCELED)  # sent to endpoints that ask for them
 
@@ -137,19 +138,23 @@ def secret_place(merchant_id: str) -> tuple[str, str, str]:
     return ("merchants", merchant_id, "webhook_secret")
 
 
-def event_body(session: Session) -> str:
-    """Return the seven fields of spec.md "Events", in its order, as compact JSON."""
-    return _compact(
-        {
-            "id": session.id,
-            "status": session.status.value,
-            "amount_total": session.amount_total,
-            "currency": session.currency,
-            "metadata": session.metadata,
-            "outgoing_payment": session.outgoing_payment,
-            "customer_wallet": session.customer.id if session.customer else None,
-        }
-    )
+def event_body(session: Session, event_type: str = COMPLETED) -> str:
+    """Return the seven fields of spec.md "Events", in its order, as compact JSON.
+
+    The event of a late payment is not in the specification: its body also has `amount_received`.
+    """
+    body: dict[str, Any] = {
+        "id": session.id,
+        "status": session.status.value,
+        "amount_total": session.amount_total,
+        "currency": session.currency,
+        "metadata": session.metadata,
+        "outgoing_payment": session.outgoing_payment,
+        "customer_wallet": session.customer.id if session.customer else None,
+    }
+    if event_type == LATE_PAYMENT:
+        body["amount_received"] = session.amount_received
+    return _compact(body)
 
 
 def ping_body(event_id: str, *, currency: str) -> str:

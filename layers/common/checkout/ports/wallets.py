@@ -43,23 +43,21 @@ class Wallets(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cleanup:
-    """The grant and the incoming payment that an ended session leaves behind at its wallets.
+    """The customer's grant that a session no longer needs.
 
-    `grant` is the customer's, at `auth_server`, still sealed under the session's id.
-    `incoming_payment` is the merchant's, and nothing may be paid to it any more.
+    It is at `auth_server`, and still sealed under the session's id.
     """
 
     session: str
     merchant: str
-    auth_server: str | None = None
-    grant: str | None = field(default=None, repr=False)
-    incoming_payment: str | None = None
+    auth_server: str
+    grant: str = field(repr=False)
 
 
 class TaskQueue(Protocol):
     """Hand work to the function that speaks to wallets.
 
-    A lost message does no harm: grants and incoming payments expire on their own.
+    A lost message does no harm: grants expire on their own.
     """
 
     def clean_up(self, cleanup: Cleanup) -> None:

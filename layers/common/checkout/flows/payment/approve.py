@@ -16,13 +16,13 @@ from typing import Final
 from checkout.domain.errors import CallbackInvalid
 from checkout.domain.ids import new_nonce
 from checkout.domain.session import Attempt, Problem, Session, Status
-from checkout.domain.transitions import Event, IllegalTransition
+from checkout.domain.transitions import Change, Event, IllegalTransition
 from checkout.flows import merchants
-from checkout.flows.payment import reconcile, sealed, witness
+from checkout.flows.payment import received, reconcile, sealed, witness
 from checkout.flows.payment.prepare import request_quote
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
-from checkout.flows.payment.writes import move
+from checkout.flows.payment.writes import change, give_way, move
 from checkout.open_payments import errors as op
 from checkout.open_payments import interaction
 from checkout.open_payments.models import AccessToken, OutgoingPayment, Quote
@@ -101,8 +101,15 @@ def _claim_and_pay(
     merchant = merchants.get(services.merchants, session.merchant)
     lease_until = services.clock.now() + LEASE
     work = Work.begin(services, merchant, within=DEADLINE)
+
+    def claimed(current: Session) -> Change:
+        # A check for money from outside may come first; another approval or claim may not.
+        if current.grant != session.grant or current.phase is not None:
+            raise StaleSession(current)
+        return change(services, current, Event.APPROVAL_CLAIMED, lease_until=lease_until)
+
     try:
-        session = move(services, session, Event.APPROVAL_CLAIMED, lease_until=lease_until)
+        session = give_way(services, session, claimed)
     except (StaleSession, IllegalTransition) as lost:
         return lost.current if isinstance(lost, StaleSession) else settle(services, lost.session)
     try:
@@ -196,39 +203,52 @@ def _pay(work: Work, session: Session, token: AccessToken) -> Session:
     assert session.quote is not None
     assert session.incoming_payment is not None
     if work.services.clock.now() >= session.attempt.deadline:
-        return session
+        return _certain(work, session, token, Problem.APPROVAL_UNUSABLE, "not sent in time")
     try:
         payment = work.client.create_outgoing_payment(
             session.customer, token, quote=session.quote, receiver=session.incoming_payment.id
         )
+    except op.NotSent as error:  # no byte of it reached the wallet
+        return _certain(work, session, token, Problem.WALLET_UNREACHABLE, type(error).__name__)
     except op.Refused as refused:
-        if not _certainly_refused(work, session, token, refused):
-            return session
-        auth_server = session.customer.auth_server
-        problem = Problem.PAYMENT_REFUSED
-        note = f"{problem.value}: {refused.reason.value}"
-        session = move(work.services, session, Event.PAYMENT_REFUSED, note=note, problem=problem)
-        with contextlib.suppress(op.OpenPaymentsError):  # nothing may use this approval any more
-            work.client.revoke_token(auth_server, token)
-        return session
+        return _refused(work, session, token, refused)
     except op.OpenPaymentsError:
         return session  # `paying`: the page says "confirming", reconciliation decides
     return _record_payment(work, session, payment)
 
 
-def _certainly_refused(
-    work: Work, session: Session, token: AccessToken, refused: op.Refused
-) -> bool:
-    """Tell whether a 4xx means that no payment was made.
+def _certain(
+    work: Work, session: Session, token: AccessToken, problem: Problem, why: str
+) -> Session:
+    """Open the session again: it is certain that this attempt paid nothing and never will.
 
-    It does only if the wallet, asked by id and by list, shows no payment for this quote (C8).
+    The access token is revoked, best effort, so that nothing uses this approval any more.
     """
-    if refused.reason in (op.Reason.BUSY, op.Reason.INVALID_QUOTE):
-        return False
+    assert session.customer is not None
+    auth_server, note = session.customer.auth_server, f"{problem.value}: {why}"
+    session = move(work.services, session, Event.PAYMENT_REFUSED, note=note, problem=problem)
+    with contextlib.suppress(op.OpenPaymentsError):
+        work.client.revoke_token(auth_server, token)
+    return session
+
+
+def _refused(work: Work, session: Session, token: AccessToken, refused: op.Refused) -> Session:
+    """Open the session if the 4xx means that no payment was made; decide by money that is there.
+
+    It does only if the wallet, asked by id and by list, shows no payment for this quote, and the
+    merchant's own incoming payment shows no money (C8): a hostile wallet may pay and hide it.
+    """
     try:
-        return witness.find_payment(work.client, session, token) is None
+        seen = witness.check(work, session)
+        if seen.received > 0:
+            return reconcile.arrived(work, session, seen)
+        if refused.reason in (op.Reason.BUSY, op.Reason.INVALID_QUOTE):
+            return session
+        if witness.find_payment(work.client, session, token) is not None:
+            return session
     except op.OpenPaymentsError:
-        return False  # the wallet cannot be asked
+        return session  # a wallet cannot be asked
+    return _certain(work, session, token, Problem.PAYMENT_REFUSED, refused.reason.value)
 
 
 def _record_payment(work: Work, session: Session, payment: OutgoingPayment) -> Session:
@@ -247,6 +267,6 @@ def _record_payment(work: Work, session: Session, payment: OutgoingPayment) -> S
         )
     except StaleSession as stale:
         session = stale.current
-    if session.status is not Status.PROCESSING:
+    if session.status is not Status.PROCESSING or payment.failed:
         return session
-    return reconcile.await_money(work, session, patience=PATIENCE)
+    return received.await_money(work, session, patience=PATIENCE)

@@ -1,8 +1,8 @@
 """Prepare a payment from the wallet address that the customer gives (W1 to W4, C1 to C6).
 
 Nothing here can move money. Any failure puts the session back to `open` with the reason on it, and
-the customer may try again. The stored incoming payment is used again unless it was closed or has
-expired. The steps are described in domain/transitions.py.
+the customer may try again. The stored incoming payment is read first, and used again unless it was
+paid or closed. The steps are described in domain/transitions.py.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from checkout.domain.session import (
     Session,
     Status,
 )
-from checkout.domain.transitions import Event, IllegalTransition
+from checkout.domain.transitions import FENCE, Event, IllegalTransition
 from checkout.flows import merchants
-from checkout.flows.payment import sealed
+from checkout.flows.payment import outside, sealed, witness
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
 from checkout.flows.payment.writes import change, commit, move
@@ -54,7 +54,8 @@ LEASE: Final = timedelta(seconds=45)
 def submit_wallet(services: PayServices, session_id: str, typed: str) -> Session:
     """Prepare the payment from the wallet address that the customer `typed`.
 
-    Returns the session awaiting approval, with its quote and interact URL. Raises WalletInvalid,
+    Returns the session awaiting approval, with its quote and interact URL; or completed or
+    processing, if its incoming payment was paid from outside meanwhile. Raises WalletInvalid,
     WalletUnreachable, WalletUnavailable, AmountTooSmallForWallet, MerchantWalletError (the session
     is open again), SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited,
     ResourceMissing (nothing changed).
@@ -120,16 +121,13 @@ def _claim(services: PayServices, session: Session) -> Session:
 
 
 def _prepare(work: Work, session: Session, url: str) -> Session:
+    session = _check_incoming_payment(work, session)
+    if session.status is not Status.PREPARING:
+        return session
     wallet = _resolve(work.client, url)
-    session, fresh = _ensure_incoming_payment(work, session, wallet)
+    session = _ensure_incoming_payment(work, session, wallet)
     try:
-        try:
-            quote = request_quote(work, session)
-        except op.Refused as refused:
-            if fresh or refused.reason is not op.Reason.INVALID_RECEIVER:
-                raise
-            session = _replace_dead_incoming_payment(work, session)
-            quote = request_quote(work, session)
+        quote = request_quote(work, session)
     except op.OpenPaymentsError as error:
         raise quote_error(error) from None
     session = _store(work, session, quote=quote)  # W3
@@ -155,15 +153,38 @@ def _resolve(client: OpenPayments, url: str) -> WalletAddress:
     raise WalletInvalid(message, param="wallet_address")
 
 
-def _ensure_incoming_payment(
-    work: Work, session: Session, wallet: WalletAddress
-) -> tuple[Session, bool]:
-    """Store an incoming payment that lives (C2, C3, W2); True means that it is new."""
+def _check_incoming_payment(work: Work, session: Session) -> Session:
+    """Check an incoming payment that was used before, which may have been paid or closed since.
+
+    Returns the session completed or processing if it holds money. Forgets one that was closed, once
+    that was FENCE ago and nothing has arrived; until then raises MerchantWalletError. One that
+    cannot be read is used again: the quote shows whether it can be paid.
+    """
+    if session.incoming_payment is None:
+        return session
+    try:
+        seen = witness.check(work, session)
+    except op.OpenPaymentsError:
+        return session
+    if seen.received > 0:
+        return outside.found(work, session, seen)
+    if not seen.closed:
+        return session
+    if session.closed_at is None:
+        session = _store(work, session, closed_at=work.services.clock.now())
+    if session.closed_at is None or seen.begun_at < session.closed_at + FENCE:
+        raise MerchantWalletError(
+            "The shop's wallet provider has closed this payment; try again in a minute."
+        )
+    return _store(work, session, incoming_payment=None, closed_at=None)
+
+
+def _ensure_incoming_payment(work: Work, session: Session, wallet: WalletAddress) -> Session:
+    """Store the customer's wallet, and an incoming payment if there is none (C2, C3, W2)."""
     customer = replace(wallet, public_name=None)  # nothing shows the name yet
-    stored = session.incoming_payment
-    if stored is not None and work.services.clock.now() < stored.expires_at:
-        return _store(work, session, customer=customer), False
-    return _store(work, session, customer=customer, incoming_payment=_create(work, session)), True
+    if session.incoming_payment is not None:
+        return _store(work, session, customer=customer)
+    return _store(work, session, customer=customer, incoming_payment=_create(work, session))
 
 
 def _create(work: Work, session: Session) -> IncomingPaymentRef:
@@ -180,22 +201,6 @@ def _create(work: Work, session: Session) -> IncomingPaymentRef:
         ) from None
     # The provider may have shortened its life; the provider's answer is what holds.
     return IncomingPaymentRef(id=created.id, expires_at=created.expires_at or expires_at)
-
-
-def _replace_dead_incoming_payment(work: Work, session: Session) -> Session:
-    """Replace an incoming payment that takes no money any more, if it certainly holds none."""
-    assert session.incoming_payment is not None
-    stored = session.incoming_payment.id
-    try:
-        seen = work.at_merchant(lambda token: work.client.get_incoming_payment(stored, token))
-        alive = not seen.completed or seen.received.value > 0
-    except op.Refused as refused:
-        alive = refused.reason is not op.Reason.NOT_FOUND
-    except op.OpenPaymentsError:
-        alive = True
-    if alive:
-        raise _not_connected()
-    return _store(work, session, incoming_payment=_create(work, session))
 
 
 def request_quote(work: Work, session: Session) -> Quote:

@@ -1,9 +1,8 @@
 """Reconcile payments in doubt with what the wallets show.
 
-`witness.py` reads what wallets show; what follows from it is decided and written here. The fence
-(domain/transitions.py): write `closing`, close the incoming payment, write `closed_at` once a read
-shows it closed, and judge from a read that begins 35 s later. Every step is a conditional write, so
-the callback, the customer's open page and the sweep may all do this at the same time.
+`witness.py` reads what wallets show, `received.py` decides by money. The rest follows here, and the
+fence (domain/transitions.py). Every step is a conditional write, so the callback, the customer's
+open page and the sweep may all do this at the same time.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout.domain.session import Attention, Problem, Session, Status
-from checkout.domain.transitions import FENCE, Change, Event, IllegalTransition
+from checkout.domain.transitions import FENCE, Event, IllegalTransition
 from checkout.flows import merchants
-from checkout.flows.payment import sealed, witness
+from checkout.flows.payment import outside, received, sealed, witness
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
-from checkout.flows.payment.writes import change, give_way, move
+from checkout.flows.payment.writes import move
 from checkout.open_payments import errors as op
 from checkout.open_payments.models import OutgoingPayment
 from checkout.ports.services import PayServices
@@ -29,12 +28,16 @@ DEADLINE: Final = timedelta(seconds=20)
 # Covers the clocks of the servers that judge a quote's or an incoming payment's expiry, and packets
 # under way (domain/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
-POLL_SECONDS: Final = (0.4, 0.6, 1.0, 1.0, 1.0)
+# A quote that names no end holds a session for this long after the payment was sent.
+ENDLESS_QUOTE: Final = timedelta(minutes=10)
 # Seconds between checks of one payment, by how often it was checked; the last one repeats. It is
 # below the sweep's minute, so that no round finds the payment not yet due.
 BACKOFF: Final = (2, 2, 2, 3, 5, 8, 13, 20, 30, 50)
 # A payment undecided for this long is shown to the merchant, and checked only as often as this.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
+CHECKS_AN_HOUR: Final = 80  # where no payment was sent, checks are counted instead
+# After this, a wallet that cannot be asked about an ended session is not asked any more.
+ACCOUNT_FOR: Final = timedelta(days=7)
 
 
 def view(services: PayServices, session_id: str) -> Session:
@@ -43,19 +46,25 @@ def view(services: PayServices, session_id: str) -> Session:
 
 
 def advance_pending(services: PayServices, session_id: str) -> Session:
-    """Return `view`, after one step of a payment in flight if it is due.
+    """Return `view`, after one step of reconciliation if it is due.
 
-    The session's own `check_at` limits the rate: however many pages poll, its wallets are asked
-    once per interval.
+    The session itself limits the rate: however many pages poll, its wallets are asked once per
+    interval.
     """
     session = view(services, session_id)
     now = services.clock.now()
-    if not session.payment_in_flight or session.check_at is None or now < session.check_at:
+    if not due(session, now) and not outside.may_look(session, now):
         return session
     try:
         return step(services, session)
     except StaleSession as stale:
         return stale.current
+
+
+def due(session: Session, now: datetime) -> bool:
+    """Tell whether the wallets must be asked about a payment in flight, or an ended session."""
+    owes = session.payment_in_flight or session.terminal
+    return owes and session.check_at is not None and session.check_at <= now
 
 
 def step(services: PayServices, session: Session) -> Session:
@@ -65,152 +74,101 @@ def step(services: PayServices, session: Session) -> Session:
     next check.
     """
     try:
-        return _step(services, session)
+        session = move(services, session, Event.CHECKED, **_next_check(services, session))
+        merchant = merchants.get(services.merchants, session.merchant)
+        work = Work.begin(services, merchant, within=DEADLINE)
+        with contextlib.suppress(op.OpenPaymentsError):
+            session = _checked(work, session)
+        return settle(services, session)
     except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
         raise StaleSession(illegal.session) from None
 
 
-def _step(services: PayServices, session: Session) -> Session:
-    session = move(services, session, Event.CHECKED, **_next_check(services, session))
-    merchant = merchants.get(services.merchants, session.merchant)
-    work = Work.begin(services, merchant, within=DEADLINE)
-    try:
-        if session.closing_at is not None:
-            session = _fence(work, session)
-        elif session.status is Status.PROCESSING:
-            session = _processing(work, session)
-        else:
-            session = _paying(work, session)
-    except op.OpenPaymentsError:
-        return session
-    return settle(services, session)
-
-
-def await_money(work: Work, session: Session, *, patience: float) -> Session:
-    """Read the merchant's incoming payment until the money shows (C9), then complete (W8).
-
-    Gives up after `patience` seconds.
-    """
-    services = work.services
-    if services.completion_policy is CompletionPolicy.INSTRUCTED:
-        return _complete(services, session)
-    give_up_at = services.clock.now() + timedelta(seconds=patience)
-    for pause in POLL_SECONDS:
-        try:
-            seen = witness.check(work, session)
-            if seen.received >= session.receive.value:
-                return _complete(services, session, received=seen.received)
-        except op.OpenPaymentsError:
-            pass  # the page keeps asking
-        if services.clock.now() + timedelta(seconds=pause) > give_up_at:
-            break
-        services.clock.sleep(pause)
-    return session
+def _checked(work: Work, session: Session) -> Session:
+    if session.terminal:
+        return outside.account(work, session)
+    if not session.payment_in_flight:
+        return outside.found(work, session, witness.check(work, session))
+    if session.closing_at is not None:
+        return _fence(work, session)
+    if session.status is Status.PROCESSING:
+        return _processing(work, session)
+    return _paying(work, session)
 
 
 def _paying(work: Work, session: Session) -> Session:
     """Look for a payment whose intent is written and whose outcome is unknown."""
-    seen = witness.check(work, session)
+    seen = received.seen_if_readable(work, session)
     payment: OutgoingPayment | None = None
     with contextlib.suppress(op.OpenPaymentsError):  # else the witness alone decides
         session, payment = _ask_wallet(work, session)
-    if payment is not None or seen.received >= session.receive.value:
-        session = move(
-            work.services,
-            session,
-            Event.PAYMENT_CREATED,
-            outgoing_payment=payment.id if payment else None,
-            check_at=work.services.clock.now(),
-            checks=0,
-        )
-        return _judge(work.services, session, seen)
-    return _close_when_waited(work.services, session)
+    if payment is None and seen.received == 0:
+        return _close_when_waited(work, session)
+    return arrived(work, session, seen, payment)
+
+
+def arrived(
+    work: Work, session: Session, seen: witness.Seen, payment: OutgoingPayment | None = None
+) -> Session:
+    """Write that the instructed payment is there (W7), as a wallet or its money shows; decide."""
+    session = move(
+        work.services,
+        session,
+        Event.PAYMENT_CREATED,
+        outgoing_payment=payment.id if payment else None,
+        check_at=work.services.clock.now(),
+        checks=0,
+    )
+    return _decide(work, session, seen, payment)
 
 
 def _processing(work: Work, session: Session) -> Session:
     """Check whether a payment that the wallet accepted has arrived."""
-    services = work.services
-    if services.completion_policy is CompletionPolicy.INSTRUCTED:
-        return _complete(services, session)
-    seen = witness.check(work, session)
-    if seen.received > 0:
-        return _judge(services, session, seen)
-    try:
-        session, payment = _ask_wallet(work, session)
-    except op.OpenPaymentsError:
-        return _close_when_waited(services, session)
+    seen = received.seen_if_readable(work, session)
+    payment: OutgoingPayment | None = None
+    if not work.paid(session, seen.received):
+        with contextlib.suppress(op.OpenPaymentsError):
+            session, payment = _ask_wallet(work, session)
+    return _decide(work, session, seen, payment)
+
+
+def _decide(
+    work: Work, session: Session, seen: witness.Seen, payment: OutgoingPayment | None
+) -> Session:
+    """Decide on a processing session by its money, then by what the customer's wallet says."""
+    session = received.judge(work, session, seen)
+    if session.status is not Status.PROCESSING:
+        return session
     if payment is not None and payment.failed:
-        return _start_closing(services, session)
-    return _close_when_waited(services, session)
+        return _start_closing(work, session)
+    instructed = work.services.completion_policy is CompletionPolicy.INSTRUCTED
+    if instructed and session.outgoing_payment is not None:
+        return received.complete(work, session, seen.received or None)
+    return _close_when_waited(work, session)
 
 
 def _fence(work: Work, session: Session) -> Session:
     """Take one step of the fence. Once closing, only received money counts."""
     services = work.services
     if session.closed_at is None:
-        witness.close(work, session)
-    now = services.clock.now()
-    seen = witness.check(work, session)
-    if seen.received < session.receive.value:
+        seen = witness.check_and_close(work, session)
+    else:
+        seen = witness.check(work, session)
+    if not work.paid(session, seen.received):
         if session.closed_at is None:
             if not seen.closed:
                 return session
             now = services.clock.now()
             return move(services, session, Event.CLOSED, closed_at=now, check_at=now + FENCE)
-        if now < session.closed_at + FENCE:
+        if seen.begun_at < session.closed_at + FENCE:
             return session  # this read began too early to decide
     if seen.received == 0:
         problem = Problem.PAYMENT_FAILED
         note = "nothing was received, and nothing can be any more"
         return move(services, session, Event.PAYMENT_DISPROVED, note=note, problem=problem)
     if session.status is not Status.PROCESSING:
-        session = move(services, session, Event.PAYMENT_CREATED, check_at=now)
-    return _judge(services, session, seen)
-
-
-def _judge(services: PayServices, session: Session, seen: witness.Seen) -> Session:
-    """Decide on a processing session by what was received.
-
-    The result is completed, flagged as partly paid, or still waiting.
-    """
-    if services.completion_policy is CompletionPolicy.INSTRUCTED:
-        return _complete(services, session)
-    if seen.received >= session.receive.value:
-        return _complete(services, session, received=seen.received)
-    if seen.received == 0:
-        return session
-    assert session.incoming_payment is not None
-    over = services.clock.now() >= session.incoming_payment.expires_at
-    if session.received == seen.received and not over:
-        return session
-    return move(
-        services,
-        session,
-        Event.CHECKED,
-        received=seen.received,
-        attention=Attention.PARTIAL_PAYMENT,
-        check_at=None if over else session.check_at,
-    )
-
-
-def _complete(services: PayServices, session: Session, *, received: int | None = None) -> Session:
-    """Write `completed` and its event in one transaction (W8)."""
-
-    def completed(current: Session) -> Change | None:
-        if current.status is not Status.PROCESSING:
-            return None  # decided meanwhile
-        return change(
-            services,
-            current,
-            Event.RECONCILED,
-            completed_at=services.clock.now(),
-            received=current.received if received is None else received,
-        )
-
-    try:
-        return give_way(services, session, completed)
-    except StaleSession as stale:
-        return stale.current
+        session = move(services, session, Event.PAYMENT_CREATED, check_at=seen.begun_at)
+    return received.judge(work, session, seen, final=True)
 
 
 def _ask_wallet(work: Work, session: Session) -> tuple[Session, OutgoingPayment | None]:
@@ -233,28 +191,32 @@ def _ask_wallet(work: Work, session: Session) -> tuple[Session, OutgoingPayment 
     return session, witness.find(work.client, session, token)
 
 
-def _close_when_waited(services: PayServices, session: Session) -> Session:
+def _close_when_waited(work: Work, session: Session) -> Session:
     """Begin the fence when the wait is over, never before."""
-    if services.clock.now() < wait_until(session):
+    if work.services.clock.now() < wait_until(session):
         return session
-    return _start_closing(services, session)
+    return _start_closing(work, session)
 
 
-def _start_closing(services: PayServices, session: Session) -> Session:
+def _start_closing(work: Work, session: Session) -> Session:
     """Begin the fence; the next check is due at once, however rare checks have become."""
-    now = services.clock.now()
-    return move(services, session, Event.CLOSING_STARTED, closing_at=now, check_at=now)
+    now = work.services.clock.now()
+    return move(work.services, session, Event.CLOSING_STARTED, closing_at=now, check_at=now)
 
 
 def wait_until(session: Session) -> datetime:
     """Return the time from which no payment of this attempt can begin.
 
-    That is a margin after the quote or the incoming payment expires, whichever comes first.
+    That is a margin after the quote or the incoming payment expires, whichever comes first. Once a
+    part of the money is there, the rest may come until the incoming payment expires.
     """
     assert session.incoming_payment is not None
     ends = [session.incoming_payment.expires_at]
-    if session.quote is not None and session.quote.expires_at is not None:
-        ends.append(session.quote.expires_at)
+    if not session.received:
+        if session.quote is not None and session.quote.expires_at is not None:
+            ends.append(session.quote.expires_at)
+        elif session.attempt is not None:
+            ends.append(session.attempt.deadline + ENDLESS_QUOTE)
     return min(ends) + WAIT_MARGIN
 
 
@@ -264,14 +226,36 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
     Checks become rarer, but one is on time when the wait or the fence is over.
     """
     now = services.clock.now()
+    if session.terminal:
+        return _next_account(services, session, now)
+    if not session.payment_in_flight:
+        return {}
     attention = session.attention
     pause = timedelta(seconds=BACKOFF[min(session.checks, len(BACKOFF) - 1)])
     if session.attempt is not None and now >= session.attempt.deadline + UNDECIDED_AFTER:
         pause = UNDECIDED_AFTER
         attention = attention or Attention.UNDECIDED
+    elif session.attempt is None and session.checks >= CHECKS_AN_HOUR:
+        pause = UNDECIDED_AFTER
     check_at = now + pause
     if session.closed_at is not None:
         check_at = max(check_at, session.closed_at + FENCE)
     elif session.closing_at is None and now < wait_until(session):
         check_at = min(check_at, wait_until(session))
     return {"check_at": check_at, "checks": session.checks + 1, "attention": attention}
+
+
+def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
+    """Return the same for an ended session. After ACCOUNT_FOR the merchant has to look."""
+    assert session.incoming_payment is not None
+    last_end = session.incoming_payment.expires_at + FENCE
+    if now >= last_end + ACCOUNT_FOR:
+        return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}
+    pause = BACKOFF[-1] if now < session.updated_at + UNDECIDED_AFTER else 3600
+    check_at = now + timedelta(seconds=pause)
+    if session.closed_at is not None and now < session.closed_at + FENCE:
+        check_at = session.closed_at + FENCE
+    instructed = services.completion_policy is CompletionPolicy.INSTRUCTED
+    if instructed and session.status is Status.COMPLETED:  # once now, and once when it is closed
+        check_at = max(check_at, last_end)
+    return {"check_at": check_at}

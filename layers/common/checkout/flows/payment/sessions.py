@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -39,7 +39,15 @@ FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
 _IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 _POSITION: Final = position_pattern(SESSION_ID.pattern)
-_VERB: Final = {Event.EXPIRE_REQUESTED: "expired", Event.CANCEL_REQUESTED: "canceled"}
+_VERB: Final = {
+    Event.EXPIRE_REQUESTED: "expired",
+    Event.CANCEL_REQUESTED: "canceled",
+    Event.ACCEPTED_AS_PAID: "accepted as paid",
+    Event.GIVEN_UP: "given up",
+}
+# So long after it was sent, a payment without a result is in doubt: the merchant may have the fence
+# begin. An honest wallet has answered by then.
+IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,24 @@ def cancel(services: Services, key: ApiKey, session_id: str) -> Session:
     return _end(services, _own(services, key, session_id), Event.CANCEL_REQUESTED)
 
 
+def accept_as_paid(services: Services, key: ApiKey, session_id: str) -> Session:
+    """Complete a session of which only a part has arrived, as its merchant decides.
+
+    Raises as `expire` does.
+    """
+    now = services.clock.now()
+    session = _own(services, key, session_id)
+    return _end(services, session, Event.ACCEPTED_AS_PAID, note=_by(key), completed_at=now)
+
+
+def give_up(services: Services, key: ApiKey, session_id: str) -> Session:
+    """End a session of which only a part has arrived, once no more can arrive; it is expired.
+
+    Raises as `expire` does. PaymentInProgress means that the incoming payment is being closed.
+    """
+    return _end(services, _own(services, key, session_id), Event.GIVEN_UP, note=_by(key))
+
+
 def settle(services: Services, session: Session) -> Session:
     """Write what the clock has decided already; return the session as it is now.
 
@@ -242,36 +268,78 @@ def _decided(services: Services, session: Session) -> Change | None:
     return change(services, session, event, problem=problem, note="lease lapsed")
 
 
-def _end(services: Services, session: Session, event: Event) -> Session:
+def _by(key: ApiKey) -> str:
+    return f"by {key.name} (…{key.last_four})"
+
+
+def _end(services: Services, session: Session, event: Event, **changes: Any) -> Session:
     try:
-        return give_way(services, session, lambda current: _ending(services, current, event))
+        return give_way(
+            services, session, lambda current: _ending(services, current, event, changes)
+        )
     except IllegalTransition as illegal:
-        raise _refusal(illegal.session, event) from None
+        current = illegal.session
+        if event is not Event.ACCEPTED_AS_PAID:
+            current = _hasten(services, current)
+        raise _refusal(current, event) from None
     except StaleSession:
         raise SessionBusy(
             "This session is being changed by other requests; try again shortly."
         ) from None
 
 
-def _ending(services: Services, session: Session, event: Event) -> Change:
+def _ending(services: Services, session: Session, event: Event, changes: dict[str, Any]) -> Change:
     """Return the change that ends the session, which may first have to be settled."""
     try:
-        return change(services, session, event)
+        return change(services, session, event, **changes)
     except IllegalTransition:
         settled = settle(services, session)
         if settled.version == session.version:
             raise
-        return change(services, settled, event)
+        return change(services, settled, event, **changes)
+
+
+def _hasten(services: Services, session: Session) -> Session:
+    """Begin the fence of a payment in doubt, since its merchant wants the session to end."""
+
+    def closing(current: Session) -> Change | None:
+        now = services.clock.now()
+        if not current.payment_in_flight or current.closing_at is not None:
+            return None
+        if current.attempt is not None and now < current.attempt.deadline + IN_DOUBT_AFTER:
+            return None
+        return change(services, current, Event.CLOSING_STARTED, closing_at=now, check_at=now)
+
+    try:
+        return give_way(services, session, closing)
+    except StaleSession as stale:
+        return stale.current
 
 
 def _refusal(session: Session, event: Event) -> CheckoutError:
+    verb = _VERB[event]
+    if session.partly_paid:
+        some = replace(session.receive, value=session.received or 0)
+        when = "." if session.check_at is None else ", about a minute after its closing has begun."
+        return PaymentInProgress(
+            f"{some} of {session.receive} has arrived; the session cannot be {verb}. It can be "
+            f"accepted as paid, or given up{when}"
+        )
+    if session.closing_at is not None:
+        return PaymentInProgress(
+            f"A payment for this session is in doubt; it cannot be {verb} now. Its incoming "
+            "payment is being closed: ask again in about a minute."
+        )
     if session.payment_in_flight or session.phase is not None:
         return PaymentInProgress(
-            "A payment for this session is under way; it can be neither expired nor canceled now."
+            f"A payment for this session is under way; it cannot be {verb} now."
         )
+    if event in (Event.ACCEPTED_AS_PAID, Event.GIVEN_UP):
+        wanted = "only a part of the payment has arrived"
+    else:
+        wanted = f"it is {Status.OPEN} or {Status.AWAITING_APPROVAL}"
     return SessionUnexpectedState(
-        f"This session is {session.status}; it can be {_VERB[event]} only while it is "
-        f"{Status.OPEN} or {Status.AWAITING_APPROVAL}."
+        f"This session is {session.status}; it can be {verb} only while {wanted}."
     )
 
 

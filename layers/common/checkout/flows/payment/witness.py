@@ -6,8 +6,9 @@ asked what it knows. Nothing is decided here, and no record of ours is written.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.session import Session
@@ -21,14 +22,21 @@ LIST_PAGES_MAX: Final = 3
 # from a proxy in between, so it is believed only this long after the expiry.
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
+# So long after its session's expiry an incoming payment counts as closed, though its provider
+# neither closes it nor heeds its expiry.
+NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The state of the merchant's incoming payment. `closed`: it takes no new money."""
+    """The state of the merchant's incoming payment, as a read that began at `begun_at` shows it.
+
+    `closed`: it takes no new money.
+    """
 
     received: int
     closed: bool
+    begun_at: datetime
 
 
 def check(work: Work, session: Session) -> Seen:
@@ -40,33 +48,36 @@ def check(work: Work, session: Session) -> Seen:
     assert session.incoming_payment is not None
     url = session.incoming_payment.id
     begun_at = work.services.clock.now()
+    last_end = session.expires_at + NEVER_CLOSED_AFTER
     try:
         payment = work.at_merchant(lambda token: work.client.get_incoming_payment(url, token))
     except op.Refused as refused:
-        believed_from = session.incoming_payment.expires_at
+        believed_from = min(session.incoming_payment.expires_at, last_end)
         if refused.status != GONE:
             believed_from += STRAY_404
         if refused.reason is op.Reason.NOT_FOUND and begun_at >= believed_from:
-            return Seen(received=0, closed=True)
+            return Seen(received=0, closed=True, begun_at=begun_at)
         raise
     if not payment.received.same_asset(session.receive):
         raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
     expired = payment.expires_at is not None and payment.expires_at <= begun_at
-    return Seen(received=payment.received.value, closed=payment.completed or expired)
+    closed = payment.completed or expired or begun_at >= last_end
+    return Seen(received=payment.received.value, closed=closed, begun_at=begun_at)
 
 
-def close(work: Work, session: Session) -> None:
-    """Complete the incoming payment, so that it takes no new money.
+def check_and_close(work: Work, session: Session) -> Seen:
+    """Read the incoming payment, close it unless it is closed or paid in full, and read it again.
 
-    One that is closed already, or gone, is as good. Raises open_payments errors.
+    What is seen counts, whatever the provider answers to the close. Raises open_payments errors.
     """
     assert session.incoming_payment is not None
     url = session.incoming_payment.id
-    try:
+    seen = check(work, session)
+    if seen.closed or seen.received >= session.receive.value:
+        return seen
+    with contextlib.suppress(op.OpenPaymentsError):
         work.at_merchant(lambda token: work.client.complete_incoming_payment(url, token))
-    except op.Refused as refused:
-        if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):
-            raise
+    return check(work, session)
 
 
 def find(client: OpenPayments, session: Session, token: AccessToken) -> OutgoingPayment | None:

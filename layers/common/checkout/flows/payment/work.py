@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import TypeVar
 
 from checkout.domain.merchant import Merchant
+from checkout.domain.money import least_accepted
+from checkout.domain.session import Session
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.models import AccessToken
 from checkout.ports.services import PayServices
@@ -28,6 +30,11 @@ class Work:
         """Make a client that signs as `merchant` and stops after `within`. Raises Unavailable."""
         deadline = services.clock.now() + within
         return cls(services, merchant, services.wallets.client(merchant, deadline=deadline))
+
+    def paid(self, session: Session, received: int) -> bool:
+        """Return whether `received`, in the wallet's scale, counts as payment of the session."""
+        asked = session.receive.value
+        return received >= least_accepted(asked, tolerance=self.merchant.tolerance)
 
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:
         """Make a call about incoming payments at the merchant's wallet, with a token kept for it.

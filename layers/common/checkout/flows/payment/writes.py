@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from checkout.domain.ids import new_event_id, new_nonce
-from checkout.domain.session import Phase, Session, Status
+from checkout.domain.session import Phase, Session
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
 from checkout.flows.give_way import GIVE_WAY
@@ -64,7 +64,7 @@ def commit(services: Services, change: Change) -> Session:
     Raises StaleSession.
     """
     event = _webhook_event(services, change)
-    if event is not None and change.after.terminal:
+    if event is not None and change.after.terminal and not change.before.terminal:
         change = replace(change, after=replace(change.after, event=event.id))
     saved = services.sessions.save(change, event)
     if event is not None:
@@ -89,30 +89,26 @@ def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
         merchant=change.after.merchant,
         session=change.after.id,
         type=change.webhook,
-        body=event_body(change.after),
-        created_at=change.after.updated_at,
-        next_at=change.after.updated_at,
+        body=event_body(change.after, change.webhook),
+        created_at=change.at,
+        next_at=change.at,
     )
 
 
 def _left_behind(change: Change) -> Cleanup | None:
-    """Return the grant and the incoming payment that this change abandons, or None.
+    """Return the grant that this change abandons, or None.
 
     Nothing depends on the clean-up: without its nonces a grant cannot be redeemed here, and grants
-    and incoming payments expire on their own.
+    expire on their own.
     """
     before, after = change.before, change.after
     # The holder of the continuation's lease redeems the grant or cancels it itself.
-    held = before.phase is Phase.CONTINUING and before.lease_live(after.updated_at)
-    grant = before.grant if after.grant is None and not held else None
-    unpaid = after.status in (Status.EXPIRED, Status.CANCELED)
-    payment = before.incoming_payment if unpaid else None
-    if grant is None and payment is None:
+    held = before.phase is Phase.CONTINUING and before.lease_live(change.at)
+    if before.grant is None or before.customer is None or after.grant is not None or held:
         return None
     return Cleanup(
         session=before.id,
         merchant=before.merchant,
-        auth_server=before.customer.auth_server if before.customer else None,
-        grant=grant,
-        incoming_payment=payment.id if payment else None,
+        auth_server=before.customer.auth_server,
+        grant=before.grant,
     )

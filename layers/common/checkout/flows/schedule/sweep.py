@@ -97,7 +97,7 @@ def _check(services: PayServices, session_id: str, counts: Counts, hanging: set[
         if before is None:  # the index lags behind
             return True
         begun = services.clock.now()
-        if _in_doubt(before, begun) and hanging & _providers(before):
+        if reconcile.due(before, begun) and hanging & _providers(before):
             return False
         after = _reconciled(services, before)
         if services.clock.now() - begun >= SLOW:
@@ -116,17 +116,12 @@ def _check(services: PayServices, session_id: str, counts: Counts, hanging: set[
 
 def _reconciled(services: PayServices, session: Session) -> Session:
     session = settle(services, session)
-    if not _in_doubt(session, services.clock.now()):
+    if not reconcile.due(session, services.clock.now()):
         return session
     try:
         return reconcile.step(services, session)
     except StaleSession as stale:
         return stale.current
-
-
-def _in_doubt(session: Session, now: datetime) -> bool:
-    """Tell whether the session has a payment in flight whose next check is due."""
-    return session.payment_in_flight and session.check_at is not None and session.check_at <= now
 
 
 def _providers(session: Session) -> set[str]:

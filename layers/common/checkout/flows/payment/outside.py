@@ -1,0 +1,70 @@
+"""Account for money that arrives outside of the payment flow.
+
+Anybody who knows an incoming payment can pay it until it is closed: before the customer approves,
+and after the session has ended (domain/transitions.py, "Money from outside").
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from checkout.domain.session import Attention, Session, Status
+from checkout.domain.transitions import FENCE, Event
+from checkout.flows.payment import received, witness
+from checkout.flows.payment.work import Work
+from checkout.flows.payment.writes import move
+from checkout.ports.wallets import CompletionPolicy
+
+# The customer's open page has the incoming payment of a waiting session read this often.
+LOOK_EVERY: Final = timedelta(minutes=1)
+
+
+def may_look(session: Session, now: datetime) -> bool:
+    """Return whether a waiting session with an incoming payment may be checked for money now."""
+    waiting = session.status in (Status.OPEN, Status.AWAITING_APPROVAL) and session.phase is None
+    has_one = waiting and session.incoming_payment is not None
+    return has_one and now >= session.updated_at + LOOK_EVERY
+
+
+def found(work: Work, session: Session, seen: witness.Seen) -> Session:
+    """Decide a session before its approval by the money that its incoming payment holds.
+
+    Without money, returns the session as it is. Raises IllegalTransition, StaleSession.
+    """
+    if seen.received == 0:
+        return session
+    now = work.services.clock.now()
+    session = move(work.services, session, Event.MONEY_FOUND, check_at=now, checks=0)
+    return received.judge(work, session, seen)
+
+
+def account(work: Work, session: Session) -> Session:
+    """Take one step to find out what the incoming payment of an ended session received.
+
+    Closes it, and records what a read shows that begins FENCE after it was seen closed. Money in
+    an expired or canceled session is flagged, and makes an event, as soon as it is seen. With the
+    policy `instructed`, the payment of a completed session may be on its way: it is not closed.
+    Raises open_payments errors.
+    """
+    paid = session.status is Status.COMPLETED
+    instructed = work.services.completion_policy is CompletionPolicy.INSTRUCTED
+    if session.closed_at is not None or (paid and instructed):
+        seen = witness.check(work, session)
+    else:
+        seen = witness.check_and_close(work, session)
+    fields: dict[str, Any] = {}
+    event = Event.CHECKED
+    whole = paid and seen.received >= session.receive.value
+    if whole or (session.closed_at is not None and seen.begun_at >= session.closed_at + FENCE):
+        fields["check_at"] = None
+    elif session.closed_at is None and seen.closed:
+        now = work.services.clock.now()
+        fields |= {"closed_at": now, "check_at": now + FENCE}
+        event = Event.CLOSED
+    if seen.received > (session.received or 0):
+        fields["received"] = seen.received
+        if not paid:
+            fields["attention"] = Attention.LATE_PAYMENT
+            event = Event.LATE_PAYMENT
+    return move(work.services, session, event, **fields) if fields else session
