@@ -61,13 +61,14 @@ def _request_grant(backend: Backend, provider: Provider, call: Call, tenant: str
         jwk=jwk,
         access=access,
         continue_token=backend.random_bytes(10).hex().upper(),
-        last_asked=backend.now(),
+        last_asked=backend.time_at(provider.name),
         state=GrantState.APPROVED,
     )
     if not interactive:
         backend.state.grants[grant.id] = grant
         return _issue(backend, provider, grant)
-    grant.interaction = _interaction(backend, client, access, body["interact"].get("finish"))
+    finish = body["interact"].get("finish")
+    grant.interaction = _interaction(backend, provider, client, access, finish)
     grant.state = GrantState.PENDING
     backend.state.grants[grant.id] = grant
     return _pending(backend, provider, grant, grant.interaction)
@@ -106,7 +107,11 @@ def _needs_consent(item: dict[str, Any]) -> bool:
 
 
 def _interaction(
-    backend: Backend, client: str | None, access: list[dict[str, Any]], finish: Any
+    backend: Backend,
+    provider: Provider,
+    client: str | None,
+    access: list[dict[str, Any]],
+    finish: Any,
 ) -> Interaction:
     if client is None:
         raise gnap(
@@ -122,7 +127,7 @@ def _interaction(
         ref=backend.new_id(),
         client_name=shown[0],
         client_uri=shown[1],
-        expires_at=backend.now() + backend.behaviour(wallet).interaction_life,
+        expires_at=backend.time_at(provider.name) + backend.behaviour(wallet).interaction_life,
         finish_uri=finish["uri"] if finish else None,
         client_nonce=finish["nonce"] if finish else None,
     )
@@ -168,7 +173,7 @@ def _poll(backend: Backend, provider: Provider, grant: Grant) -> Response:
     if grant.interaction is None or grant.interaction.finish_uri is not None:
         raise gnap(401, "request_denied", "grant cannot be polled")
     if grant.state is GrantState.PENDING:
-        grant.last_asked = backend.now()
+        grant.last_asked = backend.time_at(provider.name)
         return ok({"continue": _continuation(provider, grant) | {"wait": provider.rules.wait}})
     if grant.state is not GrantState.APPROVED:
         raise gnap(401, "request_denied", "grant cannot be polled")
@@ -209,13 +214,16 @@ def _check_grant_signature(backend: Backend, call: Call, body: Any, grant: Grant
 
 
 def _too_fast(backend: Backend, provider: Provider, grant: Grant) -> bool:
-    return backend.now() < grant.last_asked + timedelta(seconds=provider.rules.wait)
+    wait = timedelta(seconds=provider.rules.wait)
+    return backend.time_at(provider.name) < grant.last_asked + wait
 
 
 # --- tokens ---
 
 
 def _rotate(backend: Backend, provider: Provider, call: Call, manage_id: str) -> Response:
+    if not provider.rules.rotates:
+        raise answers.plain(404, "Not Found")
     old = _managed(backend, call, manage_id)
     del backend.state.tokens[old.value]
     return ok({"access_token": _new_token(backend, provider, backend.state.grants[old.grant_id])})
@@ -249,7 +257,7 @@ def _new_token(backend: Backend, provider: Provider, grant: Grant) -> dict[str, 
         value=backend.random_bytes(10).hex().upper(),
         manage_id=backend.new_id(),
         grant_id=grant.id,
-        expires_at=backend.now() + life,
+        expires_at=backend.time_at(provider.name) + life,
     )
     backend.state.tokens[token.value] = token
     return {

@@ -29,6 +29,7 @@ from sandbox.wallets.state import (
 )
 
 FUNDING = timedelta(milliseconds=300)  # until a wallet reports that it has no money
+JUST_BEFORE = timedelta(milliseconds=1)
 NO_FUNDS = "Account does not have enough balance."
 
 
@@ -100,6 +101,10 @@ class Backend:
         if seconds:
             self.sleep(seconds)
 
+    def time_at(self, provider: str) -> datetime:
+        """Return the time on the clock of the provider of this name."""
+        return self.now() + self.providers[provider].skew
+
     def new_id(self) -> str:
         return str(uuid.UUID(bytes=self.random_bytes(16), version=4))
 
@@ -134,7 +139,11 @@ class Backend:
 
     def has_vanished(self, payment: IncomingPayment) -> bool:
         unpaid = not payment.completed and payment.received.value == 0
-        return unpaid and payment.expires_at <= self.now()
+        return unpaid and payment.expires_at <= self.time_at(payment.provider)
+
+    def is_payable(self, payment: IncomingPayment, at: datetime | None = None) -> bool:
+        """Return whether its provider takes money for `payment`, now or at that time."""
+        return payment.is_payable((at or self.now()) + self.providers[payment.provider].skew)
 
     def incoming_payment_url(self, payment: IncomingPayment) -> str:
         return f"{self.providers[payment.provider].resource_server}/incoming-payments/{payment.id}"
@@ -143,7 +152,13 @@ class Backend:
         """Debit the sender and send the money, immediately or after the behaviour's delay."""
         self.state.outgoing[payment.id] = payment
         account = self.state.accounts[payment.wallet]
-        delay = self.behaviour(payment.wallet).delivers_after
+        behaviour = self.behaviour(payment.wallet)
+        delay = behaviour.delivers_after
+        receiver = self.incoming_payment(payment.receiver)
+        if receiver is not None:
+            receiver.stays_open |= behaviour.keeps_open
+            if behaviour.sends_when_closed:
+                delay = receiver.expires_at - self.time_at(receiver.provider) - JUST_BEFORE
         payment.funded = account.balance >= payment.debit.value
         if not payment.funded:
             delay = FUNDING
@@ -162,8 +177,9 @@ class Backend:
             payment.failed = True
             payment.metadata = {**payment.metadata, "cancellationReason": NO_FUNDS}
             return
-        receiver = self.incoming_payment(payment.receiver)
-        if receiver is None or not receiver.is_payable(at):
+        # By its id: it may have vanished since the time of this effect.
+        receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
+        if receiver is None or not self.is_payable(receiver, at):
             # Rafiki reports such a payment as completed, with nothing sent.
             account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - payment.sent)
             return
@@ -188,13 +204,36 @@ class Backend:
         share = behaviour.delivered / behaviour.parts
         before, payment.parts_sent = payment.parts_sent, payment.parts_sent + 1
         payment.sent = math.floor((payment.debit.value - payment.fee) * share * payment.parts_sent)
-        whole = payment.receive.value
+        whole = max(0, payment.receive.value - behaviour.short_by)
         value = math.floor(whole * share * payment.parts_sent) - math.floor(whole * share * before)
         packet = Packet(at + behaviour.in_flight, receiver.id, payment.id, value)
         if behaviour.in_flight:
             self.state.packets.append(packet)
         else:
             self._credit(receiver, value, at)
+
+    def close(self, receiver: IncomingPayment) -> None:
+        """Complete an incoming payment; some wallets send to it at this moment."""
+        url = self.incoming_payment_url(receiver)
+        for payment in self.state.outgoing.values():
+            behaviour = self.behaviour(payment.wallet)
+            waits = payment.settles_at is not None and payment.funded
+            if waits and payment.receiver == url and behaviour.sends_when_closed:
+                payment.settles_at = self.now()
+                self._settle(payment)
+        receiver.completed = True
+
+    def pay_from_outside(self, url: str, value: int) -> bool:
+        """Credit the incoming payment at `url`, like a payer outside of this network.
+
+        Return False, with no effect, if it takes no money.
+        """
+        receiver = self.incoming_payment(url)
+        if receiver is None or not self.is_payable(receiver):
+            return False
+        receiver.from_outside += value
+        self._credit(receiver, value, self.now())
+        return True
 
     def _arrive(self, packet: Packet) -> None:
         self.state.packets.remove(packet)

@@ -31,6 +31,13 @@ class Behaviour:
     their expiry. With `phantom` it answers 201 without a payment behind it; with `refuses_accepted`
     it pays and answers 403. `claims_failure` reports a failure once all is sent,
     `claims_failure_early` from the start.
+
+    `short_by` is what is missing, in units of the receiver, from a payment that is reported as
+    complete. With `hides_payments` the wallet shows none of its payments. It makes `pays_others`
+    payments to others after each one. With `sends_when_closed` it sends when the incoming payment
+    is closed, or just before it expires. With `paid_from_outside` somebody else pays the incoming
+    payment once this wallet has quoted it. With `keeps_open` the receiver's provider refuses to
+    close the incoming payment.
     """
 
     description: str
@@ -53,6 +60,12 @@ class Behaviour:
     keeps_quotes: bool = False
     phantom: bool = False
     refuses_accepted: bool = False
+    short_by: int = 0
+    hides_payments: bool = False
+    pays_others: int = 0
+    sends_when_closed: bool = False
+    paid_from_outside: bool = False
+    keeps_open: bool = False
 
 
 BEHAVIOURS: Final[dict[str, Behaviour]] = {
@@ -91,5 +104,17 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
         "Quotes never expire and have no expiry date.",
         quote_life=timedelta(days=3650),
         tells_quote_expiry=False,
+    ),
+    "one-short": Behaviour(
+        "One minor unit less than quoted arrives, and the payment is reported as complete.",
+        short_by=1,
+    ),
+    "paid-from-outside": Behaviour(
+        "Somebody else pays the shop as soon as this wallet is chosen.", paid_from_outside=True
+    ),
+    "never-closes": Behaviour(
+        "Nothing arrives, and the shop's wallet refuses to close the incoming payment.",
+        delivered=Fraction(0),
+        keeps_open=True,
     ),
 }

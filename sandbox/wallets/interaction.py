@@ -43,7 +43,7 @@ def obstacle(backend: Backend, grant: Grant, interaction: Interaction) -> str | 
     """Return why the customer can no longer decide, in Rafiki's words, or None."""
     if interaction.chosen or grant.state is GrantState.REVOKED:
         return "invalid interaction"
-    if backend.now() >= interaction.expires_at:
+    if backend.time_at(grant.provider) >= interaction.expires_at:
         return "interaction expired"
     return None
 
@@ -62,7 +62,7 @@ def finish(backend: Backend, grant: Grant, interaction: Interaction) -> str:
     if interaction.finish_uri is None:
         raise NoRedirect
     if grant.state is GrantState.REVOKED or (
-        not interaction.chosen and backend.now() >= interaction.expires_at
+        not interaction.chosen and backend.time_at(grant.provider) >= interaction.expires_at
     ):
         return refusal(backend, grant, interaction)
     if behaviour(backend, grant).consent is Consent.NO_RETURN:

@@ -6,6 +6,7 @@ here.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from checkout.open_payments.errors import OutcomeUnknown
@@ -25,6 +26,8 @@ def create_quote(
 ) -> Response:
     """Handle POST /quotes: by the receiver's amount, a receive amount or a debit amount."""
     quote = _quote(backend, provider, access, body["receiver"], body)
+    if backend.behaviour(access.wallet).paid_from_outside:
+        backend.pay_from_outside(quote.receiver, quote.receive.value)
     return ok(_shown_quote(backend, provider, quote), 201)
 
 
@@ -39,10 +42,10 @@ def get_quote(backend: Backend, provider: Provider, access: Access, quote_id: st
 def _quote(
     backend: Backend, provider: Provider, access: Access, url: str, body: dict[str, Any]
 ) -> Quote:
-    now = backend.now()
+    now = backend.time_at(provider.name)
     behaviour = backend.behaviour(access.wallet)
     receiver = backend.incoming_payment(url)
-    if receiver is None or not receiver.is_payable(now) or not behaviour.peered:
+    if receiver is None or not backend.is_payable(receiver) or not behaviour.peered:
         raise resource(400, "invalid receiver")
     debit, receive, fee = _amounts(backend, provider, access.wallet, receiver, body)
     quote = Quote(
@@ -176,7 +179,7 @@ def create_payment(
         sent=0,
         failed=behaviour.claims_failure_early,
         metadata=body.get("metadata", {}),
-        created_at=backend.now(),
+        created_at=backend.time_at(provider.name),
         grant_id=access.grant.id,
         client=access.grant.client,
         settles_at=None,
@@ -187,6 +190,7 @@ def create_payment(
     }
     if not behaviour.phantom:
         backend.start(payment)
+        _pay_others(backend, payment, behaviour.pays_others)
     if behaviour.dies_after_create:
         raise OutcomeUnknown("the connection was closed without an answer")
     if behaviour.refuses_accepted:
@@ -197,7 +201,7 @@ def create_payment(
 def get_payment(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
     """Handle GET /outgoing-payments/{id}."""
     payment = backend.state.outgoing[payment_id]
-    if not access.sees(payment):
+    if not access.sees(payment) or backend.behaviour(payment.wallet).hides_payments:
         raise resource(404, "Outgoing payment does not exist")
     return ok(_shown(provider, payment))
 
@@ -209,6 +213,8 @@ def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -
         for payment in reversed(backend.state.outgoing.values())
         if payment.wallet == access.wallet and access.sees(payment)
     ]
+    if backend.behaviour(access.wallet).hides_payments:
+        own = []
     return one_page(own, page, lambda payment: _shown(provider, payment))
 
 
@@ -233,15 +239,41 @@ def _usable_quote(
         raise resource(404, "unknown quote")
     receiver = backend.incoming_payment(quote.receiver)
     used = quote.used and provider.rules.single_use_quotes
+    late = quote.expires_at <= backend.time_at(provider.name)
     if (
         used
         or quote.wallet != access.wallet
-        or (quote.expires_at <= backend.now() and not backend.behaviour(quote.wallet).keeps_quotes)
+        or (late and not backend.behaviour(quote.wallet).keeps_quotes)
         or receiver is None
-        or not receiver.is_payable(backend.now())
+        or not backend.is_payable(receiver)
     ):
         raise resource(400, "invalid quote")
     return quote
+
+
+def _pay_others(backend: Backend, own: OutgoingPayment, number: int) -> None:
+    """Record `number` finished payments of one unit by the same wallet and client to others."""
+    one = own.debit.with_value(1)
+    receivers = own.receiver.rsplit("/", 1)[0]
+    for _ in range(number):
+        payment = replace(
+            own,
+            id=backend.new_id(),
+            quote_id=backend.new_id(),
+            receiver=f"{receivers}/{backend.new_id()}",
+            debit=one,
+            receive=own.receive.with_value(1),
+            fee=0,
+            sent=1,
+            grant_id="",
+            settles_at=None,
+            funded=True,
+            parts_sent=1,
+        )
+        backend.state.outgoing[payment.id] = payment
+        backend.state.accounts[own.wallet].book(
+            payment.created_at, f"Payment {payment.id[:8]}", -one.value
+        )
 
 
 def _spent(backend: Backend, grant: Grant) -> tuple[Money | None, Money | None]:

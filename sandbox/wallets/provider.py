@@ -4,8 +4,39 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Final
 
 from sandbox.wallets.money import Fee
+
+
+@dataclass(frozen=True, slots=True)
+class Closing:
+    """An answer to `complete` for an incoming payment that is open.
+
+    An error is also the answer for one that is closed already. `closes` tells whether the request
+    has its effect, `empty` whether a success has no body.
+    """
+
+    status: int = 200
+    description: str = ""
+    closes: bool = True
+    empty: bool = False
+
+
+CLOSINGS: Final = {
+    "200": Closing(),
+    "200, empty": Closing(empty=True),
+    "204": Closing(204, empty=True),
+    "400": Closing(400, "invalid request", closes=False),
+    "403": Closing(403, "forbidden", closes=False),
+    "405": Closing(405, "method not allowed", closes=False),
+    "409 wrong state": Closing(409, "wrong state", closes=False),
+    "409 wrong state, closed": Closing(409, "wrong state"),
+    "409 other words": Closing(409, "already being processed", closes=False),
+    "409 other words, closed": Closing(409, "already being processed"),
+    "500": Closing(500, closes=False),
+    "500, closed": Closing(500),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +45,8 @@ class Rules:
 
     With `hash_over_root` the interaction hash is over the authorization server's bare origin with a
     slash (Rafiki 1 and 2.0). With `own_payment_ids` an outgoing payment's id is not its quote's.
+    `incoming_life` is the life of every incoming payment, whatever was asked for. A token becomes
+    inactive at a use with the chance `loses_tokens`; without `rotates` there are no manage URIs.
     """
 
     wait: int = 5
@@ -24,11 +57,18 @@ class Rules:
     lists: bool = True
     limits_enforced: bool = True
     own_payment_ids: bool = False
+    closing: Closing = field(default_factory=Closing)
+    incoming_life: timedelta | None = None
+    loses_tokens: float = 0.0
+    rotates: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider: `origin` serves wallet addresses and resources, `auth_origin` authorization."""
+    """A provider: `origin` serves wallet addresses and resources, `auth_origin` authorization.
+
+    Its clock is ahead by `skew`.
+    """
 
     name: str
     title: str
@@ -37,6 +77,7 @@ class Provider:
     tenant: str
     fee: Fee = field(default_factory=Fee)
     rules: Rules = field(default_factory=Rules)
+    skew: timedelta = timedelta(0)
 
     @property
     def auth_server(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 from datetime import datetime, timedelta
+from http import HTTPStatus
 from typing import Any
 
 from checkout.open_payments.transport import Response
@@ -11,7 +12,7 @@ from sandbox.wallets import answers
 from sandbox.wallets.answers import ok, resource, timestamp
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.listing import MOST, Access, Page, one_page
-from sandbox.wallets.provider import Provider
+from sandbox.wallets.provider import CLOSINGS, Provider
 from sandbox.wallets.state import IncomingPayment, Money
 
 LONGEST = timedelta(days=30)
@@ -20,12 +21,14 @@ LONGEST = timedelta(days=30)
 def create(backend: Backend, provider: Provider, access: Access, body: dict[str, Any]) -> Response:
     """Handle POST /incoming-payments."""
     account = backend.state.accounts[access.wallet]
-    now = backend.now()
+    now = backend.time_at(provider.name)
     expires_at = now + LONGEST
     if "expiresAt" in body:
         expires_at = datetime.fromisoformat(body["expiresAt"].upper())
         if not now < expires_at <= now + LONGEST:
             raise resource(400, "invalid expiresAt")
+    if provider.rules.incoming_life is not None:
+        expires_at = now + provider.rules.incoming_life
     amount = Money.of_json(body["incomingAmount"]) if "incomingAmount" in body else None
     if amount is not None:
         if amount.value > MOST:
@@ -51,7 +54,7 @@ def create(backend: Backend, provider: Provider, access: Access, body: dict[str,
 def get(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
     """Handle GET /incoming-payments/{id} with a token."""
     payment = _seen(backend, access, payment_id)
-    payable = payment.is_payable(backend.now())
+    payable = backend.is_payable(payment)
     methods = _methods(backend, provider) if payable else []
     return ok(_shown(backend, payment) | {"methods": methods})
 
@@ -65,10 +68,18 @@ def public(backend: Backend, provider: Provider, payment_id: str) -> Response:
 def complete(backend: Backend, provider: Provider, access: Access, payment_id: str) -> Response:
     """Handle POST /incoming-payments/{id}/complete: close it to further money."""
     payment = _seen(backend, access, payment_id)
-    if not payment.is_payable(backend.now()):
+    closing = CLOSINGS["403"] if payment.stays_open else provider.rules.closing
+    succeeds = closing.status < HTTPStatus.BAD_REQUEST
+    if backend.is_payable(payment):
+        if closing.closes:
+            backend.close(payment)
+    elif succeeds:
         raise resource(409, "wrong state")
-    payment.completed = True
-    return ok(_shown(backend, payment))
+    if closing.status == HTTPStatus.INTERNAL_SERVER_ERROR:
+        raise answers.plain(500, "Internal Server Error")
+    if not succeeds:
+        raise resource(closing.status, closing.description)
+    return Response(closing.status, {}, b"") if closing.empty else ok(_shown(backend, payment))
 
 
 def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -> Response:

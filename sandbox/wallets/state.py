@@ -125,6 +125,11 @@ class Token:
 
 @dataclass(slots=True)
 class IncomingPayment:
+    """An incoming payment. `from_outside` is the part of `received` that no payment here sent.
+
+    With `stays_open` its provider refuses to complete it.
+    """
+
     id: str
     provider: str
     wallet: str
@@ -135,6 +140,8 @@ class IncomingPayment:
     expires_at: datetime
     metadata: dict[str, Any] | None
     client: str | None
+    from_outside: int = 0
+    stays_open: bool = False
 
     def is_payable(self, now: datetime) -> bool:
         return not self.completed and now < self.expires_at

@@ -3,7 +3,7 @@
 Each operation is atomic (one lock), items are copied in and out, and what DynamoDB refuses is
 refused with the same exceptions; an argument or expression that is not known here is an error. It
 has no clock and no randomness: TTL never removes anything, a ClientRequestToken never ages. A batch
-is always read whole.
+is always read whole. With a `Lag`, reads that DynamoDB may answer with old data do so.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import json
 import threading
 from bisect import bisect_left, bisect_right, insort
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections import ChainMap, Counter, defaultdict, deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, cast
 
@@ -34,6 +35,19 @@ ITEM_MAX = 400 * 1024  # bytes
 TRANSACTION_MAX = 100
 Answer = dict[str, Any]
 Operation = Callable[..., Answer]
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """The age of reads that are not consistent: `draw()`, at most `longest`.
+
+    Times are numbers of one unit.
+    """
+
+    now: Callable[[], int]
+    longest: int
+    draw: Callable[[], int]
 
 
 def _operation(method: Operation) -> Operation:
@@ -54,12 +68,17 @@ def _operation(method: Operation) -> Operation:
 
 
 class InMemoryDynamoDb:
-    """Made from create_table arguments. `calls` counts operations by their name."""
+    """Made from create_table arguments. `calls` counts operations by their name.
 
-    def __init__(self, tables: Iterable[dict[str, Any]]) -> None:
+    `stale_reads` counts the reads that took place before a change of their table.
+    """
+
+    def __init__(self, tables: Iterable[dict[str, Any]], lag: Lag | None = None) -> None:
         self.lock = threading.RLock()
         self.calls: Counter[str] = Counter()
-        self._tables = {table["TableName"]: _Table(table) for table in tables}
+        self.stale_reads = 0
+        self._lag = lag
+        self._tables = {table["TableName"]: _Table(table, lag) for table in tables}
         self._tokens: dict[str, int] = {}
 
     def rows(self, table: str) -> list[Item]:
@@ -70,7 +89,8 @@ class InMemoryDynamoDb:
     @_operation
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = False) -> Answer:
         table = self._table(TableName)
-        item = table.items.get(table.key(Key, exact=True))
+        rows = self._rows(table, consistent=ConsistentRead)
+        item = rows.get(table.key(Key, exact=True))
         return {"Item": item} if item is not None else {}
 
     @_operation
@@ -106,7 +126,13 @@ class InMemoryDynamoDb:
         index = table.indexes[IndexName]
         node = parse_condition(KeyConditionExpression)
         expressions = Expressions(ExpressionAttributeNames, ExpressionAttributeValues, node)
+        old = self._old(table)
+        rows = ChainMap(old, table.items)
         entries = index.between(node, expressions)
+        if old:
+            past = index.of(old)
+            entries = [entry for entry in entries if entry[1] not in old]
+            entries = sorted(entries + past.between(node, expressions))
         if not ScanIndexForward:
             entries = entries[::-1]
         if ExclusiveStartKey is not None:
@@ -115,11 +141,11 @@ class InMemoryDynamoDb:
                 entry for entry in entries if (entry > start if ScanIndexForward else entry < start)
             ]
         chosen = entries if Limit is None else entries[:Limit]
-        items = [index.projected(table.items[key], table.key_names) for _, key in chosen]
+        items = [index.projected(rows[key], table.key_names) for _, key in chosen]
         answer: Answer = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
         if Limit is not None and len(items) == Limit:  # DynamoDB does not look whether more follows
             names = {*table.key_names, *index.names}
-            last = table.items[chosen[-1][1]]
+            last = rows[chosen[-1][1]]
             answer["LastEvaluatedKey"] = {name: last[name] for name in names}
         return answer
 
@@ -133,7 +159,8 @@ class InMemoryDynamoDb:
         ExclusiveStartKey: Item | None = None,
     ) -> Answer:
         table = self._table(TableName)
-        rows = sorted(table.items.items())
+        seen = self._rows(table, consistent=ConsistentRead)
+        rows = sorted((key, item) for key, item in seen.items() if item is not None)
         if ExclusiveStartKey is not None:
             start = table.key(ExclusiveStartKey, exact=True)
             rows = [(key, item) for key, item in rows if key > start]
@@ -156,7 +183,8 @@ class InMemoryDynamoDb:
             if len(set(keys)) < len(keys):
                 raise _error("ValidationException", "Provided list of item keys has duplicates")
             # Backwards: DynamoDB promises no order, so nobody may rely on one.
-            responses[name] += [table.items[key] for key in reversed(keys) if key in table.items]
+            rows = self._rows(table, consistent=request.get("ConsistentRead", False))
+            responses[name] += [rows[key] for key in reversed(keys) if rows.get(key)]
         return {"Responses": dict(responses), "UnprocessedKeys": {}}
 
     @_operation
@@ -192,6 +220,18 @@ class InMemoryDynamoDb:
         if name not in self._tables:
             raise _error("ResourceNotFoundException", f"no table {name}")
         return self._tables[name]
+
+    def _rows(self, table: _Table, *, consistent: bool) -> Mapping[Key, Any]:
+        """Return the items as a read sees them; None where an item was not there yet."""
+        return table.items if consistent else ChainMap(self._old(table), table.items)
+
+    def _old(self, table: _Table) -> dict[Key, Any]:
+        """Return how items were for a read that is not consistent, where they differ from now."""
+        if self._lag is None:
+            return {}
+        old = table.before(self._lag.now() - self._lag.draw())
+        self.stale_reads += bool(old)
+        return old
 
     def _transacted(self, item: Answer) -> _Write:
         ((kind, request),) = item.items()
@@ -284,11 +324,13 @@ class _Check(_Write):
 
 
 class _Table:
-    def __init__(self, definition: dict[str, Any]) -> None:
+    def __init__(self, definition: dict[str, Any], lag: Lag | None = None) -> None:
         types = {d["AttributeName"]: d["AttributeType"] for d in definition["AttributeDefinitions"]}
         self.key_names = [part["AttributeName"] for part in definition["KeySchema"]]
         self.types = types
-        self.items: dict[tuple[Any, ...], Item] = {}
+        self.items: dict[Key, Any] = {}
+        self._lag = lag
+        self._changes: deque[tuple[int, Key, Item | None]] = deque()  # with the item before
         self.indexes = {
             index["IndexName"]: _Index(index)
             for index in definition.get("GlobalSecondaryIndexes", [])
@@ -320,16 +362,39 @@ class _Table:
                 index.remove(old, key)
             index.add(item, key)
         self.items[key] = item
+        if self._lag is not None:
+            now = self._lag.now()
+            self._changes.append((now, key, old))
+            while self._changes[0][0] < now - self._lag.longest:
+                self._changes.popleft()
+
+    def before(self, at: int) -> dict[Key, Any]:
+        """Return the items as they were at that time, of those that changed since."""
+        old: dict[Key, Any] = {}
+        for changed_at, key, item in reversed(self._changes):
+            if changed_at <= at:
+                break
+            old[key] = item
+        return old
 
 
 class _Index:
     """A global secondary index: per hash value a sorted list of (range value, table key)."""
 
     def __init__(self, definition: dict[str, Any]) -> None:
+        self._definition = definition
         self.names = [part["AttributeName"] for part in definition["KeySchema"]]
         self._everything = definition["Projection"]["ProjectionType"] == "ALL"
         self._besides = definition["Projection"].get("NonKeyAttributes", [])
         self._entries: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
+
+    def of(self, items: Mapping[Key, Item | None]) -> _Index:
+        """Return this index over other items."""
+        other = _Index(self._definition)
+        for key, item in items.items():
+            if item is not None:
+                other.add(item, key)
+        return other
 
     def _has(self, item: Item) -> bool:
         return all(name in item for name in self.names)  # sparse

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.fakes.expressions import Expressions, Item, parse_condition, parse_update
 
 TABLE: dict[str, Any] = {
@@ -291,3 +291,75 @@ def test_nobody_holds_what_is_stored(client: InMemoryDynamoDb) -> None:
     assert stored == row(1)
     stored["map"]["M"].clear()
     assert client.rows("t")[3] == row(1)
+
+
+class Lagging:
+    """A table whose inconsistent reads are as old as `age`, at most 3."""
+
+    def __init__(self) -> None:
+        self.time, self.age = 10, 0
+        self.db = InMemoryDynamoDb([TABLE], Lag(lambda: self.time, 3, lambda: self.age))
+
+    def write(self, number: int, at: int, owner: str = "me") -> None:
+        item = row(number) | {"at": {"N": str(at)}, "owner": {"S": owner}}
+        self.db.put_item(TableName="t", Item=item)
+
+    def get(self, **more: Any) -> str | None:
+        item = self.db.get_item(TableName="t", Key={"id": {"S": "r1"}}, **more).get("Item")
+        return item and item["at"]["N"]
+
+    def index(self) -> list[tuple[str, str]]:
+        items = ask(self.db, " AND #at <= :v0", 100)["Items"]
+        return [(item["id"]["S"], item["at"]["N"]) for item in items]
+
+
+def test_an_inconsistent_read_may_be_old() -> None:
+    lagging = Lagging()
+    for time, value in ((10, 1), (11, 2), (13, 3)):
+        lagging.time = time
+        lagging.write(1, value)
+    seen = {}
+    for age in range(4):
+        lagging.age = age
+        seen[age] = lagging.get()
+        assert lagging.get(ConsistentRead=True) == "3"
+    assert seen == {0: "3", 1: "2", 2: "2", 3: "1"}
+    keys = {"Keys": [{"id": {"S": "r1"}}]}
+    (batched,) = lagging.db.batch_get_item(RequestItems={"t": keys})["Responses"]["t"]
+    (scanned,) = lagging.db.scan(TableName="t")["Items"]
+    assert batched["at"] == scanned["at"] == {"N": "1"}
+    lagging.time = 14
+    assert lagging.get() == "2"
+    lagging.write(2, 1)
+    assert lagging.get() == "2"
+
+
+def test_an_item_may_not_be_there_yet() -> None:
+    lagging = Lagging()
+    lagging.write(1, 1)
+    lagging.age = 1
+    assert lagging.get() is None
+    assert lagging.db.scan(TableName="t")["Items"] == []
+    keys = {"Keys": [{"id": {"S": "r1"}}]}
+    for consistent, found in ((False, 0), (True, 1)):
+        asked = {"t": keys | {"ConsistentRead": consistent}}
+        assert len(lagging.db.batch_get_item(RequestItems=asked)["Responses"]["t"]) == found
+
+
+def test_an_index_lags_behind_its_table() -> None:
+    lagging = Lagging()
+    for number in (1, 2, 3):
+        lagging.write(number, number)
+    lagging.time, lagging.age = 12, 1
+    lagging.write(1, 9)
+    lagging.write(2, 2, owner="other")
+    lagging.write(4, 4)
+    assert lagging.index() == [("r1", "1"), ("r2", "2"), ("r3", "3")]
+    first = ask(lagging.db, " AND #at <= :v0", 100, Limit=1)
+    last = first["LastEvaluatedKey"]
+    assert last["at"] == {"N": "1"}
+    more = ask(lagging.db, " AND #at <= :v0", 100, ExclusiveStartKey=last)["Items"]
+    assert [item["id"]["S"] for item in more] == ["r2", "r3"]
+    lagging.age = 0
+    assert lagging.index() == [("r3", "3"), ("r4", "4"), ("r1", "9")]
+    assert lagging.db.stale_reads == 3

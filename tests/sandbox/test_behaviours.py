@@ -131,6 +131,43 @@ def test_no_quote_expiry_leaves_the_expiry_out(world: World) -> None:
     assert payment.status == 201
 
 
+def test_one_short_delivers_a_unit_less_and_says_it_is_complete(world: World) -> None:
+    payment = world.pay(wallet("one-short"), SHOP, 2000)
+    assert payment.sent()["failed"] is False
+    fee = 19
+    assert (
+        int(payment.sent()["sentAmount"]["value"])
+        == int(payment.quote["debitAmount"]["value"]) - fee
+    )
+    assert payment.received()["receivedAmount"]["value"] == "1999"
+    assert payment.received()["completed"] is False
+
+
+def test_paid_from_outside_pays_without_an_approval(world: World) -> None:
+    incoming = world.incoming_payment(SHOP, 2000)
+    status, quote = world.quote(wallet("paid-from-outside"), incoming["id"])
+    assert (status, quote["receiveAmount"]["value"]) == (201, "2000")
+    assert world.balance(SHOP) == 2000
+    assert world.balance(wallet("paid-from-outside")) == 10_000_00
+    _, answer = world.call("GET", incoming["id"], token=incoming["token"])
+    assert (answer["completed"], answer["receivedAmount"]["value"]) == (True, "2000")
+    status, answer = world.quote(wallet("paid-from-outside"), incoming["id"])
+    assert (status, answer["error"]["description"]) == (400, "invalid receiver")
+
+
+def test_never_closes_keeps_the_shops_incoming_payment_open(world: World) -> None:
+    payment = world.pay(wallet("never-closes"), SHOP, 2000)
+    world.clock.pass_(300)
+    for _ in range(2):
+        status, _ = world.call(
+            "POST", f"{payment.incoming['id']}/complete", token=world.shop_token()
+        )
+        assert status == 403
+    assert payment.sent()["failed"] is False
+    (incoming,) = world.network.state.incoming.values()
+    assert (incoming.completed, incoming.received.value) == (False, 0)
+
+
 def test_every_behaviour_has_a_wallet_and_a_test_here(world: World) -> None:
     tested = {name for name in globals() if name.startswith("test_")}
     for name in BEHAVIOURS.keys() - {"normal"}:

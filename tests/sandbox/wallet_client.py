@@ -131,12 +131,16 @@ class World:
         assert status == 200, answer
         return dict(answer)
 
-    def incoming_payment(self, shop: str, value: int, **more: Any) -> dict[str, Any]:
-        merchant = self.wallet(shop)
+    def shop_token(self, shop: str = SHOP) -> str:
+        """Return a new token for a shop's incoming payments."""
         grant = self.grant(
             shop, "incoming-payment", "create", "read", "complete", "list", client=shop
         )
-        token = grant["access_token"]["value"]
+        return str(grant["access_token"]["value"])
+
+    def incoming_payment(self, shop: str, value: int, **more: Any) -> dict[str, Any]:
+        merchant = self.wallet(shop)
+        token = self.shop_token(shop)
         asset = {name: merchant[name] for name in ("assetCode", "assetScale")}
         amount = {"value": str(value), **asset}
         status, payment = self.call(

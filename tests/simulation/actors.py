@@ -1,4 +1,5 @@
-"""The actors of a world: customers with their tabs, merchants, a forger, and the schedule.
+"""The actors of a world: customers with their tabs, merchants, a forger, somebody who pays from
+outside, the clean-up's queue, and the schedule.
 
 They do what people do: hesitate, decline, close tabs, press twice, come back. What they know of
 the product is what its answers tell them.
@@ -14,11 +15,13 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import Attention, LineItem, Session, Status
 from checkout.domain.transitions import Event
-from checkout.flows.payment import approve, prepare, reconcile, sessions
+from checkout.flows.payment import approve, cleanup, prepare, reconcile, sessions
 from checkout.flows.schedule import sweep
+from checkout.ports.services import PayServices
+from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
-from tests.simulation.faults import CALM
+from tests.simulation.faults import CALM, Around
 from tests.simulation.providers import CUSTOMER, OTHER_WALLET
 
 if TYPE_CHECKING:
@@ -28,6 +31,8 @@ SWEEP_TIME: Final = timedelta(seconds=50)
 MINUTE: Final = 60_000  # milliseconds
 TURNS_MAX: Final = 8  # how often a customer tries to pay one purchase
 LOOKS_MAX: Final = 40  # how often an open page asks
+TASK_VISIBILITY: Final = 360_000  # milliseconds; template.yaml's
+TASK_RECEIVES_MAX: Final = 3
 
 
 def populate(world: SimWorld) -> None:
@@ -36,6 +41,8 @@ def populate(world: SimWorld) -> None:
     for number in range(orders):
         merchant = Merchant(world, number)
         world.scheduler.spawn(f"merchant {number}", merchant.run)
+    if world.profile == "storm" and world.rng.random() < 0.1:
+        world.scheduler.spawn("stranger", Stranger(world).run)
     world.scheduler.spawn("schedule", lambda: tick(world))
 
 
@@ -258,6 +265,78 @@ class Customer:
         return (0, 50, 5_000, MINUTE)[self.world.rng.randrange(4)] + self.world.rng.randrange(50)
 
 
+class Stranger:
+    """One who knows the incoming payment of a session, and pays it past the checkout.
+
+    In full, in part, or more than was asked for, with two payments that were quoted before either
+    arrived; before or after the end of the session.
+    """
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+
+    def run(self) -> None:
+        scheduler, rng = self.world.scheduler, self.world.rng
+        scheduler.sleep(rng.randrange((MINUTE, 5 * MINUTE, 30 * MINUTE)[rng.randrange(3)]))
+        how = (Around.OUTSIDE_FULL, Around.OUTSIDE_PART, Around.OUTSIDE_MORE)[rng.randrange(3)]
+        late = rng.random() < 0.5  # waits for an end
+        for _ in range(60):
+            for session in list(self.world.checker.sessions.values()):
+                if session.terminal == late and self._pay(session, how):
+                    return
+            scheduler.sleep(rng.randrange(MINUTE))
+
+    def _pay(self, session: Session, how: Around) -> bool:
+        """Pay the session's incoming payment; False if it has none that takes money."""
+        world, asked = self.world, session.receive.value
+        if session.incoming_payment is None:
+            return False
+        part = world.rng.randrange(1, asked)
+        values = {Around.OUTSIDE_PART: [part], Around.OUTSIDE_MORE: [part, asked]}.get(how, [asked])
+        world.network.advance()
+        for value in values:
+            if not world.network.pay_from_outside(session.incoming_payment.id, value):
+                return False
+            world.note(f"pays {value} of {asked} from outside: {session.status}")
+        world.faults.happened(how)
+        if session.terminal:
+            world.faults.happened(Around.OUTSIDE_LATE)
+        world.checker.money()
+        return True
+
+
+class Tasks:
+    """`ports.TaskQueue`, on a queue that loses messages at times, and its consumer."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+
+    def clean_up(self, task: Cleanup) -> None:
+        world = self.world
+        if world.rng.random() < world.weather.lost_hint:
+            world.faults.happened(Around.TASK_LOST)
+            return
+        after = world.rng.randrange(20, (500, 10_000)[world.rng.randrange(2)])
+        world.scheduler.spawn("tasks", lambda: self._receive(task), after=after)
+
+    def _receive(self, task: Cleanup) -> None:
+        for receive in range(TASK_RECEIVES_MAX):
+            if receive:
+                self.world.scheduler.sleep(TASK_VISIBILITY)
+                self.world.faults.happened(Around.TASK_AGAIN)
+            answer = self.world.request("clean up", lambda services: cleaned_up(services, task))
+            if answer.value:
+                return
+
+
+def cleaned_up(services: PayServices, task: Cleanup) -> bool:
+    try:
+        cleanup.clean_up(services, task)
+    except cleanup.TryLater:
+        return False
+    return True
+
+
 def last_customer(world: SimWorld, session_id: str) -> None:
     """Nothing fails any more; one with a good wallet comes to a session not paid yet."""
     customer = Customer(world, session_id)
@@ -298,7 +377,7 @@ def due(world: SimWorld) -> list[str]:
     return [
         session.id
         for session in world.checker.sessions.values()
-        if not session.terminal and (at := session.due_at()) is not None and at <= now
+        if (at := session.due_at()) is not None and at <= now
     ]
 
 

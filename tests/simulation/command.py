@@ -13,8 +13,8 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 
 from tests.simulation import mutants, sim_world, soak
-from tests.simulation.faults import AWS_KINDS, Http, Life
-from tests.simulation.providers import KINDS
+from tests.simulation.faults import AWS_KINDS, Around, Http, Life
+from tests.simulation.providers import KINDS, SHOPS
 
 CHUNK = 50
 FEW = 500  # willing customers
@@ -26,7 +26,7 @@ BOUNDS = (
     ("one percent", "at once", 0.97),
 )
 LOST = ("completed_has_one_event", "no_event_is_lost")
-FAULTS = [*Http, *AWS_KINDS, *Life]
+FAULTS = [*Http, *AWS_KINDS, *Life, *Around]
 
 
 @dataclass
@@ -36,6 +36,7 @@ class Total:
     worlds: int = 0
     faults: Counter[str] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
+    shops: Counter[str] = field(default_factory=Counter)
     counts: Counter[str] = field(default_factory=Counter)
     violations: list[tuple[int, str, str]] = field(default_factory=list)
     hashes: list[str] = field(default_factory=list)
@@ -44,6 +45,7 @@ class Total:
         self.worlds += 1
         self.faults.update(outcome.faults)
         self.kinds[outcome.kind] += 1
+        self.shops[outcome.shop] += 1
         self.counts.update(outcome.counts)
         found = [(outcome.seed, each.check, each.detail) for each in outcome.violations]
         self.violations += found
@@ -53,6 +55,7 @@ class Total:
         self.worlds += other.worlds
         self.faults.update(other.faults)
         self.kinds.update(other.kinds)
+        self.shops.update(other.shops)
         self.counts.update(other.counts)
         self.violations += other.violations
         self.hashes += other.hashes
@@ -133,6 +136,7 @@ def simulate(first: int, worlds: int, processes: int) -> int:
         *((name, total.counts[name]) for name in sorted(total.counts) if name.startswith("step ")),
         *((f"fault: {kind.value}", total.faults[kind.value]) for kind in FAULTS),
         *((f"provider: {kind.name}", total.kinds[kind.name]) for kind in KINDS),
+        *((f"shop: {shop.name}", total.shops[shop.name]) for shop in SHOPS),
         *_yields(total.counts),
         *((n, total.counts[n]) for n in sorted(total.counts) if n.startswith("webhooks: ")),
         ("last customers, all of whom paid", total.counts["last customers"]),
@@ -161,7 +165,8 @@ def simulate(first: int, worlds: int, processes: int) -> int:
 def absent_kinds(total: Total) -> list[str]:
     """The faults and the providers that took no part: what they would have shown is not shown."""
     faults = [kind.value for kind in FAULTS if not total.faults[kind.value]]
-    return faults + [kind.name for kind in KINDS if not total.kinds[kind.name]]
+    kinds = [kind.name for kind in KINDS if not total.kinds[kind.name]]
+    return faults + kinds + [f"shop: {each.name}" for each in SHOPS if not total.shops[each.name]]
 
 
 def missed_yields(counts: Counter[str]) -> list[str]:

@@ -50,6 +50,18 @@ class Life(StrEnum):
     PAUSED = "process paused"
 
 
+class Around(StrEnum):
+    """Of what surrounds them."""
+
+    STALE_READ = "aws stale read"
+    TASK_LOST = "clean-up lost"
+    TASK_AGAIN = "clean-up tried again"
+    OUTSIDE_FULL = "paid from outside: in full"
+    OUTSIDE_PART = "paid from outside: a part"
+    OUTSIDE_MORE = "paid from outside: more"
+    OUTSIDE_LATE = "paid from outside after the end"
+
+
 HTTP_KINDS: Final = tuple(kind for kind in Http if kind is not Http.DOWN)
 _TELLING: Final = (
     Http.REFUSED,
@@ -62,6 +74,7 @@ _HTTP_DRAWN: Final = HTTP_KINDS + _TELLING
 AWS_KINDS: Final = tuple(Aws)
 LATE_MAX: Final = 200_000  # milliseconds
 PAUSE_MAX: Final = 120_000  # longer than any lease
+LAGS: Final = (0, 300, 3_000, 3_000)  # milliseconds that a read may be old by
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +189,10 @@ class Faults:
         self._counted(Life.PAUSED)
         longest = (2_000, 20_000, PAUSE_MAX)[self._rng.randrange(3)]
         return self._rng.randrange(1, longest)
+
+    def happened(self, kind: Around, times: int = 1) -> None:
+        """Count what was not drawn here."""
+        self.counts[kind.value] += times
 
     def _happens(self, chance: float) -> bool:
         return chance > 0 and self._rng.random() < chance

@@ -1,7 +1,8 @@
-"""The kinds of wallet providers that customers come with. The merchant's own is always like Rafiki.
+"""The kinds of wallet providers that customers come with, and those of the shop.
 
 Each kind is a set of provider rules and of a wallet's behaviour in the sandbox; delays are drawn
-per world. `prevents_nothing`: neither single-use quotes nor the grant's limits are enforced.
+per world. `prevents_nothing`: neither single-use quotes nor the grant's limits are enforced. Only
+in storms is the shop's provider unlike Rafiki, or a provider's clock wrong.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ from typing import Any, Final
 
 from sandbox.wallets.behaviours import Behaviour
 from sandbox.wallets.network import Network
-from sandbox.wallets.provider import Provider, Rules
+from sandbox.wallets.provider import CLOSINGS, Provider, Rules
 from sandbox.wallets.state import Account
 
 CEDAR: Final = "https://localhost:4101"  # the customers' provider, EUR
 HARBOR: Final = "https://localhost:4201"  # the shop's provider, USD
 SHOP: Final = f"{HARBOR}/shop"
 CUSTOMER: Final = f"{CEDAR}/customer"  # of the world's kind
-OTHER_WALLET: Final = f"{HARBOR}/bob"  # of the same person, at a provider like Rafiki
+OTHER_WALLET: Final = f"{HARBOR}/bob"  # of the same person, at the shop's provider
+SKEW_MAX: Final = 2_000  # milliseconds, of any clock either way
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,21 @@ class Kind:
     prevents_nothing: bool = False
     delayed: bool = False  # up to 200 s between acceptance and sending
     in_flight: bool = False  # up to 30 s between sending and arrival
+    far_apart: bool = False  # up to 2 000 s between two parts
+    short_tokens: bool = False  # of 15 s to 5 minutes
     pays: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """The rules of the shop's provider. `endless`: an incoming payment lives for a year."""
+
+    name: str
+    rules: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def endless(self) -> bool:
+        return "incoming_life" in self.rules
 
 
 _TEN_YEARS: Final = timedelta(days=3650)
@@ -82,23 +98,75 @@ KINDS: Final = (
     Kind("pays in two parts", behaviour={"parts": 2}, delayed=True, in_flight=True),
     Kind("pays half", behaviour={"delivered": Fraction(1, 2)}, delayed=True, pays=False),
     Kind("no money", pays=False),
+    Kind("one unit less", behaviour={"short_by": 1}, delayed=True),
+    Kind("a few units less", behaviour={"short_by": 3}, delayed=True, pays=False),
+    Kind("two parts far apart", behaviour={"parts": 2}, delayed=True, far_apart=True),
+    Kind("paid from outside", behaviour={"paid_from_outside": True}),
+    Kind(
+        "nothing arrives, never closes",
+        behaviour={"delivered": Fraction(0), "keeps_open": True},
+        pays=False,
+    ),
+    Kind("sends as it is closed", behaviour={"sends_when_closed": True}),
+    Kind(
+        "4xx, pays, hides",
+        behaviour={"refuses_accepted": True, "hides_payments": True},
+        delayed=True,
+    ),
+    Kind(
+        "pays others too",
+        {"own_payment_ids": True},
+        {"pays_others": 21},  # more than a page
+        delayed=True,
+    ),
+    Kind(
+        "accepts, pays only others",
+        {"own_payment_ids": True},
+        {"pays_others": 2, "phantom": True},
+        pays=False,
+    ),
+    Kind("tokens expire", short_tokens=True, delayed=True),
+    Kind("tokens expire, none rotated", {"rotates": False}, short_tokens=True, delayed=True),
+    Kind("loses tokens", {"loses_tokens": 0.3}, delayed=True),
+    Kind("loses tokens, none rotated", {"loses_tokens": 0.3, "rotates": False}, delayed=True),
+)
+LIKE_RAFIKI_TOO: Final = 8  # so many more shares of the first kind
+
+_ENDLESS: Final = {"incoming_life": timedelta(days=365)}
+
+SHOPS: Final = (
+    Shop("like Rafiki"),
+    *(
+        Shop(f"complete: {name}", {"closing": closing})
+        for name, closing in CLOSINGS.items()
+        if name != "200"
+    ),
+    Shop("ignores expiresAt", _ENDLESS),
+    Shop("ignores expiresAt, complete: 403", {"closing": CLOSINGS["403"], **_ENDLESS}),
 )
 
 
 def network(
     kind: Kind,
+    shop: Shop,
     rng: random.Random,
     now: Callable[[], datetime],
     jwk: dict[str, str],
+    *,
+    skewed: bool,
 ) -> Network:
     """The two providers, the customer's wallets and the shop's with its registered key."""
     behaviour = Behaviour(kind.name, **kind.behaviour, **_delays(kind, rng))
+    tokens: dict[str, Any] = {}
+    if kind.short_tokens:
+        tokens["token_life"] = timedelta(seconds=_token_life(rng))
+    skews = [skew(rng) if skewed else 0 for _ in range(2)]
     made = Network(
         now,
         rng.randbytes,
         providers=(
-            _provider("cedar", 4101, Rules(**kind.rules)),
-            _provider("harbor", 4201, Rules()),
+            _provider("cedar", 4101, Rules(**kind.rules, **tokens), skews[0]),
+            _provider("harbor", 4201, Rules(**shop.rules), skews[1]),
         ),
         behaviours={"normal": Behaviour("Pays."), "kind": behaviour},
     )
@@ -117,15 +185,28 @@ def _delays(kind: Kind, rng: random.Random) -> dict[str, Any]:
         delays["delivers_after"] = timedelta(milliseconds=rng.randrange(1, longest))
     if kind.in_flight:
         delays["in_flight"] = timedelta(milliseconds=rng.randrange(1, 30_000))
+    if kind.behaviour.get("sends_when_closed"):
+        shortest = (1, 29_000)[rng.randrange(2)]
+        delays["in_flight"] = timedelta(milliseconds=rng.randrange(shortest, 30_000))
     if kind.behaviour.get("parts", 1) > 1:
-        delays["parts_apart"] = timedelta(milliseconds=rng.randrange(1, 200_000))
+        longest = 2_000_000 if kind.far_apart else 200_000
+        delays["parts_apart"] = timedelta(milliseconds=rng.randrange(1, longest))
     if "quote_life" not in kind.behaviour:
         life = (20, 60, 300, 300)[rng.randrange(4)]
         delays["quote_life"] = timedelta(seconds=life)
     return delays
 
 
-def _provider(name: str, port: int, rules: Rules) -> Provider:
+def skew(rng: random.Random) -> int:
+    """Milliseconds that a clock is ahead by."""
+    return rng.randrange(-SKEW_MAX, SKEW_MAX + 1)
+
+
+def _token_life(rng: random.Random) -> int:
+    return (15, 60, 300)[rng.randrange(3)]
+
+
+def _provider(name: str, port: int, rules: Rules, ahead: int) -> Provider:
     return Provider(
         name=name,
         title=name.capitalize(),
@@ -133,4 +214,5 @@ def _provider(name: str, port: int, rules: Rules) -> Provider:
         auth_origin=f"https://localhost:{port + 1}",
         tenant="438fa74a-fa7d-4317-9ced-dde32ece1787",
         rules=rules,
+        skew=timedelta(milliseconds=ahead),
     )

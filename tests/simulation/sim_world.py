@@ -21,7 +21,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
 from checkout.adapters.outbound.wallets import SignedWallets
-from checkout.adapters.queue import NoQueue
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
@@ -37,7 +36,7 @@ from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
 from tests import services
 from tests.adapters.samples import a_key, a_merchant
-from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.simulation import actors, providers
 from tests.simulation.boundaries import (
     BEGINNING,
@@ -47,8 +46,8 @@ from tests.simulation.boundaries import (
     moment,
 )
 from tests.simulation.checks import Checker, Violation
-from tests.simulation.faults import CALM, ONE_PERCENT, Faults, Rates, storm
-from tests.simulation.providers import KINDS, SHOP, Kind
+from tests.simulation.faults import CALM, LAGS, ONE_PERCENT, Around, Faults, Rates, storm
+from tests.simulation.providers import KINDS, LIKE_RAFIKI_TOO, SHOP, SHOPS, Kind, Shop, skew
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries, SimReceivers, Weather
 
@@ -60,6 +59,9 @@ PATIENCE: Final = 29_000  # milliseconds: API Gateway answers by then, one way o
 # an hour, the longest pause between two looks, and the few minutes that the fence takes.
 GRACE: Final = timedelta(minutes=15)
 BOUND: Final = timedelta(hours=1, minutes=5)
+# Where an incoming payment does not expire when asked, one that is never closed counts as closed a
+# day after the session's expiry.
+ENDLESS: Final = timedelta(days=1)
 DELIVERED_WITHIN: Final = timedelta(minutes=10)  # of when the next attempt is due, once all is fair
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
@@ -70,6 +72,7 @@ class Outcome:
 
     seed: int
     kind: str
+    shop: str
     profile: str
     trace_hash: str
     violations: list[Violation]
@@ -94,6 +97,7 @@ class SimWorld:
         self.scheduler = Scheduler()
         self.profile, rates = self._profile()
         self.kind = self._kind()
+        self.shop = self._shop()
         self.policy = CompletionPolicy.RECEIVED
         if self.profile == "storm" and self.rng.random() < 0.1:
             self.policy = CompletionPolicy.INSTRUCTED
@@ -108,9 +112,13 @@ class SimWorld:
         self._senders: dict[Process, Callable[[str], Delivered]] = {}
         self.weather = Weather(0.3, 0.05, 0.0, 0.2, 0.05) if self.profile == "storm" else FAIR
         self.deliveries = Deliveries(self)
+        self.tasks = actors.Tasks(self)
         private, jwk = _key_pair()
-        self.network = providers.network(self.kind, self.rng, self._true_now, jwk)
-        self.tables = InMemoryDynamoDb(_tables())
+        storms = self.profile == "storm"
+        self.network = providers.network(
+            self.kind, self.shop, self.rng, self._true_now, jwk, skewed=storms
+        )
+        self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None)
         self._changes: list[tuple[str, Any, Any]] = []
         for name in WRITTEN:
             self._watch(f"{PREFIX}-{name}")
@@ -123,6 +131,7 @@ class SimWorld:
 
     def run(self) -> Outcome:
         self.note(f"seed {self.seed}: {self.profile}, {self.kind.name}, {self.policy}")
+        self.note(f"the shop: {self.shop.name}")
         actors.populate(self)
         self._calm_from = self.rng.randrange(120_000, (900_000, 2_700_000)[self.rng.randrange(2)])
         self.scheduler.run(until=self._calm_from)
@@ -144,6 +153,7 @@ class SimWorld:
         return Outcome(
             self.seed,
             self.kind.name,
+            self.shop.name,
             self.profile,
             self._digest.hexdigest(),
             self.violations,
@@ -211,8 +221,8 @@ class SimWorld:
         free = next((each for each in self._pool if not each.busy), None)
         if free is not None:
             return free
-        skew = self.rng.randrange(-300, 301) if self.profile == "storm" else 0
-        process = Process(self, f"p{len(self._services) + 1}", skew)
+        ahead = skew(self.rng) if self.profile == "storm" else 0
+        process = Process(self, f"p{len(self._services) + 1}", ahead)
         self._pool.append(process)
         self._wire(process)
         return process
@@ -225,7 +235,7 @@ class SimWorld:
             clock=process,
             random_bytes=self.rng.randbytes,
             queue=self.deliveries,
-            tasks=NoQueue(),
+            tasks=self.tasks,
             base_url=BASE_URL,
             allow_loopback=True,
         )
@@ -291,8 +301,18 @@ class SimWorld:
         return "storm", storm(self.rng)
 
     def _kind(self) -> Kind:
-        drawn = KINDS[max(0, self.rng.randrange(-5, len(KINDS)))]
+        drawn = KINDS[max(0, self.rng.randrange(-LIKE_RAFIKI_TOO, len(KINDS)))]
         return drawn if self.profile == "storm" else KINDS[0]
+
+    def _shop(self) -> Shop:
+        if self.profile != "storm" or self.rng.random() < 0.8:
+            return SHOPS[0]
+        return SHOPS[self.rng.randrange(1, len(SHOPS))]
+
+    def _lag(self) -> Lag:
+        """Reads that are not consistent are up to so old."""
+        longest = LAGS[self.rng.randrange(len(LAGS))]
+        return Lag(lambda: self.scheduler.now, longest, lambda: self.rng.randrange(longest + 1))
 
     def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
         """The merchant is there before the world begins; some want to be told of every end."""
@@ -330,12 +350,14 @@ class SimWorld:
 
     def _unfinished(self) -> bool:
         """Somebody still does something, or something is still owed."""
-        owing = any(not each.terminal for each in self.checker.sessions.values())
+        sessions = self.checker.sessions.values()
+        owing = any(not each.terminal or each.due_at() is not None for each in sessions)
         return owing or bool(self.deliveries.unfinished)
 
     def _bound(self) -> int:
         ends = [each.expires_at + GRACE for each in self.checker.sessions.values()]
-        last = max(moment(self._calm_from), *ends) + BOUND
+        bound = BOUND + ENDLESS if self.shop.endless else BOUND
+        last = max(moment(self._calm_from), *ends) + bound
         enqueue_due = [event.next_at + DELIVERED_WITHIN for event in self.deliveries.unfinished]
         last = max(last, *enqueue_due) if enqueue_due else last
         return (last - BEGINNING) // timedelta(milliseconds=1)
@@ -346,6 +368,8 @@ class SimWorld:
             self.counts[f"ended {session.status}"] += 1
             if session.attention is not None:
                 self.counts["flagged"] += 1
+        if self.tables.stale_reads:
+            self.faults.happened(Around.STALE_READ, self.tables.stale_reads)
         for name, count in self.deliveries.counts.items():
             self.counts[f"webhooks: {name}"] += count
         for event in self.deliveries.records:

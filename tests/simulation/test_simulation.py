@@ -13,7 +13,7 @@ import pytest
 
 from tests.simulation import command, mutants, sim_world, soak
 from tests.simulation.faults import CALM, FOCI, HTTP_KINDS, Faults, Http, Rates
-from tests.simulation.providers import KINDS
+from tests.simulation.providers import KINDS, SHOPS
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import SPACING
 
@@ -184,6 +184,6 @@ def test_nobody_outlives_the_world() -> None:
 def test_a_kind_that_took_no_part_is_named() -> None:
     total = command.Total()
     missing = command.absent_kinds(total)
-    assert len(missing) == len(command.FAULTS) + len(KINDS)
+    assert len(missing) == len(command.FAULTS) + len(KINDS) + len(SHOPS)
     total.faults[command.FAULTS[0].value] += 1
     assert command.FAULTS[0].value not in command.absent_kinds(total)
