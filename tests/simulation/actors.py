@@ -65,8 +65,22 @@ class Merchant:
         if rng.random() < 0.2:
             page = Customer(world, session_id)
             world.scheduler.spawn(f"tab {self.number}", page.run, after=rng.randrange(MINUTE))
+        if rng.random() < 0.5:
+            world.scheduler.spawn(f"desk {self.number}", lambda: self._decide(session_id))
         if rng.random() < 0.35:
             self._change_mind(session_id)
+
+    def _decide(self, session_id: str) -> None:
+        """Look into the dashboard now and then; accept a partial payment, or give it up."""
+        world, rng = self.world, self.world.rng
+        decision = sessions.accept_as_paid if rng.random() < 0.5 else sessions.give_up
+        for _ in range(20):
+            world.scheduler.sleep(rng.randrange(10 * MINUTE))
+            session = world.checker.sessions[session_id]
+            if session.terminal:
+                return
+            if session.partly_paid:
+                world.request("decide", lambda s: decision(s, world.key, session_id))
 
     def _order(self) -> str | None:
         """Create the session, again and again under one idempotency key, until there is an
@@ -350,8 +364,9 @@ def last_customer(world: SimWorld, session_id: str) -> None:
         world.scheduler.sleep(MINUTE)
     stored = world.checker.sessions[session_id]
     world.counts["last customers"] += 1
+    ended = {entry.event for entry in stored.history}
     over = stored.status in (Status.COMPLETED, Status.CANCELED) or (
-        stored.history[-1].event == Event.EXPIRE_REQUESTED
+        ended & {Event.EXPIRE_REQUESTED, Event.GIVEN_UP}
     )
     if not over and stored.attention is not Attention.PARTIAL_PAYMENT:
         world.checker.fail("can_be_paid_in_the_end", f"{stored.status} {stored.problem}")

@@ -29,6 +29,7 @@ Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
 TERMINAL: Final = (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
 COMPLETED_EVENT: Final = "checkout.session.completed"
+LATE_EVENT: Final = "checkout.session.late_payment"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,21 @@ class Checker:
         incoming = self._world.network.state.incoming
         return sum(incoming[each].received.value for each in self._incoming[session_id])
 
+    def outside(self, session_id: str) -> int:
+        """Return the part of it that came past the checkout.
+
+        That is a stranger's money, and that of a wallet which refused a payment, hid it from its
+        own customer, and paid.
+        """
+        state = self._world.network.state
+        incoming = self._incoming[session_id]
+        total = sum(state.incoming[each].from_outside for each in incoming)
+        for payment in state.outgoing.values():
+            hidden = self._world.network.behaviour(payment.wallet).hides_payments
+            if hidden and payment.receiver.rsplit("/", 1)[-1] in incoming and payment.parts_sent:
+                total += payment.receive.value
+        return total
+
     # --- what the product writes ---
 
     def written(self, changes: Sequence[tuple[str, Item | None, Item]], by: str) -> None:
@@ -98,7 +114,7 @@ class Checker:
         told = f"{before.status} v{before.version} -> {after.status} v{after.version}"
         if after.version <= before.version:
             self.fail("version_grows", told)
-        if before.status in TERMINAL:
+        if before.status in TERMINAL and after.status is not before.status:
             self.fail("terminal_is_final", told)
             return
         event = Event.CHECKED
@@ -133,30 +149,38 @@ class Checker:
     def _due(self, after: Session, item: Item) -> None:
         due = "due_at" in item and "due_shard" in item
         if after.status in TERMINAL:
-            if due:
+            if due and after.incoming_payment is None:
                 self.fail("done_owes_nothing", after.status)
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
             self.fail("unfinished_is_due", f"{after.status} {after.phase}")
 
     def _money_matches(self, after: Session) -> None:
         received = self.received(after.id)
-        if after.status in (Status.EXPIRED, Status.CANCELED) and received:
+        if _ended_unpaid(after) and received > self.outside(after.id):
             self.fail("ended_unpaid", f"{after.status} with {received} received")
         by_money = self._world.policy is CompletionPolicy.RECEIVED
-        if after.status is Status.COMPLETED and by_money and received < after.receive.value:
+        least = after.receive.value - (after.receive.value >= 100)  # may be missing by a rounding
+        by_money = by_money and all(e.event != Event.ACCEPTED_AS_PAID for e in after.history)
+        if after.status is Status.COMPLETED and by_money and received < least:
             self.fail("completed_is_paid", f"{received} of {after.receive.value} received")
+        outgoing = (after.outgoing_payment or "").rsplit("/", 1)[-1]
+        own = self._world.network.state.outgoing.get(outgoing)
+        if own is not None and own.receiver.rsplit("/", 1)[-1] not in self._incoming[after.id]:
+            self.fail("payment_is_its_own", f"{own.receiver} is another's")
         if after.status is Status.COMPLETED and not received and after.outgoing_payment is None:
             self.fail("completed_was_instructed", "no payment is known, and nothing was received")
 
     def _event_written(self, old: Item | None, item: Item) -> None:
         self._world.deliveries.written(old, item)
-        if item["type"]["S"] != COMPLETED_EVENT:
-            return
         self._events.setdefault(item["id"]["S"], item)
 
     def _completed_has_its_event(self, session_id: str) -> None:
         session = self._sessions.get(session_id)
-        events = [each for each in self._events.values() if each["session"]["S"] == session_id]
+        events = [
+            each
+            for each in self._events.values()
+            if each["session"]["S"] == session_id and each["type"]["S"] == COMPLETED_EVENT
+        ]
         completed = session is not None and session.status is Status.COMPLETED
         if len(events) != int(completed):
             self.fail("completed_has_one_event", f"completed {completed}, {len(events)} events")
@@ -242,15 +266,17 @@ class Checker:
 
     def _money_came(self, session_id: str, received: int) -> None:
         session, state = self._sessions[session_id], self._world.network.state
-        if received > session.receive.value * self._allowed(session_id):
-            self.fail("never_paid_twice", f"{received} of {session.receive.value}")
-        if session.status in (Status.EXPIRED, Status.CANCELED):
-            self.fail("ended_unpaid", f"{received} received, and it is {session.status}")
+        by_flow = received - self.outside(session_id)
+        if by_flow > session.receive.value * self._allowed(session_id):
+            self.fail("never_paid_twice", f"{by_flow} of {session.receive.value}")
+        if _ended_unpaid(session) and by_flow:
+            self.fail("ended_unpaid", f"{by_flow} received, and it is {session.status}")
         for each in self._incoming[session_id]:
             if each in self._void and state.incoming[each].received.value:
                 self.fail("disproved_stays_unpaid", f"{received} received after the verdict")
         for payment in state.outgoing.values():
-            if payment.quote_id in self._void and payment.parts_sent:
+            hidden = self._world.network.behaviour(payment.wallet).hides_payments
+            if payment.quote_id in self._void and payment.parts_sent and not hidden:
                 self.fail("refused_stays_unpaid", f"{received} received after the refusal")
 
     def _one_live_payment(self, session_id: str, incoming: list[str]) -> None:
@@ -260,6 +286,7 @@ class Checker:
             for payment in state.outgoing.values()
             if payment.receiver.rsplit("/", 1)[-1] in incoming
             and payment.funded
+            and not self._world.network.behaviour(payment.wallet).hides_payments
             and (
                 payment.parts_sent
                 or (
@@ -286,10 +313,29 @@ class Checker:
     def finished(self) -> None:
         """Faults off, and the time is up by which everything must be decided."""
         for session in self._sessions.values():
-            if session.status in TERMINAL:
-                continue
-            if session.attention is not Attention.PARTIAL_PAYMENT:
-                told = f"{session.status} {session.phase} check_at {session.check_at}"
+            received = self.received(session.id)
+            told = f"{session.status} {session.phase} check_at {session.check_at}"
+            open_end = session.status not in TERMINAL and not session.partly_paid
+            if open_end or session.due_at() is not None:
                 self.fail("nothing_is_stuck", told)
-            elif not self.received(session.id):
+            elif session.partly_paid and not received:
                 self.fail("flagged_has_a_reason", session.status)
+            if received != (session.received or 0):
+                self.fail("money_is_recorded", f"{session.received} of {received}: {told}")
+            if _ended_unpaid(session) and received:
+                self._told_of_late_money(session, received)
+
+    def _told_of_late_money(self, session: Session, received: int) -> None:
+        events = [
+            json.loads(each["body"]["S"])["amount_received"]
+            for each in self._events.values()
+            if each["session"]["S"] == session.id and each["type"]["S"] == LATE_EVENT
+        ]
+        if session.attention is not Attention.LATE_PAYMENT or received not in events:
+            self.fail("money_is_never_silent", f"{received}, {session.attention}, told {events}")
+
+
+def _ended_unpaid(session: Session) -> bool:
+    """Return whether it is expired or canceled, and not because its merchant gave it up."""
+    ended = session.status in (Status.EXPIRED, Status.CANCELED)
+    return ended and all(entry.event != Event.GIVEN_UP for entry in session.history)

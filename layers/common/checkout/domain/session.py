@@ -18,6 +18,9 @@ from checkout.open_payments.models import Amount, Quote, WalletAddress
 # The incoming payment outlives its session, so that a payment approved in the last second still
 # arrives (C3, domain/transitions.py).
 INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
+# So long after its session's expiry an incoming payment counts as closed, though its provider
+# neither closes it nor heeds its expiry.
+NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
 
@@ -166,6 +169,12 @@ class Session:
     def payment_in_flight(self) -> bool:
         """Whether money may have been instructed: then neither time nor the merchant ends it."""
         return self.phase is Phase.PAYING or self.status is Status.PROCESSING
+
+    @property
+    def incoming_payment_ends_at(self) -> datetime:
+        """Return when the incoming payment takes no more money, closed or not."""
+        assert self.incoming_payment is not None
+        return min(self.incoming_payment.expires_at, self.expires_at + NEVER_CLOSED_AFTER)
 
     @property
     def partly_paid(self) -> bool:

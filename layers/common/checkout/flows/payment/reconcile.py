@@ -210,8 +210,7 @@ def wait_until(session: Session) -> datetime:
     That is a margin after the quote or the incoming payment expires, whichever comes first. Once a
     part of the money is there, the rest may come until the incoming payment expires.
     """
-    assert session.incoming_payment is not None
-    ends = [session.incoming_payment.expires_at]
+    ends = [session.incoming_payment_ends_at]
     if not session.received:
         if session.quote is not None and session.quote.expires_at is not None:
             ends.append(session.quote.expires_at)
@@ -247,8 +246,7 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
 
 def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
     """Return the same for an ended session. After ACCOUNT_FOR the merchant has to look."""
-    assert session.incoming_payment is not None
-    last_end = session.incoming_payment.expires_at + FENCE
+    last_end = session.incoming_payment_ends_at + FENCE
     if now >= last_end + ACCOUNT_FOR:
         return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}
     pause = BACKOFF[-1] if now < session.updated_at + UNDECIDED_AFTER else 3600

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.session import Session
+from checkout.domain.session import NEVER_CLOSED_AFTER, Session
 from checkout.flows.payment.work import Work
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
@@ -22,9 +22,6 @@ LIST_PAGES_MAX: Final = 3
 # from a proxy in between, so it is believed only this long after the expiry.
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
-# So long after its session's expiry an incoming payment counts as closed, though its provider
-# neither closes it nor heeds its expiry.
-NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +45,10 @@ def check(work: Work, session: Session) -> Seen:
     assert session.incoming_payment is not None
     url = session.incoming_payment.id
     begun_at = work.services.clock.now()
-    last_end = session.expires_at + NEVER_CLOSED_AFTER
     try:
         payment = work.at_merchant(lambda token: work.client.get_incoming_payment(url, token))
     except op.Refused as refused:
-        believed_from = min(session.incoming_payment.expires_at, last_end)
+        believed_from = session.incoming_payment_ends_at
         if refused.status != GONE:
             believed_from += STRAY_404
         if refused.reason is op.Reason.NOT_FOUND and begun_at >= believed_from:
@@ -61,7 +57,8 @@ def check(work: Work, session: Session) -> Seen:
     if not payment.received.same_asset(session.receive):
         raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
     expired = payment.expires_at is not None and payment.expires_at <= begun_at
-    closed = payment.completed or expired or begun_at >= last_end
+    never_closed = begun_at >= session.expires_at + NEVER_CLOSED_AFTER
+    closed = payment.completed or expired or never_closed
     return Seen(received=payment.received.value, closed=closed, begun_at=begun_at)
 
 
