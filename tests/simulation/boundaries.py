@@ -84,6 +84,7 @@ class SimTransport:
             raise Died
         process.sends += 1
         world.checker.sending(process, request)
+        rotates = world.checker.of_approval(request)
         call = name(request)
         process.pass_turn(world.rng.randrange(5, 80), near=call)
         fault = world.faults.http(call, request.url, world.scheduler.now)
@@ -94,6 +95,8 @@ class SimTransport:
             answer = self._faulty(request, what, fault, timeout)
         process.pass_turn(world.rng.randrange(5, 80), near=call)
         if isinstance(answer, Response):
+            if rotates and answer.status == 200 and b"access_token" in answer.body:
+                world.checker.rotated()
             return answer
         raise answer
 
@@ -175,6 +178,8 @@ class SimDynamo:
             raise Died
         writes = operation in WRITES
         process.writes += writes
+        if operation == "get_item" and not request.get("ConsistentRead"):
+            world.checker.fail("reads_are_strong", request["TableName"])
         process.pass_turn(world.rng.randrange(1, 8))
         fault = world.faults.aws(reads=not writes)
         what, by = f"{process.name} {operation}", world.scheduler.actor

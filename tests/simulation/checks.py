@@ -12,10 +12,11 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from checkout.adapters.dynamo.records import session_from
-from checkout.domain.session import Attention, Phase, Session, Status
+from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
+# The constants that the proof rests on, a second time (design.md "The order of writes").
+FENCE: Final = timedelta(seconds=35)
+GRACE: Final = timedelta(minutes=15)  # that an incoming payment outlives its session
+LEASE: Final = timedelta(seconds=45)
+SEND_WITHIN: Final = timedelta(seconds=5)
+WAIT_MARGIN: Final = timedelta(seconds=30)
+ENDLESS_QUOTE: Final = timedelta(minutes=10)
+NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
+SKEW: Final = timedelta(seconds=4)  # between two clocks
 TERMINAL: Final = (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
 COMPLETED_EVENT: Final = "checkout.session.completed"
 LATE_EVENT: Final = "checkout.session.late_payment"
@@ -51,6 +61,9 @@ class Checker:
         self._copies: Counter[str] = Counter()
         self._claims: set[tuple[str, str]] = set()  # grant, actor
         self._continued: Counter[str] = Counter()
+        self._read_at: dict[tuple[str, str], datetime] = {}  # actor, incoming payment
+        self._preparing: dict[str, str] = {}  # session -> actor that claimed it
+        self._rotated: set[str] = set()  # actors that rotated an approval's token
         self.created = 0  # payments seen so far
 
     def fail(self, check: str, detail: str) -> None:
@@ -132,10 +145,110 @@ class Checker:
             if any(attempt == after.attempt.id for attempt, _ in self._intents[after.id]):
                 self.fail("intent_is_new", told)
             self._intents[after.id].append((after.attempt.id, after.quote.id))
+        self._in_order(before, after, event, by)
         if event is Event.PAYMENT_DISPROVED and before.incoming_payment is not None:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _in_order(self, before: Session, after: Session, event: Event, by: str) -> None:
+        """Check what must come before this write, and the times that it sets."""
+        now = moment(self._world.scheduler.now) if before.terminal else after.updated_at
+        self._kept_token(before, after, event, by)
+        match event:
+            case Event.WALLET_SUBMITTED | Event.APPROVAL_CLAIMED:
+                self._claimed(after, event, now, by)
+            case Event.PREPARATION_FAILED:
+                owner = self._preparing[after.id]
+                if before.lease_live(now) and owner != by:
+                    self.fail("preparation_ends_by_its_owner", f"{by}, not {owner}")
+            case Event.PAYMENT_INTENDED:
+                self._intended(after, now)
+            case Event.REFERENCE_STORED:
+                self._replaced(before, after)
+            case Event.PAYMENT_REFUSED:
+                self._refused(before, after, by)
+            case Event.CLOSING_STARTED:
+                self._waited(before, now, by)
+            case Event.CLOSED:
+                self._closed(before, now)
+        self._verdict(before, after, event, by)
+
+    def _kept_token(self, before: Session, after: Session, event: Event, by: str) -> None:
+        if by not in self._rotated:
+            return
+        self._rotated.discard(by)
+        if before.token == after.token:
+            self.fail("rotated_token_is_kept", f"{event} by {by}")
+
+    def _claimed(self, after: Session, event: Event, now: datetime, by: str) -> None:
+        if event is Event.WALLET_SUBMITTED:
+            self._preparing[after.id] = by
+        if after.lease_until is None or after.lease_until - now < LEASE - SKEW:
+            self.fail("lease_outlives_its_request", f"{event}, until {after.lease_until}")
+
+    def _intended(self, after: Session, now: datetime) -> None:
+        assert after.attempt is not None
+        left = after.attempt.deadline - now
+        if left < SEND_WITHIN - timedelta(milliseconds=500):
+            self.fail("attempt_has_its_deadline", str(left))
+
+    def _replaced(self, before: Session, after: Session) -> None:
+        held = before.incoming_payment
+        if held is None or held == after.incoming_payment:
+            return
+        money = self._world.network.state.incoming[_last(held.id)].received.value
+        if money:
+            self.fail("money_is_not_dropped", f"{money} in {held.id}")
+
+    def _refused(self, before: Session, after: Session, by: str) -> None:
+        assert before.incoming_payment is not None
+        certain = after.problem is not Problem.PAYMENT_REFUSED  # it was not sent
+        if not certain and (by, _last(before.incoming_payment.id)) not in self._read_at:
+            self.fail("refusal_has_its_witness", by)
+
+    def _verdict(self, before: Session, after: Session, event: Event, by: str) -> None:
+        """Check the read behind a verdict on all that an incoming payment will have received."""
+        whole = after.status is Status.COMPLETED and self.received(after.id) >= after.receive.value
+        ended = after.terminal or after.status is Status.PROCESSING
+        checked = event in (Event.CHECKED, Event.LATE_PAYMENT) and after.check_at is None
+        if event is Event.PAYMENT_DISPROVED or (checked and ended and not whole):
+            self._read_late_enough(before, event, by)
+
+    def _waited(self, session: Session, now: datetime, by: str) -> None:
+        """A fence begins when no payment can begin any more, or the wallet reports a failure.
+
+        Or when the merchant asks for an end.
+        """
+        assert session.incoming_payment is not None
+        if by.startswith(("end", "decide")):
+            return
+        state = self._world.network.state
+        ends = [session.incoming_payment.expires_at, session.expires_at + NEVER_CLOSED_AFTER]
+        if not session.received and session.quote is not None and session.attempt is not None:
+            endless = session.attempt.deadline + ENDLESS_QUOTE
+            ends.append(session.quote.expires_at or endless)
+        outgoing = state.outgoing.get(_last(session.outgoing_payment or ""))
+        claimed = self._world.kind.behaviour.get("claims_failure_early", False)
+        failed = claimed or (outgoing is not None and outgoing.failed)
+        if now < min(ends) + WAIT_MARGIN and not failed:
+            self.fail("fence_waits_its_time", f"{min(ends) + WAIT_MARGIN - now} too early")
+
+    def _closed(self, session: Session, now: datetime) -> None:
+        assert session.incoming_payment is not None
+        network = self._world.network
+        incoming = network.state.incoming[_last(session.incoming_payment.id)]
+        ends = min(incoming.expires_at - SKEW, session.expires_at + NEVER_CLOSED_AFTER)
+        if network.is_payable(incoming) and now < ends:
+            self.fail("closed_is_closed", f"{incoming.id} takes money")
+
+    def _read_late_enough(self, session: Session, event: Event, by: str) -> None:
+        """The read that decides begins 35 s after the incoming payment was seen closed."""
+        assert session.incoming_payment is not None
+        read_at = self._read_at.get((by, _last(session.incoming_payment.id)))
+        closed_at = session.closed_at
+        if read_at is None or closed_at is None or read_at < closed_at + FENCE:
+            self.fail("verdict_reads_late_enough", f"{event}: read at {read_at}")
 
     def _secrets(self, after: Session) -> None:
         waiting = after.status is Status.AWAITING_APPROVAL and after.phase is not Phase.PAYING
@@ -193,13 +306,36 @@ class Checker:
 
     def sending(self, process: Process, request: Request) -> None:
         """Before a request leaves the process, with nothing in between."""
+        path, by = request.url.split("?")[0], self._world.scheduler.actor
+        if "/incoming-payments/" in path and request.method == "GET":
+            self._read_at[by, _last(path)] = process.now()
         if request.method != "POST":
             return
-        path = request.url.split("?")[0]
+        if path.endswith("/incoming-payments"):
+            self._creating_incoming(json.loads(request.body or b"{}"))
         if path.endswith("/outgoing-payments"):
             self._sending_payment(process, request)
         elif "/continue/" in path:
             self._sending_continue(path.rsplit("/", 1)[-1], json.loads(request.body or b"{}"))
+
+    def _creating_incoming(self, body: Item) -> None:
+        """It outlives every session that it may be for."""
+        ends = datetime.fromisoformat(body["expiresAt"])
+        sessions = self._sessions.values()
+        if all(ends < each.expires_at + GRACE for each in sessions if not each.terminal):
+            self.fail("incoming_payment_outlives_its_session", body["expiresAt"])
+
+    def of_approval(self, request: Request) -> bool:
+        """Return whether this asks for the rotation of an approval's token."""
+        if request.method != "POST" or "/token/" not in request.url:
+            return False
+        state, manage_id = self._world.network.state, _last(request.url)
+        grants = [each.grant_id for each in state.tokens.values() if each.manage_id == manage_id]
+        return any(state.grants[each].interaction is not None for each in grants)
+
+    def rotated(self) -> None:
+        """The current actor has got a new token for an approval's."""
+        self._rotated.add(self._world.scheduler.actor)
 
     def _sending_payment(self, process: Process, request: Request) -> None:
         quote_url = json.loads(request.body or b"{}").get("quoteId", "")
@@ -333,6 +469,10 @@ class Checker:
         ]
         if session.attention is not Attention.LATE_PAYMENT or received not in events:
             self.fail("money_is_never_silent", f"{received}, {session.attention}, told {events}")
+
+
+def _last(url: str) -> str:
+    return url.rsplit("/", 1)[-1]
 
 
 def _ended_unpaid(session: Session) -> bool:

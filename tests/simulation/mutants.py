@@ -20,7 +20,14 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 from checkout.domain.session import Status as S
-from checkout.domain.transitions import IN_FLIGHT, IN_TIME, TRANSITIONS, Condition, Row
+from checkout.domain.transitions import (
+    IN_FLIGHT,
+    IN_TIME,
+    PARTLY_PAID,
+    TRANSITIONS,
+    Condition,
+    Row,
+)
 from checkout.domain.transitions import Event as E
 from tests.simulation import sim_world
 
@@ -99,12 +106,25 @@ def when(condition: Condition) -> Callable[[Row], Row]:
     return lambda row: replace(row, when=condition)
 
 
+def silent(row: Row) -> Row:
+    return replace(row, webhook=None)
+
+
+def unchecked(row: Row) -> Row:
+    return replace(row, then_check=False)
+
+
 _APPROVE: Final = "checkout.flows.payment.approve"
 _RECONCILE: Final = "checkout.flows.payment.reconcile"
 _PREPARE: Final = "checkout.flows.payment.prepare"
+_RECEIVED: Final = "checkout.flows.payment.received"
+_OUTSIDE: Final = "checkout.flows.payment.outside"
+_WITNESS: Final = "checkout.flows.payment.witness"
+_TRANSITIONS: Final = "checkout.domain.transitions"
 _DELIVER: Final = "checkout.flows.webhooks.deliver"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _NO_TIME: Final = timedelta(0)
+_FENCED: Final = (_TRANSITIONS, _RECONCILE, _OUTSIDE, _PREPARE)  # they know FENCE
 
 MUTANTS: Final = (
     Mutant(
@@ -112,7 +132,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_claim_and_pay",
-                "move(services, session, Event.APPROVAL_CLAIMED, lease_until=lease_until)",
+                "give_way(services, session, claimed)",
                 "session",
             ),
         ),
@@ -163,9 +183,10 @@ MUTANTS: Final = (
         "a bare 4xx is trusted",
         (
             Line(
-                f"{_APPROVE}:_certainly_refused",
-                "return witness.find_payment(work.client, session, token) is None",
-                "return True",
+                f"{_APPROVE}:_refused",
+                "    try:",
+                "    return _certain(work, session, token, Problem.PAYMENT_REFUSED, 'no')\n"
+                "    try:",
             ),
         ),
     ),
@@ -173,18 +194,18 @@ MUTANTS: Final = (
         "a wallet that cannot be asked has refused",
         (
             Line(
-                f"{_APPROVE}:_certainly_refused",
-                "return False  # the wallet cannot be asked",
-                "return True  # the wallet cannot be asked",
+                f"{_APPROVE}:_refused",
+                "return session  # a wallet cannot be asked",
+                "pass  # a wallet cannot be asked",
             ),
         ),
     ),
     Mutant(
         "409 and 429 are definite, and the token is kept",  # either alone is made good by the other
         (
-            Line(f"{_APPROVE}:_pay", "work.client.revoke_token(auth_server, token)", "pass"),
+            Line(f"{_APPROVE}:_certain", "work.client.revoke_token(auth_server, token)", "pass"),
             Line(
-                f"{_APPROVE}:_certainly_refused",
+                f"{_APPROVE}:_refused",
                 "(op.Reason.BUSY, op.Reason.INVALID_QUOTE)",
                 "(op.Reason.INVALID_QUOTE,)",
             ),
@@ -194,9 +215,11 @@ MUTANTS: Final = (
         "an invalid quote is definite",
         (
             Line(
-                f"{_APPROVE}:_certainly_refused",
-                "return False\n    try:",
-                "return refused.reason is op.Reason.INVALID_QUOTE\n    try:",
+                f"{_APPROVE}:_refused",
+                "(op.Reason.BUSY, op.Reason.INVALID_QUOTE):\n            return session",
+                "(op.Reason.BUSY,):\n            return session\n"
+                "        if refused.reason is op.Reason.INVALID_QUOTE:\n"
+                "            return _certain(work, session, token, Problem.PAYMENT_REFUSED, 'no')",
             ),
         ),
     ),
@@ -216,7 +239,7 @@ MUTANTS: Final = (
         "the 201 completes the session",
         (
             Line(
-                f"{_RECONCILE}:await_money",
+                f"{_RECEIVED}:await_money",
                 "if services.completion_policy is CompletionPolicy.INSTRUCTED:",
                 "if True:",
             ),
@@ -292,11 +315,11 @@ MUTANTS: Final = (
         "the incoming payment is not closed before the verdict",
         (
             Line(
-                f"{_RECONCILE}:_fence",
-                "witness.close(work, session)",
+                f"{_WITNESS}:check_and_close",
+                "work.at_merchant(lambda token: work.client.complete_incoming_payment(url, token))",
                 "pass",
-                also=(("if not seen.closed:", "if False:"),),
             ),
+            Line(f"{_RECONCILE}:_fence", "if not seen.closed:", "if False:"),
         ),
     ),
     Mutant(
@@ -307,11 +330,11 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "a repeated close's 409 is fatal",
+        "a refused close ends the check",
         (
             Line(
-                "checkout.flows.payment.witness:close",
-                "if refused.reason not in (op.Reason.WRONG_STATE, op.Reason.NOT_FOUND):",
+                f"{_WITNESS}:check_and_close",
+                "with contextlib.suppress(op.OpenPaymentsError):",
                 "if True:",
             ),
         ),
@@ -321,9 +344,9 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_RECONCILE}:_close_when_waited",
-                "return _start_closing(services, session)",
-                "return move(services, session, Event.PAYMENT_REFUSED) if session.phase else "
-                "_start_closing(services, session)",
+                "return _start_closing(work, session)",
+                "return move(work.services, session, Event.PAYMENT_REFUSED) if session.phase else "
+                "_start_closing(work, session)",
             ),
         ),
     ),
@@ -331,9 +354,9 @@ MUTANTS: Final = (
         "the wallet's word of failure is trusted",
         (
             Line(
-                f"{_RECONCILE}:_processing",
-                "return _start_closing(services, session)",
-                "return move(services, session, Event.PAYMENT_DISPROVED)",
+                f"{_RECONCILE}:_decide",
+                "return _start_closing(work, session)",
+                "return move(work.services, session, Event.PAYMENT_DISPROVED)",
             ),
             Cell((S.PROCESSING, E.PAYMENT_DISPROVED), when(IN_FLIGHT)),
         ),
@@ -343,16 +366,16 @@ MUTANTS: Final = (
         (
             Cell((S.AWAITING_APPROVAL, E.PAYMENT_DISPROVED), drops_all_but("incoming_payment")),
             Cell((S.PROCESSING, E.PAYMENT_DISPROVED), drops_all_but("incoming_payment")),
-            Line(f"{_PREPARE}:_replace_dead_incoming_payment", "if alive:", "if True:"),
+            Line(f"{_PREPARE}:_check_incoming_payment", "if not seen.closed:", "if True:"),
         ),
     ),
     Mutant(
         "half is taken for the whole",
         (
             Line(
-                f"{_RECONCILE}:_judge",
-                "if seen.received >= session.receive.value:",
-                "if seen.received * 2 >= session.receive.value:",
+                "checkout.flows.payment.work:Work.paid",
+                "return received >= least_accepted(",
+                "return received * 2 >= least_accepted(",
             ),
         ),
     ),
@@ -371,8 +394,8 @@ MUTANTS: Final = (
         (
             Line(
                 "checkout.domain.session:Session.due_at",
-                "if self.terminal:",
-                "if self.terminal or self.payment_in_flight:",
+                "return self.check_at",
+                "return None if self.payment_in_flight else self.check_at",
             ),
         ),
     ),
@@ -425,6 +448,217 @@ MUTANTS: Final = (
                 'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at > :now)"',
             ),
         ),
+    ),
+    # What a stranger's sabotages showed, and what has come since.
+    Mutant(
+        "the fence waits 30 s",
+        tuple(Value(module, "FENCE", timedelta(seconds=30)) for module in _FENCED),
+    ),
+    Mutant(
+        "the deciding read may begin before the 35 s",
+        (
+            Line(
+                f"{_RECONCILE}:_fence",
+                "if seen.begun_at < session.closed_at + FENCE:",
+                "if services.clock.now() < session.closed_at + FENCE:",
+            ),
+        ),
+    ),
+    Mutant(
+        "the last read after an end may begin before the 35 s",
+        (
+            Line(
+                f"{_OUTSIDE}:account",
+                "session.closed_at is not None and seen.begun_at >= session.closed_at + FENCE",
+                "session.closed_at is not None",
+            ),
+        ),
+    ),
+    Mutant(
+        "sessions are read eventually consistent",
+        (Line("checkout.adapters.dynamo.client:get", "Read=True", "Read=False"),),
+    ),
+    Mutant(
+        "an incoming payment that holds money is replaced",
+        (
+            Line(
+                f"{_PREPARE}:_check_incoming_payment",
+                "if seen.received > 0:\n        return outside.found(work, session, seen)\n"
+                "    if not seen.closed:\n        return session",
+                "pass",
+                also=(("or seen.begun_at < session.closed_at + FENCE", ""),),
+            ),
+        ),
+    ),
+    Mutant(
+        "the rotated token is not kept",
+        (
+            Line(
+                f"{_RECONCILE}:_ask_wallet",
+                "move(work.services, session, Event.CHECKED, token=kept)",
+                "move(work.services, session, Event.CHECKED)",
+            ),
+        ),
+    ),
+    Mutant(
+        "the incoming payment lives only as long as the session",
+        (Value(_PREPARE, "INCOMING_PAYMENT_GRACE", _NO_TIME),),
+    ),
+    Mutant(
+        "the incoming payment outlives its session by 14 min",
+        (Value(_PREPARE, "INCOMING_PAYMENT_GRACE", timedelta(minutes=14)),),
+    ),
+    Mutant(
+        "a zombie gives up whoever's preparation it finds",
+        (
+            Line(
+                f"{_PREPARE}:_give_up",
+                "if session is None or session.lease_until != claimed.lease_until:",
+                "if session is None:",
+            ),
+        ),
+    ),
+    Mutant(
+        "any payment of this wallet counts as found",
+        (
+            Line(
+                f"{_WITNESS}:find_payment",
+                "if payment.quote_id == quote_id or "
+                "payment.receiver == session.incoming_payment.id:",
+                "if True:",
+            ),
+        ),
+    ),
+    Mutant(
+        "a refusal counts before the merchant's wallet is asked",
+        (
+            Line(
+                f"{_APPROVE}:_refused",
+                "seen = witness.check(work, session)",
+                "seen = witness.Seen(0, False, work.services.clock.now())",
+            ),
+        ),
+    ),
+    Mutant("a preparation's lease is 40 s", (Value(_PREPARE, "LEASE", timedelta(seconds=40)),)),
+    Mutant("an approval's lease is 40 s", (Value(_APPROVE, "LEASE", timedelta(seconds=40)),)),
+    Mutant("a payment is sent within 4 s", (Value(_APPROVE, "SEND_WITHIN", timedelta(seconds=4)),)),
+    Mutant(
+        "a quote that names no end holds for 9 min",
+        (Value(_RECONCILE, "ENDLESS_QUOTE", timedelta(minutes=9)),),
+    ),
+    Mutant(
+        "the wait has a margin of 20 s",
+        (Value(_RECONCILE, "WAIT_MARGIN", timedelta(seconds=20)),),
+    ),
+    Mutant(
+        "an incoming payment counts as closed after 23 h",
+        (
+            Value("checkout.domain.session", "NEVER_CLOSED_AFTER", timedelta(hours=23)),
+            Value(_WITNESS, "NEVER_CLOSED_AFTER", timedelta(hours=23)),
+        ),
+    ),
+    Mutant(
+        "a part of the money does not prolong the wait",
+        (Line(f"{_RECONCILE}:wait_until", "if not session.received:", "if True:"),),
+    ),
+    Mutant(
+        "a part is judged before the fence",
+        (
+            Line(
+                f"{_RECONCILE}:_decide",
+                "received.judge(work, session, seen)",
+                "received.judge(work, session, seen, final=True)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a part is not flagged",
+        (Line(f"{_RECEIVED}:judge", "attention=Attention.PARTIAL_PAYMENT", "attention=None"),),
+    ),
+    Mutant(
+        "three units may be missing",
+        (
+            Line(
+                "checkout.flows.payment.work:Work.paid",
+                "tolerance=self.merchant.tolerance",
+                "tolerance=3",
+            ),
+        ),
+    ),
+    Mutant(
+        "what was received is not recorded",
+        (
+            Line(
+                f"{_RECEIVED}:complete",
+                "received=current.received if received is None else received",
+                "received=current.received",
+            ),
+        ),
+    ),
+    Mutant(
+        "a partial payment can be given up before it is closed",
+        (Cell((S.PROCESSING, E.GIVEN_UP), when(PARTLY_PAID)),),
+    ),
+    Mutant(
+        "a late payment is told to nobody",
+        (Cell((S.CANCELED, E.LATE_PAYMENT), silent), Cell((S.EXPIRED, E.LATE_PAYMENT), silent)),
+    ),
+    Mutant(
+        "a canceled session is not checked for money",
+        (
+            Cell(
+                (S.AWAITING_APPROVAL, E.CANCEL_REQUESTED),
+                unchecked,
+            ),
+        ),
+    ),
+    Mutant(
+        "the sweep forgets what ended",
+        (
+            Line(
+                f"{_RECONCILE}:due",
+                "session.payment_in_flight or session.terminal",
+                "session.payment_in_flight",
+            ),
+        ),
+    ),
+    Mutant(
+        "an ended session is not in the index",
+        (
+            Line(
+                "checkout.domain.session:Session.due_at",
+                "return self.check_at",
+                "return None if self.terminal else self.check_at",
+            ),
+        ),
+    ),
+    Mutant(
+        "a replaced approval can be claimed",
+        (
+            Line(
+                f"{_APPROVE}:_claim_and_pay",
+                "if current.grant != session.grant or current.phase is not None:",
+                "if current.phase is not None:",
+            ),
+        ),
+    ),
+    Mutant(
+        "an unknown outcome counts as not sent",
+        (
+            Line(
+                f"{_APPROVE}:_pay",
+                "except op.NotSent as error:",
+                "except op.OutcomeUnknown as error:",
+            ),
+        ),
+    ),
+    Mutant(
+        "an unpaid incoming payment that is not found was never paid",
+        (Line(f"{_WITNESS}:check", "and begun_at >= believed_from:", "and True:"),),
+    ),
+    Mutant(
+        "a stray 404 is believed at the expiry",
+        (Value(_WITNESS, "STRAY_404", _NO_TIME),),
     ),
 )
 
