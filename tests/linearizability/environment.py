@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final
@@ -28,19 +27,20 @@ from checkout.adapters.clock import system_random
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import NoQueue
-from checkout.ports.services import PayServices, Services
+from checkout.flows.schedule import sweep
+from checkout.ports.services import Services
 from checkout.version import VERSION
-from expirer.app import scheduled
 from sandbox import cloud
 from tests import services
 from tests.deployment import Context
-from tests.kill.place import WRITES, SharedClock, vault
+from tests.kill.place import SWEEP_EVERY, WRITES, SharedClock, vault
 from tests.merchant_api import SESSIONS, Answer, gateway_event
 
 BASE_URL: Final = "https://pay.example"
 LOST: Final = 0.05  # of the answers of writes
 PAUSES: Final = 0.3  # of the calls
 PAUSE_MAX: Final = 0.004  # seconds
+BLIND_MAX: Final = 0.05  # seconds between the decision and the write of a blind save
 
 
 class HeldClock(SharedClock):
@@ -69,6 +69,7 @@ class Sweep:
     """One round of the scheduled job."""
 
     prefix: str
+    sabotage: str | None = None
 
 
 def core(client: Any, prefix: str, clock: SharedClock) -> Services:
@@ -97,27 +98,20 @@ def serve(connection: Connection, endpoint: str, clock_file: Path, seed: int) ->
 
 def _serve(connection: Connection, endpoint: str, clock_file: Path, seed: int) -> None:
     line = Line(cloud.client("dynamodb", endpoint), random.Random(seed))
-    clock = HeldClock(clock_file)
-    ready: dict[str, PayServices] = {}
-
-    def of(prefix: str) -> PayServices:
-        if prefix not in ready:
-            ready.clear()
-            wallets = SignedWallets(PublicHttp(version=VERSION), vault(), clock)
-            base = core(line, prefix, clock)
-            ready[prefix] = services.pay(base, line, prefix, vault=vault(), wallets=wallets)
-        return ready[prefix]
-
+    clock, sealed = HeldClock(clock_file), vault()
+    wallets = SignedWallets(PublicHttp(version=VERSION), sealed, clock)
     while True:
         try:
             order: Asked | Sweep = connection.recv()
         except EOFError:
             return
-        if isinstance(order, Sweep):
-            connection.send(scheduled(partial(of, order.prefix))({}, Context()))
+        base = core(line, order.prefix, clock)
+        line.sabotage(order.sabotage)
+        if isinstance(order, Asked):
+            connection.send(_answer(base, order))
         else:
-            line.sabotage(order.sabotage)
-            connection.send(_answer(of(order.prefix), order))
+            ready = services.pay(base, line, order.prefix, vault=sealed, wallets=wallets)
+            connection.send(sweep.run(ready, until=clock.now() + SWEEP_EVERY))
 
 
 def _answer(ready: Services, order: Asked) -> Answer:
@@ -237,7 +231,7 @@ class BlindSaves:
 
     def __call__(self, name: str, operation: Operation, request: dict[str, Any]) -> Any:
         if name == "update_item" and _of_sessions(request):
-            time.sleep(self._chance.uniform(0, PAUSE_MAX))
+            time.sleep(self._chance.uniform(0, BLIND_MAX))
             always = f"({request['ConditionExpression']}) OR attribute_exists(#version)"
             request = request | {"ConditionExpression": always}
         return operation(**request)

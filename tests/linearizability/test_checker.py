@@ -145,7 +145,7 @@ def shown(status: str = OPEN, session: str = "cs_1", purchase: str = PURCHASE) -
 def record(
     begin: int, end: int | None, request: Request, outcome: Outcome, **fields: Any
 ) -> Recorded:
-    fields = {"who": "thread 1", "clock": NOW} | fields
+    fields = {"who": "thread 1", "clock": NOW, **fields}
     return Recorded(invoked=begin, responded=end, request=request, outcome=outcome, **fields)
 
 
@@ -199,8 +199,8 @@ def time_up(begin: int, end: int, after: timedelta = LIFE) -> Tick:
     return Tick(invoked=begin, responded=end, now=NOW + after)
 
 
-LATE = {"clock": NOW + LIFE}
-BUSY = {"outcome": Outcome.BUSY, "sessions": ()}
+LATE: dict[str, Any] = {"clock": NOW + LIFE}
+BUSY: dict[str, Any] = {"outcome": Outcome.BUSY, "sessions": ()}
 
 LINEARIZABLE: dict[str, list[Recorded | Tick]] = {
     "one after another": [create(0, 1), get(2, 3, OPEN), cancel(4, 5), get(6, 7, CANCELED)],
