@@ -5,9 +5,9 @@ sequential specification, and in which an operation that had answered before ano
 before it (Herlihy and Wing, "Linearizability", 1990).
 
 The search is that of Wing and Gong ("Testing and verifying concurrent objects", 1993) with the
-memory of Lowe ("Testing for linearizability", 2017): a set of operations that are done, and the
-state that they led to, is looked at once. Kept-up checkers exist for Clojure (Knossos), Go
-(Porcupine) and Rust, not for Python.
+memory of Lowe ("Testing for linearizability", 2017): the same set of finished operations with the
+same state is tried only once. Maintained checkers exist for Clojure (Knossos), Go (Porcupine) and
+Rust (todc-utils), not for Python.
 """
 
 from __future__ import annotations

@@ -121,9 +121,9 @@ def _ended(state: Purchase, call: Call) -> Purchase | None:
             return replace(state, status=EXPIRED) if state.time_up else None
         return state
     end = ENDS[call.request]
-    told = call.outcome is Outcome.UNKNOWN or (call.outcome, call.status) == (Outcome.SHOWN, end)
+    fits = call.outcome is Outcome.UNKNOWN or (call.outcome, call.status) == (Outcome.SHOWN, end)
     possible = state.status == OPEN and (call.in_time or not state.time_up)
-    return replace(state, status=end) if told and possible else None
+    return replace(state, status=end) if fits and possible else None
 
 
 def _shown(state: Purchase, call: Call) -> Purchase | None:
@@ -252,12 +252,12 @@ def violations(records: Sequence[Recorded], ticks: Sequence[Tick] = ()) -> list[
     for purchase, calls in calls_by_purchase(records, ticks).items():
         wrong = contradiction(calls, Purchase(), step, restricts_only)
         if wrong:
-            found.append(_told(purchase, wrong))
+            found.append(_report(purchase, wrong))
     return found
 
 
-def _told(purchase: str, calls: Sequence[Call]) -> str:
-    """Return the calls in the order of their beginnings, in milliseconds from the first."""
+def _report(purchase: str, calls: Sequence[Call]) -> str:
+    """Return a line for each call, by the time it began, in milliseconds from the first."""
     ordered = sorted(calls, key=lambda call: call.invoked)
     zero = ordered[0].invoked
     documents = list(dict.fromkeys(call.document for call in ordered if call.document))

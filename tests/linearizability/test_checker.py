@@ -351,7 +351,7 @@ def found(events: list[Recorded | Tick]) -> list[str]:
     return violations(records, [each for each in events if isinstance(each, Tick)])
 
 
-def test_a_violation_is_told_with_the_requests_that_make_it() -> None:
+def test_a_violation_is_reported_with_the_requests_that_make_it() -> None:
     ms = 1_000_000
     before = [get(at * ms, (at + 1) * ms, OPEN) for at in range(2, 20, 2)]
     [text] = found(

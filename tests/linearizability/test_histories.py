@@ -47,7 +47,8 @@ def histories(on: Deployed) -> list[History]:
 @pytest.mark.parametrize("seed", SEEDS)
 def test_each_history_is_linearizable(histories: list[History], seed: int) -> None:
     [history] = [each for each in histories if each.seed == seed]
-    assert not history.violations(), "\n\n".join([f"seed {seed}", *history.violations()])
+    wrong = history.violations()
+    assert not wrong, "\n\n".join([f"seed {seed}", *wrong])
 
 
 def test_the_histories_hold_every_kind_of_answer_often(histories: list[History]) -> None:
