@@ -156,6 +156,7 @@ def full_merchant(**changes: Any) -> Merchant:
         "accent_color": "#0a7f5c",
         "locale": "pt-BR",
         "return_hosts": ("shop.example", "xn--kfer-soa.example"),
+        "tolerance": 5,
     }
     return a_merchant(**{**everything, **changes})
 

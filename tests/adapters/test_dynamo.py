@@ -130,7 +130,7 @@ def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
     store.sessions.save(cancel(before))
     key = {"id": values.text(before.id)}
     item = store.client.get_item(TableName=f"{store.prefix}-checkout_sessions", Key=key)["Item"]
-    assert not {"grant", "token", "interact_url", "due_at", "due_shard"} & set(item)
+    assert not {"grant", "token", "interact_url", "phase", "lease_until"} & set(item)
     assert item["status"] == {"S": "canceled"}
 
 
@@ -365,7 +365,8 @@ def test_due_sessions_come_the_longest_due_first_whatever_their_shard(store: Sto
 
 def test_what_owes_nothing_or_nothing_yet_is_not_due(store: Store) -> None:
     saved(store, a_session(id=session_id(1), expires_at=NOW + MS))
-    ended = saved(store, full_session(id=session_id(2), phase=None, expires_at=NOW + DAY))
+    unpaid = {"phase": None, "incoming_payment": None, "expires_at": NOW + DAY}
+    ended = saved(store, full_session(id=session_id(2), **unpaid))
     store.sessions.save(cancel(ended))
     leased = Status.PREPARING
     saved(store, a_session(leased, id=session_id(3), lease_until=NOW + MS, expires_at=NOW))

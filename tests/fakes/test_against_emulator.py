@@ -107,6 +107,25 @@ def _trouble(world: World) -> None:
     session = world.submit(world.submit(world.create()), f"{HARBOR}/bob")
     world.clock.pass_time(90_000)
     world.settle(session, seconds=1)
+    _outside(world)
+
+
+def _outside(world: World) -> None:
+    """Money from outside before and after the end, and two partial payments that are decided."""
+    paid = world.submit(world.create())
+    world.pay_from_outside(paid, 2000)
+    world.submit(paid)
+    late = world.submit(world.create())
+    sessions.cancel(world.services, world.key(), late.id)
+    world.pay_from_outside(late, 700)
+    for decide in (sessions.accept_as_paid, sessions.give_up):
+        part = world.submit(world.create())
+        world.pay_from_outside(part, 700)
+        world.submit(part)
+        with suppress(CheckoutError):
+            sessions.give_up(world.services, world.key(), part.id)
+        world.sweep(rounds=3)
+        decide(world.services, world.key(), part.id)
 
 
 def spend_limits(world: World) -> None:

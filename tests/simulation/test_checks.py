@@ -18,11 +18,12 @@ from checkout.domain.session import (
     HistoryEntry,
     IncomingPaymentRef,
     Phase,
+    Problem,
     Session,
     Status,
 )
-from checkout.domain.transitions import Event
-from checkout.domain.webhooks import COMPLETED, event_body
+from checkout.domain.transitions import Event, advance
+from checkout.domain.webhooks import COMPLETED, LATE_PAYMENT, event_body
 from checkout.flows.payment import sealed
 from checkout.open_payments.models import Amount, Continuation
 from checkout.open_payments.models import Quote as Price
@@ -39,8 +40,9 @@ from sandbox.wallets.state import (
 )
 from tests.adapters.samples import an_event
 from tests.simulation import actors
-from tests.simulation.boundaries import BEGINNING, Process
+from tests.simulation.boundaries import BEGINNING, Process, SimDynamo
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
+from tests.simulation.scheduler import Died
 from tests.simulation.sim_world import Answer, SimWorld
 from tests.support import a_session
 
@@ -181,6 +183,60 @@ def event_of(
 
 # --- what is written ---
 
+
+@pytest.mark.parametrize(
+    ("event", "check", "changes"),
+    [
+        (Event.PAYMENT_DISPROVED, "verdict_reads_late_enough", {"status": Status.OPEN}),
+        (Event.CLOSING_STARTED, "fence_waits_its_time", {"closing_at": BEGINNING}),
+        (Event.PAYMENT_REFUSED, "refusal_has_its_witness", {"problem": Problem.PAYMENT_REFUSED}),
+    ],
+)
+def test_a_verdict_that_comes_too_soon_is_caught(
+    stage: Stage, event: Event, check: str, changes: dict[str, Any]
+) -> None:
+    session = stage.paying()
+    stage.write(replace(session, version=3, **changes), event)
+    assert check in stage.caught
+
+
+@pytest.mark.parametrize("read_at", [34, 35])
+def test_the_read_behind_a_verdict_begins_35_s_after_the_close(stage: Stage, read_at: int) -> None:
+    session = stage.paying()
+    closed = replace(session, closing_at=BEGINNING, closed_at=BEGINNING)
+    stage.session = stage.checker.sessions[session.id] = closed
+    stage.world.scheduler.now = read_at * 1000
+    get = Request("GET", INCOMING, {}, b"")
+    stage.checker.sending(stage.process, get)
+    change = advance(closed, Event.PAYMENT_DISPROVED, now=LATER, writer="w")
+    item = session_item(change.after), stage.world.scheduler.actor
+    stage.checker.written([("sim-checkout_sessions", session_item(closed), item[0])], item[1])
+    assert ("verdict_reads_late_enough" in stage.caught) == (read_at < 35)
+
+
+def test_an_incoming_payment_with_money_that_is_dropped_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.credit(500)
+    state = stage.world.network.state
+    state.incoming["in-2"] = replace(state.incoming["in-1"], id="in-2", received=usd(0))
+    other = IncomingPaymentRef("https://localhost:4201/x/incoming-payments/in-2", LATER)
+    stage.write(replace(session, version=3, incoming_payment=other), Event.REFERENCE_STORED)
+    assert "money_is_not_dropped" in stage.caught
+
+
+def test_a_close_of_what_still_takes_money_is_caught(stage: Stage) -> None:
+    session = stage.paying()
+    stage.write(replace(session, version=3, closed_at=BEGINNING), Event.CLOSED)
+    assert "closed_is_closed" in stage.caught
+
+
+def test_a_read_that_may_be_old_is_caught(stage: Stage) -> None:
+    stage.world.scheduler.over = True
+    with pytest.raises(Died):
+        SimDynamo(stage.process).get_item(TableName="sim-checkout_sessions", Key={})
+    assert stage.caught == ["reads_are_strong"]
+
+
 BEFORE = a_session(Status.OPEN, version=3)
 WRITES: list[tuple[str, Session, Session, Event | None, tuple[str, ...]]] = [
     ("version_grows", BEFORE, replace(BEFORE, problem=None), Event.WALLET_SUBMITTED, ()),
@@ -244,7 +300,7 @@ def test_an_ended_session_with_money_is_caught(stage: Stage, status: Status) -> 
     assert "ended_unpaid" in stage.caught
 
 
-@pytest.mark.parametrize("received", [0, 1999])
+@pytest.mark.parametrize("received", [0, 1998])
 def test_a_completed_session_without_its_money_or_its_event_is_caught(
     stage: Stage, received: int
 ) -> None:
@@ -439,14 +495,43 @@ def test_a_session_that_is_never_decided_is_caught(stage: Stage) -> None:
 
 
 def test_a_flag_without_a_reason_is_caught(stage: Stage) -> None:
-    session = stage.paying()
-    stage.checker.sessions[session.id] = replace(session, attention=Attention.PARTIAL_PAYMENT)
+    flagged = replace(
+        stage.paying(),
+        status=Status.PROCESSING,
+        attention=Attention.PARTIAL_PAYMENT,
+        check_at=None,
+    )
+    stage.checker.sessions[flagged.id] = flagged
     stage.checker.finished()
     assert stage.caught == ["flagged_has_a_reason"]
     stage.world.violations.clear()
     stage.credit(1000)
     stage.checker.finished()
+    assert stage.caught == ["money_is_recorded"]
+    stage.world.violations.clear()
+    stage.checker.sessions[flagged.id] = replace(flagged, received=1000)
+    stage.checker.finished()
     assert stage.caught == []
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_money_that_came_late_in_silence_is_caught(stage: Stage, told: bool) -> None:
+    late = replace(
+        stage.paying(),
+        status=Status.CANCELED,
+        attention=Attention.LATE_PAYMENT,
+        check_at=None,
+        received=500,
+    )
+    stage.checker.sessions[late.id] = late
+    stage.world.network.state.incoming["in-1"].from_outside = 500
+    stage.world.network.state.incoming["in-1"].received = usd(500)
+    if told:
+        body = event_body(late, LATE_PAYMENT)
+        event = event_item(an_event(session=late.id, type=LATE_PAYMENT, body=body))
+        stage.checker.written([("sim-webhook_events", None, event)], "actor")
+    stage.checker.finished()
+    assert stage.caught == ([] if told else ["money_is_never_silent"])
 
 
 def test_a_customer_who_is_told_paid_too_early_is_caught(stage: Stage) -> None:
