@@ -18,6 +18,12 @@ PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
+# Taken as typed and passed in the environment: make and the shell would expand the $w of WALLET='$wallet.example/shop'.
+override NAME := $(value NAME)
+override WALLET := $(value WALLET)
+override KEY_ID := $(value KEY_ID)
+override PRIVATE_KEY := $(value PRIVATE_KEY)
+export NAME WALLET KEY_ID PRIVATE_KEY
 
 .PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
 
@@ -30,7 +36,7 @@ dev: $(RUN) ## ⭐ run the local world: demo shop, checkout, wallets; no account
 	@$(BIN)/python -m sandbox dev
 
 demo: $(RUN) ## buy something from the command line and print each step (WALLET=https://… pays)
-	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$(WALLET)")
+	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$$WALLET")
 
 listen: $(RUN) ## forward the demo shop's webhooks to TO=http://localhost:… while `make dev` runs
 	@$(BIN)/python -m sandbox listen --forward-to "$(TO)"
@@ -103,7 +109,7 @@ package: $(RUN) ## build the Python package (wheel and source) into dist/
 	$(BIN)/python -m hatchling build -d dist
 
 merchant: $(RUN) ## create a merchant: NAME= WALLET= KEY_ID= PRIVATE_KEY= (in the local world, unless DATABASE_URL is set)
-	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$(NAME)" --wallet-address "$(WALLET)" --key-id "$(KEY_ID)" --private-key "$(PRIVATE_KEY)"
+	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$$NAME" --wallet-address "$$WALLET" --key-id "$$KEY_ID" --private-key "$$PRIVATE_KEY"
 
 build: .venv-sam/stamp ## build what is deployed, into .aws-sam/build (STAGE= of samconfig.toml; needs Python 3.13)
 	$(SAM) validate --lint --config-env $(STAGE)

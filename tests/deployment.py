@@ -26,6 +26,7 @@ from checkout.adapters.instrumented import (
     InstrumentedReceivers,
     InstrumentedSessions,
     InstrumentedTransport,
+    report_refusal,
 )
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import SqsEventQueue, SqsTaskQueue
@@ -157,7 +158,9 @@ class Deployment:
             queue=SqsEventQueue(lambda: self.queue, "events"),
             tasks=SqsTaskQueue(lambda: self.queue, "tasks"),
             vault=vault,
-            wallets=SignedWallets(transport, vault, world.clock, allow_loopback=True),
+            wallets=SignedWallets(
+                transport, vault, world.clock, allow_loopback=True, on_refusal=report_refusal
+            ),
         )
 
     def stored(self, session: Session) -> Session:

@@ -166,7 +166,8 @@ def require_targets(command: Command, arguments: list[str]) -> None:
         recipes += rule[1]
     for variable in (*command.variables, *filter(VARIABLE.match, arguments)):
         name = variable.partition("=")[0]
-        used = re.search(rf"\({name}\b|^{name} \?=", recipes + MAKEFILE.split(".PHONY")[0], re.M)
+        given = rf"\({name}\b|\$\${name}\b|^{name} \?="
+        used = re.search(given, recipes + MAKEFILE.split(".PHONY")[0], re.M)
         assert used or f'"{name}"' in read_by_the_local_world(), name
 
 

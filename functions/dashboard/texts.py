@@ -9,6 +9,7 @@ from checkout.domain.audit import Action
 from checkout.domain.session import Attention, Problem, Status
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, PING, EventStatus, GivenUp
+from checkout.open_payments.errors import Reason
 
 STATUS: Final[dict[Status, str]] = {
     Status.OPEN: "Open",
@@ -101,6 +102,17 @@ PROBLEM: Final[Mapping[str, str]] = {
     Problem.PRICE_CHANGED: "The price rose above what the customer had approved.",
     Problem.PAYMENT_REFUSED: "For example because the balance was too low.",
     Problem.PAYMENT_FAILED: "The wallet had accepted the payment, but the money never arrived.",
+}
+
+# Refusals of the merchant's key, by their reason: what is wrong, and what to do.
+KEY_REFUSED: Final[Mapping[str, str]] = {
+    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address. Look "
+    "into your wallet's settings. If the key is missing, register it again, or create a new one "
+    "and have it replaced here (checkout setup --replace-key). If it is there, the provider could "
+    "not read it at that moment.",
+    Reason.BAD_SIGNATURE: "A wallet provider says that our signature does not match the key at "
+    "your wallet address. Create a new key in your wallet's settings and have it replaced here "
+    "(checkout setup --replace-key).",
 }
 
 # Problems that need the merchant: what is wrong, and what to do.

@@ -207,9 +207,15 @@ def _steps(session: Session) -> Iterator[Step]:
 
 
 def _detail(entry: HistoryEntry) -> str | None:
-    """Return the note in words: the name of a problem, which the kind of error may follow."""
+    """Return the note in words: the name of a problem, which the kind of error may follow.
+
+    A refusal of the merchant's key is told in place of the problem, with the provider's answer.
+    """
     name, _, kind = (entry.note or "").partition(": ")
     said = texts.PROBLEM.get(name)
+    reason, _, answered = kind.partition(" ")
+    if said and reason in texts.KEY_REFUSED:
+        said, kind = texts.KEY_REFUSED[reason], answered.strip("()")
     return said + (f" ({kind})" if kind else "") if said else entry.note
 
 

@@ -76,6 +76,8 @@ def _request_grant(backend: Backend, provider: Provider, call: Call, tenant: str
 
 def _identity(provider: Provider, client: Any) -> tuple[str | None, dict[str, str] | None]:
     if isinstance(client, str):
+        if not provider.rules.client_strings:
+            raise _invalid("body.client must be object")
         return client, None
     if not provider.rules.client_objects:
         raise _invalid("body.client must be string")

@@ -25,6 +25,7 @@ class Consent(StrEnum):
 class Behaviour:
     """Behaviour of a wallet address.
 
+    `redirects_to` is the name of another provider's wallet, to which the wallet address redirects.
     `delivered` is the share of the payment that arrives, in `parts` of equal size, `parts_apart`.
     `dearer` is the cost of a second quote relative to the first. A packet arrives `in_flight` after
     it was sent, whatever is closed meanwhile. With `keeps_quotes` the wallet takes quotes after
@@ -47,6 +48,7 @@ class Behaviour:
     quote_life: timedelta = timedelta(minutes=5)
     tells_quote_expiry: bool = True
     peered: bool = True
+    redirects_to: str | None = None
     minimum_too_high: bool = False
     dearer: Fraction = Fraction(1)
     dies_after_create: bool = False
@@ -76,6 +78,11 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
     "no-funds": Behaviour("The payment is accepted, then fails: the account is empty."),
     "slow": Behaviour("Every response takes 3 seconds.", answers_after=3),
     "quote-expired": Behaviour("Quotes expire after 1 second.", quote_life=timedelta(seconds=1)),
+    "redirects": Behaviour(
+        "The wallet address redirects (302) to Bob's wallet at the other provider, as an address "
+        "on a domain of one's own may. Bob pays.",
+        redirects_to="bob",
+    ),
     "unpeered": Behaviour("Not connected to any shop: quotes are refused.", peered=False),
     "no-return": Behaviour(
         "After approving, the customer is not redirected back.", consent=Consent.NO_RETURN

@@ -76,7 +76,7 @@ def default_network(
     for behaviour in BEHAVIOURS:
         if behaviour != "normal":
             name = behaviour.replace("-", " ").capitalize()
-            balance = 0 if behaviour == "no-funds" else 10_000_00
+            balance = 0 if behaviour in {"no-funds", "redirects"} else 10_000_00
             network.add_account(
                 Account(f"{cedar.origin}/{behaviour}", name, "EUR", 2, balance, behaviour)
             )

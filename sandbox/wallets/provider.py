@@ -43,6 +43,8 @@ CLOSINGS: Final = {
 class Rules:
     """Options of a provider; the defaults are a current Rafiki's. `wait` is in whole seconds.
 
+    `client_objects` (Open Payments 1.3) and `client_strings` are the forms in which a grant request
+    may name its client.
     With `hash_over_root` the interaction hash is over the authorization server's bare origin with a
     slash (Rafiki 1 and 2.0). With `own_payment_ids` an outgoing payment's id is not its quote's.
     `incoming_life` is the life of every incoming payment, whatever was asked for. A token becomes
@@ -53,6 +55,7 @@ class Rules:
     token_life: timedelta = timedelta(minutes=10)
     hash_over_root: bool = False
     client_objects: bool = True
+    client_strings: bool = True
     single_use_quotes: bool = True
     lists: bool = True
     limits_enforced: bool = True

@@ -13,7 +13,10 @@ _JSON_TYPES = {"application/json", "application/*", "*/*"}
 
 
 def answer(backend: Backend, provider: Provider, call: Call) -> Response:
-    """Return the document or keys of a wallet address; ignore case and a trailing slash."""
+    """Return the document or keys of a wallet address, or its redirect to another provider.
+
+    Case and a trailing slash are ignored.
+    """
     if call.method not in {"GET", "HEAD"}:
         raise answers.plain(404, "Not Found")
     if not _accepts_json(call.headers.get("accept", "*/*")):
@@ -26,6 +29,10 @@ def answer(backend: Backend, provider: Provider, call: Call) -> Response:
     backend.linger(account.id)
     if path.endswith("/jwks.json"):
         return answers.ok({"keys": account.keys})
+    name = backend.behaviour(account.id).redirects_to
+    for other in backend.state.accounts.values() if name else ():
+        if other.id.endswith(f"/{name}") and backend.provider_of(other.id) != provider:
+            return Response(302, {"location": other.id}, b"")
     return answers.ok(_document(provider, account))
 
 

@@ -295,6 +295,20 @@ def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser)
     assert "Attempt number 2." in page.main
 
 
+@pytest.mark.parametrize("reason", texts.KEY_REFUSED)
+def test_a_refused_key_is_told_with_what_to_do_and_what_the_provider_answered(
+    shop: Dashboard, browser: Browser, reason: str
+) -> None:
+    _, failed = story(Event.PREPARATION_FAILED)
+    answered = "auth.wallet.example answered 400 invalid_client"
+    for note in (f"merchant_wallet_error: {reason} ({answered})", f"payment_refused: {reason}"):
+        session = shop.store(history=(replace(failed, note=note),))
+        page = browser.get(f"/transactions/{session.id}").page
+        told = texts.KEY_REFUSED[reason] + (f" ({answered})" if answered in note else "")
+        assert told in page.main
+        assert "Your own wallet provider refused" not in page.main
+
+
 def test_a_step_of_a_later_release_has_its_own_name(shop: Dashboard, browser: Browser) -> None:
     known = story(Event.WALLET_SUBMITTED)
     refunded = HistoryEntry(NOW + timedelta(seconds=2), "refund_requested", "too_late: Gone")

@@ -114,6 +114,11 @@ def test_no_secret_is_in_any_line_of_any_function_whatever_happens(
         deployed.keys.fault = fault
         lives()
         deployed.keys.fault = deployed.queue.fault = None
+    keys, shop = [], world.network.account(world.shop)
+    assert shop is not None
+    keys, shop.keys = shop.keys, keys
+    lives()
+    shop.keys = keys
     world.transport.after = no_answer
     lives()
 
@@ -126,6 +131,7 @@ def test_no_secret_is_in_any_line_of_any_function_whatever_happens(
     # It did tell: requests, sessions, failures, debug lines, and none of another shape.
     told_of = {line.get("message") for line in lines if "_aws" not in line}
     assert {"session", "provider", "webhook", "unavailable", "unforeseen error"} <= told_of
+    assert any("was not accepted (client_unknown)" in str(message) for message in told_of)
     levels = {line["level"] for line in lines if "_aws" not in line}
     assert {"DEBUG", "INFO", "WARNING", "ERROR"} <= levels
 

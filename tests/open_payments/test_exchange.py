@@ -104,6 +104,34 @@ def test_the_servers_words_do_not_reach_our_message() -> None:
     with pytest.raises(Refused) as caught:
         Script(answer(400, body)).client().get_jwks(PAYMENT)
     assert str(caught.value) == "get_jwks: refused with 400 (other)"
+    assert caught.value.answered == "wallet.example answered 400"
+
+
+@pytest.mark.parametrize("code", ["<script>", "invalid_client ", "Invalid_client", "x" * 99, "401"])
+def test_a_code_is_repeated_only_if_it_is_known(code: str) -> None:
+    script = Script(answer(401, {"error": code}), answer(401, {"error": "invalid_client"}))
+    client = script.client()
+    told = []
+    for _ in range(2):
+        with pytest.raises(Refused) as caught:
+            client.request_grant(ALICE.auth_server, Access.QUOTE)
+        told.append(caught.value.answered)
+    assert told == [
+        "auth.wallet.example answered 401",
+        "auth.wallet.example answered 401 invalid_client",
+    ]
+
+
+def test_each_refusal_is_told_before_it_is_raised() -> None:
+    told: list[Refused] = []
+    script = Script(answer(400), answer(500), answer(204))
+    client = script.client(on_refusal=told.append)
+    with pytest.raises(Refused) as refused:
+        client.get_jwks(PAYMENT)
+    with pytest.raises(OutcomeUnknown):
+        client.get_jwks(PAYMENT)
+    client.cancel_grant(ALICE.auth_server, CONTINUATION)
+    assert told == [refused.value]
 
 
 def test_what_cannot_be_signed_is_not_sent() -> None:

@@ -134,16 +134,22 @@ def test_an_expired_token_is_inactive_and_can_be_rotated(world: World) -> None:
     assert world.call("GET", incoming["id"], token=fresh)[0] == 200
 
 
-def test_a_server_before_1_3_takes_a_string_client_alone() -> None:
-    world = World(rules=Rules(client_objects=False))
-    body = {
-        "access_token": {"access": [QUOTE]},
-        "client": {"walletAddress": SHOP},
-    }
+@pytest.mark.parametrize(
+    ("rules", "client", "wanted"),
+    [
+        (Rules(client_objects=False), {"walletAddress": SHOP}, "string"),  # before 1.3
+        (Rules(client_strings=False), SHOP, "object"),
+    ],
+)
+def test_a_server_may_take_one_form_of_client_alone(
+    rules: Rules, client: object, wanted: str
+) -> None:
+    world = World(rules=rules)
+    body = {"access_token": {"access": [QUOTE]}, "client": client}
     status, answer = world.call("POST", world.wallet(ALICE)["authServer"], body)
     assert (status, answer["error"]["description"]) == (
         400,
-        "Received error validating OpenAPI request: body.client must be string",
+        f"Received error validating OpenAPI request: body.client must be {wanted}",
     )
 
 

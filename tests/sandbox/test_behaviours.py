@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Request
 from sandbox.wallets.behaviours import BEHAVIOURS
 from sandbox.wallets.interaction import NoRedirect
-from tests.sandbox.wallet_client import CEDAR, SHOP, Payment, World, callback
+from tests.sandbox.wallet_client import CEDAR, HARBOR, SHOP, Payment, World, callback
 
 
 def wallet(name: str) -> str:
@@ -50,6 +51,12 @@ def test_quote_expired_lives_one_second(world: World) -> None:
     payment = world.pay(wallet("quote-expired"), SHOP, 2000)
     assert payment.status == 400
     assert payment.outgoing["error"]["description"] == "invalid quote"
+
+
+def test_redirects_leads_to_a_wallet_of_the_other_provider(world: World) -> None:
+    answer = world.network.handle(Request("GET", wallet("redirects"), {}))
+    assert (answer.status, answer.headers["location"]) == (302, f"{HARBOR}/bob")
+    assert world.wallet(answer.headers["location"])["id"] == f"{HARBOR}/bob"
 
 
 def test_unpeered_refuses_the_receiver(world: World) -> None:
@@ -171,5 +178,5 @@ def test_never_closes_keeps_the_shops_incoming_payment_open(world: World) -> Non
 def test_every_behaviour_has_a_wallet_and_a_test_here(world: World) -> None:
     tested = {name for name in globals() if name.startswith("test_")}
     for name in BEHAVIOURS.keys() - {"normal"}:
-        assert world.wallet(wallet(name))["id"] == wallet(name)
+        assert name == "redirects" or world.wallet(wallet(name))["id"] == wallet(name)
         assert any(test.startswith(f"test_{name.replace('-', '_')}_") for test in tested), name

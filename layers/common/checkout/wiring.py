@@ -21,6 +21,7 @@ from checkout.adapters.instrumented import (
     InstrumentedReceivers,
     InstrumentedSessions,
     InstrumentedTransport,
+    report_refusal,
 )
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.ports.runtime import Vault
@@ -104,7 +105,13 @@ def pay_services() -> PayServices:
     return PayServices(
         **shared,
         vault=vault,
-        wallets=SignedWallets(transport, vault, base.clock, allow_loopback=base.allow_loopback),
+        wallets=SignedWallets(
+            transport,
+            vault,
+            base.clock,
+            allow_loopback=base.allow_loopback,
+            on_refusal=report_refusal,
+        ),
         tallies=_tallies(),
         completion_policy=settings().completion_policy,
     )

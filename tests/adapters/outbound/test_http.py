@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import socket
 import ssl
 import threading
@@ -7,11 +8,13 @@ import time
 import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
 import pytest
 
 from checkout.adapters.outbound.http import PublicHttp
+from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
@@ -121,6 +124,44 @@ def test_headers_that_cannot_be_sent_as_they_are_are_not_sent(
 
 
 # What is answered
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("[::ffff:192.168.0.1]", "::ffff:192.168.0.1"),
+        ("metadata.example", "169.254.169.254"),
+    ],
+)
+def test_each_hop_of_a_wallet_address_is_judged_like_the_address_that_was_typed(
+    http: PublicHttp, server: TlsServer, names: Names, host: str, address: str
+) -> None:
+    names.by_host = {host.strip("[]"): [address]}
+    server.answer = reply(b"", status="302 Found", headers=f"Location: https://{host}/alice\r\n")
+    now = datetime.now(UTC)
+    client = OpenPayments(http, None, now=lambda: now, deadline=now + timedelta(seconds=5))
+    with pytest.raises(NotSent, match="address refused"):
+        client.get_wallet_address(f"https://{NAME}:{server.port}/pay")
+    assert len(server.requests) == 1
+    assert names.asked == [NAME, host.strip("[]")]  # each once, for the connection itself
+
+
+def test_a_wallet_address_that_redirects_is_read_where_it_leads(
+    http: PublicHttp, server: TlsServer, names: Names
+) -> None:
+    wallet = f"https://{NAME}:{server.port}/alice"
+    document = {"id": wallet, "assetCode": "EUR", "assetScale": 2}
+    document |= {"authServer": f"{wallet}/auth", "resourceServer": wallet}
+    found = reply(json.dumps(document).encode())
+    moved = reply(b"", status="301 Moved", headers="Location: /alice\r\n")
+    server.answer = lambda connection, request: (found if b"/alice" in request else moved)(
+        connection, request
+    )
+    now = datetime.now(UTC)
+    client = OpenPayments(http, None, now=lambda: now, deadline=now + timedelta(seconds=5))
+    assert client.get_wallet_address(f"https://{NAME}:{server.port}/pay").id == wallet
+    assert [request.split()[1] for request in server.requests] == [b"/pay", b"/alice"]
 
 
 def test_status_headers_and_body_are_handed_back(http: PublicHttp, server: TlsServer) -> None:

@@ -39,6 +39,12 @@ def test_a_merchant_joins_with_what_its_wallet_says_and_its_keys_are_sealed(
     assert new.private_key_text.splitlines()[1] not in stored
 
 
+def test_a_merchant_may_name_an_address_that_redirects_to_the_wallet(world: World) -> None:
+    new = a_new_merchant(world, wallet_address=f"{CEDAR}/redirects")
+    world.network.register_key(f"{HARBOR}/bob", world.network.state.accounts[SHOP].keys[0])
+    assert setup.set_up(world.services, new).merchant.wallet_address == f"{HARBOR}/bob"
+
+
 def test_a_key_file_may_be_base64_of_the_pem_text(world: World) -> None:
     new = a_new_merchant(world)
     encoded = base64.b64encode(new.private_key_text.encode()).decode()

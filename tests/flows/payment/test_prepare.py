@@ -20,8 +20,9 @@ from checkout.domain.session import Problem, Status
 from checkout.domain.transitions import Event, advance
 from checkout.flows.payment import prepare, sessions
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
-from checkout.open_payments.transport import Request
-from tests.product import CEDAR, HARBOR, World, on, raising
+from checkout.open_payments.transport import Request, Response
+from sandbox.wallets.provider import Rules
+from tests.product import CEDAR, HARBOR, World, answering, on, raising
 
 
 def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on(world: World) -> None:
@@ -44,6 +45,47 @@ def test_a_wallet_address_may_be_typed_in_many_ways(world: World, typed: str) ->
     assert session.status is Status.COMPLETED
     assert session.customer is not None
     assert session.customer.id == f"{CEDAR}/alice"
+
+
+def test_a_wallet_address_that_redirects_pays_from_the_wallet_it_leads_to(world: World) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/redirects")
+    assert session.status is Status.COMPLETED
+    assert session.customer is not None
+    assert session.customer.id == f"{HARBOR}/bob"
+    read = [url for method, url in world.transport.sent if method == "GET"]
+    assert read.count(f"{HARBOR}/bob") == 1
+    bob = world.network.account(f"{HARBOR}/bob")
+    assert bob is not None
+    assert bob.balance == 10_000_00 - 2000
+
+
+@pytest.mark.parametrize(
+    "location",
+    [f"{CEDAR}/alice", "http://localhost:4201/bob", "https://me@localhost:4201/bob", "", "#x"],
+)
+def test_a_wallet_address_with_a_bad_redirect_is_invalid_and_says_so(
+    world: World, location: str
+) -> None:
+    moved = Response(302, {"location": location}, b"")
+    answering(world, "GET", f"{CEDAR}/alice", lambda request: moved)
+    session = world.create()
+    with pytest.raises(WalletInvalid, match="redirects too often, or to an address that is not"):
+        world.submit(session)
+    after = world.session(session.id)
+    assert (after.status, after.problem) == (Status.OPEN, Problem.WALLET_INVALID)
+
+
+@pytest.mark.parametrize("strings", [True, False])
+def test_the_form_of_client_that_a_server_wants_is_learned_once(strings: bool) -> None:
+    world = World(rules=Rules(client_strings=strings, client_objects=not strings))
+    grants = [CEDAR.replace("4101", "4102/"), HARBOR.replace("4201", "4202/")]
+    asked = []
+    for _ in range(2):
+        world.transport.sent.clear()
+        assert world.pay(world.create()).status is Status.COMPLETED
+        asked.append([world.transport.count("POST", f"{each}") for each in grants])
+    # Customer's: quote, payment and continuation; merchant's: incoming payments, kept for later.
+    assert asked == [[3 if strings else 4, 1 if strings else 2], [2, 0]]
 
 
 @pytest.mark.parametrize(
@@ -237,7 +279,7 @@ def test_an_unreachable_shop_key_is_the_shops_trouble_not_the_customers(world: W
     account = world.network.account(world.shop)
     assert account is not None
     account.keys = []
-    with pytest.raises(MerchantWalletError):
+    with pytest.raises(MerchantWalletError, match="keys could not be verified"):
         world.submit(world.create())
 
 

@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout import telemetry
+from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change, Event
 from checkout.domain.webhooks import WebhookEvent
-from checkout.open_payments.errors import OpenPaymentsError
+from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
 from checkout.ports.sessions import Reservation, SessionPage, Sessions
@@ -149,6 +150,28 @@ class InstrumentedReceivers:
             },
         )
         return receipt
+
+
+def report_refusal(merchant: Merchant, refused: Refused) -> None:
+    """Log and count a refusal of the merchant's key (revoked, unknown, of another pair)."""
+    if not refused.of_key:
+        return
+    telemetry.count("MerchantKeyRefused", reason=refused.reason.value)
+    logger.warning(
+        "the key of merchant %s was not accepted (%s): %s",
+        merchant.id,
+        refused.reason.value,
+        refused.answered,
+        extra={
+            "merchant": merchant.id,
+            "key_id": merchant.key_id,
+            "operation": refused.operation,
+            "host": refused.host,
+            "status": refused.status,
+            "code": refused.code,
+            "reason": refused.reason.value,
+        },
+    )
 
 
 def _log(level: int, event: str, session: Session) -> None:

@@ -1,15 +1,15 @@
 """The calls of Open Payments that a checkout makes, each answer checked against the request.
 
 Refuses to send when no time is left, to send a token to another server than it came from, and to
-believe an answer that contradicts its request. It repeats nothing: `errors.py` says what may be
-repeated, and the callers do it.
+believe an answer that contradicts its request. It repeats nothing but a grant request whose form of
+`client` was refused: `errors.py` says what may be repeated, and the callers do it.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -17,6 +17,7 @@ from urllib.parse import urlencode
 
 from checkout.open_payments import answers
 from checkout.open_payments.answers import Answer
+from checkout.open_payments.client_forms import ClientForms
 from checkout.open_payments.errors import Reason, Refused, UntrustedAnswer
 from checkout.open_payments.exchange import SLOW_CALL, Exchange, Reply
 from checkout.open_payments.models import (
@@ -51,7 +52,8 @@ _ACTIONS: Final = {
 class OpenPayments:
     """A client for one request of ours: `deadline` bounds all its calls together.
 
-    `identity` signs; without one, only the two unsigned reads work. All methods raise
+    `identity` signs; without one, only the two unsigned reads work. `forms` outlives the client.
+    `on_refusal` is called with each refusal before it is raised. All methods raise
     errors.OpenPaymentsError.
     """
 
@@ -63,11 +65,16 @@ class OpenPayments:
         now: Callable[[], datetime],
         deadline: datetime,
         allow_http_interaction: bool = False,
+        forms: ClientForms | None = None,
+        on_refusal: Callable[[Refused], None] = lambda refused: None,
     ) -> None:
         self._identity = identity
         self._now = now
         self._allow_http_interaction = allow_http_interaction
-        self._exchange = Exchange(transport, identity, now=now, deadline=deadline)
+        self._forms = forms or ClientForms()
+        self._exchange = Exchange(
+            transport, identity, now=now, deadline=deadline, on_refusal=on_refusal
+        )
 
     @property
     def identity(self) -> ClientIdentity:
@@ -81,10 +88,12 @@ class OpenPayments:
     def get_wallet_address(self, url: str) -> WalletAddress:
         """Read the document at `url`, as `wallet_address.parse` made it.
 
-        Use the `id` of the result from here on.
+        A wallet address on a domain of one's own may redirect to the wallet. Use the `id` of the
+        result from here on.
         """
-        found = answers.wallet_address(self._read_public("get_wallet_address", url))
-        if origin(found.id) == origin(url):
+        document, served_at = self._exchange.discover("get_wallet_address", url)
+        found = answers.wallet_address(document)
+        if origin(found.id) == origin(served_at):
             return found
         # Another server may serve this document, but only the server of `id` can say that it is
         # true.
@@ -110,8 +119,8 @@ class OpenPayments:
         wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
         if access is Access.INCOMING_PAYMENT:
             wanted["identifier"] = self.identity.wallet_address
-        body = {"access_token": {"access": [wanted]}, "client": self.identity.wallet_address}
-        reply = self._exchange.json("request_grant", "POST", auth_server, body=body)
+        body = {"access_token": {"access": [wanted]}}
+        reply = self._ask_grant("request_grant", auth_server, body)
         if reply.answer.has("interact"):
             raise Refused(
                 f"request_grant: the wallet asks for an interaction for {access.value}",
@@ -141,9 +150,8 @@ class OpenPayments:
                 "start": ["redirect"],
                 "finish": {"method": "redirect", "uri": finish_uri, "nonce": nonce},
             },
-            "client": self.identity.wallet_address,
         }
-        reply = self._exchange.json("request_payment_grant", "POST", wallet.auth_server, body=body)
+        reply = self._ask_grant("request_payment_grant", wallet.auth_server, body)
         interact = reply.answer.child("interact")
         return PendingGrant(
             interact_url=self._interact_url(interact),
@@ -310,6 +318,28 @@ class OpenPayments:
         if following is not None and following == cursor:
             page.distrust("leads to the same page again", "endCursor")
         return tuple(found), following
+
+    def _ask_grant(self, operation: str, auth_server: str, body: Mapping[str, object]) -> Reply:
+        """Request a grant; where the form of `client` is refused, once more with the other form.
+
+        A refused request had no effect, so a second one asks for nothing twice.
+        """
+        as_object = self._forms.wants_object(auth_server)
+        try:
+            return self._ask_grant_as(as_object, operation, auth_server, body)
+        except Refused as refused:
+            if refused.reason is not Reason.CLIENT_FORM:
+                raise
+        reply = self._ask_grant_as(not as_object, operation, auth_server, body)
+        self._forms.learn(auth_server, wants_object=not as_object)
+        return reply
+
+    def _ask_grant_as(
+        self, as_object: bool, operation: str, auth_server: str, body: Mapping[str, object]
+    ) -> Reply:
+        wallet_address = self.identity.wallet_address
+        client = {"walletAddress": wallet_address} if as_object else wallet_address
+        return self._exchange.json(operation, "POST", auth_server, body={**body, "client": client})
 
     def _read_public(self, operation: str, url: str) -> Answer:
         return self._exchange.json(operation, "GET", url, signed=False).answer

@@ -5,6 +5,7 @@
     ├── Refused            it certainly had no effect: the server answered 4xx; `reason` says why
     └── OutcomeUnknown     it may have had its effect: no answer, a 5xx, or an answer cut short
         └── UntrustedAnswer    an answer came and contradicts what was asked, or is malformed
+            └── BadRedirect        it redirects too often, or to what is no https URL
 
 Two refusals are not what they seem, and `flows/` knows it: 400 "invalid quote" may follow an
 accepted first delivery, and a hostile wallet may refuse what it accepted. Messages never hold a
@@ -40,6 +41,7 @@ class Reason(StrEnum):
     WRONG_STATE = "wrong_state"  # complete: already completed or expired
     CLIENT_UNKNOWN = "client_unknown"  # key or client wallet address not found or not reachable
     BAD_SIGNATURE = "bad_signature"
+    CLIENT_FORM = "client_form"  # the client is an object where a string is wanted, or the reverse
     INTERACTION_REQUIRED = "interaction_required"  # a grant that we need without asking anybody
     BUSY = "busy"  # 408, 409, 425, 429: says nothing about the effect
     OTHER = "other"
@@ -78,13 +80,41 @@ class UntrustedAnswer(OutcomeUnknown):
         return False
 
 
-class Refused(OpenPaymentsError):
-    """The server answered 4xx, or asks for an interaction (200) where there can be none."""
+class BadRedirect(UntrustedAnswer):
+    """The wallet address redirects too often, or to a URL that cannot be read."""
 
-    def __init__(self, message: str, *, operation: str, status: int, reason: Reason) -> None:
+
+class Refused(OpenPaymentsError):
+    """The server answered 4xx, or asks for an interaction (200) where there can be none.
+
+    `code` is one that `reasons` knows, or "": the server chose it. `host` is the server's.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        operation: str,
+        status: int,
+        reason: Reason,
+        code: str = "",
+        host: str = "",
+    ) -> None:
         super().__init__(message, operation=operation)
         self.status = status
         self.reason = reason
+        self.code = code
+        self.host = host
+
+    @property
+    def of_key(self) -> bool:
+        """Return whether the server did not accept the client's key."""
+        return self.reason in (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
+
+    @property
+    def answered(self) -> str:
+        """Return who answered what, such as "wallet.example answered 400 invalid_client"."""
+        return f"{self.host} answered {self.status} {self.code}".strip()
 
     @property
     def retryable(self) -> bool:

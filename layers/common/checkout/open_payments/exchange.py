@@ -1,7 +1,8 @@
 """One request and its answer: time, signature, status, JSON.
 
 Decides what an answer says about the request's effect (`errors.py`), before anybody reads what else
-it says. Refuses redirects and every status that the call does not expect.
+it says. Refuses every status that the call does not expect, and redirects but those of a wallet
+address (`discover`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Final
 from checkout.open_payments.answers import Answer, loads
 from checkout.open_payments.canonical import canonical
 from checkout.open_payments.errors import (
+    BadRedirect,
     NotSent,
     OpenPaymentsError,
     OutcomeUnknown,
@@ -21,14 +23,17 @@ from checkout.open_payments.errors import (
     UntrustedAnswer,
 )
 from checkout.open_payments.models import ClientIdentity
-from checkout.open_payments.reasons import reason
+from checkout.open_payments.reasons import known_code, reason
 from checkout.open_payments.signatures import sign
 from checkout.open_payments.transport import Request, Response, Transport
-from checkout.open_payments.urls import target_uri
+from checkout.open_payments.urls import authority, joined, target_uri
 
 # Seconds. A quote probes the payment network, and an incoming payment may await its wallet.
 CALL: Final = 10.0
 SLOW_CALL: Final = 15.0
+
+REDIRECTS_MAX: Final = 3
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +47,10 @@ class Reply:
 
 
 class Exchange:
-    """Sends requests of one client until `deadline`. `now` gives aware times."""
+    """Sends requests of one client until `deadline`. `now` gives aware times.
+
+    `on_refusal` is called with each refusal (4xx) before it is raised.
+    """
 
     def __init__(
         self,
@@ -51,11 +59,13 @@ class Exchange:
         *,
         now: Callable[[], datetime],
         deadline: datetime,
+        on_refusal: Callable[[Refused], None] = lambda refused: None,
     ) -> None:
         self._transport = transport
         self._identity = identity
         self._now = now
         self._deadline = deadline
+        self._on_refusal = on_refusal
 
     def json(
         self,
@@ -72,19 +82,33 @@ class Exchange:
         """Send once; the answer is a JSON object with status `expect`. `cap` is in seconds."""
         sent_at = self._now()
         request = self._request(operation, method, url, token=token, body=body, signed=signed)
-        response = self._send(operation, request, sent_at=sent_at, expect=expect, cap=cap)
-        try:
-            members = loads(response.body)
-        except ValueError:
-            raise UntrustedAnswer(
-                f"{operation}: the answer is not JSON", operation=operation
-            ) from None
-        return Reply(response.status, Answer(members, operation=operation), sent_at, self._now())
+        response = self._send(operation, request, sent_at=sent_at, cap=cap)
+        self._check_status(operation, request, response, expect=expect)
+        return Reply(response.status, _json(operation, response), sent_at, self._now())
+
+    def discover(self, operation: str, url: str) -> tuple[Answer, str]:
+        """Read `url` unsigned, through up to 3 redirects; return its JSON and the URL it came from.
+
+        Each hop is a request of its own, so the transport checks its address like any other's. All
+        of them together take no longer than one call. Raises BadRedirect.
+        """
+        begun_at = self._now()
+        for _ in range(REDIRECTS_MAX + 1):
+            sent_at = self._now()
+            cap = CALL - (sent_at - begun_at).total_seconds()
+            request = self._request(operation, "GET", url, token=None, body=None, signed=False)
+            response = self._send(operation, request, sent_at=sent_at, cap=cap)
+            if response.status not in _REDIRECTS:
+                self._check_status(operation, request, response, expect=200)
+                return _json(operation, response), request.url
+            url = _location(operation, request.url, response)
+        raise BadRedirect(f"{operation}: more than {REDIRECTS_MAX} redirects", operation=operation)
 
     def empty(self, operation: str, method: str, url: str, *, token: str) -> None:
         """Send once; the answer is 204 and says nothing."""
         request = self._request(operation, method, url, token=token, body=None, signed=True)
-        self._send(operation, request, sent_at=self._now(), expect=204, cap=CALL)
+        response = self._send(operation, request, sent_at=self._now(), cap=CALL)
+        self._check_status(operation, request, response, expect=204)
 
     def _request(
         self,
@@ -110,21 +134,26 @@ class Exchange:
         except ValueError as error:
             raise NotSent(f"{operation}: {error}", operation=operation) from None
 
-    def _send(
-        self, operation: str, request: Request, *, sent_at: datetime, expect: int, cap: float
-    ) -> Response:
-        left = (self._deadline - sent_at).total_seconds()
+    def _send(self, operation: str, request: Request, *, sent_at: datetime, cap: float) -> Response:
+        left = min(cap, (self._deadline - sent_at).total_seconds())
         if left <= 0:
             raise NotSent(f"{operation}: no time left", operation=operation)
         try:
-            response = self._transport.send(request, timeout=min(cap, left))
+            return self._transport.send(request, timeout=left)
         except OpenPaymentsError as error:
             error.operation = operation
             raise
+
+    def _check_status(
+        self, operation: str, request: Request, response: Response, *, expect: int
+    ) -> None:
+        """Raise the error that a status other than `expect` means."""
         if response.status == expect:
-            return response
+            return
         if 400 <= response.status < 500:
-            raise _refusal(operation, response)
+            refused = _refusal(operation, request, response)
+            self._on_refusal(refused)
+            raise refused
         if response.status >= 500:
             raise OutcomeUnknown(
                 f"{operation}: the server failed ({response.status})", operation=operation
@@ -134,14 +163,36 @@ class Exchange:
         )
 
 
-def _refusal(operation: str, response: Response) -> Refused:
+def _location(operation: str, url: str, response: Response) -> str:
+    """Return the https URL that a redirect of `url` leads to. Raise BadRedirect."""
+    try:
+        found = joined(url, response.headers.get("location", ""))
+    except ValueError as error:
+        raise BadRedirect(f"{operation}: bad redirect: {error}", operation=operation) from None
+    if not found.startswith("https://"):
+        raise BadRedirect(f"{operation}: bad redirect: not https", operation=operation)
+    return found
+
+
+def _json(operation: str, response: Response) -> Answer:
+    try:
+        members = loads(response.body)
+    except ValueError:
+        raise UntrustedAnswer(f"{operation}: the answer is not JSON", operation=operation) from None
+    return Answer(members, operation=operation)
+
+
+def _refusal(operation: str, request: Request, response: Response) -> Refused:
     """Return the error. The server's words go no further: a hostile server chose them."""
-    why = reason(operation, response.status, *_error_body(response.body))
+    code, description = _error_body(response.body)
+    why = reason(operation, response.status, code, description)
     return Refused(
         f"{operation}: refused with {response.status} ({why})",
         operation=operation,
         status=response.status,
         reason=why,
+        code=known_code(code),
+        host=authority(request.url),
     )
 
 

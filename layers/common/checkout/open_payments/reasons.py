@@ -7,6 +7,7 @@ tests.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from checkout.open_payments.errors import Reason
@@ -21,6 +22,7 @@ _GRANTS: Final = frozenset(
         "revoke_token",
     }
 )
+_REQUESTS: Final = frozenset({"request_grant", "request_payment_grant"})
 _TOKENS: Final = frozenset({"rotate_token", "revoke_token"})
 _BUSY: Final = frozenset({408, 409, 425, 429})
 
@@ -38,6 +40,14 @@ _AT_AUTH_SERVER: Final = (
     ("invalid_client", "invalid signature", Reason.BAD_SIGNATURE),
     ("invalid_client", "jwk client identifier", Reason.OTHER),
     ("invalid_client", "", Reason.CLIENT_UNKNOWN),
+)
+
+_CODES: Final = frozenset({"invalid_request", *(row[0] for row in _AT_AUTH_SERVER)})
+
+# A schema's complaint about the type of the member `client`. Rafiki's validator says
+# "… body.client must be string" and "… must match exactly one schema in oneOf".
+_CLIENT_FORM: Final = re.compile(
+    r"\bclient\b.{0,80}\b(?:must|should|expected|object|string|type)\b"
 )
 
 # At resource servers the code repeats the status: status and text tell.
@@ -68,6 +78,8 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
         return Reason.WRONG_STATE
     if status in _BUSY:
         return Reason.BUSY
+    if operation in _REQUESTS and _CLIENT_FORM.search(text):
+        return Reason.CLIENT_FORM
     if operation in _GRANTS:
         for row_code, row_text, found in _AT_AUTH_SERVER:
             if code == row_code and text.startswith(row_text):
@@ -79,3 +91,8 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
     if status in (404, 410):
         return Reason.TOKEN_GONE if operation in _TOKENS else Reason.NOT_FOUND
     return Reason.OTHER
+
+
+def known_code(code: str) -> str:
+    """Return an authorization server's error `code` if a row above has it, else ""."""
+    return code if code in _CODES else ""

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Final, NamedTuple
+from urllib.parse import urljoin
 
 MAX_URL: Final = 2048
 
@@ -122,6 +123,16 @@ def target_uri(url: str) -> str:
     if _DOT_SEGMENT.search(found.path):
         raise ValueError("dot segments are removed by some libraries and kept by others")
     return f"{found.origin}{found.path or '/'}{found.query}"
+
+
+def joined(base: str, reference: str) -> str:
+    """Return the URL that `reference` in an answer from `base` means (RFC 3986, section 5).
+
+    It is in the form of `target_uri`. Raises ValueError as that does, and for an empty reference.
+    """
+    if not _SIGNED.fullmatch(reference):  # a library would drop some of the characters
+        raise ValueError("not a URL that can be sent: empty, or characters that need encoding")
+    return target_uri(reference if split(reference).scheme else urljoin(base, reference))
 
 
 def origin(url: str) -> str:

@@ -19,7 +19,7 @@ from checkout.domain.session import Attempt, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition
 from checkout.flows import merchants
 from checkout.flows.payment import received, reconcile, sealed, witness
-from checkout.flows.payment.prepare import request_quote
+from checkout.flows.payment.prepare import note_of, request_quote
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
 from checkout.flows.payment.writes import change, give_way, move
@@ -189,7 +189,7 @@ def _lose_approval(
     """
     assert session.customer is not None
     auth_server = session.customer.auth_server
-    note = problem.value if error is None else f"{problem.value}: {type(error).__name__}"
+    note = note_of(problem, error)
     session = move(work.services, session, Event.APPROVAL_LOST, note=note, problem=problem)
     with contextlib.suppress(op.OpenPaymentsError):
         work.client.cancel_grant(auth_server, grant.continuation)

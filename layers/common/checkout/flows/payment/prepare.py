@@ -74,7 +74,7 @@ def submit_wallet(services: PayServices, session_id: str, typed: str) -> Session
     except IllegalTransition as illegal:  # time ran out meanwhile
         raise refusal(settle(services, illegal.session), services.clock.now()) from None
     except CheckoutError as error:
-        _give_up(services, session, _problem(error))
+        _give_up(services, session, _problem(error), error.__cause__)
         raise
     except BaseException:
         _give_up(services, session, Problem.PREPARATION_INTERRUPTED)
@@ -129,7 +129,7 @@ def _prepare(work: Work, session: Session, url: str) -> Session:
     try:
         quote = request_quote(work, session)
     except op.OpenPaymentsError as error:
-        raise quote_error(error) from None
+        raise quote_error(error) from error
     session = _store(work, session, quote=quote)  # W3
     return _request_approval(work, session, wallet, quote)
 
@@ -138,6 +138,8 @@ def _resolve(client: OpenPayments, url: str) -> WalletAddress:
     """Read the wallet address document (C1). Its `id` is used from here on, not what was typed."""
     try:
         return client.get_wallet_address(url)
+    except op.BadRedirect:
+        message = "This wallet address redirects too often, or to an address that is not usable."
     except op.UntrustedAnswer:
         message = "There is no Open Payments wallet at this address."
     except op.Refused as refused:
@@ -195,10 +197,12 @@ def _create(work: Work, session: Session) -> IncomingPaymentRef:
                 work.merchant.resource_server, token, amount=session.receive, expires_at=expires_at
             )
         )
-    except op.OpenPaymentsError:
+    except op.OpenPaymentsError as error:
+        if isinstance(error, op.Refused) and error.of_key:
+            raise _key_refused() from error
         raise MerchantWalletError(
             "The shop's wallet provider is not available right now."
-        ) from None
+        ) from error
     # The provider may have shortened its life; the provider's answer is what holds.
     return IncomingPaymentRef(id=created.id, expires_at=created.expires_at or expires_at)
 
@@ -232,13 +236,17 @@ def quote_error(error: op.OpenPaymentsError) -> CheckoutError:
             return AmountTooSmallForWallet(
                 "The amount is too small for this wallet to send.", param="wallet_address"
             )
-        if error.reason in (op.Reason.CLIENT_UNKNOWN, op.Reason.BAD_SIGNATURE):
-            return MerchantWalletError("The shop's wallet keys could not be verified right now.")
+        if error.of_key:
+            return _key_refused()
         if error.reason is op.Reason.INVALID_RECEIVER:
             return _not_connected()
     return WalletUnavailable(
         "The wallet provider cannot prepare this payment right now.", param="wallet_address"
     )
+
+
+def _key_refused() -> MerchantWalletError:
+    return MerchantWalletError("The shop's wallet keys could not be verified right now.")
 
 
 def _not_connected() -> WalletUnavailable:
@@ -265,7 +273,7 @@ def _request_approval(work: Work, session: Session, wallet: WalletAddress, quote
             nonce=nonce,
         )
     except op.OpenPaymentsError as error:
-        raise quote_error(error) from None
+        raise quote_error(error) from error
     grant = sealed.Grant(
         client_nonce=nonce,
         finish_nonce=pending.finish_nonce,
@@ -292,7 +300,19 @@ def _problem(error: CheckoutError) -> Problem:
         return Problem.PREPARATION_INTERRUPTED
 
 
-def _give_up(services: PayServices, claimed: Session, problem: Problem) -> None:
+def note_of(problem: Problem, error: BaseException | None) -> str:
+    """Return a failure's note for the history: the problem, then what the provider answered.
+
+    Of an error other than a refusal of the merchant's key it is the kind.
+    """
+    if isinstance(error, op.Refused) and error.of_key:
+        return f"{problem.value}: {error.reason.value} ({error.answered})"
+    return problem.value if error is None else f"{problem.value}: {type(error).__name__}"
+
+
+def _give_up(
+    services: PayServices, claimed: Session, problem: Problem, cause: BaseException | None = None
+) -> None:
     """Open the session again while the lease is still ours (W4'); never raises.
 
     After that, the writer that took the session over has decided, or the sweep will.
@@ -301,6 +321,7 @@ def _give_up(services: PayServices, claimed: Session, problem: Problem) -> None:
         session = services.sessions.get(claimed.id)
         if session is None or session.lease_until != claimed.lease_until:
             return
-        move(services, session, Event.PREPARATION_FAILED, note=problem.value, problem=problem)
+        note = note_of(problem, cause)
+        move(services, session, Event.PREPARATION_FAILED, note=note, problem=problem)
     except (CheckoutError, StaleSession, IllegalTransition):
         return  # the lease lapses, and the sweep or the next visit opens it
