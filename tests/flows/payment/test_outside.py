@@ -84,7 +84,7 @@ def test_a_look_does_not_cost_the_approval(world: World) -> None:
         reconcile.advance_pending(world.services, session.id)
 
     load = world.services.merchants.get
-    looked = []
+    looked: list[str] = []
 
     def get(merchant_id: str) -> object:
         if not looked:
