@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem
+from checkout.domain.session import LineItem, Session
 from checkout.flows.merchant import authentication
 from checkout.flows.payment import approve, prepare, sessions
 from checkout.flows.payment.sessions import load
@@ -68,11 +68,15 @@ def finish(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
 
 
 def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
-    """The scheduled job's rounds, until nothing is in flight."""
+    """The scheduled job's rounds, until nothing is in flight or, after the end, due."""
     marks.armed = True
-    while load(services, job["session"]).payment_in_flight:
+    while at_work(load(services, job["session"])):
         services.clock.sleep(SWEEP_EVERY.total_seconds())
         one_round(services)
+
+
+def at_work(session: Session) -> bool:
+    return session.payment_in_flight or (session.terminal and session.due_at() is not None)
 
 
 FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile)}

@@ -157,7 +157,16 @@ class Stage:
             presented_hash=callback["hash"],
         ).session
 
+    def pay_from_outside(self, session: Session, value: int) -> None:
+        """Have a stranger pay the session's incoming payment."""
+        assert session.incoming_payment is not None
+        assert self.network.pay_from_outside(session.incoming_payment.id, value)
+
     # --- the merchant's server ---
+
+    def cancel(self, session: Session) -> Session:
+        key = authentication.authenticate(self.services, f"Bearer {self.api_key}")
+        return sessions.cancel(self.services, key, session.id)
 
     def send_hinted(self) -> None:
         """The sender gets every message that is in the queue, each in its time."""

@@ -11,11 +11,12 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from checkout.domain.session import Session, Status
-from tests.kill.child import AMOUNT
+from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import Stage, staged
 
@@ -81,6 +82,21 @@ def in_doubt(stage: Stage, wallet: str) -> Sale:
     return Sale(session, "reconcile", {"session": session.id})
 
 
+def submitting_paid(stage: Stage, wallet: str) -> Sale:
+    """Another wallet, after a stranger has paid."""
+    sale = submitting_again(stage, wallet)
+    stage.pay_from_outside(sale.session, AMOUNT)
+    return sale
+
+
+def canceled_and_paid(stage: Stage, wallet: str) -> Sale:
+    """A stranger pays after the merchant has canceled; now the scheduled job looks."""
+    session = stage.submit(stage.create(), wallet)
+    stage.cancel(session)
+    stage.pay_from_outside(session, AMOUNT)
+    return Sale(session, "reconcile", {"session": session.id})
+
+
 @dataclass(frozen=True)
 class Scenario:
     """`calls` are all marked points: their name in design.md, and what the boundary sees."""
@@ -101,7 +117,8 @@ _PAY = (
 )
 _PRICE = ("C4 POST grant", "C5 POST quotes", "W3 update_item", "C6 POST grant", "W4 update_item")
 _WALLET = ("C1 GET wallet", "C2 POST grant", "C3 POST incoming-payments", "W2 update_item")
-_AGAIN = ("W1 update_item", "cleanup send_message", "C1 GET wallet", "W2 update_item")
+_READ = ("C0 POST grant", "C0 GET incoming-payments")
+_AGAIN = ("W1 update_item", "cleanup send_message", *_READ, "C1 GET wallet", "W2 update_item")
 SCENARIOS = {
     "submission": Scenario(submitting, ("W1 update_item", *_WALLET, *_PRICE)),
     "another wallet": Scenario(submitting_again, (*_AGAIN, *_PRICE)),
@@ -132,6 +149,7 @@ SCENARIOS = {
             "look GET outgoing-payments",
             "closing update_item",
             "look update_item",
+            "look GET incoming-payments",
             "close POST complete",
             "look GET incoming-payments",
             "closed update_item",
@@ -142,17 +160,47 @@ SCENARIOS = {
         wallets=("no-funds",) * 3,
     ),
 }
-POINTS = [
-    pytest.param(name, at, after, id=f"{name}, {'after' if after else 'before'} {at} {call}")
-    for name, scenario in SCENARIOS.items()
-    for at, call in enumerate(scenario.calls, start=1)
-    for after in (False, True)
-]
+FROM_OUTSIDE = {
+    "paid before a second submission": Scenario(
+        submitting_paid,
+        (
+            "W1 update_item",
+            "cleanup send_message",
+            *_READ,
+            "found update_item",
+            "W8 transact_write_items",
+            "enqueue send_message_batch",
+        ),
+    ),
+    "paid after a cancellation": Scenario(
+        canceled_and_paid,
+        (
+            "look update_item",
+            *_READ,
+            "told transact_write_items",
+            "enqueue send_message_batch",
+            "due send_message_batch",  # the next round: nobody has sent the event yet
+            "due update_item",
+            "look update_item",
+            "look GET incoming-payments",
+            "verdict update_item",
+        ),
+    ),
+}
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+def points(scenarios: dict[str, Scenario]) -> list[Any]:
+    return [
+        pytest.param(name, at, after, id=f"{name}, {'after' if after else 'before'} {at} {call}")
+        for name, scenario in scenarios.items()
+        for at, call in enumerate(scenario.calls, start=1)
+        for after in (False, True)
+    ]
+
+
+@pytest.mark.parametrize("name", [*SCENARIOS, *FROM_OUTSIDE])
 def test_the_marked_points_are_all_there_are(stage: Stage, name: str) -> None:
-    scenario = SCENARIOS[name]
+    scenario = (SCENARIOS | FROM_OUTSIDE)[name]
     sale = scenario.begin(stage, scenario.wallets[0])
     ended = stage.run(sale.flow, sale.job)
     assert ended.calls == [call.split(" ", 1)[1] for call in scenario.calls]
@@ -164,7 +212,7 @@ def test_the_marked_points_are_all_there_are(stage: Stage, name: str) -> None:
     await_webhook(stage, session, stage.clock.now(), VISIBLE)
 
 
-@pytest.mark.parametrize(("name", "at", "after"), POINTS)
+@pytest.mark.parametrize(("name", "at", "after"), points(SCENARIOS))
 def test_killed_there_the_session_recovers_and_is_paid_once(
     stage: Stage, name: str, at: int, after: bool
 ) -> None:
@@ -183,6 +231,28 @@ def test_killed_there_the_session_recovers_and_is_paid_once(
         if not completed:
             session = pay(stage, session, sale.callback)
         check_paid_once(stage, session, held, moved)
+
+
+@pytest.mark.parametrize(("name", "at", "after"), points(FROM_OUTSIDE))
+def test_killed_there_money_from_outside_is_recorded_and_told_once(
+    stage: Stage, name: str, at: int, after: bool
+) -> None:
+    sale = FROM_OUTSIDE[name].begin(stage, "alice")
+    ended = stage.run(sale.flow, sale.job, die_at=at, after=after)
+    assert ended.status == signal.SIGKILL, ended
+    session, killed_at = stage.session(sale.session.id), stage.clock.now()
+    while at_work(session) or not session.terminal:
+        stage.clock.sleep(SWEEP_EVERY.total_seconds())
+        one_round(stage.services)
+        session = stage.session(session.id)
+        if session.status in (Status.OPEN, Status.AWAITING_APPROVAL):  # the customer comes again
+            session = stage.submit(session, "alice")
+        assert stage.clock.now() - killed_at <= 4 * SWEEP_EVERY, session.status
+    ends = {Status.COMPLETED: "completed", Status.CANCELED: "late_payment"}
+    assert stage.events(session) == [f"checkout.session.{ends[session.status]}"]
+    assert session.received == AMOUNT
+    assert "due_at" not in stage.stored(session)
+    await_webhook(stage, session, stage.clock.now(), VISIBLE)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
