@@ -12,7 +12,6 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from checkout import telemetry, wiring
-from checkout.domain.transitions import Event
 from checkout.flows.schedule import sweep, tally
 from checkout.flows.schedule.sweep import Counts
 from checkout.ports.services import PayServices
@@ -50,7 +49,6 @@ def _counted(counts: Counts) -> dict[str, Any]:
         "Failed": counts.failed,
         "NeedsAttention": counts.needs_attention,
         "NotReached": counts.not_reached,
-        "LatePayments": counts.moved[Event.LATE_PAYMENT],
         "EventsDue": counts.enqueued,
     }
     for name, value in totals.items():
