@@ -105,7 +105,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.CANCEL_REQUESTED: "You canceled the session",
 }
 INCOMING: Final = "An incoming payment was created in your wallet"
-OUTSIDE: Final = "nothing here: the money came from outside of the checkout page"
+OUTSIDE: Final = "not known: no payment from the customer's wallet was seen"
 QUOTED: Final = "The customer's wallet quoted its price"
 BAD_STEPS: Final = frozenset[str](
     {
@@ -132,7 +132,7 @@ PROBLEM: Final[Mapping[str, str]] = {
     Problem.PAYMENT_FAILED: "The wallet had accepted the payment, but the money never arrived.",
 }
 
-# Problems that need the merchant: what is wrong, and what to do. {received} and {asked} are amounts.
+# Problems that need the merchant: what is wrong, with amounts, and what to do.
 ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
         "Only part of the money has arrived: {received} of {asked}.",

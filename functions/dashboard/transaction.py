@@ -224,10 +224,10 @@ def _attention(session: Session) -> tuple[str, str] | None:
 
 
 def _sent(session: Session) -> str | None:
-    """Return what the customer pays, if it is known; money from outside has no quote."""
-    if session.quote is not None:
-        return readable(session.quote.debit)
-    return texts.OUTSIDE if _has(session, Event.MONEY_FOUND) and session.received else None
+    """Return what the customer pays, if it is known; what has arrived may be from anybody."""
+    if session.received and session.outgoing_payment is None:
+        return texts.OUTSIDE
+    return readable(session.quote.debit) if session.quote else None
 
 
 def _received(session: Session) -> str | None:

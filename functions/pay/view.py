@@ -103,7 +103,8 @@ class Shown:
     `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
     and no payment failed after a wallet had accepted it (then we only know that the shop got
     nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
-    after its end. `wallet` is None if the money came from outside of this page.
+    after its end. A completed session has a `price` and a `wallet` only if that wallet is known to
+    have paid: anybody can pay.
     """
 
     reader: Reader
@@ -165,8 +166,9 @@ def shown(
     if stage is Stage.AWAITING_APPROVAL and session.interact_url is not None:
         interact_url = _link(session.interact_url, base_url)
     after = stage in (Stage.CONFIRMING, Stage.COMPLETED)
-    outside = after and session.quote is None
+    outside = stage is Stage.COMPLETED and session.outgoing_payment is None
     wallet = session.customer.id if session.customer and not outside else None
+    quote = None if outside else session.quote
     failed_before = any(entry.event == Event.PAYMENT_DISPROVED for entry in session.history)
     return Shown(
         reader=reader,
@@ -178,7 +180,7 @@ def shown(
         accent=accent(merchant.accent_color),
         lines=tuple(_line(item, session, reader) for item in session.line_items),
         total=_minor(session.amount_total, session, reader),
-        price=_price(session.quote, reader, now) if session.quote else None,
+        price=_price(quote, reader, now) if quote else None,
         received=_received(session, reader),
         partial=session.attention is Attention.PARTIAL_PAYMENT,
         undecided=session.attention is Attention.UNDECIDED,

@@ -210,9 +210,7 @@ def test_real_answers_are_what_the_document_says() -> None:
     example = DOCUMENT["paths"][SESSIONS]["post"]["requestBody"]["content"]["application/json"]
     created = api.post(SESSIONS, example["example"])
     session = created.json["id"]
-    part = api.store(
-        status=Status.PROCESSING, received=700, attention=Attention.PARTIAL_PAYMENT
-    )
+    part = api.store(status=Status.PROCESSING, received=700, attention=Attention.PARTIAL_PAYMENT)
     accepted = api.post(f"{SESSIONS}/{part.id}/accept_as_paid")
     assert accepted.json["amount_received"] == 700
     answers = [
