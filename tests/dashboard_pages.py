@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from starlette.testclient import TestClient
 
+from checkout.adapters import dynamo
 from checkout.domain.merchant import Merchant
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
@@ -18,7 +19,7 @@ from dashboard.app import app
 from tests import services
 from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX, MerchantApi
-from tests.product import AnyHost, NotedHints, NotedVault, derived
+from tests.product import AnyHost, NotedHints, NotedVault, World, derived
 
 BASE = "https://pay.example"
 
@@ -91,6 +92,26 @@ class Dashboard(MerchantApi):
         found = list(self.dynamo.calls.elements())
         self.dynamo.calls.clear()
         return found
+
+
+@contextmanager
+def dashboard_of(world: World) -> Iterator[Browser]:
+    """Yield the browser of the world's merchant, signed in."""
+    with dashboard() as shop:
+        shop.services = replace(
+            shop.services,
+            clock=world.clock,
+            sessions=world.services.sessions,
+            merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
+            api_keys=world.core.api_keys,
+            queue=world.queue,
+            tasks=world.tasks,
+            events=world.services.events,
+            tallies=world.services.tallies,
+            sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
+            audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
+        )
+        yield shop.signed_in(world.api_key)
 
 
 @contextmanager

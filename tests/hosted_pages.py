@@ -189,7 +189,8 @@ AWAITING: dict[str, Any] = {
     "token": "SEALEDTOKEN",
 }
 
-PAID: dict[str, Any] = {**AWAITING, "interact_url": None, "grant": None, "token": None}
+ENDED: dict[str, Any] = {**AWAITING, "interact_url": None, "grant": None, "token": None}
+PAID: dict[str, Any] = {**ENDED, "outgoing_payment": "https://wallet.example/out/1"}
 LATER = NOW + timedelta(minutes=5)
 STAGES: dict[str, tuple[Status, dict[str, Any]]] = {
     "open": (Status.OPEN, {}),
@@ -202,8 +203,8 @@ STAGES: dict[str, tuple[Status, dict[str, Any]]] = {
     "paying": (Status.AWAITING_APPROVAL, {**AWAITING, "phase": Phase.PAYING, "check_at": LATER}),
     "processing": (Status.PROCESSING, {**AWAITING, "check_at": LATER}),
     "completed": (Status.COMPLETED, {**PAID, "received": 2000, "completed_at": NOW}),
-    "expired": (Status.EXPIRED, PAID),
-    "canceled": (Status.CANCELED, PAID),
+    "expired": (Status.EXPIRED, ENDED),
+    "canceled": (Status.CANCELED, ENDED),
 }
 
 

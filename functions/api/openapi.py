@@ -67,6 +67,20 @@ _END: Final = (
     e.SessionBusy,
     e.PaymentInProgress,
 )
+_ENDABLE: Final = (
+    "While it is open or awaiting approval. During a payment the answer is 409. If the payment has "
+    "had no result for 30 seconds, that request also begins to close the incoming payment: "
+    "about a minute after it is closed, the session is completed, open again, or paid in part."
+)
+_ACCEPTABLE: Final = (
+    "While only a part of the money has arrived, in a session that is processing. It is completed "
+    "with `amount_received` below `amount_total`, and the event checkout.session.completed is sent."
+)
+_PARTLY_PAID: Final = (
+    "While only a part of the money has arrived, in a session that is processing, and no more can "
+    "arrive. It ends as expired. Before that the answer is 409, and the incoming payment is being "
+    "closed: ask again in about a minute. You still have `amount_received`."
+)
 _POSSIBLE: Final[set[type[CheckoutError]]] = {*_ALWAYS, *_CREATE, *_LIST, *_END, e.RateLimited}
 
 
@@ -116,8 +130,14 @@ def _paths() -> dict[str, Any]:
                 "responses": _responses(200, "The session.", "Session", (e.ResourceMissing,)),
             }
         },
-        f"{sessions}/{{id}}/expire": {"post": _end("expire", "Expire")},
-        f"{sessions}/{{id}}/cancel": {"post": _end("cancel", "Cancel")},
+        f"{sessions}/{{id}}/expire": {"post": _end("expire", "Expire a session", _ENDABLE)},
+        f"{sessions}/{{id}}/cancel": {"post": _end("cancel", "Cancel a session", _ENDABLE)},
+        f"{sessions}/{{id}}/accept_as_paid": {
+            "post": _end("accept", "Accept a part of the money as payment", _ACCEPTABLE)
+        },
+        f"{sessions}/{{id}}/give_up": {
+            "post": _end("giveUp", "Give up a session that was paid in part", _PARTLY_PAID)
+        },
         "/api/health": {
             "get": {
                 "operationId": "getHealth",
@@ -197,12 +217,11 @@ def _list() -> dict[str, Any]:
     }
 
 
-def _end(operation: str, verb: str) -> dict[str, Any]:
+def _end(operation: str, summary: str, description: str) -> dict[str, Any]:
     return {
         "operationId": f"{operation}Session",
-        "summary": f"{verb} a session",
-        "description": "While it is open or awaiting approval. A session whose payment is in "
-        "progress returns 409.",
+        "summary": summary,
+        "description": description,
         "parameters": [_id_parameter()],
         "requestBody": {
             "required": False,

@@ -89,6 +89,13 @@ def _session() -> dict[str, Any]:
             "expires_at": time | {"examples": ["2026-03-02T12:00:00.000Z"]},
             "created_at": time,
             "completed_at": {"type": ["string", "null"], "format": "date-time"},
+            "amount_received": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "description": "Amount that arrived in your wallet, in the smallest unit, rounded "
+                "down; null until it is known. It may be above or below amount_total, and be "
+                "there in a session that expired or was canceled.",
+            },
         },
         description="A checkout session.",
     )

@@ -71,6 +71,20 @@ async def cancel(
     return _session(services, sessions.cancel(services, key, session_id))
 
 
+@router.post(f"{SESSIONS}/{{session_id}}/accept_as_paid")
+async def accept_as_paid(
+    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+) -> Response:
+    return _session(services, sessions.accept_as_paid(services, key, session_id))
+
+
+@router.post(f"{SESSIONS}/{{session_id}}/give_up")
+async def give_up(
+    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+) -> Response:
+    return _session(services, sessions.give_up(services, key, session_id))
+
+
 @router.get("/health")
 async def health(services: Injected, started_at: Started) -> Response:
     """Report health, without a key: a load balancer has none."""

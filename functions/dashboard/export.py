@@ -99,6 +99,7 @@ def _transactions(session: Session, now: datetime) -> Iterable[Row]:
         session.outgoing_payment or "",
         session.attention.value if session.attention else "",
         session.metadata_json,
+        "" if session.amount_received is None else session.amount_received,
     )
 
 
@@ -136,6 +137,7 @@ _TRANSACTION_TITLES: Final = (
     "outgoing_payment",
     "attention",
     "metadata",
+    "amount_received",
 )
 _ITEM_TITLES: Final = (
     "session",

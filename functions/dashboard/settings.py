@@ -1,4 +1,4 @@
-"""The settings: the look of the customers' pages with a preview, and the allowed return hosts."""
+"""The settings: the look of the customers' pages with a preview, return hosts and tolerance."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from checkout.domain.session import LineItem, Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import settings
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
+from checkout.open_payments.models import Amount
 from checkout.pages import nonce_of, on_success_header
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visited
 from dashboard.rendering import page, refused, see
+from dashboard.view import readable
 
 router = APIRouter(prefix="/settings")
 SAVED: Final = "/settings?saved=1"
@@ -33,7 +35,10 @@ _PREVIEW_PRICE: Final = 1000  # minor units
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The settings, as stored or as typed; `usual` stands for the default colour."""
+    """The settings, as stored or as typed; `usual` stands for the default colour.
+
+    `tolerance` is in `unit`s, `tolerated` is the stored one as an amount.
+    """
 
     name: str
     color: str
@@ -41,6 +46,9 @@ class Setting:
     locale: str
     hosts: str
     logo: bool
+    tolerance: str
+    tolerated: str
+    unit: str
 
 
 @router.get("")
@@ -66,6 +74,17 @@ async def set_return_hosts(
 ) -> Response:
     try:
         settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, form)
+    return see(visit, SAVED)
+
+
+@router.post("/tolerance")
+async def set_tolerance(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    try:
+        settings.tolerate(services, key, form.get("tolerance", ""))
     except CheckoutError as error:
         return refused(error, _page, services, request, key, form)
     return see(visit, SAVED)
@@ -173,7 +192,15 @@ def _setting(merchant: Merchant, typed: dict[str, str]) -> Setting:
         locale=language_of((typed if looks else {}).get("locale") or merchant.locale or "") or "en",
         hosts=typed.get("return_hosts", "\n".join(merchant.return_hosts)),
         logo=merchant.logo is not None,
+        tolerance=typed.get("tolerance", str(merchant.tolerance)),
+        tolerated=_units(merchant, merchant.tolerance),
+        unit=_units(merchant, 1),
     )
+
+
+def _units(merchant: Merchant, value: int) -> str:
+    """Return units of the merchant's wallet as an amount for people."""
+    return readable(Amount(value, merchant.asset_code, merchant.asset_scale))
 
 
 def _sample(services: DashboardServices, merchant: Merchant) -> Session:

@@ -8,7 +8,15 @@ from typing import Final
 from checkout.domain.audit import Action
 from checkout.domain.session import Attention, Problem, Status
 from checkout.domain.transitions import Event
-from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, PING, EventStatus, GivenUp
+from checkout.domain.webhooks import (
+    CANCELED,
+    COMPLETED,
+    EXPIRED,
+    LATE_PAYMENT,
+    PING,
+    EventStatus,
+    GivenUp,
+)
 from checkout.open_payments.errors import Reason
 
 STATUS: Final[dict[Status, str]] = {
@@ -26,6 +34,9 @@ ACTION: Final[dict[Action, str]] = {
     Action.SIGNED_OUT: "Signed out",
     Action.SESSION_EXPIRED: "Expired a session",
     Action.SESSION_CANCELED: "Canceled a session",
+    Action.SESSION_ACCEPTED: "Accepted a session as paid",
+    Action.SESSION_GIVEN_UP: "Gave a session up",
+    Action.CLOSING_STARTED: "Started to close an incoming payment",
     Action.EXPORTED: "Exported transactions",
     Action.KEY_CREATED: "Created an API key",
     Action.KEY_ROLLED: "Replaced an API key",
@@ -52,9 +63,21 @@ WAITING: Final[dict[str, str]] = {
     "has arrived.",
     "processing": "The customer's wallet has accepted the payment. Waiting for the money to arrive "
     "in your wallet.",
+    "found": "Money has arrived in your wallet without an approval on the checkout page. Checking "
+    "whether it is all of it.",
+    "partly_paid": "A part of the money has arrived. The rest may still arrive until the incoming "
+    "payment is closed or expires.",
+    "partly_paid_for_good": "A part of the money has arrived. The incoming payment is closed: the "
+    "rest cannot arrive any more. The session waits for your decision.",
     "completed": "Complete: the money is in your wallet.",
+    "short": "Complete: less than asked has arrived (see Received), but so little is missing that "
+    "it counts as paid.",
+    "accepted": "Complete: less than asked has arrived (see Received), and you accepted it as "
+    "paid.",
     "instructed": "Complete: the customer's wallet has accepted the payment.",
     "expired": "Expired: its time ran out, or you expired it. It can no longer be paid.",
+    "given_up": "Expired: you gave it up after a part of the money had arrived (see Received). It "
+    "can no longer be paid.",
     "canceled": "You canceled this session. It can no longer be paid.",
 }
 
@@ -74,11 +97,16 @@ STEP: Final[Mapping[str, str]] = {
     Event.CLOSED: "The incoming payment was closed",
     Event.PAYMENT_DISPROVED: "It is certain that no money arrived; the session can be paid again",
     Event.RECONCILED: "Paid",
+    Event.MONEY_FOUND: "Money was found in your wallet that no approval on the checkout page paid",
+    Event.ACCEPTED_AS_PAID: "You accepted as paid what had arrived",
+    Event.GIVEN_UP: "You gave the session up",
+    Event.LATE_PAYMENT: "Money arrived after the session had ended",
     Event.EXPIRY_PASSED: "The session expired",
     Event.EXPIRE_REQUESTED: "You expired the session",
     Event.CANCEL_REQUESTED: "You canceled the session",
 }
 INCOMING: Final = "An incoming payment was created in your wallet"
+OUTSIDE: Final = "not known: no payment from the customer's wallet was seen"
 QUOTED: Final = "The customer's wallet quoted its price"
 BAD_STEPS: Final = frozenset[str](
     {
@@ -86,6 +114,7 @@ BAD_STEPS: Final = frozenset[str](
         Event.APPROVAL_LOST,
         Event.PAYMENT_REFUSED,
         Event.PAYMENT_DISPROVED,
+        Event.LATE_PAYMENT,
     }
 )
 
@@ -115,13 +144,13 @@ KEY_REFUSED: Final[Mapping[str, str]] = {
     "(checkout setup --replace-key).",
 }
 
-# Problems that need the merchant: what is wrong, and what to do.
+# Problems that need the merchant: what is wrong, with amounts, and what to do.
 ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
-        "Only part of the money has arrived.",
-        "Do not deliver the goods yet. The rest may still arrive until the incoming payment "
-        "expires. If it does not, agree with your customer: either they send you the rest, or you "
-        "send back what has arrived, from wallet to wallet.",
+        "Only part of the money has arrived: {received} of {asked}.",
+        "Do not deliver the goods yet. If you are content with what has arrived, accept it as "
+        "paid. If not, give the session up, and send back what has arrived, from your wallet to "
+        "your customer's: this service never sends money back.",
     ),
     Attention.UNDECIDED: (
         "A wallet provider has given no clear answer for an hour.",
@@ -129,7 +158,19 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
         "payment (below) in your own wallet: what your wallet shows is what counts. We ask again "
         "every hour, and update this page as soon as there is an answer.",
     ),
+    Attention.LATE_PAYMENT: (
+        "Money arrived after the session had ended: {received}.",
+        "The session stays as it is. Either send the money back, from your wallet to your "
+        "customer's, or deliver the goods, as you agree with your customer. This service never "
+        "does either by itself.",
+    ),
 }
+# UNDECIDED after a session's end.
+UNACCOUNTED: Final = (
+    "Your wallet provider has given no clear answer for a week.",
+    "So it is not certain what this ended session has received. Look up the incoming payment "
+    "(below) in your own wallet: what your wallet shows is what counts. We do not ask again.",
+)
 
 DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",
@@ -142,6 +183,7 @@ EVENT: Final[Mapping[str, str]] = {
     COMPLETED: "A session was paid",
     EXPIRED: "A session expired",
     CANCELED: "A session was canceled",
+    LATE_PAYMENT: "Money arrived after a session had ended",
     PING: "Test",
 }
 GIVEN_UP: Final[dict[GivenUp, str]] = {

@@ -12,7 +12,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.session import HistoryEntry, Phase, Session, Status
+from checkout.domain.session import Attention, HistoryEntry, Phase, Session, Status
 from checkout.domain.transitions import Event
 from checkout.flows.merchant import actions
 from checkout.flows.payment import sessions
@@ -58,6 +58,8 @@ class Shown:
     """A session's details.
 
     `sent` is what the customer pays, `received` what has arrived in the merchant's wallet so far.
+    `can_close`: a payment is in doubt, and the merchant can have the incoming payment closed.
+    `closed`: no more money can arrive. `ended`: the session is completed, expired or canceled.
     """
 
     id: str
@@ -69,6 +71,11 @@ class Shown:
     attention: tuple[str, str] | None
     problem: str | None
     can_end: bool
+    can_close: bool
+    partly_paid: bool
+    closing: bool
+    closed: bool
+    ended: bool
     created_at: Moment
     expires_at: Moment
     completed_at: Moment | None
@@ -117,6 +124,22 @@ async def cancel(
     return see(visit, f"/transactions/{session.id}")
 
 
+@router.post("/accept_as_paid")
+async def accept_as_paid(
+    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
+) -> Response:
+    session = actions.accept_session(services, key, session_id)
+    return see(visit, f"/transactions/{session.id}")
+
+
+@router.post("/give_up")
+async def give_up(
+    services: Injected, visit: Visited, key: Key, session_id: str, _: Form
+) -> Response:
+    session = actions.give_up_session(services, key, session_id)
+    return see(visit, f"/transactions/{session.id}")
+
+
 def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
@@ -127,14 +150,19 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         status_text=texts.STATUS[status],
         amount=minor(session.amount_total, session),
         waiting=texts.WAITING[_stage(session, status)],
-        attention=texts.ATTENTION[session.attention] if session.attention else None,
+        attention=_attention(session),
         problem=texts.PROBLEM[session.problem] if session.problem else None,
         can_end=endable and session.phase is None,
+        can_close=_can_close(session, now),
+        partly_paid=session.partly_paid,
+        closing=session.closing_at is not None,
+        closed=session.check_at is None,
+        ended=session.terminal,
         created_at=moment(session.created_at),
         expires_at=moment(session.expires_at),
         completed_at=moment(session.completed_at) if session.completed_at else None,
         wallet=session.customer.id if session.customer else None,
-        sent=readable(session.quote.debit) if session.quote else None,
+        sent=_sent(session),
         received=_received(session),
         incoming_payment=session.incoming_payment.id if session.incoming_payment else None,
         quote=session.quote.id if session.quote else None,
@@ -160,21 +188,65 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
 
 
 def _stage(session: Session, status: Status) -> str:
+    if session.partly_paid:
+        return "partly_paid_for_good" if session.check_at is None else "partly_paid"
     if session.closing_at is not None and session.payment_in_flight:
         return "closing"
     if session.phase is Phase.CONTINUING:
         return "continuing"
     if session.phase is Phase.PAYING:
         return "paying"
+    if status is Status.PROCESSING and session.quote is None:
+        return "found"
     if status is Status.COMPLETED and session.received is None:
         return "instructed"
+    if status is Status.COMPLETED and _missing(session) > 0:
+        return "accepted" if _has(session, Event.ACCEPTED_AS_PAID) else "short"
+    if status is Status.EXPIRED and _has(session, Event.GIVEN_UP):
+        return "given_up"
     return status.value
+
+
+def _can_close(session: Session, now: datetime) -> bool:
+    if not session.payment_in_flight or session.closing_at is not None:
+        return False
+    return session.attempt is None or now >= session.attempt.deadline + sessions.IN_DOUBT_AFTER
+
+
+def _attention(session: Session) -> tuple[str, str] | None:
+    if session.attention is None:
+        return None
+    what, todo = texts.ATTENTION[session.attention]
+    if session.terminal and session.attention is Attention.UNDECIDED:
+        what, todo = texts.UNACCOUNTED
+    received = readable(replace(session.receive, value=session.received or 0))
+    return what.format(received=received, asked=readable(session.receive)), todo
+
+
+def _sent(session: Session) -> str | None:
+    """Return what the customer pays, if it is known; what has arrived may be from anybody."""
+    if session.received and session.outgoing_payment is None:
+        return texts.OUTSIDE
+    return readable(session.quote.debit) if session.quote else None
 
 
 def _received(session: Session) -> str | None:
     if session.received is None:
         return None
-    return readable(replace(session.receive, value=session.received))
+    received = readable(replace(session.receive, value=session.received))
+    missing = _missing(session)
+    if missing == 0 or session.received == 0:
+        return received
+    difference = readable(replace(session.receive, value=abs(missing)))
+    return f"{received}, {difference} {'less' if missing > 0 else 'more'} than asked"
+
+
+def _missing(session: Session) -> int:
+    return session.receive.value - (session.received or 0)
+
+
+def _has(session: Session, event: Event) -> bool:
+    return any(entry.event == event for entry in session.history)
 
 
 def _steps(session: Session) -> Iterator[Step]:

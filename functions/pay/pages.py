@@ -78,24 +78,28 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
 
 
 def prepared(services: PayServices, session: Session, *, was: str) -> Response:
-    """Return the redirect to the page with the price; `was` is the price before, or ""."""
-    page = paths_of(session, services.base_url).page
-    return see_other(f"{page}?was={was}" if was else page)
+    """Return the redirect to the page with the price; `was` is the price before, or "".
+
+    A session that was paid meanwhile leads to its confirmation.
+    """
+    paths = paths_of(session, services.base_url)
+    return see_other(f"{paths.page}?was={was}" if was and paths.home == paths.page else paths.home)
 
 
 def quote_json(session: Session) -> Response:
-    """Return the price of a prepared session as JSON.
+    """Return the price of a prepared session as JSON; null if money has arrived meanwhile.
 
     Amounts are written as in Open Payments: `value` is a string of digits, because it may exceed
     what JSON numbers keep exactly.
     """
-    assert session.quote is not None
-    expires_at = session.quote.expires_at
-    quote = {
-        "debit_amount": _wire(session.quote.debit),
-        "receive_amount": _wire(session.quote.receive),
-        "expires_at": timestamp(expires_at) if expires_at else None,
-    }
+    quote = None
+    if session.quote is not None:
+        expires_at = session.quote.expires_at
+        quote = {
+            "debit_amount": _wire(session.quote.debit),
+            "receive_amount": _wire(session.quote.receive),
+            "expires_at": timestamp(expires_at) if expires_at else None,
+        }
     return JSONResponse(
         {"status": session.status.value, "interact_url": session.interact_url, "quote": quote}
     )

@@ -56,8 +56,8 @@ async def status(services: Injected, session_id: str) -> Response:
 async def callback(
     services: Injected, request: Request, session_id: str, returned: Returned
 ) -> Response:
-    if returned.result is not None:  # unsigned: the customer sees it, and nothing changes
-        session = reconcile.view(services, session_id)
+    if returned.result is not None:  # unsigned: told to the customer, else like any visit
+        session = reconcile.advance_pending(services, session_id)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
         services, session_id, interact_ref=returned.interact_ref, presented_hash=returned.hash

@@ -100,8 +100,11 @@ class Price:
 class Shown:
     """A session as a page shows it. A URL that a browser should not follow is None.
 
-    `not_charged` is true only where it is proven: no payment is in flight, and none failed after a
-    wallet had accepted it (then we only know that the shop got nothing).
+    `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
+    and no payment failed after a wallet had accepted it (then we only know that the shop got
+    nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
+    after its end. A completed session has a `price` and a `wallet` only if that wallet is known to
+    have paid: anybody can pay.
     """
 
     reader: Reader
@@ -117,6 +120,8 @@ class Shown:
     received: str | None
     partial: bool
     undecided: bool
+    arrived: str | None
+    late: bool
     wallet: str | None
     wallet_host: str | None
     interact_url: str | None
@@ -160,6 +165,10 @@ def shown(
     interact_url = None
     if stage is Stage.AWAITING_APPROVAL and session.interact_url is not None:
         interact_url = _link(session.interact_url, base_url)
+    after = stage in (Stage.CONFIRMING, Stage.COMPLETED)
+    outside = stage is Stage.COMPLETED and session.outgoing_payment is None
+    wallet = session.customer.id if session.customer and not outside else None
+    quote = None if outside else session.quote
     failed_before = any(entry.event == Event.PAYMENT_DISPROVED for entry in session.history)
     return Shown(
         reader=reader,
@@ -171,19 +180,21 @@ def shown(
         accent=accent(merchant.accent_color),
         lines=tuple(_line(item, session, reader) for item in session.line_items),
         total=_minor(session.amount_total, session, reader),
-        price=_price(session.quote, reader, now) if session.quote else None,
+        price=_price(quote, reader, now) if quote else None,
         received=_received(session, reader),
         partial=session.attention is Attention.PARTIAL_PAYMENT,
         undecided=session.attention is Attention.UNDECIDED,
-        wallet=session.customer.id if session.customer else None,
-        wallet_host=_host(session.customer.id) if session.customer else None,
+        arrived=_received(session, reader) if session.received else None,
+        late=session.attention is Attention.LATE_PAYMENT,
+        wallet=wallet,
+        wallet_host=_host(wallet),
         interact_url=interact_url,
         interact_host=_host(interact_url),
         success_url=_link(session.success_url, base_url),
         cancel_url=_link(session.cancel_url, base_url),
         completed_at=_date(session.completed_at, reader),
         problem=session.problem.value if session.problem else None,
-        not_charged=stage not in (Stage.CONFIRMING, Stage.COMPLETED) and not failed_before,
+        not_charged=not (after or failed_before or session.received),
         paths=paths_of(session, base_url, logo=logo_mark(merchant.logo)),
     )
 

@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
 from tests.browser.served import Served
-from tests.hosted_pages import AWAITING, QUOTE, WALLET, line
+from tests.hosted_pages import AWAITING, PAID, QUOTE, WALLET, line
 from tests.product import CEDAR
 from tests.support import NOW
 
@@ -60,7 +60,7 @@ _MANY: Final = (
 _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
 PRICED: Final = {**AWAITING, "quote": replace(QUOTE, expires_at=NOW + timedelta(seconds=298))}
-_PAID: Final = {**AWAITING, "received": 2000, "completed_at": NOW}
+_PAID: Final = {**PAID, "received": 2000, "completed_at": NOW}
 STATES: Final[dict[str, State]] = {
     "open": State(),
     "open-many-items": State(fields={"line_items": _MANY, "amount_total": 999_999_999_999_999}),
@@ -95,6 +95,8 @@ STATES: Final[dict[str, State]] = {
     "completed": State(Status.COMPLETED, _PAID),
     "confirmation": State(Status.COMPLETED, _PAID, "/success"),
     "expired": State(Status.EXPIRED),
+    "given-up": State(Status.EXPIRED, {**AWAITING, "received": 999}),
+    "paid-late": State(Status.EXPIRED, {"received": 2000, "attention": Attention.LATE_PAYMENT}),
     "canceled": State(Status.CANCELED),
     "no-such-checkout": State(gone=True),
     "foreign-callback": State(rest="/grant/callback?interact_ref=a&hash=b&hash=c"),

@@ -74,7 +74,11 @@ def _fill(place: Place) -> None:
             bulk = session_item(replace(alice, customer=replace(alice.customer, id=BULK_WALLET)))
             item |= {name: bulk[name] for name in ("customer", "search_key")}
         puts.append({"PutRequest": {"Item": item}})
-    doubtful = {"status": text("processing"), "attention": text("partial_payment")}
+    doubtful = {
+        "status": text("processing"),
+        "attention": text("partial_payment"),
+        "received": {"N": "700"},
+    }
     created = at - timedelta(days=1)
     key = {"id": text(PARTLY_PAID), "created_key": text(position(created, PARTLY_PAID))}
     puts.append({"PutRequest": {"Item": {**template, **doubtful, **key}}})
@@ -273,7 +277,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     page.locator("tbody a").first.click()
     judge("session")
     page.goto(f"{home(place)}/transactions/{PARTLY_PAID}")
-    expect(page.get_by_text("Only part of the money has arrived.")).to_be_visible()
+    expect(page.get_by_text("Only part of the money has arrived: 7.00 USD")).to_be_visible()
     judge("attention")
     page.goto(f"{home(place)}/transactions/{open_session(place)}")
     judge("open")

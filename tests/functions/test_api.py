@@ -15,7 +15,7 @@ import pytest
 from api import dependencies
 from api.app import app, handler
 from checkout.domain.errors import Unavailable
-from checkout.domain.session import Phase, Status
+from checkout.domain.session import Attention, IncomingPaymentRef, Phase, Status
 from checkout.version import VERSION
 from checkout.web import BODY_MAX
 from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item, gateway_event
@@ -64,6 +64,7 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
         "expires_at": "2026-03-01T12:05:00.000Z",
         "created_at": "2026-03-01T12:00:00.000Z",
         "completed_at": None,
+        "amount_received": None,
     }
     assert '"metadata":{"order":"1234","paid":false,"rate":1.0,"n":1,"none":null}' in created.body
     read = api.get(f"{SESSIONS}/{session['id']}")
@@ -234,6 +235,58 @@ def test_a_wrong_state_and_a_payment_under_way_are_told_apart(
     refused = api.post(f"{SESSIONS}/{paying.id}/{action}")
     assert (refused.status, refused.code) == (409, "payment_in_progress")
     assert refused.json["error"]["type"] == "conflict_error"
+
+
+# --- a part of the money
+
+PART: dict[str, Any] = {
+    "status": Status.PROCESSING,
+    "received": 700,
+    "attention": Attention.PARTIAL_PAYMENT,
+    "incoming_payment": IncomingPaymentRef("https://wallet.example/in/1", NOW + timedelta(days=1)),
+}
+
+
+def test_a_part_of_the_money_is_accepted_as_paid(api: MerchantApi) -> None:
+    session = api.store(**PART, check_at=NOW)
+    done = api.post(f"{SESSIONS}/{session.id}/accept_as_paid")
+    assert done.status == 200
+    assert (done.json["status"], done.json["amount_received"]) == ("completed", 700)
+    assert done.json["completed_at"] == "2026-03-01T12:00:00.000Z"
+    assert api.get(f"{SESSIONS}/{session.id}").json == done.json
+    assert api.stored(session.id).history[-1].note == f"by first (…{api.secret[-4:]})"
+
+
+def test_a_part_that_no_more_can_follow_is_given_up(api: MerchantApi) -> None:
+    session = api.store(**PART, check_at=None)
+    done = api.post(f"{SESSIONS}/{session.id}/give_up")
+    assert done.status == 200
+    assert (done.json["status"], done.json["amount_received"]) == ("expired", 700)
+    assert done.json["completed_at"] is None
+
+
+@pytest.mark.parametrize("action", ["give_up", "expire", "cancel"])
+def test_while_more_can_arrive_the_incoming_payment_is_closed_first(
+    api: MerchantApi, action: str
+) -> None:
+    session = api.store(**PART, check_at=NOW + timedelta(hours=1))
+    refused = api.post(f"{SESSIONS}/{session.id}/{action}")
+    assert (refused.status, refused.code) == (409, "payment_in_progress")
+    assert "7.00 USD of 20.00 USD has arrived" in refused.json["error"]["message"]
+    after = api.stored(session.id)
+    assert (after.status, after.closing_at, after.check_at) == (Status.PROCESSING, NOW, NOW)
+
+
+@pytest.mark.parametrize("action", ["accept_as_paid", "give_up"])
+@pytest.mark.parametrize("status", [Status.OPEN, Status.COMPLETED, Status.EXPIRED])
+def test_without_a_part_of_the_money_there_is_nothing_to_decide(
+    api: MerchantApi, action: str, status: Status
+) -> None:
+    session = api.store(status=status)
+    refused = api.post(f"{SESSIONS}/{session.id}/{action}")
+    assert (refused.status, refused.code) == (400, "session_unexpected_state")
+    assert "only a part of the payment has arrived" in refused.json["error"]["message"]
+    assert api.stored(session.id) == session
 
 
 # --- the service

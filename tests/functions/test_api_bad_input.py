@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item
 from tests.support import SESSION_ID
 
+ENDS = ("expire", "cancel", "accept_as_paid", "give_up")
 API = MerchantApi()  # nothing here is ever stored, so all cases may share it
 
 
@@ -142,7 +143,7 @@ def test_only_json_is_taken(path: str, content_type: str) -> None:
     assert_refused(answer, 415, "content_type_invalid")
 
 
-@pytest.mark.parametrize("action", ["expire", "cancel"])
+@pytest.mark.parametrize("action", ENDS)
 def test_ending_takes_no_parameters(action: str) -> None:
     answer = API.post(f"{SESSIONS}/{SESSION_ID}/{action}", {"reason": "x"})
     assert_refused(answer, 400, "parameter_unknown", "reason")
@@ -184,8 +185,7 @@ PRIVATE = [
     ("POST", SESSIONS),
     ("GET", SESSIONS),
     ("GET", f"{SESSIONS}/{SESSION_ID}"),
-    ("POST", f"{SESSIONS}/{SESSION_ID}/expire"),
-    ("POST", f"{SESSIONS}/{SESSION_ID}/cancel"),
+    *(("POST", f"{SESSIONS}/{SESSION_ID}/{end}") for end in ENDS),
 ]
 
 
@@ -225,7 +225,7 @@ def test_without_a_valid_key_every_door_is_closed_before_the_body_is_read(
     ],
 )
 def test_an_id_that_nothing_has_is_missing(session_id: str) -> None:
-    for method, rest in [("GET", ""), ("POST", "/expire"), ("POST", "/cancel")]:
+    for method, rest in [("GET", ""), *(("POST", f"/{end}") for end in ENDS)]:
         answer = API.send(method, f"{SESSIONS}/{session_id}{rest}")
         assert_refused(answer, 404, "resource_missing")
 
@@ -233,7 +233,7 @@ def test_an_id_that_nothing_has_is_missing(session_id: str) -> None:
 def test_another_merchants_session_cannot_be_told_from_a_missing_one() -> None:
     api = MerchantApi()
     session = api.store()
-    for method, rest in [("GET", ""), ("POST", "/expire"), ("POST", "/cancel")]:
+    for method, rest in [("GET", ""), *(("POST", f"/{end}") for end in ENDS)]:
         foreign = api.send(method, f"{SESSIONS}/{session.id}{rest}", key=api.other_secret)
         missing = api.send(method, f"{SESSIONS}/cs_{'0' * 22}{rest}", key=api.other_secret)
         assert foreign.status == missing.status == 404
@@ -251,8 +251,7 @@ def test_another_merchants_session_cannot_be_told_from_a_missing_one() -> None:
         ("OPTIONS", SESSIONS, "GET, POST"),
         ("PATCH", f"{SESSIONS}/{SESSION_ID}", "GET"),
         ("POST", f"{SESSIONS}/{SESSION_ID}", "GET"),
-        ("GET", f"{SESSIONS}/{SESSION_ID}/expire", "POST"),
-        ("GET", f"{SESSIONS}/{SESSION_ID}/cancel", "POST"),
+        *(("GET", f"{SESSIONS}/{SESSION_ID}/{end}", "POST") for end in ENDS),
         ("POST", "/api/health", "GET"),
     ],
 )

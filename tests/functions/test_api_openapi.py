@@ -18,7 +18,7 @@ from api.app import app
 from api.openapi import document
 from api.requests import CreateSession
 from api.routes import router
-from checkout.domain.session import Status
+from checkout.domain.session import Attention, Status
 from checkout.web import STATUS
 from tests.merchant_api import SESSIONS, MerchantApi, a_body
 
@@ -55,7 +55,7 @@ def test_it_is_openapi_3_1() -> None:
     parsed = OpenAPI.model_validate(DOCUMENT)
     assert parsed.openapi.startswith("3.1")
     identifiers = [operation["operationId"] for _, _, operation in operations()]
-    assert len(set(identifiers)) == len(identifiers) == 6
+    assert len(set(identifiers)) == len(identifiers) == 8
 
 
 def every_reference(value: Any) -> Iterator[str]:
@@ -153,7 +153,8 @@ def test_each_operation_lists_the_codes_that_it_answers_with() -> None:
     }
     assert {"idempotency_key_reused", "url_invalid", "api_key_missing"} <= listed["createSession"]
     assert {"session_unexpected_state", "payment_in_progress"} <= listed["cancelSession"]
-    assert listed["cancelSession"] == listed["expireSession"]
+    ends = ("expireSession", "acceptSession", "giveUpSession")
+    assert all(listed[end] == listed["cancelSession"] for end in ends)
     assert "cursor_invalid" in listed["listSessions"]
     assert "resource_missing" in listed["getSession"]
     known = {error.code for error in STATUS} | {"internal_error"}
@@ -209,6 +210,9 @@ def test_real_answers_are_what_the_document_says() -> None:
     example = DOCUMENT["paths"][SESSIONS]["post"]["requestBody"]["content"]["application/json"]
     created = api.post(SESSIONS, example["example"])
     session = created.json["id"]
+    part = api.store(status=Status.PROCESSING, received=700, attention=Attention.PARTIAL_PAYMENT)
+    accepted = api.post(f"{SESSIONS}/{part.id}/accept_as_paid")
+    assert accepted.json["amount_received"] == 700
     answers = [
         (SESSIONS, "post", created),
         (SESSIONS, "post", api.post(SESSIONS, {})),
@@ -220,6 +224,8 @@ def test_real_answers_are_what_the_document_says() -> None:
         (f"{SESSIONS}/{{id}}", "get", api.get(f"{SESSIONS}/x")),
         (f"{SESSIONS}/{{id}}/cancel", "post", api.post(f"{SESSIONS}/{session}/cancel")),
         (f"{SESSIONS}/{{id}}/expire", "post", api.post(f"{SESSIONS}/{session}/expire")),
+        (f"{SESSIONS}/{{id}}/give_up", "post", api.post(f"{SESSIONS}/{session}/give_up")),
+        (f"{SESSIONS}/{{id}}/accept_as_paid", "post", accepted),
     ]
     for path, method, answer in answers:
         documented = DOCUMENT["paths"][path][method]["responses"][str(answer.status)]

@@ -34,6 +34,8 @@ RIVAL = "<rival>"
 FORMS: dict[str, dict[str, str]] = {
     "/transactions/{session_id}/expire": {"id": RIVAL},
     "/transactions/{session_id}/cancel": {"id": RIVAL},
+    "/transactions/{session_id}/accept_as_paid": {"id": RIVAL},
+    "/transactions/{session_id}/give_up": {"id": RIVAL},
     "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
     "/keys/{key_id}/roll": {"overlap": "0", "id": RIVAL},
     "/keys/{key_id}/revoke": {"id": RIVAL},
@@ -49,6 +51,7 @@ FORMS: dict[str, dict[str, str]] = {
     },
     "/webhooks/{event_id}/resend": {"id": RIVAL},
     "/settings": {"name": "Mine", "locale": "en", "merchant": RIVAL},
+    "/settings/tolerance": {"tolerance": "7", "merchant": RIVAL},
     "/settings/return-hosts": {"return_hosts": "mine.example", "merchant": RIVAL},
     "/settings/logo": {},  # has a file: a test of its own
     "/settings/logo/remove": {"merchant": RIVAL},

@@ -126,6 +126,36 @@ def test_looks_that_the_pages_could_not_show_are_refused_and_kept_in_the_form(
         assert kept == "Café Ñandú"
 
 
+def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
+    shop: Dashboard, browser: Browser
+) -> None:
+    page = browser.get("/settings").page
+    assert page.one("input", name="tolerance").attributes["value"] == "1"
+    assert "now 0.01 USD (one unit is 0.01 USD)" in page.main
+    assert browser.post("/settings/tolerance", {"tolerance": " 25 "}).location.endswith("saved=1")
+    assert shop.merchant().tolerance == 25
+    assert "now 0.25 USD" in browser.get("/settings").page.main
+    assert "Changed settings tolerance" in browser.get("/audit").page.main
+
+
+@pytest.mark.parametrize(
+    "typed", ["", "-1", "1.5", "one", "1000000001", "9" * 40, "\u0663", "0x1", "1e3", "1 0"]
+)
+def test_a_tolerance_that_is_no_number_of_units_is_refused_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    answer = browser.post("/settings/tolerance", {"tolerance": typed})
+    assert "from 0 to 1000000000" in alert(answer)
+    assert shop.merchant().tolerance == 1
+    assert answer.page.one("input", name="tolerance").attributes["value"] == typed
+
+
+@pytest.mark.parametrize("typed", ["0", "1000000000"])
+def test_the_tolerance_has_its_limits(shop: Dashboard, browser: Browser, typed: str) -> None:
+    browser.post("/settings/tolerance", {"tolerance": typed})
+    assert shop.merchant().tolerance == int(typed)
+
+
 @pytest.mark.parametrize("kind", PICTURES)
 def test_a_logo_is_kept_as_what_its_bytes_are(shop: Dashboard, kind: str, browser: Browser) -> None:
     assert upload(browser, PICTURES[kind]).location == "/dashboard/settings?saved=1"

@@ -11,6 +11,7 @@ import pytest
 
 from checkout.domain.audit import Action
 from checkout.domain.session import (
+    Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
@@ -241,10 +242,35 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
     assert not page.all("b")
 
 
+PART: dict[str, Any] = {
+    **AWAITING,
+    "received": 700,
+    "attention": Attention.PARTIAL_PAYMENT,
+    "incoming_payment": IncomingPaymentRef("https://wallet.example/in/1", NOW + timedelta(days=1)),
+}
 WAITS: dict[str, tuple[Status, dict[str, Any]]] = {
     **STAGES,
     "closing": (Status.PROCESSING, {**AWAITING, "closing_at": NOW, "check_at": NOW}),
     "instructed": (Status.COMPLETED, {}),
+    "found": (Status.PROCESSING, {"check_at": NOW}),
+    "partly_paid": (Status.PROCESSING, {**PART, "check_at": NOW}),
+    "partly_paid_for_good": (Status.PROCESSING, PART),
+    "short": (Status.COMPLETED, {"received": 1999}),
+    "accepted": (
+        Status.COMPLETED,
+        {"received": 700, "history": story(Event.ACCEPTED_AS_PAID)},
+    ),
+    "given_up": (Status.EXPIRED, {"received": 700, "history": story(Event.GIVEN_UP)}),
+}
+# Forms for the session in each of these; others have none.
+FORMS = {
+    "open": ["cancel", "expire"],
+    "awaiting_approval": ["cancel", "expire"],
+    "paying": ["cancel"],
+    "processing": ["cancel"],
+    "found": ["cancel"],
+    "partly_paid": ["accept_as_paid", "give_up"],
+    "partly_paid_for_good": ["accept_as_paid", "give_up"],
 }
 
 
@@ -257,8 +283,9 @@ def test_every_state_says_what_it_is_waiting_for_and_shows_no_secret(
     answer = browser.get(f"/transactions/{session.id}")
     assert texts.WAITING[stage] in answer.page.main
     assert not [secret for secret in SECRETS if secret in answer.body]
-    ends = [form for form in answer.page.all("form") if session.id in form.attributes["action"]]
-    assert len(ends) == (2 if stage in ("open", "awaiting_approval") else 0)
+    actions = [form.attributes["action"] for form in answer.page.all("form")]
+    ends = [action.rpartition("/")[2] for action in actions if session.id in action]
+    assert ends == FORMS.get(stage, [])
 
 
 def test_there_are_words_for_every_status_event_problem_and_attention() -> None:
@@ -269,19 +296,29 @@ def test_there_are_words_for_every_status_event_problem_and_attention() -> None:
     assert set(texts.WAITING) == set(WAITS)
 
 
-@pytest.mark.parametrize("attention", Attention)
+@pytest.mark.parametrize(
+    ("attention", "status", "words"),
+    [
+        (Attention.PARTIAL_PAYMENT, Status.PROCESSING, texts.ATTENTION[Attention.PARTIAL_PAYMENT]),
+        (Attention.UNDECIDED, Status.PROCESSING, texts.ATTENTION[Attention.UNDECIDED]),
+        (Attention.UNDECIDED, Status.EXPIRED, texts.UNACCOUNTED),
+        (Attention.LATE_PAYMENT, Status.CANCELED, texts.ATTENTION[Attention.LATE_PAYMENT]),
+    ],
+)
 def test_what_needs_attention_is_explained_with_what_to_do(
-    shop: Dashboard, browser: Browser, attention: Attention
+    shop: Dashboard,
+    browser: Browser,
+    attention: Attention,
+    status: Status,
+    words: tuple[str, str],
 ) -> None:
-    session = shop.store(
-        status=Status.PROCESSING, **{**AWAITING, "attention": attention, "received": 700}
-    )
+    session = shop.store(status=status, **{**AWAITING, "attention": attention, "received": 700})
     page = browser.get(f"/transactions/{session.id}").page
-    what, todo = texts.ATTENTION[attention]
+    what, todo = words
     alert = "".join(page.one("div", role="alert").text)
-    assert what in alert
+    assert what.format(received="7.00 USD", asked="20.00 USD") in alert
     assert todo in alert
-    assert "Received 7.00 USD" in page.main
+    assert "Received 7.00 USD, 13.00 USD less than asked" in page.main
     assert "Needs attention" in browser.get().page.main
 
 
@@ -337,10 +374,80 @@ def test_a_session_is_ended_by_its_form_and_noted_in_the_audit_log(
 
 
 def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) -> None:
-    session = shop.store(status=Status.PROCESSING, **AWAITING)
+    sent = Attempt("a", deadline=NOW)
+    session = shop.store(status=Status.PROCESSING, attempt=sent, **AWAITING)
+    page = browser.get(f"/transactions/{session.id}").page
+    assert not [form for form in page.all("form") if session.id in form.attributes["action"]]
     answer = browser.post(f"/transactions/{session.id}/cancel")
     assert answer.status == 409
+    assert shop.stored(session.id) == session
+
+
+def test_ending_a_payment_in_doubt_closes_its_incoming_payment_and_is_noted_once(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = shop.store(status=Status.PROCESSING, attempt=Attempt("a", deadline=NOW), **AWAITING)
+    shop.clock.pass_time(30)
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "End this session…" in page.main
+    assert "Close the incoming payment" in page.main
+    answer = browser.post(f"/transactions/{session.id}/cancel")
+    assert answer.location == f"/dashboard/transactions/{session.id}"
+    after = shop.stored(session.id)
+    assert (after.status, after.closing_at) == (Status.PROCESSING, shop.clock.now())
+    assert texts.WAITING["closing"] in browser.get(f"/transactions/{session.id}").page.main
+    again = browser.post(f"/transactions/{session.id}/cancel")
+    assert again.status == 409
+    assert "is being closed" in again.page.main
+    log = browser.get("/audit").page.main
+    assert log.count(f"{texts.ACTION[Action.CLOSING_STARTED]} {session.id}") == 1
+
+
+def test_a_part_of_the_money_is_accepted_as_paid_and_noted(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = shop.store(status=Status.PROCESSING, **PART, check_at=NOW + timedelta(hours=1))
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "Received: 7.00 USD, 13.00 USD less than asked." in page.main
+    browser.post(f"/transactions/{session.id}/accept_as_paid")
+    after = shop.stored(session.id)
+    assert (after.status, after.received) == (Status.COMPLETED, 700)
+    page = browser.get(f"/transactions/{session.id}").page
+    assert texts.WAITING["accepted"] in page.main
+    assert "What the incoming payment received is still being checked." in page.main
+    who = f"by first (…{shop.key.last_four})"
+    assert f"{texts.STEP[Event.ACCEPTED_AS_PAID]} {who}" in page.main
+    assert f"Accepted a session as paid {session.id}" in browser.get("/audit").page.main
+
+
+def test_giving_up_first_closes_the_incoming_payment_and_then_ends_the_session(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = shop.store(status=Status.PROCESSING, **PART, check_at=NOW + timedelta(hours=1))
+    path = f"/transactions/{session.id}"
+    assert "Close the incoming payment" in browser.get(path).page.main
+    assert browser.post(f"{path}/give_up").location == f"/dashboard{path}"
+    assert "The incoming payment is being closed." in browser.get(path).page.main
     assert shop.stored(session.id).status is Status.PROCESSING
+    closed = shop.store(status=Status.PROCESSING, **PART)
+    path = f"/transactions/{closed.id}"
+    page = browser.get(path).page
+    assert texts.WAITING["partly_paid_for_good"] in page.main
+    assert "The session then ends as expired." in page.main
+    browser.post(f"{path}/give_up")
+    assert shop.stored(closed.id).status is Status.EXPIRED
+    page = browser.get(path).page
+    assert texts.WAITING["given_up"] in page.main
+    assert "Received 7.00 USD, 13.00 USD less than asked" in page.main
+    log = browser.get("/audit").page.main
+    assert f"Started to close an incoming payment {session.id}" in log
+    assert f"Gave a session up {closed.id}" in log
+
+
+def test_more_than_asked_is_shown(shop: Dashboard, browser: Browser) -> None:
+    session = paid(shop, received=2150)
+    said = "Received 21.50 USD, 1.50 USD more than asked"
+    assert said in browser.get(f"/transactions/{session.id}").page.main
 
 
 def test_what_is_overdue_is_shown_expired(shop: Dashboard, browser: Browser) -> None:

@@ -5,23 +5,21 @@ hinted at, and what it leaves behind at the wallets is queued.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
 from api import dependencies
 from api.app import app, handler
-from checkout.adapters import dynamo
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import OPTIONAL
 from checkout.ports.services import PayServices
 from expirer.app import scheduled
 from expirer.cleanup import queued
-from tests.dashboard_pages import dashboard
+from tests.dashboard_pages import dashboard_of
 from tests.deployment import sqs_event
 from tests.functions.test_expirer import Left, canceled
 from tests.merchant_api import SESSIONS, gateway_event
-from tests.product import CEDAR, PREFIX, World
+from tests.product import CEDAR, World
 
 
 def the_api(world: World, session: Session) -> None:
@@ -39,21 +37,7 @@ def the_api(world: World, session: Session) -> None:
 
 
 def the_dashboard(world: World, session: Session) -> None:
-    with dashboard() as shop:
-        shop.services = replace(
-            shop.services,
-            clock=world.clock,
-            sessions=world.services.sessions,
-            merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
-            api_keys=world.core.api_keys,
-            queue=world.queue,
-            tasks=world.tasks,
-            events=world.services.events,
-            tallies=world.services.tallies,
-            sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
-            audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
-        )
-        browser = shop.signed_in(world.api_key)
+    with dashboard_of(world) as browser:
         browser.get(f"/transactions/{session.id}")
         assert browser.post(f"/transactions/{session.id}/cancel").status == 303
 

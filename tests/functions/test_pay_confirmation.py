@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.session import Status
+from checkout.open_payments.errors import OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import STAGES, Customer, customer
-from tests.product import BASE_URL, CEDAR, World
+from tests.product import BASE_URL, CEDAR, World, on, raising
 
 BEFORE_PAYMENT = ("open", "preparing", "awaiting_approval", "expired", "canceled")
 
@@ -38,6 +39,8 @@ def test_the_countdown_can_be_stopped_and_without_script_there_is_none(visitor: 
 
 def test_an_instructed_payment_shows_what_was_promised() -> None:
     with customer(World(policy=CompletionPolicy.INSTRUCTED)) as visitor:
+        fault = raising(OutcomeUnknown("down"))
+        visitor.world.transport.before = on("GET", "/incoming-payments/", fault)
         session = visitor.world.pay(visitor.world.create())
         assert session.received is None
         assert "Shop received 20.00 USD" in visitor.open(session, "/success").page.main

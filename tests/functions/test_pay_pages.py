@@ -71,6 +71,30 @@ def test_not_charged_is_not_said_after_a_failed_payment(visitor: Customer, stage
     assert CHARGED_NOT not in page.main
 
 
+@pytest.mark.parametrize("stage", ["expired", "canceled"])
+def test_money_that_came_late_is_told_with_what_to_do(visitor: Customer, stage: str) -> None:
+    session = visitor.put_in(stage, received=700, attention=Attention.LATE_PAYMENT)
+    page = visitor.open(session).page
+    assert "Money arrived after this checkout had ended" in page.main
+    assert "The shop has received 7.00 USD. Do not pay again: contact Shop" in page.main
+    assert f"Reference {session.id}" in page.main
+    for untrue in (CHARGED_NOT, ENGLISH.text("no_money"), ENGLISH.text("expired.lead")):
+        assert untrue not in page.main
+
+
+def test_a_session_that_was_given_up_says_what_the_shop_has(visitor: Customer) -> None:
+    page = visitor.open(visitor.put_in("expired", received=700)).page
+    assert "The shop has received 7.00 USD of 20.00 USD. Do not pay again" in page.main
+    assert CHARGED_NOT not in page.main
+
+
+def test_what_was_paid_from_outside_names_no_wallet_and_no_price(visitor: Customer) -> None:
+    page = visitor.open(visitor.put_in("completed", outgoing_payment=None)).page
+    assert "Shop received 20.00 USD" in page.main
+    assert "From your wallet" not in page.main
+    assert "You paid" not in page.main
+
+
 @pytest.mark.parametrize("problem", Problem)
 def test_the_last_tries_problem_is_told_with_what_to_do(
     visitor: Customer, problem: Problem

@@ -27,6 +27,8 @@ _COUNTED: Final = {
     Event.PREPARED: "SessionsPrepared",
     Event.PAYMENT_INTENDED: "SessionsApproved",
     Event.RECONCILED: "SessionsCompleted",
+    Event.ACCEPTED_AS_PAID: "SessionsCompleted",
+    Event.LATE_PAYMENT: "LatePayments",
 }
 _FAILURES: Final = frozenset(
     {

@@ -5,9 +5,11 @@ The API and the command line call the flows underneath, without an audit entry.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from checkout.domain.audit import Action
+from checkout.domain.errors import PaymentInProgress
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
@@ -23,16 +25,22 @@ from checkout.ports.services import DashboardServices
 
 def expire_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
     """Expire a session. Raise as `sessions.expire` does."""
-    session = sessions.expire(services, key, session_id)
-    audit.note(services, key, Action.SESSION_EXPIRED, session.id)
-    return session
+    return _end(services, key, session_id, sessions.expire, Action.SESSION_EXPIRED)
 
 
 def cancel_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
-    """Cancel a session. Raise as `sessions.cancel` does."""
-    session = sessions.cancel(services, key, session_id)
-    audit.note(services, key, Action.SESSION_CANCELED, session.id)
-    return session
+    """Cancel a session, or begin to close its payment in doubt. Raise as `sessions.cancel` does."""
+    return _end(services, key, session_id, sessions.cancel, Action.SESSION_CANCELED)
+
+
+def accept_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+    """Accept a part of the money as payment. Raise as `sessions.accept_as_paid` does."""
+    return _end(services, key, session_id, sessions.accept_as_paid, Action.SESSION_ACCEPTED)
+
+
+def give_up_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+    """Give a partly paid session up, or begin to close its payment. Raise as `give_up` does."""
+    return _end(services, key, session_id, sessions.give_up, Action.SESSION_GIVEN_UP)
 
 
 def download(
@@ -96,3 +104,23 @@ def resend_failed_events(
     done = delivery_log.resend_failed(services, key.merchant, since=since, after=after)
     audit.note(services, key, Action.EVENTS_RESENT, f"{done.count}, since {since.date()}")
     return done
+
+
+def _end(
+    services: DashboardServices,
+    key: ApiKey,
+    session_id: str,
+    end: Callable[[DashboardServices, ApiKey, str], Session],
+    action: Action,
+) -> Session:
+    """End a session, or return it as it is if this began to close its incoming payment."""
+    before = sessions.get(services, key, session_id)
+    try:
+        session = end(services, key, session_id)
+    except PaymentInProgress:
+        session = sessions.get(services, key, session_id)
+        if before.closing_at is not None or session.closing_at is None:
+            raise
+        action = Action.CLOSING_STARTED
+    audit.note(services, key, action, session.id)
+    return session

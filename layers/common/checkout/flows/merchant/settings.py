@@ -13,7 +13,7 @@ from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import return_host
 from checkout.domain.languages import LANGUAGES
-from checkout.domain.merchant import NAME_MAX, ApiKey, Logo, Merchant
+from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
 from checkout.domain.pictures import picture_type
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices
@@ -21,12 +21,14 @@ from checkout.ports.services import DashboardServices
 LOGO_MAX: Final = 16 * 1024  # bytes; it lies in the merchant's record
 HOSTS_MAX: Final = 50  # they lie in each key's record
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
+_UNITS: Final = re.compile(r"[0-9]{1,10}")
 # Their names in the audit log.
 _CALLED: Final = {
     "name": "display name",
     "accent_color": "accent color",
     "locale": "language",
     "logo": "logo",
+    "tolerance": "tolerance",
 }
 
 
@@ -85,6 +87,19 @@ def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
 def remove_logo(services: DashboardServices, key: ApiKey) -> None:
     """Remove the logo. Raise Conflict."""
     _set(services, key, {"logo": None})
+
+
+def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:
+    """Set how many units of the wallet's scale may be missing of a payment decided from now on.
+
+    Raise ParameterInvalid, Conflict.
+    """
+    units = int(typed) if _UNITS.fullmatch(typed.strip()) else -1
+    if not 0 <= units <= TOLERANCE_MAX:
+        raise ParameterInvalid(
+            f"The tolerance must be a whole number from 0 to {TOLERANCE_MAX}.", param="tolerance"
+        )
+    _set(services, key, {"tolerance": units})
 
 
 def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> None:
