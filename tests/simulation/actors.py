@@ -8,8 +8,9 @@ the product is what its answers tell them.
 from __future__ import annotations
 
 import json
-from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.domain.new_session import NewSession
@@ -22,7 +23,7 @@ from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
 from tests.simulation.faults import CALM, Around
-from tests.simulation.providers import CUSTOMER, OTHER_WALLET
+from tests.simulation.providers import CUSTOMER, OTHER_WALLET, SKEW_MAX
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import Answer, SimWorld
@@ -67,6 +68,8 @@ class Merchant:
             world.scheduler.spawn(f"tab {self.number}", page.run, after=rng.randrange(MINUTE))
         if rng.random() < 0.5:
             world.scheduler.spawn(f"desk {self.number}", lambda: self._decide(session_id))
+        if rng.random() < 0.15:
+            world.scheduler.spawn(f"watcher {self.number}", Watcher(world, session_id).run)
         if rng.random() < 0.35:
             self._change_mind(session_id)
 
@@ -129,19 +132,63 @@ class Merchant:
     def _follow(self, session_id: str, until: Status | None = None) -> None:
         """Ask for the session again and again, for about a minute and a half."""
         world, rng = self.world, self.world.rng
+        reader = Reader(world)
         for _ in range(60):
-            answer = world.request("get", lambda s: sessions.get(s, world.key, session_id))
+            answer = reader.ask("get", lambda s: sessions.get(s, world.key, session_id))
             session: Session | None = answer.value
             if session is not None and (session.terminal or session.status is until):
                 return
             world.scheduler.sleep(rng.randrange(100, 3_000))
 
 
-class Customer:
-    """One person with one tab on the checkout page of one session."""
+class Reader:
+    """One who asks about a session time and again, and never learns of its past."""
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+        self._version = 0
+
+    def ask(self, name: str, act: Callable[[PayServices], Any]) -> Answer:
+        """Make a request whose answer holds the session."""
+        known = self._version
+        answer = self.world.request(name, act)
+        session = getattr(answer.value, "session", answer.value)
+        if isinstance(session, Session):
+            if session.version < known:
+                told = f"version {session.version} after {known}"
+                self.world.checker.fail("nobody_is_shown_the_past", told)
+            self._version = max(self._version, session.version)
+        return answer
+
+
+class Watcher:
+    """A page that looks just when a check of the wallets comes due on anybody's clock."""
 
     def __init__(self, world: SimWorld, session_id: str) -> None:
         self.world = world
+        self.session_id = session_id
+
+    def run(self) -> None:
+        world, scheduler = self.world, self.world.scheduler
+        for _ in range(300):
+            session = world.checker.sessions[self.session_id]
+            if session.due_at() is None and session.terminal:
+                return
+            near = moment(scheduler.now + 2 * SKEW_MAX)
+            if session.closing_at is None or session.check_at is None or session.check_at > near:
+                scheduler.sleep(1_000)
+                continue
+            world.request(
+                "look", lambda services: reconcile.advance_pending(services, self.session_id)
+            )
+            scheduler.sleep(world.rng.randrange(50, 400))
+
+
+class Customer(Reader):
+    """One person with one tab on the checkout page of one session."""
+
+    def __init__(self, world: SimWorld, session_id: str) -> None:
+        super().__init__(world)
         self.session_id = session_id
         self.willing = world.profile != "storm"
         self.wallet = CUSTOMER
@@ -175,17 +222,17 @@ class Customer:
 
     def _pay(self) -> Session | None:
         """From the wallet address to what the callback shows; None where it went astray."""
-        answer = self.world.request(
+        answer = self.ask(
             "submit",
             lambda services: prepare.submit_wallet(services, self.session_id, self.wallet),
         )
         session = answer.value or (self._look() if answer.lost else None)
         if session is None or session.interact_url is None:
             return session if answer.error is None else None
-        back = self._at_the_wallet(session.interact_url)
+        back = self._at_the_wallet(session.interact_url, session.expires_at)
         return self._come_back(back) if back is not None else None
 
-    def _at_the_wallet(self, interact_url: str) -> str | None:
+    def _at_the_wallet(self, interact_url: str, ends_at: datetime) -> str | None:
         """Approve, decline, dawdle or leave; the URL that the wallet sends the browser to."""
         rng, network = self.world.rng, self.world.network
         drawn = 1.0 if self.willing else rng.random()
@@ -194,6 +241,8 @@ class Customer:
         self._pause(500, 15_000)
         if drawn < 0.2:
             self._pause(10_000, 11 * MINUTE)  # past the quote's life, perhaps the interaction's
+        if 0.27 <= drawn < 0.32:
+            self._pause_until_just_before(ends_at)
         decide = network.decline if 0.2 <= drawn < 0.27 else network.approve
         try:
             back = decide(interact_url)
@@ -230,7 +279,7 @@ class Customer:
         return None
 
     def _answer(self, reference: str, presented: str) -> Answer:
-        return self.world.request(
+        return self.ask(
             "callback",
             lambda services: approve.finish(
                 services, self.session_id, interact_ref=reference, presented_hash=presented
@@ -256,7 +305,7 @@ class Customer:
         return session
 
     def _look(self) -> Session | None:
-        answer = self.world.request(
+        answer = self.ask(
             "look", lambda services: reconcile.advance_pending(services, self.session_id)
         )
         session: Session | None = answer.value
@@ -271,6 +320,13 @@ class Customer:
 
     def _gives_up(self, turn: int) -> bool:
         return not self.willing and self.world.rng.random() < 0.05 * turn
+
+    def _pause_until_just_before(self, time: datetime) -> None:
+        """Wait for the last seconds of a session, unless they are too far away."""
+        left = (time - moment(self.world.scheduler.now)) // timedelta(milliseconds=1)
+        wait = left - self.world.rng.randrange(8_000)
+        if 0 < wait < 9 * MINUTE:  # an interaction lives for ten
+            self.world.scheduler.sleep(wait)
 
     def _pause(self, shortest: int, longest: int) -> None:
         self.world.scheduler.sleep(self.world.rng.randrange(shortest, longest))

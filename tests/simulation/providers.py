@@ -186,8 +186,9 @@ def _delays(kind: Kind, rng: random.Random) -> dict[str, Any]:
     if kind.in_flight:
         delays["in_flight"] = timedelta(milliseconds=rng.randrange(1, 30_000))
     if kind.behaviour.get("sends_when_closed"):
-        shortest = (1, 29_000)[rng.randrange(2)]
-        delays["in_flight"] = timedelta(milliseconds=rng.randrange(shortest, 30_000))
+        delays["in_flight"] = timedelta(seconds=29.9)
+        if rng.random() < 0.3:
+            delays["in_flight"] = timedelta(milliseconds=rng.randrange(1, 30_000))
     if kind.behaviour.get("parts", 1) > 1:
         longest = 2_000_000 if kind.far_apart else 200_000
         delays["parts_apart"] = timedelta(milliseconds=rng.randrange(1, longest))
@@ -198,8 +199,8 @@ def _delays(kind: Kind, rng: random.Random) -> dict[str, Any]:
 
 
 def skew(rng: random.Random) -> int:
-    """Milliseconds that a clock is ahead by."""
-    return rng.randrange(-SKEW_MAX, SKEW_MAX + 1)
+    """Milliseconds that a clock is ahead by, half of the time as many as can be."""
+    return (-SKEW_MAX, SKEW_MAX, *(rng.randrange(-SKEW_MAX, SKEW_MAX + 1),) * 2)[rng.randrange(4)]
 
 
 def _token_life(rng: random.Random) -> int:
