@@ -123,6 +123,8 @@ FOCI: Final = (
 # Sessions live for 5 minutes or more, their incoming payments for 15 more; a 404 for one is then
 # taken for a proxy's for another 15 (witness.py).
 DOWN_MAX: Final = 2_000_000  # milliseconds
+OUTLASTS: Final = 1_300_000
+STRAY: Final = 404
 DOWN: Final = (*[""] * 6, "https://localhost:4101/", "https://localhost:4201/")
 
 CALM: Final = Rates()
@@ -134,11 +136,15 @@ def storm(rng: random.Random) -> Rates:
     focus = FOCI[rng.randrange(len(FOCI))]
     down = DOWN[rng.randrange(len(DOWN))]
     down_from = rng.randrange(120_000)
+    down_until = rng.randrange(down_from, (300_000, DOWN_MAX)[rng.randrange(2)])
+    down_status = (0, 0, 502, STRAY)[rng.randrange(4)]
+    if down_status == STRAY:  # beyond the end of an incoming payment, where it could be believed
+        down_until = rng.randrange(OUTLASTS, DOWN_MAX)
     return Rates(
         down=down,
         down_from=down_from,
-        down_until=rng.randrange(down_from, (300_000, DOWN_MAX)[rng.randrange(2)]),
-        down_status=(0, 0, 502, 404)[rng.randrange(4)],
+        down_until=down_until,
+        down_status=down_status,
         focus=focus,
         focused=(0.3, 0.7)[rng.randrange(2)],
         always=_HTTP_DRAWN[rng.randrange(len(_HTTP_DRAWN))] if rng.random() < 0.5 else None,

@@ -48,7 +48,7 @@ from tests.simulation.boundaries import (
     moment,
 )
 from tests.simulation.checks import Checker, Violation
-from tests.simulation.faults import CALM, LAGS, ONE_PERCENT, Around, Faults, Rates, storm
+from tests.simulation.faults import CALM, LAGS, ONE_PERCENT, STRAY, Around, Faults, Rates, storm
 from tests.simulation.providers import KINDS, LIKE_RAFIKI_TOO, SHOP, SHOPS, Kind, Shop, skew
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries, SimReceivers, Weather
@@ -137,6 +137,9 @@ class SimWorld:
         self.note(f"the shop: {self.shop.name}")
         actors.populate(self)
         self._calm_from = self.rng.randrange(120_000, (900_000, 2_700_000)[self.rng.randrange(2)])
+        rates = self.faults.rates
+        if rates.down and rates.down_status == STRAY:
+            self._calm_from = max(self._calm_from, rates.down_until)
         self.scheduler.run(until=self._calm_from)
         self.faults.off()
         self.weather = FAIR
