@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
@@ -19,6 +20,7 @@ from checkout.domain.transitions import Event
 from checkout.flows.payment import approve, cleanup, prepare, reconcile, sessions
 from checkout.flows.schedule import sweep
 from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
 from tests.simulation.boundaries import moment
@@ -162,7 +164,10 @@ class Reader:
 
 
 class Watcher:
-    """A page that looks just when a check of the wallets comes due on anybody's clock."""
+    """A page that looks just when a check of the wallets comes due on anybody's clock.
+
+    It does not always wait for the session's own schedule, on which no proof may rest.
+    """
 
     def __init__(self, world: SimWorld, session_id: str) -> None:
         self.world = world
@@ -175,13 +180,23 @@ class Watcher:
             if session.due_at() is None and session.terminal:
                 return
             near = moment(scheduler.now + 2 * SKEW_MAX)
-            if session.closing_at is None or session.check_at is None or session.check_at > near:
+            fenced = session.closing_at is not None or session.closed_at is not None
+            if not fenced or session.check_at is None or session.check_at > near:
                 scheduler.sleep(1_000)
                 continue
-            world.request(
-                "look", lambda services: reconcile.advance_pending(services, self.session_id)
-            )
+            look = reconcile.advance_pending if world.rng.random() < 0.5 else self._too_early
+            world.request("look", partial(look, session_id=self.session_id))
             scheduler.sleep(world.rng.randrange(50, 400))
+
+    @staticmethod
+    def _too_early(services: PayServices, session_id: str) -> Session:
+        session = reconcile.view(services, session_id)
+        if not session.payment_in_flight and not session.terminal:
+            return session
+        try:
+            return reconcile.step(services, session)
+        except StaleSession as stale:
+            return stale.current
 
 
 class Customer(Reader):

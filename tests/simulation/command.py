@@ -115,11 +115,12 @@ def show(seed: int) -> int:
 
 def show_mutants(processes: int) -> int:
     """Each seeded bug with the check that caught it; 1 where one was not caught."""
-    print(f"{'seeded bug':<52} {'caught by':<34} world")
+    print(f"{'seeded bug':<60} {'caught by':<38} world")
     survived = 0
     for caught in mutants.hunt_all(processes):
         survived += caught.check is None
-        print(f"{caught.mutant:<52} {caught.check or 'NOTHING':<34} {caught.worlds}")
+        line = f"{caught.mutant:<60} {caught.check or 'NOTHING':<38} {caught.worlds}"
+        print(line, flush=True)
     print(f"{len(mutants.MUTANTS)} seeded bugs, {survived} not caught")
     return int(bool(survived))
 

@@ -94,8 +94,11 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
+    """A seeded bug. `only`: the kind of wallet in whose worlds it is hunted; None: all kinds."""
+
     name: str
     parts: tuple[Line | Cell | Value, ...]
+    only: str | None = None
 
 
 def drops_all_but(*kept: str) -> Callable[[Row], Row]:
@@ -330,12 +333,12 @@ MUTANTS: Final = (
         ),
     ),
     Mutant(
-        "a refused close ends the check",
+        "what was asked to close counts as closed",
         (
             Line(
                 f"{_WITNESS}:check_and_close",
-                "with contextlib.suppress(op.OpenPaymentsError):",
-                "if True:",
+                "return check(work, session)",
+                "return Seen(seen.received, True, seen.begun_at)",
             ),
         ),
     ),
@@ -545,6 +548,7 @@ MUTANTS: Final = (
     Mutant(
         "a quote that names no end holds for 9 min",
         (Value(_RECONCILE, "ENDLESS_QUOTE", timedelta(minutes=9)),),
+        only="quotes without expiry",
     ),
     Mutant(
         "the wait has a margin of 20 s",
@@ -685,18 +689,19 @@ def hunt(mutant: Mutant, *, first: int = FIRST_SEED, most: int = WORLDS_MAX) -> 
     """Worlds in the order of their seeds, until one catches the mutant that is good without it."""
     for seed in range(first, first + most):
         with applied(mutant):
-            violations = sim_world.run(seed).violations
-        if violations and not sim_world.run(seed).violations:
+            violations = sim_world.run(seed, only=mutant.only).violations
+        if violations and not sim_world.run(seed, only=mutant.only).violations:
             return Caught(mutant.name, violations[0].check, seed, seed - first + 1)
     return Caught(mutant.name, None, 0, most)
 
 
-def hunt_all(processes: int) -> list[Caught]:
+def hunt_all(processes: int) -> Iterator[Caught]:
+    """Hunt each on so many processes, and yield what came of it, in the order of the list."""
     for mutant in MUTANTS:  # each fits, before time is spent on the others
         with applied(mutant):
             pass
     with ProcessPoolExecutor(processes) as pool:
-        return list(pool.map(hunt_named, [each.name for each in MUTANTS]))
+        yield from pool.map(hunt_named, [each.name for each in MUTANTS])
 
 
 def hunt_named(name: str) -> Caught:

@@ -8,11 +8,13 @@ from datetime import timedelta
 
 import pytest
 
+from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.webhooks import LATE_PAYMENT
 from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from checkout.open_payments.transport import Request
 from checkout.ports.wallets import CompletionPolicy
 from tests.product import CEDAR, World, on, raising
 
@@ -133,6 +135,31 @@ def test_money_that_comes_while_the_payment_is_refused_completes_at_once(world: 
 
     world.transport.before = on("POST", "/outgoing-payments", pay_and_refuse)
     assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_money_that_comes_during_the_preparation_completes_at_the_next_look(world: World) -> None:
+    session = world.create()
+
+    def pay_now() -> None:
+        world.pay_from_outside(world.session(session.id), 2000)
+
+    world.transport.before = on("POST", "/quotes", pay_now)
+    with pytest.raises(CheckoutError):  # a paid incoming payment is not quoted for
+        world.submit(session)
+    assert world.session(session.id).status is Status.OPEN
+    assert look(world, session).status is Status.COMPLETED
+
+
+def test_money_that_comes_after_the_quote_completes_at_the_next_look(world: World) -> None:
+    session = world.create()
+
+    def pay_now(request: Request) -> None:
+        if b'"interact"' in (request.body or b""):
+            world.pay_from_outside(world.session(session.id), 2000)
+
+    world.transport.before = pay_now
+    assert world.submit(session).status is Status.AWAITING_APPROVAL
+    assert look(world, session).status is Status.COMPLETED
 
 
 def test_a_part_from_outside_is_flagged_and_nothing_more_is_asked_for(world: World) -> None:

@@ -306,7 +306,8 @@ def _hasten(services: Services, session: Session) -> Session:
         now = services.clock.now()
         if not current.payment_in_flight or current.closing_at is not None:
             return None
-        if current.attempt is not None and now < current.attempt.deadline + IN_DOUBT_AFTER:
+        sent = current.attempt
+        if sent is not None and not current.partly_paid and now < sent.deadline + IN_DOUBT_AFTER:
             return None
         return change(services, current, Event.CLOSING_STARTED, closing_at=now, check_at=now)
 
