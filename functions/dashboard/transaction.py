@@ -76,6 +76,7 @@ class Shown:
     closing: bool
     closed: bool
     ended: bool
+    late: bool
     created_at: Moment
     expires_at: Moment
     completed_at: Moment | None
@@ -158,6 +159,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         closing=session.closing_at is not None,
         closed=session.check_at is None,
         ended=session.terminal,
+        late=_has(session, Event.LATE_PAYMENT),
         created_at=moment(session.created_at),
         expires_at=moment(session.expires_at),
         completed_at=moment(session.completed_at) if session.completed_at else None,

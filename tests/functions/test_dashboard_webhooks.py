@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -78,6 +79,16 @@ def test_the_first_address_comes_with_a_secret_that_is_shown_once(shop: Dashboar
 
 def test_each_event_type_has_a_name() -> None:
     assert set(EVENT) == {PING} | {row.webhook for row in TRANSITIONS.values() if row.webhook}
+
+
+def test_each_event_that_is_always_sent_is_named_beside_the_optional_ones(
+    browser: Browser,
+) -> None:
+    page = browser.get("/webhooks").page
+    always = {row.webhook for row in TRANSITIONS.values() if row.webhook} - set(OPTIONAL)
+    assert {f"{EVENT[event]} (always)" for event in always} == set(
+        re.findall(r"[A-Z][a-z ]+\(always\)", page.main)
+    )
 
 
 def test_each_optional_event_has_a_checkbox(shop: Dashboard) -> None:

@@ -168,6 +168,7 @@ def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer
     assert event["type"] == "checkout.session.late_payment"
     assert '"amount_received":2000' in event["body"]
     told = of_merchant(world, session).main
+    assert "The event for the money that arrived late is in the delivery log." in told
     assert "Needs attention: Money arrived after the session had ended: 20.00 USD." in told
     assert texts.STEP["late_payment"] in told
     assert "What the incoming payment received is still being checked." in told
