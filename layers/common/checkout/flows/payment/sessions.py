@@ -326,7 +326,7 @@ def _refusal(session: Session, event: Event) -> CheckoutError:
             f"{some} of {session.receive} has arrived; the session cannot be {verb}. It can be "
             f"accepted as paid, or given up{when}"
         )
-    if session.closing_at is not None:
+    if session.payment_in_flight and session.closing_at is not None:
         return PaymentInProgress(
             f"A payment for this session is in doubt; it cannot be {verb} now. Its incoming "
             "payment is being closed: ask again in about a minute."
