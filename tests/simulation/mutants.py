@@ -466,6 +466,7 @@ MUTANTS: Final = (
                 "if services.clock.now() < session.closed_at + FENCE:",
             ),
         ),
+        only="accepts, never sends",
     ),
     Mutant(
         "the last read after an end may begin before the 35 s",

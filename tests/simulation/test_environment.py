@@ -1,4 +1,4 @@
-"""What surrounds the product in a world does its part: strangers, clean-up, old reads, clocks."""
+"""Test the surroundings of the product in a world: strangers, clean-up, old reads, clocks."""
 
 from __future__ import annotations
 

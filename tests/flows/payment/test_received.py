@@ -1,4 +1,4 @@
-"""How much is enough: the tolerance for roundings, and what the merchant decides about a part."""
+"""Test how much is enough: the tolerance for roundings, and the merchant's word on a part."""
 
 from __future__ import annotations
 
