@@ -282,7 +282,7 @@ def _readable(event: dict[str, Any]) -> dict[str, Any]:
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
     for name in ("x-forwarded-port", "x-forwarded-proto"):
         headers.pop(name, None)
-    host = headers.pop("host", "localhost")
+    host = headers.pop("host", "none")
     cookies, query = event.get("cookies", []), event.get("rawQueryString", "")
     body = event.get("body") or ""
     try:
