@@ -216,6 +216,27 @@ def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> Acce
     )
 
 
+def granted_payment(token: Answer, *, wallet: str, receiver: str, debit: Amount) -> None:
+    """Distrust a token for another wallet, receiver or amount than was asked for.
+
+    What the server leaves out is not judged: not every server repeats what it granted.
+    """
+    for access in token.children("access") if token.has("access") else ():
+        access.echo("type", "outgoing-payment")
+        if access.has("identifier"):
+            access.echo("identifier", wallet)
+        if not access.has("limits"):
+            continue
+        limits = access.child("limits")
+        if limits.has("receiver"):
+            limits.echo("receiver", receiver)
+        if limits.has("debitAmount") and limits.amount("debitAmount") != debit:
+            limits.distrust("is not what was asked for", "debitAmount")
+        for name in ("receiveAmount", "interval"):
+            if limits.has(name):
+                limits.distrust("was not asked for", name)
+
+
 def continuation(answer: Answer, *, auth_server: str, answered_at: datetime) -> Continuation:
     wait = answer.seconds("wait") if answer.has("wait") else _DEFAULT_WAIT
     return Continuation(

@@ -149,11 +149,17 @@ def _continue_and_pay(
 def _continue(work: Work, session: Session, grant: sealed.Grant, interact_ref: str) -> AccessToken:
     """Redeem the interact_ref (C7). Only "too fast" leaves it valid, so only that is repeated."""
     assert session.customer is not None
+    assert session.incoming_payment is not None
+    assert session.quote is not None
     tries = 0
     while True:
         try:
             return work.client.continue_grant(
-                session.customer.auth_server, grant.continuation, interact_ref=interact_ref
+                session.customer,
+                grant.continuation,
+                interact_ref=interact_ref,
+                receiver=session.incoming_payment.id,
+                debit=session.quote.debit,
             )
         except op.Refused as refused:
             tries += 1
