@@ -275,13 +275,14 @@ def _readable(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event of API Gateway (payload format 2.0) that mangum reads without an error.
 
     Its body is in bytes. A Host that is none (RFC 9112 section 3.2), a body that is not base64 and
-    lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded scheme
-    and port are left out, as nothing here follows them: our address is BASE_URL.
+    lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded port
+    are left out, as nothing here follows them: our address is BASE_URL.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
-    for name in ("x-forwarded-port", "x-forwarded-proto"):
-        headers.pop(name, None)
+    headers.pop("x-forwarded-port", None)
+    if headers.get("x-forwarded-proto") not in ("http", "https"):
+        headers.pop("x-forwarded-proto", None)
     host = headers.pop("host", "none")
     cookies, query = event.get("cookies", []), event.get("rawQueryString", "")
     body = event.get("body") or ""
