@@ -146,7 +146,7 @@ def test_a_cookie_that_proves_nothing_is_asked(attacker: Customer, case: str) ->
 
 
 def test_the_cookie_of_an_earlier_try_is_asked(attacker: Customer) -> None:
-    """Who submits anew begins anew: the browser before is another one now."""
+    """A new submission is a new beginning: the browser before is another one now."""
     session = attacker.submitted()
     friend = another(attacker)
     session = friend.submitted(session=session)

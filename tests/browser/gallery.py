@@ -23,8 +23,8 @@ class State:
     """One state of the hosted page, and the way to it.
 
     `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`:
-    its wallet wants time after the approval. `elsewhere`: another browser began it. `gone`: there is
-    no session at the address.
+    its wallet wants time after the approval. `elsewhere`: another browser began it. `gone`: no
+    session is at the address.
     """
 
     status: Status = Status.OPEN
