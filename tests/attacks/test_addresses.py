@@ -21,7 +21,7 @@ from checkout.domain.grammar import link_host, redirect_url, return_host
 from checkout.flows.merchant.setup import NewMerchant, SetupRefused, set_up
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments.errors import NotSent
-from checkout.open_payments.transport import Request
+from checkout.open_payments.transport import Request, Response
 from checkout.open_payments.urls import is_infrastructure, target
 from checkout.open_payments.wallet_address import parse
 from tests.attacks.hostile import assert_open_and_unpaid, hostile
@@ -94,6 +94,19 @@ def test_a_wallets_document_leads_nobody_there(world: World, member: str, host: 
     session = world.create()
     strangers = hostile(world)
     strangers.changes = [("/alice", lambda document: document.update({member: f"https://{host}/"}))]
+    with pytest.raises((WalletInvalid, WalletUnreachable)):
+        world.submit(session)
+    assert_open_and_unpaid(world, session)
+    assert {request.url for request in strangers.seen} == {f"{CEDAR}/alice"}
+
+
+@pytest.mark.parametrize("host", SOME)
+def test_a_redirect_of_a_wallet_address_leads_nobody_there(world: World, host: str) -> None:
+    session = world.create()
+    strangers = hostile(world)
+    strangers.servers[f"{CEDAR}/alice"] = lambda request: Response(
+        302, {"location": f"https://{host}/latest/meta-data"}, b""
+    )
     with pytest.raises((WalletInvalid, WalletUnreachable)):
         world.submit(session)
     assert_open_and_unpaid(world, session)

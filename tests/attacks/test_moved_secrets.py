@@ -65,6 +65,14 @@ def test_another_sessions_grant_is_a_503_and_redeems_nothing(told: Told) -> None
     assert place.stored(session) == before
 
 
+def test_another_sessions_grant_opens_nowhere_else() -> None:
+    place = Deployment()
+    (session, callback), (other, _) = awaiting(place), awaiting(place)
+    assert other.grant is not None
+    with_field(place, "checkout_sessions", session.id, "grant", other.grant)
+    assert place.come_back(session, callback).status == 503
+
+
 def test_another_merchants_private_key_is_a_503_and_signs_nothing(told: Told) -> None:
     place = Deployment()
     place.world.network.add_account(Account(f"{HARBOR}/mallory", "Mallory", "USD", 2, 0))
