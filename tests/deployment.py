@@ -133,6 +133,7 @@ class Deployment:
         self.world = World(client=self.dynamo)
         self.sqs, self.secrets = Sqs(), Secrets(self.world.encryption_key)
         self.queue, self.keys = Faulty(self.sqs), Faulty(self.secrets)
+        self.cookies: dict[str, str] = {}  # of the customer's browser
         self.services: PayServices
         self.restart()
 
@@ -199,8 +200,13 @@ class Deployment:
         raw = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         event = gateway_event(method, f"/pay/{session.id}{path}", query, headers, raw)
+        event["cookies"] = [f"{name}={value}" for name, value in self.cookies.items()]
         with self._given(pay.app.app, pay.dependencies.services):
-            return _answer(pay.app.handler(event, Context()))
+            answer = pay.app.handler(event, Context())
+        for cookie in answer.get("cookies", []):
+            name, _, value = cookie.partition(";")[0].partition("=")
+            self.cookies[name] = value
+        return _answer(answer)
 
     def submit(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Answer:
         return self.visit("POST", session, "/wallet", body={"wallet_address": wallet})

@@ -110,6 +110,10 @@ class Customer:
         self.world = world
         self._client = client
 
+    @property
+    def cookies(self) -> dict[str, str]:
+        return dict(self._client.cookies)
+
     def ask(self, method: str, path: str, **options: Any) -> Answer:
         headers = {"accept": "text/html,*/*;q=0.8", **options.pop("headers", {})}
         answer = self._client.request(method, path, headers=headers, **options)
@@ -124,6 +128,12 @@ class Customer:
     def form(self, session: Session, wallet: str = f"{CEDAR}/alice", **options: Any) -> Answer:
         data = {"wallet_address": wallet}
         return self.ask("POST", f"/pay/{session.id}/wallet", data=data, **options)
+
+    def submitted(self, wallet: str = f"{CEDAR}/alice", session: Session | None = None) -> Session:
+        """Return a session that awaits the approval of this browser's customer."""
+        session = session or self.world.create()
+        assert self.form(session, wallet).status == 303
+        return self.world.session(session.id)
 
     def submit_json(self, session: Session, body: Any, **options: Any) -> Answer:
         headers = {"accept": "application/json"}

@@ -211,7 +211,7 @@ def _list() -> dict[str, Any]:
         "summary": "List your sessions",
         "description": "Newest first. Follow `next_cursor` while `has_more` is true. With a "
         "`status` filter a page may hold fewer sessions than `limit`, even none, and there may "
-        "still be more.",
+        "still be more; a page of very large sessions ends at 5 MB.",
         "parameters": [_query_parameter(*item) for item in schema["properties"].items()],
         "responses": _responses(200, "A page of sessions.", "SessionList", _LIST),
     }

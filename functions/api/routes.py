@@ -5,7 +5,8 @@ The key is always checked before the body, so that a caller without one learns n
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
@@ -21,6 +22,8 @@ from checkout.web import no_parameters, validated
 
 router = APIRouter(prefix="/api")
 SESSIONS = "/checkout/sessions"
+# Lambda's responses have at most 6 MB: a page of larger sessions ends early, and has a cursor.
+PAGE_BYTES: Final = 5_000_000
 
 
 @router.post(SESSIONS)
@@ -40,14 +43,22 @@ async def create(
 async def list_sessions(services: Injected, key: Key, request: Request) -> Response:
     listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
     now = services.clock.now()
+    next_cursor = listed.next_cursor
+    data: list[dict[str, Any]] = []
+    size = 0
+    for number, session in enumerate(listed.sessions):
+        shown = public_session(session, base_url=services.base_url, now=now)
+        size += len(json.dumps(json_text(shown)))  # as Lambda writes it: a string within JSON
+        if size > PAGE_BYTES and data:
+            next_cursor = sessions.cursor_behind(key, listed.sessions[number - 1])
+            break
+        data.append(shown)
     page = {
         "object": "list",
         "url": f"/api{SESSIONS}",
-        "data": [
-            public_session(one, base_url=services.base_url, now=now) for one in listed.sessions
-        ],
-        "has_more": listed.next_cursor is not None,
-        "next_cursor": listed.next_cursor,
+        "data": data,
+        "has_more": next_cursor is not None,
+        "next_cursor": next_cursor,
     }
     return _json(json_text(page))
 

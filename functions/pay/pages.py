@@ -5,7 +5,7 @@ There is one template for each stage. A template receives a `view.Shown`, never 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from fastapi import Request, Response
@@ -116,7 +116,14 @@ def status_json(services: PayServices, session: Session) -> Response:
 
 
 def returned(services: PayServices, request: Request, finish: Finish) -> Response:
-    """Return the response to a grant callback; if the wallet needs time, the browser repeats it."""
+    """Return the response to a grant callback.
+
+    If the wallet needs time, the browser repeats it; another browser's customer is asked first.
+    """
+    if finish.asks:
+        # It was approved: nobody needs to know where it will be.
+        asked = replace(seen(services, request, finish.session), interact_host=None)
+        return render.page(request, asked.reader, "asked.html", s=asked, alert=None)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.session, services.base_url).home)
     # Without a URL in the header, the browser requests this one again, and it is logged nowhere.

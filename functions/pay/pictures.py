@@ -1,4 +1,4 @@
-"""Serve the two pictures of the pages: the merchant's logo, and the session's URL as a QR code.
+"""Serve the two pictures of the pages: the merchant's logo, and the page's link as a QR code.
 
 Each has a URL of its own, so that no page waits for them. A logo is served only if its bytes are
 one of the picture types that domain/pictures.py allows.
@@ -15,7 +15,6 @@ from fastapi import Request, Response
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import Logo, Merchant
 from checkout.domain.pictures import picture_type
-from checkout.domain.session import Session
 from pay.headers import may_be_kept
 
 _MODULE: Final = 4  # units of the drawing; the page sets the size
@@ -36,11 +35,11 @@ def logo(request: Request, merchant: Merchant | None) -> Response:
     return Response(merchant.logo.data, media_type=merchant.logo.media_type)
 
 
-def qr_code(session: Session, base_url: str) -> Response:
-    """Return the session's URL as a QR code; segno is loaded here, because few customers ask."""
+def qr_code(url: str) -> Response:
+    """Return `url` as a QR code; segno is loaded here, because few customers ask."""
     import segno
 
     drawn = BytesIO()
-    code = segno.make_qr(f"{base_url}/pay/{session.id}", error="m")
+    code = segno.make_qr(url, error="m")
     code.save(drawn, kind="svg", scale=_MODULE, light="#fff", xmldecl=False, omitsize=True)
     return Response(drawn.getvalue(), media_type="image/svg+xml")

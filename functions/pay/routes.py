@@ -14,7 +14,7 @@ from checkout.domain.errors import CheckoutError
 from checkout.flows.payment import approve, prepare, reconcile
 from checkout.pages import form_fields
 from checkout.web import json_object
-from pay import pages, pictures
+from pay import browser, pages, pictures
 from pay.dependencies import Injected
 from pay.headers import CustomersOnly
 from pay.inputs import Returned, price_of, wallet_of
@@ -27,6 +27,8 @@ READ: Final = ["GET", "HEAD"]
 @router.api_route("", methods=READ)
 async def checkout(services: Injected, request: Request, session_id: str) -> Response:
     session = reconcile.advance_pending(services, session_id)
+    if browser.DEVICE in request.query_params:
+        return browser.taken_over(services, session, request.query_params[browser.DEVICE])
     return pages.session_page(services, request, session)
 
 
@@ -35,7 +37,8 @@ async def wallet(services: Injected, request: Request, session_id: str) -> Respo
     """Prepare the payment; respond with JSON to JSON, and with a page to a form."""
     if not sent_by_form(request):
         address = wallet_of(await json_object(request))
-        return pages.quote_json(prepare.submit_wallet(services, session_id, address))
+        session = prepare.submit_wallet(services, session_id, address)
+        return browser.bind(services, pages.quote_json(session), session)
     fields: dict[str, str] = {}
     try:
         fields = await form_fields(request)
@@ -44,7 +47,7 @@ async def wallet(services: Injected, request: Request, session_id: str) -> Respo
     except CheckoutError as error:
         typed = fields.get("wallet_address", "")
         return form_again(error, services, request, session_id, typed=typed)
-    return pages.prepared(services, session, was=was)
+    return browser.bind(services, pages.prepared(services, session, was=was), session)
 
 
 @router.api_route("/status", methods=READ)
@@ -60,9 +63,27 @@ async def callback(
         session = reconcile.advance_pending(services, session_id)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
-        services, session_id, interact_ref=returned.interact_ref, presented_hash=returned.hash
+        services,
+        session_id,
+        interact_ref=returned.interact_ref,
+        presented_hash=returned.hash,
+        browser=browser.presented(services, request, session_id),
     )
     return pages.returned(services, request, finish)
+
+
+@router.post("/grant/callback")
+async def callback_confirmed(
+    services: Injected, request: Request, session_id: str, returned: Returned
+) -> Response:
+    """Go on with an approval that was begun in another browser: the customer was asked."""
+    if returned.result is not None or not browser.asked_here(request):
+        return await callback(services, request, session_id, returned)
+    finish = approve.finish(
+        services, session_id, interact_ref=returned.interact_ref, presented_hash=returned.hash
+    )
+    # The cookie is for the browser's next try, where the wallet wants time.
+    return browser.bind(services, pages.returned(services, request, finish), finish.session)
 
 
 @router.api_route("/success", methods=READ)
@@ -72,8 +93,9 @@ async def success(services: Injected, request: Request, session_id: str) -> Resp
 
 
 @router.api_route("/qr", methods=READ)
-async def qr_code(services: Injected, session_id: str) -> Response:
-    return pictures.qr_code(reconcile.view(services, session_id), services.base_url)
+async def qr_code(services: Injected, request: Request, session_id: str) -> Response:
+    session = reconcile.view(services, session_id)
+    return pictures.qr_code(browser.link(services, request, session))
 
 
 @router.api_route("/logo", methods=READ)

@@ -23,7 +23,8 @@ class State:
     """One state of the hosted page, and the way to it.
 
     `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`:
-    its wallet wants time after the approval. `gone`: there is no session at the address.
+    its wallet wants time after the approval. `elsewhere`: another browser began it. `gone`: no
+    session is at the address.
     """
 
     status: Status = Status.OPEN
@@ -32,6 +33,7 @@ class State:
     typed: str | None = None
     silent: bool = False
     waits: bool = False
+    elsewhere: bool = False
     gone: bool = False
 
 
@@ -83,6 +85,7 @@ STATES: Final[dict[str, State]] = {
     "shop-unreachable": _failed(Problem.MERCHANT_WALLET_ERROR),
     "interrupted": _failed(Problem.PREPARATION_INTERRUPTED),
     "asked-to-wait": State(waits=True),
+    "begun-elsewhere": State(elsewhere=True),
     "confirming": State(_AWAITING, {**AWAITING, "phase": Phase.PAYING}, "/success"),
     "confirming-long": State(
         Status.PROCESSING, {**AWAITING, "attention": Attention.UNDECIDED}, "/success"
@@ -108,7 +111,12 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
     state = STATES[name]
     if state.waits:
         session, back = served.asked_to_wait()
+        page.goto(served.hand_over(session))
         page.goto(back)
+        return session
+    if state.elsewhere:
+        session = served.world.submit(served.world.create())
+        page.goto(served.world.network.approve(str(session.interact_url)))
         return session
     fields = {"line_items": _ITEMS, "amount_total": 2000}
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})

@@ -18,6 +18,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSi
 
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
+from checkout.flows.payment import sealed
+from checkout.flows.payment.sealed import Proof
 from pay.app import app
 from tests.hosted_pages import Customer, customer
 from tests.ports import free_base
@@ -47,6 +49,12 @@ class Served:
 
     def decline(self, page: Page) -> None:
         page.goto(self.world.network.decline(page.url))
+
+    def hand_over(self, session: Session) -> str:
+        """Return the address in the QR code of the browser that submitted the wallet."""
+        grant = sealed.pending_grant(self.world.services.vault, session)
+        assert grant is not None
+        return self.address(session, f"?device={grant.proof(session.id, Proof.DEVICE)}")
 
     def asked_to_wait(self) -> tuple[Session, str]:
         """A session whose wallet wants 20 s after the approval, and the callback's address."""

@@ -187,7 +187,21 @@ def test_a_customer_who_closed_the_tab_goes_on_where_they_left(
     expect(again.get_by_text("Use another wallet", exact=True)).to_be_visible()
     leave(again)
     pages.approve(again)
+    expect(again.get_by_role("main")).to_contain_text("begun in another browser")
+    again.get_by_role("button", name="Pay").click()
     paid(again, pages, session)
+
+
+def test_a_phone_that_was_handed_the_checkout_pays_without_being_asked(
+    browser: Browser, page: Page, pages: Served
+) -> None:
+    session = begin(page, pages)
+    phone = new_context(browser).new_page()
+    phone.goto(pages.hand_over(pages.world.session(session.id)))
+    expect(phone).to_have_url(pages.address(session))
+    leave(phone)
+    pages.approve(phone)
+    paid(phone, pages, session)
 
 
 def test_a_customer_who_goes_back_is_told_how_to_go_on(page: Page, pages: Served) -> None:

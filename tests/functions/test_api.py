@@ -14,8 +14,9 @@ import pytest
 
 from api import dependencies
 from api.app import app, handler
+from api.routes import PAGE_BYTES
 from checkout.domain.errors import Unavailable
-from checkout.domain.session import Attention, IncomingPaymentRef, Phase, Status
+from checkout.domain.session import Attention, IncomingPaymentRef, LineItem, Phase, Status
 from checkout.version import VERSION
 from checkout.web import BODY_MAX
 from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item, gateway_event
@@ -179,6 +180,31 @@ def test_pages_follow_each_other_by_cursor(api: MerchantApi) -> None:
     assert [page.json["has_more"] for page in (first, second, third)] == [True, True, False]
     assert third.json["next_cursor"] is None
     assert ids(first) + ids(second) + ids(third) == made[::-1]
+
+
+@pytest.mark.parametrize("letter", ["N", '"', "😀"])
+def test_a_page_of_large_sessions_ends_before_lambda_refuses_it(
+    api: MerchantApi, letter: str
+) -> None:
+    """100 sessions of 128 KiB: a quote is four bytes of Lambda's answer, an emoji twelve."""
+    items = (LineItem("usd", letter * 200, "D" * 1000, 1000, 2),) * 100
+    made = []
+    for _ in range(100):
+        api.clock.pass_time(0.001)
+        made.append(api.store(line_items=items, created_at=api.clock.now()).id)
+    found: list[str] = []
+    query: dict[str, Any] = {"limit": 100}
+    pages = 0
+    more = True
+    while more:
+        page = api.get(SESSIONS, query)
+        assert len(json.dumps(page.body)) < PAGE_BYTES + 1000
+        found += ids(page)
+        more = page.json["has_more"]
+        query |= {"cursor": page.json["next_cursor"], "status": "open"}
+        pages += 1
+    assert found == made[::-1]
+    assert pages >= 3
 
 
 def test_a_list_shows_ten_unless_asked_for_more(api: MerchantApi) -> None:

@@ -24,7 +24,7 @@ class Returning:
 
 
 def approved(visitor: Customer, wallet: str = f"{CEDAR}/alice") -> Returning:
-    session = visitor.world.submit(visitor.world.create(), wallet)
+    session = visitor.submitted(wallet)
     return Returning(session, visitor.world.network.approve(str(session.interact_url)))
 
 

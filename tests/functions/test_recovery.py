@@ -46,7 +46,7 @@ def closes_the_tab(world: World, browser: Customer, session: Session) -> None:
 def comes_back_after_the_quote_has_run_out(
     world: World, browser: Customer, session: Session
 ) -> None:
-    awaiting = world.submit(session, f"{CEDAR}/expensive-renewal")
+    awaiting = browser.submitted(f"{CEDAR}/expensive-renewal", session)
     reference, presented = world.approve(awaiting)
     world.clock.pass_time(301)
     query = {"interact_ref": reference, "hash": presented}

@@ -105,7 +105,9 @@ CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
     "continued": (
         200,
         GRANTED,
-        lambda client: client.continue_grant(ALICE.auth_server, CONTINUATION, interact_ref="r"),
+        lambda client: client.continue_grant(
+            ALICE, CONTINUATION, interact_ref="r", receiver=RECEIVER, debit=DEBIT
+        ),
     ),
     "rotated": (200, GRANTED, lambda client: client.rotate_token(ALICE.auth_server, TOKEN)),
     "incoming": (
@@ -441,7 +443,7 @@ def test_a_token_goes_back_only_to_the_server_that_it_came_from(uri: str) -> Non
     stray = Continuation(uri, "token", START)
     token = type(TOKEN)("token", uri)
     with pytest.raises(UntrustedAnswer, match="continue_grant"):
-        client.continue_grant(ALICE.auth_server, stray, interact_ref="r")
+        client.continue_grant(ALICE, stray, interact_ref="r", receiver=RECEIVER, debit=DEBIT)
     with pytest.raises(UntrustedAnswer, match="cancel_grant"):
         client.cancel_grant(ALICE.auth_server, stray)
     with pytest.raises(UntrustedAnswer, match="rotate_token"):

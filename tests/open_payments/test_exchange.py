@@ -95,7 +95,9 @@ def test_a_refusal_is_certain_whatever_its_body(body: object) -> None:
 def test_a_bare_error_code_is_understood_as_gnap_allows_it() -> None:
     script = Script(answer(400, {"error": "too_fast"}))
     with pytest.raises(Refused) as caught:
-        script.client().continue_grant(ALICE.auth_server, CONTINUATION, interact_ref="r")
+        script.client().continue_grant(
+            ALICE, CONTINUATION, interact_ref="r", receiver=PAYMENT, debit=Amount(1, "EUR", 2)
+        )
     assert caught.value.reason is Reason.TOO_FAST
 
 

@@ -96,7 +96,11 @@ def test_a_recorded_payment_is_understood_from_wallet_address_to_receipt(
     assert pending.finish_nonce == told["hash"]["serverNonce"]
     assert pending.continuation.not_before == START + timedelta(seconds=5)
     approved = client.continue_grant(
-        wallet.auth_server, pending.continuation, interact_ref=told["hash"]["interactRef"]
+        wallet,
+        pending.continuation,
+        interact_ref=told["hash"]["interactRef"],
+        receiver=incoming.id,
+        debit=quote.debit,
     )
     payment = client.create_outgoing_payment(wallet, approved, quote=quote, receiver=incoming.id)
     assert client.outgoing_payment_url(wallet, quote.id) == payment.id
@@ -142,9 +146,11 @@ def test_a_rejected_approval_is_a_grant_that_is_gone() -> None:
     client = recording.client(identity())
     with pytest.raises(Refused) as caught:
         client.continue_grant(
-            "https://localhost:3106/any",
+            WalletAddress("https://localhost:3100/a", "EUR", 2, "https://localhost:3106/any", BASE),
             Continuation(exchange["url"], "token", START),
             interact_ref="none",
+            receiver=PAYMENT,
+            debit=Amount(1, "EUR", 2),
         )
     assert caught.value.reason is Reason.GRANT_GONE
 
@@ -165,7 +171,9 @@ OURS: dict[int, Callable[[OpenPayments], object]] = {
     0: lambda client: client.get_wallet_address(f"{BASE}/shop"),
     1: lambda client: client.request_grant(TENANT, Access.INCOMING_PAYMENT),
     2: lambda client: client.request_grant(BASE, Access.QUOTE),
-    3: lambda client: client.continue_grant(BASE, CONTINUATION, interact_ref="ref"),
+    3: lambda client: client.continue_grant(
+        WALLET, CONTINUATION, interact_ref="ref", receiver=PAYMENT, debit=Amount(1, "EUR", 2)
+    ),
     5: lambda client: client.cancel_grant(BASE, CONTINUATION),
     6: lambda client: client.create_incoming_payment(
         TENANT, TOKEN, amount=Amount(100, "EUR", 2), expires_at=datetime(2026, 9, 1, tzinfo=UTC)

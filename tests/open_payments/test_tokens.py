@@ -17,7 +17,7 @@ from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Response
 from tests.open_payments.script import ALICE, Script, answer, header, identity
 
-SERVER = ALICE.auth_server
+SERVER, RESOURCES = ALICE.auth_server, ALICE.resource_server
 INACTIVE = Refused("no", operation="create_quote", status=403, reason=Reason.TOKEN_INACTIVE)
 
 
@@ -37,7 +37,7 @@ def _kept(*answers: Response | Exception) -> tuple[Script, TokenKeeper]:
 
 
 def _use(keeper: TokenKeeper, client: OpenPayments, access: Access = Access.QUOTE) -> str:
-    return keeper.use(client, SERVER, access, lambda token: token.value)
+    return keeper.use(client, SERVER, RESOURCES, access, lambda token: token.value)
 
 
 def _calls(script: Script) -> list[str]:
@@ -58,6 +58,22 @@ def test_each_client_server_and_access_has_a_token_of_its_own() -> None:
     assert _use(keeper, script.client(), Access.INCOMING_PAYMENT) == "B"
     assert _use(keeper, script.client(identity=other)) == "C"
     assert _use(keeper, script.client(identity=new_key)) == "D"
+    assert _use(keeper, script.client()) == "A"
+
+
+def test_each_resource_server_has_a_token_of_its_own_which_alone_is_renewed() -> None:
+    script, keeper = _kept(*(_granted(value) for value in "ABC"))
+    assert _use(keeper, script.client()) == "A"
+    seen: list[str] = []
+
+    def stranger(token: AccessToken) -> str:
+        seen.append(token.value)
+        raise INACTIVE
+
+    with pytest.raises(Refused):
+        keeper.use(script.client(), SERVER, "https://evil.example", Access.QUOTE, stranger)
+    assert seen == ["B", "C"]
+    assert _calls(script) == ["POST tenant", "POST tenant", "POST B"]
     assert _use(keeper, script.client()) == "A"
 
 
@@ -82,7 +98,7 @@ def test_a_token_without_an_expiry_is_used_until_it_is_refused() -> None:
 def test_trap_11_an_inactive_token_is_renewed_once_and_the_call_made_once_more() -> None:
     script, keeper = _kept(_granted("A"), _granted("B"))
     call = Mock(side_effect=[INACTIVE, "done"])
-    assert keeper.use(script.client(), SERVER, Access.QUOTE, call) == "done"
+    assert keeper.use(script.client(), SERVER, RESOURCES, Access.QUOTE, call) == "done"
     assert [tried.args[0].value for tried in call.call_args_list] == ["A", "B"]
     assert _calls(script) == ["POST tenant", "POST A"]
 
@@ -121,7 +137,7 @@ def test_after_a_rotation_and_a_grant_that_both_failed_the_next_use_asks_for_a_g
 def test_a_token_refused_twice_is_forgotten_and_the_refusal_told() -> None:
     script, keeper = _kept(_granted("A"), _granted("B"), _granted("C"))
     with pytest.raises(Refused) as caught:
-        keeper.use(script.client(), SERVER, Access.QUOTE, Mock(side_effect=INACTIVE))
+        keeper.use(script.client(), SERVER, RESOURCES, Access.QUOTE, Mock(side_effect=INACTIVE))
     assert caught.value is INACTIVE
     assert _use(keeper, script.client()) == "C"
     assert _calls(script) == ["POST tenant", "POST A", "POST tenant"]
@@ -133,7 +149,7 @@ def test_any_other_error_of_the_call_is_told_at_once(after: int) -> None:
     other = Refused("no", operation="create_quote", status=400, reason=Reason.INVALID_RECEIVER)
     call = Mock(side_effect=[*([INACTIVE] * after), other])
     with pytest.raises(Refused, match="no") as caught:
-        keeper.use(script.client(), SERVER, Access.QUOTE, call)
+        keeper.use(script.client(), SERVER, RESOURCES, Access.QUOTE, call)
     assert caught.value is other
     assert len(script.sent) == 1 + after
     assert _use(keeper, script.client()) == "AB"[after]
@@ -154,7 +170,7 @@ def test_a_token_that_another_thread_renewed_is_taken_over_and_not_rotated_again
 
     with ThreadPoolExecutor(2) as pool:
         for _ in range(2):
-            pool.submit(keeper.use, script.client(), SERVER, Access.QUOTE, call)
+            pool.submit(keeper.use, script.client(), SERVER, RESOURCES, Access.QUOTE, call)
     assert used == ["B", "B"]
     assert _calls(script) == ["POST tenant", "POST A"]
 
@@ -170,11 +186,11 @@ def test_a_token_that_another_thread_replaced_is_not_forgotten() -> None:
                     raise INACTIVE
                 return inner.value
 
-            assert keeper.use(script.client(), SERVER, Access.QUOTE, elsewhere) == "C"
+            assert keeper.use(script.client(), SERVER, RESOURCES, Access.QUOTE, elsewhere) == "C"
         raise INACTIVE
 
     with pytest.raises(Refused):
-        keeper.use(script.client(), SERVER, Access.QUOTE, call)
+        keeper.use(script.client(), SERVER, RESOURCES, Access.QUOTE, call)
     assert _use(keeper, script.client()) == "C"
 
 
@@ -184,7 +200,9 @@ def test_the_number_of_kept_tokens_is_bounded_and_the_least_used_goes_first() ->
 
     def use(at: int) -> str:
         server = f"https://auth.wallet.example/{at}"
-        return keeper.use(script.client(), server, Access.QUOTE, lambda token: token.value)
+        return keeper.use(
+            script.client(), server, RESOURCES, Access.QUOTE, lambda token: token.value
+        )
 
     for at in range(most):
         use(at)

@@ -170,7 +170,7 @@
   const stop = () => { timers.forEach(clearTimeout); timers = []; turn++; };
   function start() {
     stop();
-    for (const form of main.querySelectorAll("form")) form.onsubmit = event => { event.preventDefault(); send(form); };
+    for (const form of main.querySelectorAll("form:not([data-plain])")) form.onsubmit = event => { event.preventDefault(); send(form); };
     if (main.dataset.slow) later(() => say(main.dataset.slow), SLOW);
     [follow, price, leave, remember, countdown, dress].forEach(part => part());
   }

@@ -6,7 +6,9 @@ No response and no log line has the text of an unforeseen error, because it coul
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
+import re
 import threading
 import weakref
 from collections.abc import Callable, Mapping
@@ -27,12 +29,16 @@ from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_request_id
 from checkout.domain.strict_json import parse_object
-from checkout.ports.runtime import RandomBytes
+from checkout.ports.runtime import RandomBytes, SecretUnreadable
 
 BODY_MAX: Final = 256 * 1024  # bytes
 PARAM_MAX: Final = 200  # characters of a field name that a response repeats
 
 _log: Final = logging.getLogger("checkout.web")
+
+# Host, RFC 9110 section 7.2: a name or an address, and a port.
+_HOST: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?")
+_MALFORMED: Final = "malformed"  # in an event: no request can be made of it
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _REQUEST, _IDEMPOTENCY = "invalid_request_error", "idempotency_error"
@@ -156,6 +162,9 @@ def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> 
             _log.error("unavailable", extra=_trace(request, error))
         return render(request, problem_of(error, request_id(request)))
 
+    async def unreadable(request: Request, _error: Exception) -> Response:
+        return await foreseen(request, errors.Unavailable("A stored secret cannot be read."))
+
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         response = await foreseen(request, _from_http(error))
@@ -169,6 +178,7 @@ def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> 
         return await foreseen(request, from_validation(found))
 
     app.add_exception_handler(CheckoutError, foreseen)
+    app.add_exception_handler(SecretUnreadable, unreadable)
     app.add_exception_handler(HTTPException, unrouted)
     app.add_exception_handler(RequestValidationError, invalid)
     app.add_middleware(_Envelope, random_bytes=random_bytes, render=render)
@@ -209,6 +219,10 @@ class _Envelope:
                 ]
             await send(message)
 
+        if _MALFORMED in scope.get("aws.event", {}):
+            refusal = problem_of(errors.ParameterInvalid("The request is malformed."), identity)
+            await self._render(Request(scope), refusal)(scope, receive, send_with_headers)
+            return
         try:
             with telemetry.request(identity):
                 await self._app(scope, receive, send_with_headers)
@@ -252,9 +266,49 @@ def lambda_handler(app: FastAPI) -> LambdaHandler:
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         asyncio.set_event_loop(_of_thread.loop)
-        return mangum(event, context)
+        return mangum(_readable(event), context)
 
     return handler
+
+
+def _readable(event: dict[str, Any]) -> dict[str, Any]:
+    """Return an event of API Gateway (payload format 2.0) that mangum reads without an error.
+
+    Its body is in bytes. A Host that is none (RFC 9112 section 3.2), a body that is not base64 and
+    lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded port
+    are left out, as nothing here follows them: our address is BASE_URL.
+    """
+    http = event["requestContext"]["http"]
+    headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
+    headers.pop("x-forwarded-port", None)
+    if headers.get("x-forwarded-proto") not in ("http", "https"):
+        headers.pop("x-forwarded-proto", None)
+    host = headers.pop("host", "none")
+    cookies, query = event.get("cookies", []), event.get("rawQueryString", "")
+    body = event.get("body") or ""
+    try:
+        "".join((http["path"], query, *headers, *headers.values(), *cookies)).encode()
+        raw = base64.b64decode(body, validate=True) if event["isBase64Encoded"] else body.encode()
+    except ValueError:
+        raw = None
+    changed = {"headers": headers, "body": raw or b"", "isBase64Encoded": False}
+    if raw is not None and _HOST.fullmatch(host):
+        return event | changed
+    headers = {_encodable(name): _encodable(value) for name, value in headers.items()}
+    path = http | {"path": _encodable(http["path"])}
+    return event | {
+        "headers": headers,
+        "cookies": [],
+        "rawQueryString": "",
+        "requestContext": event["requestContext"] | {"http": path},
+        "body": b"",
+        "isBase64Encoded": False,
+        _MALFORMED: True,
+    }
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 async def body_bytes(request: Request) -> bytes:

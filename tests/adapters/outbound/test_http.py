@@ -371,7 +371,7 @@ def test_only_port_443_is_used_where_loopback_is_not_allowed(
 @pytest.mark.parametrize(
     "addresses",
     [
-        *(["127.0.0.1"], ["::1"], ["10.0.0.1"], ["169.254.169.254"]),
+        *(["127.0.0.1"], ["::1"], ["10.0.0.1"], ["169.254.169.254"], ["168.63.129.16"]),
         *(["fd00:ec2::254"], ["::ffff:127.0.0.1"], ["::ffff:169.254.169.254"]),
         ["8.8.8.8", "10.0.0.1"],
         ["2606:4700::1111", "8.8.8.8", "127.0.0.1"],
@@ -387,7 +387,7 @@ def test_a_name_with_one_address_that_is_not_public_is_refused(
 
 
 @pytest.mark.parametrize(
-    "host", ["127.0.0.1", "[::1]", "10.0.0.1", "169.254.169.254", "[::ffff:7f00:1]"]
+    "host", ["127.0.0.1", "[::1]", "10.0.0.1", "192.168.0.1", "[::ffff:7f00:1]"]
 )
 def test_an_address_in_the_url_is_judged_like_a_resolved_one(new_http: NewHttp, host: str) -> None:
     http = new_http(allow_loopback=False, resolve=socket.getaddrinfo)

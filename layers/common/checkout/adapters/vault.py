@@ -27,7 +27,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from checkout import telemetry
 from checkout.adapters.clock import SystemClock
 from checkout.domain.errors import Unavailable
-from checkout.ports.runtime import Clock, RandomBytes
+from checkout.ports.runtime import Clock, RandomBytes, SecretUnreadable
 
 # A key that is put in is used by every running process after this time, or as soon as the process
 # meets a ciphertext of it.
@@ -92,20 +92,28 @@ class AesVault:
         return f"{_VERSION}.{key_id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
-        """Open a ciphertext. Raise ValueError, also for another ENCRYPTION_KEY's."""
+        """Open a ciphertext. Raise SecretUnreadable, which is counted and logged, as an alarm."""
+        try:
+            return self._open(sealed, place)
+        except SecretUnreadable as error:
+            telemetry.count("SecretsUnreadable")
+            logger.error(str(error), extra={"table": place[0], "field": place[2]})
+            raise
+
+    def _open(self, sealed: str, place: tuple[str, str, str]) -> str:
         version, _, rest = sealed.partition(".")
         key_id, _, encoded = rest.partition(".")
         if version != _VERSION:
-            raise ValueError(_REFUSAL)
+            raise SecretUnreadable(_REFUSAL)
         cipher = self._cipher(key_id)
         if cipher is None:
-            raise ValueError("the value was sealed under another ENCRYPTION_KEY")
+            raise SecretUnreadable("the value was sealed under another ENCRYPTION_KEY")
         try:
             padded = encoded + "=" * (-len(encoded) % 4)
             raw = base64.b64decode(padded, altchars=b"-_", validate=True)
             plain = cipher.decrypt(raw[:_NONCE_SIZE], raw[_NONCE_SIZE:], _associated(place))
         except (binascii.Error, InvalidTag, ValueError):
-            raise ValueError(_REFUSAL) from None
+            raise SecretUnreadable(_REFUSAL) from None
         return plain.decode()
 
     def is_current(self, sealed: str) -> bool:

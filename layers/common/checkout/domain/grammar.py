@@ -14,7 +14,13 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkout.domain.errors import UrlInvalid
-from checkout.open_payments.urls import Parts, host_and_port, is_loopback, split
+from checkout.open_payments.urls import (
+    Parts,
+    host_and_port,
+    is_infrastructure,
+    is_loopback,
+    split,
+)
 
 ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
 KEY_DIGITS: Final = 43  # 62^43 > 2^256
@@ -163,6 +169,8 @@ def _authority_problem(host: str, port: str | None) -> str | None:
         return "The URL's host name must be written in ASCII (xn--…)."
     if not _HOST.fullmatch(host) or len(host) > 253:
         return "The URL's host name is malformed."
+    if is_infrastructure(host):
+        return "The URL's host belongs to a cloud's infrastructure."
     if port is not None and not (_PORT.fullmatch(port) and 0 < int(port) < 65536):
         return "The URL's port is malformed."
     return None

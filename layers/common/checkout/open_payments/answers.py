@@ -27,6 +27,10 @@ from checkout.open_payments.models import (
 from checkout.open_payments.urls import origin
 
 _UINT64 = re.compile(r"[0-9]{1,20}")
+_ASCII = re.compile(r"[ -~]+")  # all that the standard's machine-read members need
+_ASSET_CODE = re.compile(r"[A-Za-z0-9]{1,64}")  # of ISO 4217, or of an asset that it does not have
+# Line breaks, control characters and marks that turn the direction of the text behind them.
+_UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SECRET = re.compile(r"[\x21-\x7e]{1,4096}")  # goes into a header
 _MAX_SECONDS = 10**9
 _DEFAULT_WAIT = 5  # seconds, where the server names none
@@ -78,13 +82,29 @@ class Answer:
         ]
 
     def text(self, name: str, *, longest: int = 2048) -> str:
+        """Return a text that programs read, in printable ASCII: a URL, an id, a number."""
+        value = self._text(name, longest)
+        if not _ASCII.fullmatch(value):
+            self.distrust("has characters that do not belong there", name)
+        return value
+
+    def name(self, name: str) -> str:
+        """Return a text for people, in any script."""
+        value = self._text(name, 2048)
+        if _UNSHOWABLE.search(value):
+            self.distrust("has characters that cannot be shown", name)
+        return value
+
+    def asset_code(self) -> str:
+        value = self.text("assetCode", longest=64)
+        if not _ASSET_CODE.fullmatch(value):
+            self.distrust("is not an asset code", "assetCode")
+        return value
+
+    def _text(self, name: str, longest: int) -> str:
         value = self._members.get(name)
         if not isinstance(value, str) or not 0 < len(value) <= longest:
             self.distrust("is not a text of usable length", name)
-        try:
-            value.encode()
-        except UnicodeEncodeError:
-            self.distrust("is not Unicode", name)
         return value
 
     def echo(self, name: str, asked: str) -> str:
@@ -154,17 +174,17 @@ class Answer:
         value = child.text("value", longest=20)
         if not _UINT64.fullmatch(value) or int(value) >= 2**64:
             child.distrust("is not an unsigned 64 bit number", "value")
-        return Amount(int(value), child.text("assetCode", longest=64), child.scale("assetScale"))
+        return Amount(int(value), child.asset_code(), child.scale("assetScale"))
 
 
 def wallet_address(answer: Answer) -> WalletAddress:
     return WalletAddress(
         id=_base(answer, "id"),
-        asset_code=answer.text("assetCode", longest=64),
+        asset_code=answer.asset_code(),
         asset_scale=answer.scale("assetScale"),
         auth_server=_base(answer, "authServer"),
         resource_server=_base(answer, "resourceServer"),
-        public_name=answer.text("publicName") if answer.has("publicName") else None,
+        public_name=answer.name("publicName") if answer.has("publicName") else None,
     )
 
 
@@ -194,6 +214,27 @@ def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> Acce
         manage=answer.https("manage", same_origin_as=auth_server),
         expires_at=expires_at,
     )
+
+
+def granted_payment(token: Answer, *, wallet: str, receiver: str, debit: Amount) -> None:
+    """Distrust a token for another wallet, receiver or amount than was asked for.
+
+    What the server leaves out is not judged: not every server repeats what it granted.
+    """
+    for access in token.children("access") if token.has("access") else ():
+        access.echo("type", "outgoing-payment")
+        if access.has("identifier"):
+            access.echo("identifier", wallet)
+        if not access.has("limits"):
+            continue
+        limits = access.child("limits")
+        if limits.has("receiver"):
+            limits.echo("receiver", receiver)
+        if limits.has("debitAmount") and limits.amount("debitAmount") != debit:
+            limits.distrust("is not what was asked for", "debitAmount")
+        for name in ("receiveAmount", "interval"):
+            if limits.has(name):
+                limits.distrust("was not asked for", name)
 
 
 def continuation(answer: Answer, *, auth_server: str, answered_at: datetime) -> Continuation:

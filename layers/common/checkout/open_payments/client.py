@@ -164,13 +164,20 @@ class OpenPayments:
         )
 
     def continue_grant(
-        self, auth_server: str, continuation: Continuation, *, interact_ref: str
+        self,
+        wallet: WalletAddress,
+        continuation: Continuation,
+        *,
+        interact_ref: str,
+        receiver: str,
+        debit: Amount,
     ) -> AccessToken:
         """Redeem `interact_ref`, once, and not before `continuation.not_before`.
 
-        A lost answer loses the token.
+        `receiver` and `debit` are those of `request_payment_grant`: a token for another payment is
+        not believed. A lost answer loses the token.
         """
-        self._check_home("continue_grant", continuation.uri, auth_server)
+        self._check_home("continue_grant", continuation.uri, wallet.auth_server)
         reply = self._exchange.json(
             "continue_grant",
             "POST",
@@ -178,7 +185,10 @@ class OpenPayments:
             token=continuation.token,
             body={"interact_ref": interact_ref},
         )
-        return self._token(reply, auth_server)
+        answers.granted_payment(
+            reply.answer.child("access_token"), wallet=wallet.id, receiver=receiver, debit=debit
+        )
+        return self._token(reply, wallet.auth_server)
 
     def cancel_grant(self, auth_server: str, continuation: Continuation) -> None:
         """Revoke the grant and all its tokens."""

@@ -38,21 +38,24 @@ class TokenKeeper:
     def __init__(self, now: Callable[[], datetime]) -> None:
         self._now = now
         self._lock = threading.Lock()
-        self._slots: dict[tuple[str, str, str, Access], _Slot] = {}
+        self._slots: dict[tuple[str, str, str, str, Access], _Slot] = {}
 
     def use(
         self,
         client: OpenPayments,
         auth_server: str,
+        resource_server: str,
         access: Access,
         call: Callable[[AccessToken], T],
     ) -> T:
         """Call `call` with a token for `access`; with a kept token this sends nothing else.
 
+        `call` sends it to `resource_server` only, and each has a token of its own: a stranger may
+        name an honest authorization server beside their own resource server.
         If the server says that the token is inactive (which certainly had no effect), the
         token is renewed once and `call` is made once more. Raises what the calls raise.
         """
-        slot = self._slot(client, auth_server, access)
+        slot = self._slot(client, auth_server, resource_server, access)
         token = self._valid(slot, client, auth_server, access)
         try:
             return call(token)
@@ -67,9 +70,11 @@ class TokenKeeper:
                 self._forget(slot, token)
             raise
 
-    def _slot(self, client: OpenPayments, auth_server: str, access: Access) -> _Slot:
+    def _slot(
+        self, client: OpenPayments, auth_server: str, resource_server: str, access: Access
+    ) -> _Slot:
         identity = client.identity
-        key = (identity.wallet_address, identity.key_id, auth_server, access)
+        key = (identity.wallet_address, identity.key_id, auth_server, resource_server, access)
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot()
             self._slots[key] = slot  # last in, last out

@@ -9,8 +9,9 @@ what a merchant may register, is the merchant's grammar, checkout/domain/grammar
 from __future__ import annotations
 
 import re
+import socket
 from dataclasses import dataclass
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 from urllib.parse import urljoin
 
@@ -31,6 +32,30 @@ _LABEL: Final = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _IPV6: Final = re.compile(r"\[[0-9a-f:.]+\]")
 _LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))  # RFC 1122, RFC 4291
+# Metadata and platform services of clouds. All but Azure's are in ranges that are not public, and
+# refused for that as well (adapters/outbound/addresses.py); a list does not depend on a range.
+_CLOUD_V4: Final = (
+    IPv4Network("169.254.0.0/16"),  # link local: metadata at 169.254.169.254 nearly everywhere
+    IPv4Network("168.63.129.16/32"),  # Azure's platform, a public address
+    IPv4Network("100.100.100.200/32"),  # Alibaba Cloud
+    IPv4Network("192.0.0.192/32"),  # Oracle Cloud
+)
+_CLOUD_V6: Final = (
+    IPv6Network("fe80::/10"),  # link local
+    IPv6Network("fd00:ec2::/32"),  # AWS: metadata, resolver, clock, credentials of containers
+    IPv6Network("fd20:ce::/32"),  # Google Cloud
+    IPv6Network("fd00:42::/32"),  # Scaleway
+)
+_CLOUD_NAMES: Final = (
+    "metadata", "metadata.goog", "metadata.google.internal",  # Google Cloud
+    "instance-data", "instance-data.ec2.internal",  # AWS
+    "metadata.azure.internal",
+    "metadata.tencentyun.com",
+    "metadata.packet.net", "metadata.platformequinix.com",  # Equinix Metal
+    "api.metadata.cloud.ibm.com",
+    "kubernetes.default", "kubernetes.default.svc", "cluster.local",
+)  # fmt: skip
+_NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: the IPv4 address is in the last 32 bits
 
 
 class Parts(NamedTuple):
@@ -97,14 +122,42 @@ def is_loopback(host: str) -> bool:
     return any(address in network for network in _LOOPBACK)
 
 
+def is_infrastructure(host: str) -> bool:
+    """Return whether `host`, a name or an address in any notation, is listed as a cloud's own."""
+    plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
+    address = _address(plain)
+    if address is None:
+        return any(f".{plain}".endswith(f".{name}") for name in _CLOUD_NAMES)
+    if isinstance(address, IPv4Address):
+        return any(address in network for network in _CLOUD_V4)
+    return any(address in network for network in _CLOUD_V6)
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address that browsers and resolvers read in `text`, also in 2852039166."""
+    try:
+        if ":" not in text:
+            return IPv4Address(socket.inet_aton(text))
+        found = IPv6Address(text)
+    except (OSError, ValueError):
+        return None
+    inner = IPv4Address(int(found) & 0xFFFF_FFFF) if found in _NAT64 else None
+    return found.ipv4_mapped or found.sixtofour or inner or found
+
+
 def target(url: str) -> Target:
-    """Parse a URL that requests go to. Raise ValueError, which never quotes the URL."""
+    """Parse a URL that requests go to. Raise ValueError, which never quotes the URL.
+
+    Refuses the addresses and names of `is_infrastructure`.
+    """
     scheme, authority, path, query, fragment = split(url)
     if len(url) > MAX_URL or not _SENT.fullmatch(url) or fragment:
         raise ValueError("not a URL that can be sent: too long, or characters that need encoding")
     host, port = host_and_port((authority or "").lower())
     if scheme not in _DEFAULT_PORT or not (is_name(host) or _IPV6.fullmatch(host)):
         raise ValueError("not an absolute http or https URL with a plain host")
+    if is_infrastructure(host):
+        raise ValueError("the host belongs to a cloud's infrastructure")
     if port and not (port.isdigit() and 0 < int(port) <= 65535):
         raise ValueError("port refused")
     number = int(port) if port else _DEFAULT_PORT[scheme]

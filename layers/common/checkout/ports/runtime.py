@@ -22,6 +22,10 @@ class RandomBytes(Protocol):
     def __call__(self, size: int, /) -> bytes: ...
 
 
+class SecretUnreadable(ValueError):
+    """Report a ciphertext that does not open at its place. The message holds no secret."""
+
+
 class Vault(Protocol):
     """Encrypt secrets for storage.
 
@@ -33,8 +37,8 @@ class Vault(Protocol):
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
         """Decrypt `sealed`.
 
-        Raises `errors.Unavailable` when the key cannot be read, ValueError when the ciphertext was
-        not made for this place.
+        Raises `errors.Unavailable` when the key cannot be read, SecretUnreadable when the
+        ciphertext was not made for this place or with none of the keys.
         """
         ...
 

@@ -26,7 +26,7 @@ class Wallets(Protocol):
 
     @property
     def tokens(self) -> TokenKeeper:
-        """Return the non-interactive grants, kept per merchant and authorization server."""
+        """Return the non-interactive grants, kept per merchant and pair of servers."""
         ...
 
     def client(self, merchant: Merchant, *, deadline: datetime) -> OpenPayments:

@@ -15,7 +15,7 @@ from concurrent.futures import Future
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Any, Final
 
-from checkout.open_payments.urls import is_loopback, is_name
+from checkout.open_payments.urls import is_infrastructure, is_loopback, is_name
 
 Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
 
@@ -119,6 +119,8 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
         parsed = ip_address(address)
     except ValueError:
         return False
+    if is_infrastructure(address):
+        return False
     if isinstance(parsed, IPv6Address):
         if parsed.scope_id is not None:
             return False
@@ -135,9 +137,11 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
 def is_host(host: str) -> bool:
     """Return whether `host`, without brackets or port, means one thing to every reader.
 
-    That is a DNS name, a dotted quad or an IPv6 address. `is_permitted` judges its addresses
-    after resolution.
+    That is a DNS name, a dotted quad or an IPv6 address; the names of `is_infrastructure` are none.
+    `is_permitted` judges its addresses after resolution.
     """
+    if is_infrastructure(host):
+        return False
     if ":" in host:
         try:
             return IPv6Address(host).scope_id is None

@@ -16,7 +16,7 @@ from checkout.domain.errors import Conflict
 from checkout.domain.merchant import Merchant, private_key_place
 from checkout.domain.webhooks import Endpoint, secret_place
 from checkout.flows.give_way import give_way
-from checkout.ports.runtime import Vault
+from checkout.ports.runtime import SecretUnreadable, Vault
 from checkout.ports.services import PayServices
 
 PAGE: Final = 100
@@ -69,7 +69,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 
     try:
         give_way(merchant, changed, services.merchants.replace)
-    except ValueError:
+    except SecretUnreadable:
         progress.unreadable.append(merchant.id)
     except Conflict:
         progress.busy.append(merchant.id)
@@ -80,7 +80,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
     """Return the merchant under the newest key; the same object if it is already.
 
-    Raises ValueError if a secret does not open.
+    Raises SecretUnreadable if a secret does not open.
     """
     place = private_key_place(merchant.id)
     private_key = _again(vault, merchant.private_key, place)

@@ -20,6 +20,7 @@ from checkout.domain.transitions import Change, Event, IllegalTransition
 from checkout.flows import merchants
 from checkout.flows.payment import received, reconcile, sealed, witness
 from checkout.flows.payment.prepare import note_of, request_quote
+from checkout.flows.payment.sealed import Proof
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
 from checkout.flows.payment.writes import change, give_way, move
@@ -47,29 +48,41 @@ PATIENCE: Final = 4.0  # seconds that the callback waits for the money to show
 class Finish:
     """The session after a callback.
 
-    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time.
+    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time. Nothing
+    was done either if `asks`: the approval was begun in another browser, so ask this one first.
     """
 
     session: Session
     wait_seconds: int = 0
+    asks: bool = False
 
 
 def finish(
-    services: PayServices, session_id: str, *, interact_ref: str, presented_hash: str
+    services: PayServices,
+    session_id: str,
+    *,
+    interact_ref: str,
+    presented_hash: str,
+    browser: str | None = None,
 ) -> Finish:
     """Act on a grant callback (RFC 9635 section 4.2.3).
+
+    `browser` is the proof that the browser presents, "" for none; it is None for a customer who was
+    asked.
 
     Raises CallbackInvalid for a callback that does not verify, without any write or wallet call. A
     repeated or late callback gets the session as it is.
     """
     session = load(services, session_id)
-    if session.status is not Status.AWAITING_APPROVAL or session.grant is None:
+    grant = sealed.pending_grant(services.vault, session)
+    if grant is None:
         return Finish(settle(services, session))
-    grant = sealed.open_grant(services.vault, session.id, session.grant)
     _verify(session, grant, interact_ref=interact_ref, presented_hash=presented_hash)
     verified, session = session, settle(services, session)
     if session.grant != verified.grant or session.phase is not None or session.terminal:
         return Finish(session)  # another request was faster, or replaced the approval
+    if browser is not None and not grant.proves(browser, session.id, Proof.BROWSER):
+        return Finish(session, asks=True)
     wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
     if wait > WAIT_HERE_MAX:
         return Finish(session, wait_seconds=math.ceil(wait))
@@ -149,11 +162,17 @@ def _continue_and_pay(
 def _continue(work: Work, session: Session, grant: sealed.Grant, interact_ref: str) -> AccessToken:
     """Redeem the interact_ref (C7). Only "too fast" leaves it valid, so only that is repeated."""
     assert session.customer is not None
+    assert session.incoming_payment is not None
+    assert session.quote is not None
     tries = 0
     while True:
         try:
             return work.client.continue_grant(
-                session.customer.auth_server, grant.continuation, interact_ref=interact_ref
+                session.customer,
+                grant.continuation,
+                interact_ref=interact_ref,
+                receiver=session.incoming_payment.id,
+                debit=session.quote.debit,
             )
         except op.Refused as refused:
             tries += 1

@@ -218,6 +218,7 @@ def request_quote(work: Work, session: Session) -> Quote:
     return work.services.wallets.tokens.use(
         work.client,
         wallet.auth_server,
+        wallet.resource_server,
         Access.QUOTE,
         lambda token: work.client.create_quote(
             wallet, token, receiver=receiver, receive=session.receive

@@ -5,12 +5,22 @@ Each is sealed under the session's id and the field's name: a ciphertext opens i
 
 from __future__ import annotations
 
+import hmac
 import json
 from dataclasses import dataclass, field
 from datetime import datetime
+from enum import StrEnum
 
+from checkout.domain.session import Session, Status
 from checkout.open_payments.models import AccessToken, Continuation
 from checkout.ports.runtime import Vault
+
+
+class Proof(StrEnum):
+    """Choose what a proof is for; one for the one use is worth nothing for the other."""
+
+    BROWSER = "browser"  # in a cookie: the approval was begun here, or handed over to here
+    DEVICE = "device"  # in a link that hands the approval over to another device
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +30,22 @@ class Grant:
     client_nonce: str = field(repr=False)
     finish_nonce: str = field(repr=False)
     continuation: Continuation
+
+    def proof(self, session_id: str, use: Proof) -> str:
+        """Return 128 bits that nobody can make without the nonce. A new approval has others."""
+        text = f"{use.value}\n{session_id}".encode()
+        return hmac.digest(self.client_nonce.encode(), text, "sha256")[:16].hex()
+
+    def proves(self, presented: str, session_id: str, use: Proof) -> bool:
+        """Return whether `presented` is `proof`."""
+        return hmac.compare_digest(presented.encode(), self.proof(session_id, use).encode())
+
+
+def pending_grant(vault: Vault, session: Session) -> Grant | None:
+    """Return the grant that waits for the customer's approval, or None."""
+    if session.status is not Status.AWAITING_APPROVAL or session.grant is None:
+        return None
+    return open_grant(vault, session.id, session.grant)
 
 
 def seal_grant(vault: Vault, session_id: str, grant: Grant) -> str:

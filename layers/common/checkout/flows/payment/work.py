@@ -42,5 +42,9 @@ class Work:
         Raises open_payments errors.
         """
         return self.services.wallets.tokens.use(
-            self.client, self.merchant.auth_server, Access.INCOMING_PAYMENT, call
+            self.client,
+            self.merchant.auth_server,
+            self.merchant.resource_server,
+            Access.INCOMING_PAYMENT,
+            call,
         )

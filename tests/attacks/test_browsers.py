@@ -1,0 +1,264 @@
+"""The approval belongs to the browser that began it, and to a phone that it was handed over to.
+
+An attacker submits somebody's wallet address to a checkout of their own, and sends them the link to
+approve at their wallet. They return to us in a browser that never saw the checkout.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+from unittest.mock import Mock
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+import segno
+from starlette.testclient import TestClient
+
+from checkout.domain.session import Session, Status
+from checkout.flows.payment import sealed
+from checkout.flows.payment.sealed import Proof
+from checkout.telemetry import session_ref
+from pay.app import app
+from sandbox.wallets.provider import Rules
+from tests.hosted_pages import Answer, Customer, customer
+from tests.product import CEDAR, World
+
+ASKS = "the purchase was begun in another browser"
+
+
+@pytest.fixture
+def attacker() -> Iterator[Customer]:
+    with customer() as found:
+        yield found
+
+
+def another(first: Customer) -> Customer:
+    """A browser without the cookies of the first."""
+    client = TestClient(app, base_url="https://pay.example", follow_redirects=False)
+    return Customer(first.world, client)
+
+
+def approved(first: Customer, wallet: str = f"{CEDAR}/alice") -> tuple[Session, str]:
+    """Return a session whose approval the first browser began, and where the wallet leads back."""
+    session = first.submitted(wallet)
+    return session, first.world.network.approve(str(session.interact_url))
+
+
+def asked(answer: Answer) -> bool:
+    return answer.status == 200 and ASKS in answer.page.main
+
+
+def assert_nothing_happened(world: World, session: Session, before: int) -> None:
+    assert world.session(session.id) == session
+    assert len(world.transport.sent) == before
+    assert world.received() == 0
+
+
+def send_form(browser: Customer, url: str, **options: Any) -> Answer:
+    """Press the button of the page at `url`: its form has no action of its own, and no fields."""
+    parts = urlsplit(url)
+    return browser.ask("POST", f"{parts.path}?{parts.query}", **options)
+
+
+def test_the_browser_that_began_is_not_asked(attacker: Customer) -> None:
+    session, back = approved(attacker)
+    assert attacker.back_from(back).location == f"/pay/{session.id}/success"
+    assert attacker.world.received() == 2000
+
+
+def test_another_browser_is_shown_what_is_paid_and_to_whom_and_pays_nothing(
+    attacker: Customer,
+) -> None:
+    session, back = approved(attacker)
+    before = len(attacker.world.transport.sent)
+    victim = another(attacker)
+    for _ in range(3):
+        answer = victim.back_from(back)
+        assert asked(answer)
+        assert "set-cookie" not in answer.headers
+    page = answer.page
+    for told in ("Pay 20.00 USD to Shop?", "18.54 EUR", "Tea", "close this page"):
+        assert told in page.main.replace("\xa0", " ")
+    [form] = page.all("form")
+    assert form.attributes["method"] == "post"
+    assert "action" not in form.attributes  # this very address
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def test_the_answer_pays_once_and_asks_no_more(attacker: Customer) -> None:
+    session, back = approved(attacker)
+    friend = another(attacker)
+    assert asked(friend.back_from(back))
+    for _ in range(3):
+        assert send_form(friend, back).location == f"/pay/{session.id}/success"
+    assert attacker.world.session(session.id).status is Status.COMPLETED
+    assert attacker.world.received() == 2000
+    assert friend.back_from(back).location == f"/pay/{session.id}/success"
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_a_form_of_another_site_is_asked_again(attacker: Customer, site: str) -> None:
+    session, back = approved(attacker)
+    before = len(attacker.world.transport.sent)
+    answer = send_form(another(attacker), back, headers={"sec-fetch-site": site})
+    assert asked(answer)
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def test_a_form_that_does_not_verify_is_a_400(attacker: Customer) -> None:
+    session, back = approved(attacker)
+    before = len(attacker.world.transport.sent)
+    for forged in (back.replace("hash=", "hash=A"), back.partition("?")[0], back + "&hash=A"):
+        assert send_form(another(attacker), forged).status == 400
+        assert another(attacker).back_from(forged).status == 400
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def a_proof(world: World, session: Session, use: Proof) -> str:
+    grant = sealed.pending_grant(world.services.vault, session)
+    assert grant is not None
+    return grant.proof(session.id, use)
+
+
+COOKIES: dict[str, Callable[[World, Session, Session], str]] = {
+    "empty": lambda world, mine, other: "",
+    "a word": lambda world, mine, other: "x" * 32,
+    "not ASCII": lambda world, mine, other: "é" * 32,
+    "the link's": lambda world, mine, other: a_proof(world, mine, Proof.DEVICE),
+    "another checkout's": lambda world, mine, other: a_proof(world, other, Proof.BROWSER),
+    "in capitals": lambda world, mine, other: a_proof(world, mine, Proof.BROWSER).upper() + "A",
+}
+
+
+@pytest.mark.parametrize("case", COOKIES)
+def test_a_cookie_that_proves_nothing_is_asked(attacker: Customer, case: str) -> None:
+    session, back = approved(attacker)
+    other = attacker.submitted()
+    before = len(attacker.world.transport.sent)
+    [name] = [each for each in attacker.cookies if each.endswith(session_ref(session.id))]
+    value = COOKIES[case](attacker.world, session, other)
+    header = {"cookie": f"{name}={value}".encode("latin-1")}
+    assert asked(another(attacker).back_from(back, headers=header))
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def test_the_cookie_of_an_earlier_try_is_asked(attacker: Customer) -> None:
+    """A new submission is a new beginning: the browser before is another one now."""
+    session = attacker.submitted()
+    friend = another(attacker)
+    session = friend.submitted(session=session)
+    back = attacker.world.network.approve(str(session.interact_url))
+    assert asked(attacker.back_from(back))
+    assert friend.back_from(back).location == f"/pay/{session.id}/success"
+
+
+def test_the_cookie_is_for_this_host_and_no_script() -> None:
+    world = World()
+    services = replace(world.services, base_url="https://pay.example")
+    with customer(world, services=services) as browser:
+        cookie = browser.form(world.create()).headers["set-cookie"]
+    assert re.match(r"__Host-pay-[0-9a-f]{12}=[0-9a-f]{32}; ", cookie)
+    parts = {part.strip().lower() for part in cookie.split(";")[1:]}
+    assert {"httponly", "secure", "samesite=lax", "path=/", "max-age=86400"} == parts
+
+
+def test_a_wallet_that_wants_time_does_not_ask_again() -> None:
+    with customer(World(rules=Rules(wait=20))) as attacker:
+        session, back = approved(attacker)
+        friend = another(attacker)
+        assert asked(friend.back_from(back))
+        assert send_form(friend, back).headers["refresh"] == "20"
+        attacker.world.clock.pass_time(20)
+        assert friend.back_from(back).location == f"/pay/{session.id}/success"
+
+
+# --- handed over to a phone
+
+
+def scanned(browser: Customer, session: Session, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the address that the page's QR code holds."""
+    drawn = Mock(side_effect=segno.make_qr)
+    monkeypatch.setattr(segno, "make_qr", drawn)
+    assert browser.open(session, "/qr").headers["content-type"] == "image/svg+xml"
+    address: str = drawn.call_args.args[0]
+    return address
+
+
+def follow(browser: Customer, address: str) -> Answer:
+    parts = urlsplit(address)
+    return browser.get(f"{parts.path}?{parts.query}" if parts.query else parts.path)
+
+
+def test_a_phone_that_scans_the_code_pays_without_being_asked(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = attacker.submitted()
+    address = scanned(attacker, session, monkeypatch)
+    phone = another(attacker)
+    opened = follow(phone, address)
+    assert opened.location == f"/pay/{session.id}"  # the proof is in no history
+    assert "Continue to" in phone.get(opened.location).page.main
+    back = attacker.world.network.approve(str(session.interact_url))
+    assert phone.back_from(back).location == f"/pay/{session.id}/success"
+    assert attacker.world.received() == 2000
+
+
+def test_only_the_browser_that_began_hands_over(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = attacker.submitted()
+    plain = f"http://localhost:4000/pay/{session.id}"
+    assert scanned(another(attacker), session, monkeypatch) == plain
+    assert parse_qs(urlsplit(scanned(attacker, session, monkeypatch)).query).keys() == {"device"}
+
+
+def test_before_a_wallet_is_submitted_the_code_is_the_plain_address(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = attacker.world.create()
+    assert scanned(attacker, session, monkeypatch) == f"http://localhost:4000/pay/{session.id}"
+
+
+@pytest.mark.parametrize("proof", ["", "x", "%00", "é", "0" * 32])
+def test_a_link_that_proves_nothing_hands_nothing_over(attacker: Customer, proof: str) -> None:
+    session, back = approved(attacker)
+    victim = another(attacker)
+    before = len(attacker.world.transport.sent)
+    answer = victim.open(session, f"?device={proof}")
+    assert answer.location == f"/pay/{session.id}"
+    assert "set-cookie" not in answer.headers
+    assert asked(victim.back_from(back))
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def test_the_cookies_own_proof_is_no_link(attacker: Customer) -> None:
+    session, back = approved(attacker)
+    victim = another(attacker)
+    victim.open(session, f"?device={a_proof(attacker.world, session, Proof.BROWSER)}")
+    assert asked(victim.back_from(back))
+
+
+@pytest.mark.parametrize(
+    ("method", "headers"), [("HEAD", {}), ("GET", {"sec-purpose": "prefetch"})]
+)
+def test_a_preview_of_the_link_takes_nothing_over(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch, method: str, headers: dict[str, str]
+) -> None:
+    session = attacker.submitted()
+    parts = urlsplit(scanned(attacker, session, monkeypatch))
+    answer = another(attacker).ask(method, f"{parts.path}?{parts.query}", headers=headers)
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_link_of_an_earlier_try_hands_nothing_over(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = attacker.submitted()
+    address = scanned(attacker, session, monkeypatch)
+    session = attacker.submitted(session=session)
+    phone = another(attacker)
+    assert "set-cookie" not in follow(phone, address).headers
+    assert asked(phone.back_from(attacker.world.network.approve(str(session.interact_url))))
