@@ -55,7 +55,7 @@ endurance: setup ## run the tests that repeat one thing hundreds of times: races
 	$(PYTEST) -n 2 -m endurance $(T) || [ $$? = 5 ]
 
 cloud: setup ## run the tests that need the AWS emulator
-	$(PYTEST) -m cloud $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile -m cloud $(T) || [ $$? = 5 ]
 
 browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
