@@ -57,6 +57,24 @@ def test_nothing_is_counted_twice_and_later_rounds_add(world: World) -> None:
     assert (today(world).ended, today(world).amount) == (2, 4000)
 
 
+def test_a_part_that_was_accepted_counts_with_what_has_arrived(world: World) -> None:
+    part = world.settle(world.pay(world.create(), f"{CEDAR}/partial"), seconds=120)
+    sessions.accept_as_paid(world.services, world.key(), part.id)
+    counted(world)
+    assert (today(world).paid, today(world).amount) == (1, 1000)
+
+
+def test_money_that_comes_late_counts_nothing_again(world: World) -> None:
+    session = world.submit(world.create())
+    sessions.cancel(world.services, world.key(), session.id)
+    assert counted(world) == 1
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=3)
+    assert world.session(session.id).received == 2000
+    assert counted(world) == 0
+    assert (today(world).ended, today(world).paid, today(world).amount) == (1, 0, 0)
+
+
 def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
     session = world.create()
     world.clock.pass_time(86_400)

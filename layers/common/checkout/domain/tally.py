@@ -18,7 +18,7 @@ class DayTally:
     """A funnel of the sessions that ended on a day.
 
     Of `ended` sessions, `wallet` gave a wallet, `approved` approved, `paid` paid; `amount` is
-    the sum of the paid ones, in minor units.
+    the sum of the paid ones, in minor units: what was asked, or less if less has arrived.
     """
 
     merchant: str
@@ -32,6 +32,8 @@ class DayTally:
 
     def plus(self, session: Session) -> DayTally:
         paid = session.status is Status.COMPLETED
+        received = session.amount_received
+        amount = session.amount_total if received is None else min(session.amount_total, received)
         return DayTally(
             merchant=self.merchant,
             currency=self.currency,
@@ -40,7 +42,7 @@ class DayTally:
             wallet=self.wallet + (session.customer is not None),
             approved=self.approved + (paid or _approved(session)),
             paid=self.paid + paid,
-            amount=self.amount + (session.amount_total if paid else 0),
+            amount=self.amount + (amount if paid else 0),
         )
 
 
