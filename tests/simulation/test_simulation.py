@@ -66,7 +66,7 @@ def test_a_trace_depends_on_nothing_but_the_seed() -> None:
 @pytest.mark.parametrize("name", QUICK)
 def test_a_seeded_bug_is_caught(name: str) -> None:
     mutant = next(each for each in mutants.MUTANTS if each.name == name)
-    caught = mutants.hunt(mutant, most=20)
+    caught = mutants.hunt(mutant, most=40)
     assert caught.check is not None
 
 

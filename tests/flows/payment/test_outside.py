@@ -10,9 +10,11 @@ import pytest
 
 from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Attention, Phase, Session, Status
+from checkout.domain.transitions import Event
 from checkout.domain.webhooks import LATE_PAYMENT
 from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
+from checkout.flows.payment.writes import move
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import CompletionPolicy
@@ -170,6 +172,24 @@ def test_a_part_from_outside_is_flagged_and_nothing_more_is_asked_for(world: Wor
     assert flagged.attention is Attention.PARTIAL_PAYMENT
     world.pay_from_outside(session, 1500)
     assert world.settle(flagged, every=60).status is Status.COMPLETED
+
+
+def test_a_process_that_dies_after_it_found_money_leaves_it_to_the_next_check(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 2000)
+    found = move(world.services, session, Event.MONEY_FOUND, check_at=world.clock.now(), checks=0)
+    assert (found.status, found.received) == (Status.PROCESSING, None)
+    assert world.settle(found).status is Status.COMPLETED
+
+
+def test_a_part_from_outside_is_checked_every_hour_in_the_end(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 500)
+    flagged = world.submit(session)
+    world.settle(flagged, seconds=2 * 3600, every=30)
+    world.forget()
+    world.settle(flagged, seconds=4 * 3600, every=30)
+    assert world.transport.count("GET", "/incoming-payments/") == 4
 
 
 def test_nothing_is_decided_by_money_while_an_approval_is_claimed(world: World) -> None:

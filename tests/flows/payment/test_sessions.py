@@ -426,6 +426,17 @@ def test_a_loser_tries_again_while_that_may_help_and_then_says_busy(api: Merchan
         sessions.cancel(services, api.key, session.id)
 
 
+def test_an_end_asked_for_in_doubt_is_refused_also_where_the_fence_cannot_begin(
+    api: MerchantApi,
+) -> None:
+    long_ago = Attempt("a", NOW - timedelta(hours=1))
+    session = api.store(status=Status.PROCESSING, attempt=long_ago)
+    services = interfering(api, 100, lambda: session)
+    with pytest.raises(PaymentInProgress):
+        sessions.cancel(services, api.key, session.id)
+    assert api.stored(session.id) == session
+
+
 def test_a_settler_that_always_loses_returns_the_last_state_it_saw(api: MerchantApi) -> None:
     session = api.store(expires_at=NOW)
     assert sessions.settle(interfering(api, 100, lambda: session), session) == session
