@@ -261,7 +261,7 @@ def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
     page.keyboard.press("Enter")
     expect(page.get_by_role("row").filter(has_text=made[-4:])).to_contain_text("works until")
     page.goto(f"{home(place)}/settings")
-    focus(page, "#return_hosts")
+    focus(page, "#tolerance")
     for _ in range(2):
         page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Open the preview as a page")).to_be_focused()
