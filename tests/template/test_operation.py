@@ -37,7 +37,10 @@ def test_the_metrics_of_our_own_that_alarms_wait_for_are_told_by_every_round(
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
     wanted = {
-        alarm["MetricName"]: alarm for alarm in ALARMS.values() if alarm.get("Namespace") == OURS
+        alarm["MetricName"]: alarm
+        for name, alarm in ALARMS.items()
+        if alarm["Namespace"] == OURS
+        and name != "SecretsUnreadableAlarm"  # of pay, when it happens
     }
     assert {"OldestDueEvent", "NeedsAttention", "Failed"} <= set(wanted)
     telemetry.start("expirer")
