@@ -159,7 +159,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         closing=session.closing_at is not None,
         closed=session.check_at is None,
         ended=session.terminal,
-        late=_has(session, Event.LATE_PAYMENT),
+        late=session.happened(Event.LATE_PAYMENT),
         created_at=moment(session.created_at),
         expires_at=moment(session.expires_at),
         completed_at=moment(session.completed_at) if session.completed_at else None,
@@ -203,8 +203,8 @@ def _stage(session: Session, status: Status) -> str:
     if status is Status.COMPLETED and session.received is None:
         return "instructed"
     if status is Status.COMPLETED and _missing(session) > 0:
-        return "accepted" if _has(session, Event.ACCEPTED_AS_PAID) else "short"
-    if status is Status.EXPIRED and _has(session, Event.GIVEN_UP):
+        return "accepted" if session.happened(Event.ACCEPTED_AS_PAID) else "short"
+    if status is Status.EXPIRED and session.happened(Event.GIVEN_UP):
         return "given_up"
     return status.value
 
@@ -245,10 +245,6 @@ def _received(session: Session) -> str | None:
 
 def _missing(session: Session) -> int:
     return session.receive.value - (session.received or 0)
-
-
-def _has(session: Session, event: Event) -> bool:
-    return any(entry.event == event for entry in session.history)
 
 
 def _steps(session: Session) -> Iterator[Step]:

@@ -169,7 +169,7 @@ def shown(
     outside = stage is Stage.COMPLETED and session.outgoing_payment is None
     wallet = session.customer.id if session.customer and not outside else None
     quote = None if outside else session.quote
-    failed_before = any(entry.event == Event.PAYMENT_DISPROVED for entry in session.history)
+    failed_before = session.happened(Event.PAYMENT_DISPROVED)
     return Shown(
         reader=reader,
         stage=stage,

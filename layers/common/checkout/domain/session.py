@@ -182,6 +182,10 @@ class Session:
         processing = self.status is Status.PROCESSING
         return processing and self.attention is Attention.PARTIAL_PAYMENT
 
+    def happened(self, event: str) -> bool:
+        """Return whether the history has this event."""
+        return any(entry.event == event for entry in self.history)
+
     def lease_live(self, now: datetime) -> bool:
         """Return whether a process is working on it right now."""
         return self.lease_until is not None and now < self.lease_until

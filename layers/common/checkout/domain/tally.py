@@ -40,7 +40,8 @@ class DayTally:
             day=self.day,
             ended=self.ended + 1,
             wallet=self.wallet + (session.customer is not None),
-            approved=self.approved + (paid or _approved(session)),
+            # The customer came back with a verified approval.
+            approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED)),
             paid=self.paid + paid,
             amount=self.amount + (amount if paid else 0),
         )
@@ -55,8 +56,3 @@ def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
         empty = DayTally(merchant=session.merchant, currency=session.currency, day=day)
         found[key] = found.get(key, empty).plus(session)
     return tuple(found.values())
-
-
-def _approved(session: Session) -> bool:
-    """Return whether the customer came back with a verified approval."""
-    return any(entry.event == Event.APPROVAL_CLAIMED for entry in session.history)
