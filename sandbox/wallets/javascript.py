@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import Any, NoReturn
 
 _ARRAY_INDEX = re.compile(r"0|[1-9][0-9]{0,9}")
+_quoted = json.JSONEncoder(ensure_ascii=False).encode
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -26,8 +27,7 @@ def parse(raw: bytes) -> Any:
 def stringify(value: Any) -> str:
     """Serialize a value of `parse` exactly like JavaScript; our own ints stay exact."""
     if isinstance(value, str):
-        text = json.dumps(value, ensure_ascii=False)
-        return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+        return _LONE_SURROGATE.sub(lambda found: f"\\u{ord(found[0]):04x}", _quoted(value))
     if isinstance(value, bool) or value is None:
         return json.dumps(value)
     if isinstance(value, int):
@@ -46,7 +46,9 @@ def _refuse(constant: str) -> NoReturn:
 
 def _key_order(value: dict[str, Any]) -> list[str]:
     indices = [key for key in value if _ARRAY_INDEX.fullmatch(key) and int(key) < 2**32 - 1]
-    return sorted(indices, key=int) + [key for key in value if key not in set(indices)]
+    if not indices:
+        return list(value)
+    return sorted(indices, key=int) + [key for key in value if key not in indices]
 
 
 def _number(value: float) -> str:

@@ -46,14 +46,15 @@ _CLOUD_V6: Final = (
     IPv6Network("fd20:ce::/32"),  # Google Cloud
     IPv6Network("fd00:42::/32"),  # Scaleway
 )
+# Each name stands with the dot before it: so it ends its own subdomains, and no other name.
 _CLOUD_NAMES: Final = (
-    "metadata", "metadata.goog", "metadata.google.internal",  # Google Cloud
-    "instance-data", "instance-data.ec2.internal",  # AWS
-    "metadata.azure.internal",
-    "metadata.tencentyun.com",
-    "metadata.packet.net", "metadata.platformequinix.com",  # Equinix Metal
-    "api.metadata.cloud.ibm.com",
-    "kubernetes.default", "kubernetes.default.svc", "cluster.local",
+    ".metadata", ".metadata.goog", ".metadata.google.internal",  # Google Cloud
+    ".instance-data", ".instance-data.ec2.internal",  # AWS
+    ".metadata.azure.internal",
+    ".metadata.tencentyun.com",
+    ".metadata.packet.net", ".metadata.platformequinix.com",  # Equinix Metal
+    ".api.metadata.cloud.ibm.com",
+    ".kubernetes.default", ".kubernetes.default.svc", ".cluster.local",
 )  # fmt: skip
 _NAT64: Final = IPv6Network("64:ff9b::/96")  # RFC 6052: the IPv4 address is in the last 32 bits
 
@@ -127,7 +128,7 @@ def is_infrastructure(host: str) -> bool:
     plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
     address = _address(plain)
     if address is None:
-        return any(f".{plain}".endswith(f".{name}") for name in _CLOUD_NAMES)
+        return f".{plain}".endswith(_CLOUD_NAMES)
     if isinstance(address, IPv4Address):
         return any(address in network for network in _CLOUD_V4)
     return any(address in network for network in _CLOUD_V6)
