@@ -1,0 +1,242 @@
+"""Hostile wallets: every member of every answer of the customer's provider is changed, and every
+answer is replaced by another status or by bytes that are none.
+
+Whatever it says, a session completes only with its money, one payment is sent at most, nothing of
+anybody else's changes, and no token goes to another server.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any, Final
+
+import pytest
+
+from checkout.domain.session import Session, Status
+from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.transport import Request, Response
+from tests.attacks.counts import Attack
+from tests.attacks.doors import Doors, Visitor
+from tests.product import CEDAR
+
+CUSTOMERS: Final = ("https://localhost:4101", "https://localhost:4102")  # Cedar Bank's servers
+KNOWN: Final = (*CUSTOMERS, "https://localhost:4201", "https://localhost:4202")
+EVIL: Final = "https://evil.example/x"
+GONE: Final = object()  # the member is left out
+VALUES: Final[dict[str, Any]] = {
+    "missing": GONE,
+    "null": None,
+    "empty": "",
+    "zero": 0,
+    "minus one": -1,
+    "a fraction": 0.5,
+    "true": True,
+    "false": False,
+    "a list": [],
+    "an object": {},
+    "a word": "x",
+    "one": "1",
+    "less than nothing": "-1",
+    "beyond 64 bits": str(2**64),
+    "digits of Arabic": "٣",
+    "markup": "<script>alert(1)</script>",
+    "a line break": "x\r\nSet-Cookie: a=b",
+    "half a surrogate": "\ud800",
+    "another server": EVIL,
+    "no TLS": "http://localhost:4101/x",
+    "inside": "https://169.254.169.254/latest",
+    "long": "x" * 70_000,
+    "long ago": "1970-01-01T00:00:00Z",
+    "much later": "9999-12-31T23:59:59Z",
+}
+BODIES: Final[dict[str, bytes]] = {
+    "nothing": b"",
+    "null": b"null",
+    "a list": b"[]",
+    "an empty object": b"{}",
+    "a page": b"<html><body>Welcome</body></html>",
+    "no UTF-8": b'{"id":"\xff"}',
+    "NaN": b'{"id": NaN}',
+    "cut short": b'{"id": "https://localhost:4101/x", "debitAmount": {"val',
+    "nested": b'{"id":' * 5_000 + b"1" + b"}" * 5_000,
+    "another's error": b'{"error":{"code":"invalid_client","description":"<b>x"}}',
+    "a megabyte": b'{"id":"' + b"x" * 1_000_000 + b'"}',
+}
+STATUSES: Final = [200, 201, 202, 204, 206, 301, 302, 307, 400, 401, 402, 403, 404, 405, 409, 410,
+                   418, 422, 429, 451, 500, 502, 503, 504, 100, 999]  # fmt: skip
+Change = Callable[[Request, Response], Response]
+
+
+class Mallory:
+    """The network, with the `step`-th answer of the customer's provider changed, from then on only.
+
+    `told` has the answers as they were given by the honest provider.
+    """
+
+    def __init__(self, network: Any, step: int, change: Change) -> None:
+        self.network, self.step, self.change = network, step, change
+        self.told: list[Response] = []
+        self.sent: list[Request] = []
+
+    def handle(self, request: Request) -> Response:
+        self.sent.append(request)
+        if not request.url.startswith(KNOWN):
+            return Response(200, {}, b"{}")
+        response: Response = self.network.handle(request)
+        if request.url.startswith(CUSTOMERS):
+            self.told.append(response)
+            if len(self.told) - 1 == self.step:
+                return self.change(request, response)
+        return response
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+
+def members(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Return the path of every member of a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for name, item in items:
+        yield (*path, name)
+        if isinstance(item, dict | list):
+            yield from members(item, (*path, name))
+
+
+def with_member(path: tuple[Any, ...], value: Any) -> Change:
+    def change(request: Request, response: Response) -> Response:
+        whole = json.loads(response.body)
+        inner = whole
+        for name in path[:-1]:
+            inner = inner[name]
+        if value is GONE:
+            del inner[path[-1]]
+        else:
+            inner[path[-1]] = value
+        return replace(response, body=json.dumps(whole).encode())
+
+    return change
+
+
+def with_body(body: bytes) -> Change:
+    return lambda request, response: replace(response, body=body)
+
+
+def with_status(status: int, body: bytes | None = None) -> Change:
+    def change(request: Request, response: Response) -> Response:
+        headers = response.headers | {"location": EVIL, "retry-after": "99999999"}
+        return Response(status, headers, response.body if body is None else body)
+
+    return change
+
+
+def lost(request: Request, response: Response) -> Response:
+    raise OutcomeUnknown("the connection was cut")
+
+
+@cache
+def honest() -> tuple[Response, ...]:
+    """Return what the customer's provider answers in a purchase, in order."""
+    doors = Doors()
+    mallory = purchase(doors, -1, with_body(b""))
+    assert mallory.told[-1].status in (200, 201, 204)
+    return tuple(mallory.told)
+
+
+def purchase(doors: Doors, step: int, change: Change) -> Mallory:
+    """Go through a purchase in which one answer is changed, to its end or until a day is over, and
+    check what came of it.
+    """
+    world, browser = doors.world, Visitor()
+    network = world.transport.network
+    bystander, other = doors.create(), doors.approved()[0]
+    session = doors.create()
+    mallory = Mallory(network, step, change)
+    world.transport.network = mallory  # type: ignore[assignment]
+    world.transport.sent.clear()
+    try:
+        answer = doors.submit(session, f"{CEDAR}/alice", browser)
+        assert answer.status in (303, 424), answer.status
+        approve(doors, session, browser)
+        for _ in range(3):
+            doors.pay("GET", f"/{session.id}/status", visitor=browser)
+            world.sweep()
+        world.clock.pass_time(3600)
+        world.sweep()
+    finally:
+        world.transport.network = network
+    ended = world.session(session.id)
+    money = sum(
+        each.received
+        for each in world.network.state.incoming.values()
+        if ended.incoming_payment and each.id in ended.incoming_payment.id
+    )
+    assert ended.status is not Status.COMPLETED or money >= 2000, (ended.status, money)
+    assert money <= 2000
+    assert world.transport.count("POST", "/outgoing-payments") <= 1
+    assert (world.session(bystander.id), world.session(other.id)) == (bystander, other)
+    for request in mallory.sent:
+        if not request.url.startswith(KNOWN):
+            assert not {"authorization", "signature"} & {name.lower() for name in request.headers}
+    return mallory
+
+
+def approve(doors: Doors, session: Session, browser: Visitor) -> None:
+    """The customer approves where the page leads them, if that is at their wallet."""
+    found = doors.world.session(session.id)
+    page = doors.pay("GET", f"/{session.id}", visitor=browser)
+    assert "<script>alert" not in page.body
+    for link in page.page.links:
+        assert not link.startswith(("http:", "javascript:", "data:"))
+    if found.interact_url is None or not found.interact_url.startswith(CUSTOMERS):
+        return
+    back = doors.world.network.approve(found.interact_url)
+    assert doors.follow(back, browser).status in (200, 303, 400)
+
+
+def cases() -> dict[str, tuple[int, Change]]:
+    """Return every change of every answer of an honest purchase."""
+    found: dict[str, tuple[int, Change]] = {}
+    for step, answer in enumerate(honest()):
+        what = f"answer {step}"
+        for status in STATUSES:
+            found[f"{what} with status {status}"] = (step, with_status(status))
+            found[f"{what} with status {status} and nothing"] = (step, with_status(status, b""))
+        found[f"{what} lost"] = (step, lost)
+        for name, body in BODIES.items():
+            found[f"{what} of {name}"] = (step, with_body(body))
+        if answer.body.startswith(b"{"):
+            for path in members(json.loads(answer.body)):
+                for name, value in VALUES.items():
+                    place = ".".join(map(str, path))
+                    found[f"{what}, {place}: {name}"] = (step, with_member(path, value))
+    return found
+
+
+def try_each(attack: Attack, every: int, first: int = 0) -> None:
+    """Try every `every`-th case, twenty in one world: what a wallet leaves behind meets others."""
+    doors: list[Doors] = []
+
+    def attempt(case: tuple[int, Change]) -> None:
+        if attack.counts["cases"] % 20 == 1:
+            doors[:] = [Doors()]
+            doors[0].on_status = attack.answered
+        purchase(doors[0], *case)
+
+    chosen = dict(list(cases().items())[first::every])
+    attack.each(chosen, attempt)
+
+
+def test_no_purchase_completes_without_its_money(attack: Attack) -> None:
+    """A sample, of another member and another value each; all are in the test below."""
+    try_each(attack, 23)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("part", range(4))
+def test_no_purchase_completes_without_its_money_whatever_is_changed(
+    attack: Attack, part: int
+) -> None:
+    try_each(attack, 4, part)
