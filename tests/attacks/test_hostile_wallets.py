@@ -20,9 +20,11 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors, Visitor
-from tests.product import CEDAR
+from tests.merchant_api import a_body
+from tests.product import CEDAR, HARBOR
 
 CUSTOMERS: Final = ("https://localhost:4101", "https://localhost:4102")  # Cedar Bank's servers
+PAGES: Final = "http://localhost:4100/interact/"
 KNOWN: Final = (*CUSTOMERS, "https://localhost:4201", "https://localhost:4202")
 EVIL: Final = "https://evil.example/x"
 GONE: Final = object()  # the member is left out
@@ -107,14 +109,17 @@ def members(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
 
 def with_member(path: tuple[Any, ...], value: Any) -> Change:
     def change(request: Request, response: Response) -> Response:
-        whole = json.loads(response.body)
+        whole = json.loads(response.body or b"{}")
         inner = whole
-        for name in path[:-1]:
-            inner = inner[name]
-        if value is GONE:
-            del inner[path[-1]]
-        else:
-            inner[path[-1]] = value
+        try:
+            for name in path[:-1]:
+                inner = inner[name]
+            if value is GONE:
+                del inner[path[-1]]
+            else:
+                inner[path[-1]] = value
+        except LookupError:  # a kept token made it another answer than that of `honest`
+            return response
         return replace(response, body=json.dumps(whole).encode())
 
     return change
@@ -151,8 +156,7 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
     """
     world, browser = doors.world, Visitor()
     network = world.transport.network
-    bystander, other = doors.create(), doors.approved()[0]
-    session = doors.create()
+    bystander, session = an_other(doors), doors.create()
     mallory = Mallory(network, step, change)
     world.transport.network = mallory  # type: ignore[assignment]
     world.transport.sent.clear()
@@ -160,7 +164,7 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
         answer = doors.submit(session, f"{CEDAR}/alice", browser)
         assert answer.status in (303, 424), answer.status
         approve(doors, session, browser)
-        for _ in range(3):
+        for _ in range(2):
             doors.pay("GET", f"/{session.id}/status", visitor=browser)
             world.sweep()
         world.clock.pass_time(3600)
@@ -168,19 +172,24 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
     finally:
         world.transport.network = network
     ended = world.session(session.id)
-    money = sum(
-        each.received
-        for each in world.network.state.incoming.values()
-        if ended.incoming_payment and each.id in ended.incoming_payment.id
-    )
+    money = world.incoming(ended).received.value if ended.incoming_payment else 0
     assert ended.status is not Status.COMPLETED or money >= 2000, (ended.status, money)
     assert money <= 2000
     assert world.transport.count("POST", "/outgoing-payments") <= 1
-    assert (world.session(bystander.id), world.session(other.id)) == (bystander, other)
+    assert world.session(bystander.id) == bystander
     for request in mallory.sent:
         if not request.url.startswith(KNOWN):
             assert not {"authorization", "signature"} & {name.lower() for name in request.headers}
     return mallory
+
+
+def an_other(doors: Doors) -> Session:
+    """Return the session of a customer with an honest wallet, of this world."""
+    found = doors.call("GET", key=doors.other_key).json["data"]
+    if not found:
+        found = [doors.call("POST", "", a_body(), key=doors.other_key).json]
+        doors.submit(doors.world.session(found[0]["id"]), f"{HARBOR}/bob")
+    return doors.world.session(found[0]["id"])
 
 
 def approve(doors: Doors, session: Session, browser: Visitor) -> None:
@@ -189,8 +198,8 @@ def approve(doors: Doors, session: Session, browser: Visitor) -> None:
     page = doors.pay("GET", f"/{session.id}", visitor=browser)
     assert "<script>alert" not in page.body
     for link in page.page.links:
-        assert not link.startswith(("http:", "javascript:", "data:"))
-    if found.interact_url is None or not found.interact_url.startswith(CUSTOMERS):
+        assert not link.startswith(("javascript:", "data:", "http://localhost:4101"))
+    if found.interact_url is None or not found.interact_url.startswith(PAGES):
         return
     back = doors.world.network.approve(found.interact_url)
     assert doors.follow(back, browser).status in (200, 303, 400)
@@ -231,7 +240,7 @@ def try_each(attack: Attack, every: int, first: int = 0) -> None:
 
 def test_no_purchase_completes_without_its_money(attack: Attack) -> None:
     """A sample, of another member and another value each; all are in the test below."""
-    try_each(attack, 23)
+    try_each(attack, 41)
 
 
 @pytest.mark.endurance
