@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cache
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import pytest
 
@@ -131,7 +131,7 @@ def with_body(body: bytes) -> Change:
 
 def with_status(status: int, body: bytes | None = None) -> Change:
     def change(request: Request, response: Response) -> Response:
-        headers = response.headers | {"location": EVIL, "retry-after": "99999999"}
+        headers = {**response.headers, "location": EVIL, "retry-after": "99999999"}
         return Response(status, headers, response.body if body is None else body)
 
     return change
@@ -158,7 +158,7 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
     network = world.transport.network
     bystander, session = an_other(doors), doors.create()
     mallory = Mallory(network, step, change)
-    world.transport.network = mallory  # type: ignore[assignment]
+    world.transport.network = cast(Any, mallory)
     world.transport.sent.clear()
     try:
         answer = doors.submit(session, f"{CEDAR}/alice", browser)
@@ -249,3 +249,78 @@ def test_no_purchase_completes_without_its_money_whatever_is_changed(
     attack: Attack, part: int
 ) -> None:
     try_each(attack, 4, part)
+
+
+# --- payments that were only claimed
+
+
+class Liar:
+    """The network, whose customer's provider makes no payment and says that it made one."""
+
+    def __init__(self, network: Any, changes: dict[str, Any], status: int) -> None:
+        self.network, self.changes, self.status = network, changes, status
+        self.quote: dict[str, Any] = {}
+
+    def handle(self, request: Request) -> Response:
+        if "/outgoing-payments" in request.url:
+            return self.claim(request)
+        response: Response = self.network.handle(request)
+        if request.url.endswith("/quotes"):
+            self.quote = json.loads(response.body)
+        return response
+
+    def claim(self, request: Request) -> Response:
+        copied = ("walletAddress", "receiver", "receiveAmount", "debitAmount", "createdAt")
+        claimed = {name: self.quote[name] for name in copied} | {
+            "id": self.quote["id"].replace("/quotes/", "/outgoing-payments/"),
+            "quoteId": self.quote["id"],
+            "sentAmount": self.quote["debitAmount"],
+            "failed": False,
+        }
+        claimed |= self.changes
+        answer: Any = claimed
+        if request.method == "GET" and "?" in request.url:
+            answer = {"pagination": {"hasNextPage": False}, "result": [claimed]}
+        status = self.status if request.method == "POST" else 200
+        return Response(status, {}, json.dumps(answer).encode())
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.network, name)
+
+
+MUCH: Final = {"value": "99999999", "assetCode": "EUR", "assetScale": 2}
+CLAIMS: Final[dict[str, dict[str, Any]]] = {
+    "paid": {},
+    "paid more": {"sentAmount": MUCH, "debitAmount": MUCH},
+    "nothing sent yet": {"sentAmount": MUCH | {"value": "0"}},
+    "failed": {"failed": True},
+    "received": {"receivedAmount": {"value": "2000", "assetCode": "USD", "assetScale": 2}},
+    "completed": {"completed": True, "state": "COMPLETED", "status": "completed"},
+    "to another receiver": {"receiver": EVIL},
+    "of another quote": {"quoteId": EVIL},
+    "another payment": {"id": f"{CUSTOMERS[0]}/outgoing-payments/1"},
+}
+
+
+@pytest.mark.parametrize("status", [201, 400])
+def test_a_payment_that_was_only_claimed_completes_nothing(attack: Attack, status: int) -> None:
+    def attempt(changes: dict[str, Any]) -> None:
+        doors, browser = Doors(), Visitor()
+        doors.on_status = attack.answered
+        world, session = doors.world, doors.create()
+        doors.world.listen()
+        network = world.transport.network
+        world.transport.network = cast(Any, Liar(network, changes, status))
+        assert doors.submit(session, visitor=browser).status == 303
+        approve(doors, session, browser)
+        for seconds in (60, 3600, 86_400, 3600):
+            world.clock.pass_time(seconds)
+            doors.pay("GET", f"/{session.id}/status", visitor=browser)
+            world.sweep()
+        found = world.session(session.id)
+        assert found.status is not Status.COMPLETED
+        assert world.received() == 0
+        assert world.transport.count("POST", "/outgoing-payments") <= 1
+        assert "checkout.session.completed" not in {event["type"] for event in world.events()}
+
+    attack.each(CLAIMS, attempt)

@@ -104,7 +104,7 @@ def created(param: str, url: str) -> dict[str, Any]:
 
 # --- the wallet's page for the approval
 
-INTERACTIONS = [
+INTERACTIONS: list[Any] = [
     *("javascript:alert(1)", "data:text/html,x", "http://evil.example/x", "file:///etc/passwd"),
     *("//evil.example/x", "/interact/1", "https:evil.example", "https://user@evil.example/"),
     *("https://evil.example\\@x/",),
@@ -176,7 +176,9 @@ def test_a_return_leads_to_our_own_page_whatever_else_it_says(doors: Doors, atta
         assert answer.location == f"/pay/{session.id}/success"
         assert EVIL not in str(answer.headers)
 
-    with_query = {name: (f"&{name}={EVIL_URL}", {}) for name in MORE}
+    with_query: dict[str, tuple[str, dict[str, str]]] = {
+        name: (f"&{name}={EVIL_URL}", {}) for name in MORE
+    }
     with_header = {str(headers): ("", headers) for headers in HEADERS}
     attack.each(with_query | with_header, attempt)
 

@@ -49,6 +49,8 @@ class Life:
     """The product as it is deployed, told of by every line, and its `ledger`."""
 
     def __init__(self, patch: pytest.MonkeyPatch, told: Told) -> None:
+        patch.setattr(telemetry, "SAMPLE", 1)  # every request's debug lines
+        telemetry.start("pay")
         self.ledger, self._told = Ledger(), told
         self.ledger.follow(patch)
         self.dynamo = Faulty(InMemoryDynamoDb(table_definitions(PREFIX)))
@@ -59,7 +61,7 @@ class Life:
         overheard = self.ledger.overhear()
         world.transport.before, world.transport.after = overheard.request, overheard.response
         sessions = InstrumentedSessions(world.core.sessions)
-        queues = {
+        queues: Any = {
             "queue": SqsEventQueue(lambda: self.queue, "events"),
             "tasks": SqsTaskQueue(lambda: self.queue, "tasks"),
         }
@@ -178,43 +180,39 @@ class Life:
             self.ledger.overhear().response(request, response)
             raise OutcomeUnknown(f"{request.url} {request.headers} {request.body!r}")
 
-        def tell_and_fail(part: str) -> Callable[[Request, Response], None]:
+        def losing(part: str) -> Callable[[Request, Response], None]:
             def after(request: Request, response: Response) -> None:
-                (no_answer if part in request.url else self.ledger.overhear().response)(
-                    request, response
-                )
+                hear = no_answer if part in request.url else self.ledger.overhear().response
+                hear(request, response)
 
             return after
 
         session, back = self.doors.approved(browser)
         for fault in (bug, throttled):
             self.dynamo.fault = fault
-            for attempt in (
+            asked: list[Callable[[], object]] = [
                 lambda: self.doors.call("GET", f"/{session.id}"),
                 lambda: self.doors.pay("GET", f"/{session.id}", visitor=browser),
                 lambda: self.doors.follow(back, browser),
                 lambda: self.doors.dashboard("GET", visitor=browser),
-            ):
-                with pytest.raises(AssertionError, match="50"):  # 500 or 503: the doors tell
-                    attempt()
+            ]
+            for ask in asked:
+                with pytest.raises(AssertionError, match="50"):  # 500 or 503: the doors say so
+                    ask()
             self.dynamo.fault = None
             self.queue.fault = fault if fault is throttled else None
             self.purchase("alice", browser)
             self.queue.fault = None
         for part in ("/alice", "/incoming-payments", "/quotes", "/continue", "/outgoing-payments"):
-            self.world.transport.after = tell_and_fail(part)
+            self.world.transport.after = losing(part)
             self.purchase("alice", browser)
         self.world.transport.after = self.ledger.overhear().response
 
 
-@pytest.fixture
-def life(monkeypatch: pytest.MonkeyPatch, told: Told) -> Life:
-    monkeypatch.setattr(telemetry, "SAMPLE", 1)  # every request's debug lines
-    telemetry.start("pay")
-    return Life(monkeypatch, told)
-
-
-def test_no_secret_leaves_where_it_belongs(life: Life, request: pytest.FixtureRequest) -> None:
+def test_no_secret_leaves_where_it_belongs(
+    monkeypatch: pytest.MonkeyPatch, told: Told, request: pytest.FixtureRequest
+) -> None:
+    life = Life(monkeypatch, told)
     browser = life.merchant()
     for wallet in WALLETS:
         life.purchase(wallet)
