@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode, urlsplit
 
@@ -24,6 +25,7 @@ from sandbox.wallets.state import Account
 from tests.hosted_pages import Answer
 from tests.merchant_api import SESSIONS, a_body, gateway_event
 from tests.product import CEDAR, HARBOR, PREFIX, World
+from tests.support import NOW
 
 BASE: Final = "https://pay.example"
 FORM: Final = "application/x-www-form-urlencoded"
@@ -82,7 +84,10 @@ class Doors:
             return services
 
         outer = dict(module.app.dependency_overrides)
-        module.app.dependency_overrides[dependency] = injected
+        module.app.dependency_overrides |= {
+            dependency: injected,
+            api.dependencies.started_at: self._started_at,
+        }
         try:
             answer = module.handler(event, None)
         finally:
@@ -205,6 +210,9 @@ class Doors:
         assert self.dashboard("POST", "/sign-in", fields, visitor=visitor).location == "/dashboard"
         self.dashboard("GET", visitor=visitor)
         return visitor
+
+    async def _started_at(self) -> datetime:
+        return NOW
 
     # --- what has happened
 
