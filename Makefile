@@ -25,7 +25,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -82,6 +82,9 @@ soak: setup ## simulate EVENTS= webhook events over days of retries, checked at 
 
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
+
+fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT=docs/openapi.json, or right ones changed
+	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
 bench: setup ## count what a thousand checkouts cost on AWS, and time the first byte of a page
 	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page

@@ -168,7 +168,7 @@ class Life:
         self.doors.dashboard("GET", f"/webhooks/{event}", visitor=browser)
 
     def failures(self, browser: Visitor) -> None:
-        """What stands behind us fails, and says in its error what it was asked."""
+        """Have all that stands behind us fail, and say in its error what it was asked."""
 
         def bug(name: str, request: Any) -> None:
             raise RuntimeError(f"asked {request}")

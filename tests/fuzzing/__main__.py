@@ -29,7 +29,7 @@ DOCUMENTS: Final = [Path(__file__).parents[2] / "docs/openapi.json"]
 
 
 class Run:
-    """What was asked, and what came of it."""
+    """Keep the requests of a run, and their outcome."""
 
     def __init__(self, number: int, socket_share: float) -> None:
         self.number, self._share = number, socket_share
