@@ -11,15 +11,17 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.errors import ResourceMissing, WalletInvalid
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
 from checkout.flows.payment.approve import Finish
 from checkout.open_payments.models import Amount
+from checkout.open_payments.slips import Slip
 from checkout.pages import see_other
 from checkout.ports.services import PayServices
 from pay import render
 from pay.language import Reader, reader
+from pay.texts import Texts
 from pay.view import Shown, Stage, paths_of, price_change, shown, stage_of
 
 COUNTDOWN: Final = 5  # seconds on the confirmation before the shop is opened
@@ -37,22 +39,48 @@ _ADDRESS_WANTED: Final = frozenset(
 )
 
 
+_TYPED: Final = "typed."  # begins the names of mistakes in what was typed
+_OWN_ADVICE: Final = frozenset({Slip.CARD, Slip.SECRET, Slip.NAME})
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A problem: its texts are `fault.NAME` and `fault.NAME.next`.
+    """A problem: its texts are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by default.
 
-    `at_field` says that it is about the typed wallet address.
+    `at_field` says that it is about the typed wallet address, `character` is one that it must not
+    have.
     """
 
     name: str
     at_field: bool = False
+    advice: str = ""
+    character: str = ""
+
+    def said(self, texts: Texts) -> str:
+        """Return the sentence that says what is wrong."""
+        values = {"character": self.character} if self.character else {}
+        return texts.text(f"fault.{self.name}", **values)
+
+    def next(self, texts: Texts) -> str:
+        """Return the sentence that says what to do."""
+        return texts[f"fault.{self.advice or self.name}.next"]
 
     @property
     def button(self) -> str:
         """Return the name of the button's text."""
         if self.name == Problem.PRICE_CHANGED:
             return "wallet.new_price"
-        return "wallet.submit" if self.name in _ADDRESS_WANTED else "wallet.again"
+        asks = self.name in _ADDRESS_WANTED or self.name.startswith(_TYPED)
+        return "wallet.submit" if asks else "wallet.again"
+
+
+def typing_alert(error: WalletInvalid) -> Alert:
+    """Return the alert about a typed text, or about an address without a wallet."""
+    if not error.slip:
+        return Alert(error.code, at_field=True)
+    name = f"{_TYPED}{error.slip}"
+    advice = name if error.slip in _OWN_ADVICE else "typed"
+    return Alert(name, at_field=True, advice=advice, character=error.character)
 
 
 def session_page(services: PayServices, request: Request, session: Session) -> Response:

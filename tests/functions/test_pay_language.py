@@ -210,7 +210,7 @@ def test_an_error_speaks_the_browsers_language_and_never_the_flows(visitor: Cust
     session = visitor.world.create()
     answer = visitor.form(session, "alice@wallet.example", headers=headers)
     assert answer.page.one("html").attributes["lang"] == "de-AT"
-    assert "Unter dieser Adresse haben wir kein Wallet gefunden." in answer.page.main
+    assert "Das sieht nach einer E-Mail-Adresse aus." in answer.page.main
     assert "Ihnen wurde nichts berechnet." in answer.page.main
     missing = visitor.get("/pay/cs_0000000000000000000000", headers=headers)
     assert "Wir haben diese Zahlung nicht gefunden" in missing.page.main

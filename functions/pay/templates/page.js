@@ -10,7 +10,11 @@
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
   const bare = () => location.pathname.replace(/\/(success|wallet|grant\/callback)$/, "");
-  const tidied = typed => typed.replace(/[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "");
+  // Blanks inside an address come from copying it; of what is none nothing is taken away.
+  const tidied = typed => {
+    const text = typed.replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "").trim();
+    return text.includes("/") ? text.replace(/\s+/g, "") : text;
+  };
 
   // Follow the session: expiry, cancellation and completion, also by another tab. Silent while hidden.
   function follow() {
@@ -46,7 +50,6 @@
   async function send(form, unasked) {
     const field = form.querySelector("#wallet_address"), box = form.querySelector("#remember");
     if (field) field.value = tidied(field.value);
-    if (box) keep(box.checked ? field.value : null);
     const body = new URLSearchParams(new FormData(form));
     const buttons = main.querySelectorAll("form button");
     buttons.forEach(button => { button.disabled = true; });
@@ -63,6 +66,7 @@
     try {
       const signal = AbortSignal.timeout(PATIENCE * 1000);
       const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" }, signal });
+      if (box && answer.ok) keep(box.checked ? field.value : null);  // a wallet is there
       show(await answer.text(), answer, unasked);
     } catch {
       buttons.forEach(button => { button.disabled = false; });
