@@ -1,4 +1,4 @@
-"""The settings: the look of the customers' pages with a preview, return hosts and tolerance."""
+"""The settings: the customers' pages with a preview, contact, return hosts and tolerance."""
 
 from __future__ import annotations
 
@@ -49,6 +49,8 @@ class Setting:
     tolerance: str
     tolerated: str
     unit: str
+    contact: str
+    website: str
 
 
 @router.get("")
@@ -74,6 +76,18 @@ async def set_return_hosts(
 ) -> Response:
     try:
         settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, form)
+    return see(visit, SAVED)
+
+
+@router.post("/contact")
+async def set_contact(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    contact, website = form.get("contact", ""), form.get("website", "")
+    try:
+        settings.introduce(services, key, contact=contact, website=website)
     except CheckoutError as error:
         return refused(error, _page, services, request, key, form)
     return see(visit, SAVED)
@@ -195,6 +209,8 @@ def _setting(merchant: Merchant, typed: dict[str, str]) -> Setting:
         tolerance=typed.get("tolerance", str(merchant.tolerance)),
         tolerated=_units(merchant, merchant.tolerance),
         unit=_units(merchant, 1),
+        contact=typed.get("contact", merchant.contact or ""),
+        website=typed.get("website", merchant.website or ""),
     )
 
 

@@ -157,6 +157,8 @@ def full_merchant(**changes: Any) -> Merchant:
         "locale": "pt-BR",
         "return_hosts": ("shop.example", "xn--kfer-soa.example"),
         "tolerance": 5,
+        "contact": "help@shop.example",
+        "website": "shop.example",
     }
     return a_merchant(**{**everything, **changes})
 

@@ -126,6 +126,67 @@ def test_looks_that_the_pages_could_not_show_are_refused_and_kept_in_the_form(
         assert kept == "Café Ñandú"
 
 
+CONTACT = {"contact": " Help@shop.example ", "website": " Shop.Example. "}
+
+
+def test_contact_and_website_are_saved_noted_and_can_be_removed(
+    shop: Dashboard, browser: Browser
+) -> None:
+    assert browser.post("/settings/contact", CONTACT).location.endswith("saved=1")
+    merchant = shop.merchant()
+    assert (merchant.contact, merchant.website) == ("Help@shop.example", "shop.example")
+    page = browser.get("/settings").page
+    assert page.one("input", name="contact").attributes["value"] == "Help@shop.example"
+    assert page.one("input", name="website").attributes["value"] == "shop.example"
+    assert "Changed settings contact, website" in browser.get("/audit").page.main
+    page_url = {"contact": "https://shop.example/help?a=1", "website": ""}
+    browser.post("/settings/contact", page_url)
+    assert shop.merchant().contact == page_url["contact"]
+    browser.post("/settings/contact", {"contact": "", "website": ""})
+    assert (shop.merchant().contact, shop.merchant().website) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "me",
+        "@shop.example",
+        "me@",
+        "me@localhost",
+        "me@shop..example",
+        "me you@shop.example",
+        "me@you@shop.example",
+        "me@shop.example?subject=x",
+        "me@[127.0.0.1]",
+        "a" * 65 + "@shop.example",
+        "http://shop.example/help",
+        "javascript:alert(1)",
+        "https://user@shop.example/",
+        "https://shop.example/a b",
+        "m\u00e9@shop.example",
+        "me\r\n@shop.example",
+    ],
+)
+def test_a_contact_that_is_neither_email_nor_page_is_refused_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    answer = browser.post("/settings/contact", {"contact": typed, "website": "shop.example"})
+    assert "e-mail address or a page" in alert(answer)
+    assert shop.merchant().contact is None
+    assert answer.page.one("input", name="website").attributes["value"] == "shop.example"
+
+
+@pytest.mark.parametrize(
+    "typed", ["https://shop.example", "shop.example/a", "a b", "-shop.example"]
+)
+def test_a_website_that_is_no_host_is_refused(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    answer = browser.post("/settings/contact", {"contact": "", "website": typed})
+    assert "host name like shop.example" in alert(answer)
+    assert shop.merchant().website is None
+
+
 def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
     shop: Dashboard, browser: Browser
 ) -> None:

@@ -28,7 +28,8 @@ class Merchant:
     `version` grows by one with each write.
 
     The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
-    language tag) of the customer's pages; `return_hosts`, the only hosts that customers may be
+    language tag) of the customer's pages; `contact` (an e-mail address or an https URL) and
+    `website` (a host), which they and receipts show; `return_hosts`, the only hosts that customers may be
     sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be missing of a
     payment (money.least_accepted).
     """
@@ -50,6 +51,8 @@ class Merchant:
     locale: str | None = None
     return_hosts: tuple[str, ...] = ()
     tolerance: int = 1
+    contact: str | None = None
+    website: str | None = None
 
     def changed(self, **fields: Any) -> Merchant:
         """Return the next version, with these fields; `Merchants.replace` writes it."""
