@@ -168,7 +168,7 @@ def not_approved(
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
         return see_other(now_shown.paths.home)
     alert = Alert(_NOTICES.get(result, "not_approved"))
-    return stage_page(request, now_shown, alert=alert, returned=True)
+    return stage_page(request, now_shown, alert=alert, returned=True, over=result in _NOTICES)
 
 
 def seen(services: PayServices, request: Request, session: Session) -> Shown:
@@ -202,7 +202,8 @@ def stage_page(
     """Return the page of a stage.
 
     Its values are `alert`, the `change` of a price, the `typed` wallet address, a `countdown`, and
-    `returned` for a customer who came back from the wallet without an approval.
+    `returned` for a customer who came back from the wallet without an approval; `over` if the
+    wallet is done with that approval, so that nobody is led back to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -210,6 +211,7 @@ def stage_page(
         "change": None,
         "countdown": None,
         "returned": False,
+        "over": False,
         "typed": again or "",
         **values,
     }

@@ -51,7 +51,7 @@
     const field = form.querySelector("#wallet_address"), box = form.querySelector("#remember");
     if (field) field.value = tidied(field.value);
     const body = new URLSearchParams(new FormData(form));
-    const buttons = main.querySelectorAll("form button");
+    const buttons = main.querySelectorAll("form button"), steps = find(".steps")?.innerHTML;
     buttons.forEach(button => { button.disabled = true; });
     stop();
     if (!unasked) {
@@ -70,6 +70,7 @@
       show(await answer.text(), answer, unasked);
     } catch {
       buttons.forEach(button => { button.disabled = false; });
+      if (steps) find(".steps").innerHTML = steps;
       start();
       say(main.dataset.offline);
     }

@@ -29,9 +29,9 @@ class Merchant:
 
     The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
     language tag) of the customer's pages; `contact` (an e-mail address or an https URL) and
-    `website` (a host), which they and receipts show; `return_hosts`, the only hosts that customers may be
-    sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be missing of a
-    payment (money.least_accepted).
+    `website` (a host), which they and receipts show; `return_hosts`, the only hosts that customers
+    may be sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be
+    missing of a payment (money.least_accepted).
     """
 
     id: str
