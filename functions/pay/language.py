@@ -34,6 +34,7 @@ _CHOICE: Final = re.compile(
 )
 _RATE: Final = Context(prec=RATE_DIGITS)
 _EXACT: Final = Context(prec=600)  # more than a value and a scale can have
+_LEFT_TO_RIGHT: Final = "\u200e"
 _DECIMALS: Final = re.compile(r"\.0+")
 
 
@@ -68,16 +69,12 @@ class Reader:
         symbol = get_currency_symbol(code, self.locale)
         if symbol == code:  # a language without a symbol for it
             return f"{self._number(number, digits)}\u00a0{code}"
-        pattern = _price_pattern(self.locale, digits)
-        return str(
-            pattern.apply(
-                number,
-                self.locale,
-                currency=code,
-                currency_digits=False,
-                decimal_quantization=False,
-            )
+        text: str = _price_pattern(self.locale, digits).apply(
+            number, self.locale, currency=code, currency_digits=False, decimal_quantization=False
         )
+        if self.direction == "rtl":  # else "US$" is shown as "$US"
+            text = text.replace(symbol, f"{symbol}{_LEFT_TO_RIGHT}")
+        return text
 
     def rate(self, debit: Amount, receive: Amount) -> str | None:
         """Return the rate, turned so that it is at least 1, such as "1 EUR = 1.0793 USD".

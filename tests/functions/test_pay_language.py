@@ -169,7 +169,7 @@ def test_amounts_are_written_as_the_reader_writes_them(tag: str, said: str) -> N
         ("es", "1.234.567,50 €"),
         ("pt-BR", "€ 1.234.567,50"),
         ("hi", "€12,34,567.50"),
-        ("ar", "\u200f1,234,567.50 €"),
+        ("ar", "\u200f1,234,567.50 €\u200e"),
         ("sw", "€ 1,234,567.50"),
     ],
 )

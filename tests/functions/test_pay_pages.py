@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -273,7 +274,7 @@ def test_every_state_says_whom_to_ask(visitor: Customer, stage: str, contact: st
     assert "Shop shop.example" in page.main
 
 
-PART = {
+PART: dict[str, dict[str, Any]] = {
     "processing": {"received": 999, "attention": Attention.PARTIAL_PAYMENT},
     "expired": {"received": 999},
     "canceled": {"received": 999, "attention": Attention.LATE_PAYMENT},

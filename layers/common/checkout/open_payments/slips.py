@@ -61,7 +61,7 @@ SENTENCES: Final = {
 
 
 class NotAnAddress(ValueError):
-    """What was typed is no wallet address. `character` is the one that a `CHARACTER` is about."""
+    """The text is no wallet address. `character` is the one that a `CHARACTER` is about."""
 
     def __init__(self, slip: Slip, character: str = "") -> None:
         super().__init__(SENTENCES[slip].replace("{character}", character))
