@@ -82,7 +82,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """Where a customer may ask: a link and its text."""
+    """A place where customers may ask: a link and its text."""
 
     href: str
     text: str
