@@ -24,7 +24,7 @@ from pay.language import Reader, reader
 from pay.texts import Texts
 from pay.view import Shown, Stage, paths_of, price_change, shown, stage_of
 
-COUNTDOWN: Final = 5  # seconds on the confirmation before the shop is opened
+COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
 # The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
 # After these, the typed wallet address is not offered again.

@@ -144,7 +144,7 @@ def test_a_payment_that_never_arrives_is_confirming_until_its_incoming_payment_e
     world.settle(session, seconds=2 * 86_400, every=600)
     page = visitor.open(session).page
     assert "This checkout has expired" in page.main
-    assert "The shop has not received any payment for it." in page.main
+    assert "The shop has not received a payment." in page.main
     assert "You have not been charged" not in page.main
     told = of_merchant(world, session).main
     assert texts.WAITING["expired"] in told
@@ -159,7 +159,7 @@ def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer
     world.clock.pass_time(1)
     page = visitor.open(session).page
     assert "This checkout was canceled" in page.main
-    assert "Money arrived after this checkout had ended" in page.main
+    assert "Money arrived after this checkout had closed" in page.main
     assert "Shop has received $20.00. Do not pay again" in page.main
     assert "You have not been charged" not in page.main
     stored = world.session(session.id)

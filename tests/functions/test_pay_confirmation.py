@@ -29,7 +29,7 @@ def test_the_countdown_can_be_stopped_and_without_script_there_is_none(visitor: 
     session = visitor.world.pay(visitor.world.create())
     page = visitor.open(session, "/success").page
     (countdown,) = [one for one in page.all("p") if "data-countdown" in one.attributes]
-    assert countdown.attributes["data-countdown"] == "5"
+    assert countdown.attributes["data-countdown"] == "20"
     assert "".join(countdown.text) == ""  # the script fills it in
     assert "hidden" in page.one("button", id="stay").attributes  # the script shows it
     assert page.all("meta", **{"http-equiv": "refresh"}) == []

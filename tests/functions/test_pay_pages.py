@@ -76,7 +76,7 @@ def test_not_charged_is_not_said_after_a_failed_payment(visitor: Customer, stage
 def test_money_that_came_late_is_told_with_what_to_do(visitor: Customer, stage: str) -> None:
     session = visitor.put_in(stage, received=700, attention=Attention.LATE_PAYMENT)
     page = visitor.open(session).page
-    assert "Money arrived after this checkout had ended" in page.main
+    assert "Money arrived after this checkout had closed" in page.main
     assert "Shop has received $7.00. Do not pay again. Contact Shop" in page.main
     assert f"Reference {session.id}" in page.main
     for untrue in (CHARGED_NOT, ENGLISH.text("no_money"), ENGLISH.text("expired.lead")):

@@ -63,7 +63,7 @@ def has_no_money(world: World, browser: Customer, session: Session) -> None:
     for _ in range(WATCHED):
         told = browser.open(session)
         if world.session(session.id).status is Status.OPEN:
-            assert "The shop has not received any money" in told.body
+            assert "The shop has received no money" in told.body
             return
         assert NOT_CHARGED not in told.body
         assert PAID not in told.body

@@ -3,6 +3,7 @@
   // Everything here works without script too: forms post, links lead on, waiting pages refresh.
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
   const KEPT = "checkout.wallet", SLOW = 10, PATIENCE = 35;  // seconds
+  const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
@@ -149,18 +150,22 @@
     try { return use(); } catch { return null; }  // a browser may refuse to keep anything
   }
 
-  // On to the shop, unless the customer stays.
+  // On to the shop, unless the customer stays: announced from the start, and not while nobody looks.
   function countdown() {
     const place = find("[data-countdown]");
     if (!place) return;
-    const stay = find("#stay"), texts = place.dataset.texts.split("\n");
+    const stay = find("#stay"), status = find("[role=status]"), texts = place.dataset.texts.split("\n");
     let seconds = Number(place.dataset.countdown), stayed = false;
     stay.hidden = false;
-    stay.onclick = () => { stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; place.tabIndex = -1; place.focus(); };
+    status.classList.add("unseen");  // the line below shows it
+    find("h1").focus();
+    stay.onclick = () => { say(""); stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; place.tabIndex = -1; place.focus(); };
     (function count() {
       if (stayed) return;
+      if (document.hidden) { later(count, 1); return; }
       if (seconds < 1) { location.assign(find("#continue").href); return; }
       place.textContent = texts[--seconds];
+      if (TOLD.includes(seconds + 1)) say(place.textContent);
       later(count, 1);
     })();
   }
