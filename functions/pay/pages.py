@@ -177,7 +177,14 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
     if merchant is None:
         raise ResourceMissing("No such checkout session.")
     reads = reader_of(request, session=session, default=merchant.locale)
-    return shown(session, merchant, reads, base_url=services.base_url, now=services.clock.now())
+    return shown(
+        session,
+        merchant,
+        reads,
+        base_url=services.base_url,
+        now=services.clock.now(),
+        providers=services.providers,
+    )
 
 
 def reader_of(
@@ -201,7 +208,8 @@ def stage_page(
 ) -> Response:
     """Return the page of a stage.
 
-    Its values are `alert`, the `change` of a price, the `typed` wallet address, a `countdown`, and
+    Its values are `alert`, the `change` of a price, the `typed` wallet address, the
+    provider that it was typed `at` (the form of its addresses), a `countdown`, and
     `returned` for a customer who came back from the wallet without an approval; `over` if the
     wallet is done with that approval, so that nobody is led back to it.
     """
@@ -213,6 +221,7 @@ def stage_page(
         "returned": False,
         "over": False,
         "typed": again or "",
+        "at": "",
         **values,
     }
     name = f"{now_shown.stage.value}.html"

@@ -30,9 +30,17 @@ def sent_by_form(request: Request) -> bool:
 
 
 def form_again(
-    error: CheckoutError, services: PayServices, request: Request, session_id: str, *, typed: str
+    error: CheckoutError,
+    services: PayServices,
+    request: Request,
+    session_id: str,
+    *,
+    typed: str,
+    at: str,
 ) -> Response:
     """Return the session's page with the reason why the form was rejected.
+
+    `at` is the form of addresses of the provider that was chosen, "" if an address was typed.
 
     Raise `error` itself where it needs a page of its own, and where the session cannot be read.
     """
@@ -59,6 +67,7 @@ def form_again(
         headers=dict(problem.headers),
         alert=alert,
         typed=typed[:TYPED_SHOWN],
+        at=at,
     )
 
 

@@ -18,6 +18,7 @@ from typing import Final
 from checkout.domain.grammar import is_http, link_host
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.providers import Provider
 from checkout.domain.public import timestamp
 from checkout.domain.session import Attention, LineItem, Session
 from checkout.domain.transitions import Event
@@ -119,7 +120,8 @@ class Shown:
     and no payment failed after a wallet had accepted it (then we only know that the shop got
     nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
     after its end. A completed session has a `price`, a `wallet` and the `payment` of that wallet
-    only if it is known to have paid: anybody can pay. `home` is the shop's website.
+    only if it is known to have paid: anybody can pay. `home` is the shop's website,
+    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from.
     """
 
     reader: Reader
@@ -144,6 +146,8 @@ class Shown:
     late: bool
     wallet: str | None
     provider: str | None
+    offers: tuple[Provider, ...]
+    expires_at: Moment
     payment: str | None
     interact_url: str | None
     interact_host: str | None
@@ -179,9 +183,16 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
 
 
 def shown(
-    session: Session, merchant: Merchant, reader: Reader, *, base_url: str, now: datetime
+    session: Session,
+    merchant: Merchant,
+    reader: Reader,
+    *,
+    base_url: str,
+    now: datetime,
+    providers: tuple[Provider, ...] = (),
 ) -> Shown:
-    """Return the view of a settled `session` at `now`."""
+    """Return the view of a settled `session` at `now`; `providers` are the operator's."""
+    offers = merchant.providers or providers
     stage = stage_of(session)
     interact_url = None
     if stage is Stage.AWAITING_APPROVAL and session.interact_url is not None:
@@ -214,7 +225,9 @@ def shown(
         arrived=_received(session, reader) if session.received else None,
         late=session.attention is Attention.LATE_PAYMENT,
         wallet=wallet,
-        provider=_host(wallet),
+        provider=_provider(wallet, offers),
+        offers=offers,
+        expires_at=Moment(timestamp(session.expires_at), reader.date(session.expires_at)),
         payment=last_segment(session.outgoing_payment) if session.outgoing_payment else None,
         interact_url=interact_url,
         interact_host=_host(interact_url),
@@ -240,6 +253,12 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
         before=reader.amount(replace(now, value=int(before))),
         difference=reader.amount(replace(now, value=abs(difference))),
     )
+
+
+def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
+    """Return the name of the wallet's provider, else its host."""
+    named = (each.name for each in offers if wallet is not None and each.has(wallet))
+    return next(named, _host(wallet))
 
 
 def order_number(session: Session) -> str | None:

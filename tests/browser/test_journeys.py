@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
 from checkout.flows.payment import sessions
 from tests.browser.served import Served, new_context
 from tests.browser.test_dashboard import focus
+from tests.browser.test_states import violations
 from tests.product import CEDAR
 
 pytestmark = pytest.mark.browser
@@ -222,11 +225,61 @@ def test_an_address_is_remembered_on_this_device_if_wanted(page: Page, pages: Se
     box.check()
     field.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
-    page.goto(pages.address(pages.world.create()))
-    expect(field).to_have_value(f"{CEDAR}/alice")
-    box.uncheck()
+    for wallet in ("carol", "alice"):
+        page.goto(pages.address(pages.world.create()))
+        expect(box).to_be_checked()
+        field.fill(f"{CEDAR}/{wallet}")
+        field.press("Enter")
+        expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
+    session = pages.world.create()
+    page.goto(pages.address(session))
+    expect(page.locator("#kept li")).to_have_count(2)
+    page.get_by_role("button", name="Forget: localhost:4101/alice").click()
+    expect(page.locator("#kept li")).to_have_count(1)
     page.reload()
-    expect(field).to_have_value("")
+    page.get_by_role("button", name="localhost:4101/carol", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
+    customer = pages.world.session(session.id).customer
+    assert customer is not None
+    assert customer.id == f"{CEDAR}/carol"
+    page.goto(pages.address(pages.world.create()))
+    page.get_by_role("button", name="Forget: localhost:4101/carol").click()
+    expect(page.locator("#kept")).to_be_hidden()
+    expect(box).not_to_be_checked()
+
+
+def test_an_address_that_is_none_is_not_remembered(page: Page, pages: Served) -> None:
+    page.goto(pages.address(pages.world.create()))
+    page.locator("#remember").check()
+    page.locator("#wallet_address").fill("4242 4242 4242 4242")
+    page.locator("#wallet_address").press("Enter")
+    page.get_by_role("alert").wait_for()
+    expect(page.locator("#wallet_address")).to_have_value("")
+    assert page.evaluate("localStorage.length") == 0
+
+
+OFFER = Provider("Cedar Bank", f"{CEDAR}/{{name}}", "https://cedar.example/")
+
+
+def test_a_name_at_a_provider_pays(either: Page, pages: Served) -> None:
+    with pages.merchant(providers=(OFFER,)):
+        session = pages.world.create()
+        either.goto(pages.address(session))
+        either.get_by_label("Your name or number at").fill("alice")
+        either.get_by_label("Your name or number at").press("Enter")
+        leave(either)
+        pages.approve(either)
+        paid(either, pages, session)
+
+
+def test_only_one_way_in_is_open_at_a_time(page: Page, pages: Served, axe: str) -> None:
+    with pages.merchant(providers=(OFFER, replace(OFFER, name="Harbor"))):
+        page.goto(pages.address(pages.world.create()))
+        expect(page.locator("main .button:visible")).to_have_count(1)
+        page.get_by_text("Another wallet address").click()
+        expect(page.locator("main .button:visible")).to_have_count(1)
+        expect(page.locator("#wallet_address")).to_be_visible()
+        assert violations(page, axe) == []
 
 
 def test_a_slow_wallet_is_told_of_after_ten_seconds(page: Page, pages: Served) -> None:
@@ -324,7 +377,7 @@ def test_the_keyboard_alone_pays(page: Page, pages: Served) -> None:
     paid(page, pages, session)
     focus(page, "#stay")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("You are staying on this page.")).to_be_focused()
+    expect(page.get_by_text("You stay on this page.")).to_be_focused()
 
 
 def test_a_receipt_prints_what_was_paid_and_no_buttons(page: Page, pages: Served) -> None:

@@ -187,6 +187,34 @@ def test_a_website_that_is_no_host_is_refused(
     assert shop.merchant().website is None
 
 
+PROVIDERS = "Cedar | https://wallet.example/{name} | https://wallet.example/join | DE KE"
+
+
+def test_the_merchants_providers_are_saved_noted_and_previewed(
+    shop: Dashboard, browser: Browser
+) -> None:
+    page = browser.get("/settings").page
+    assert "".join(page.one("textarea", name="providers").text).strip() == ""
+    assert "Leave empty for the operator's: none." in page.main
+    answer = browser.post("/settings/providers", {"providers": f"{PROVIDERS}\r\n"})
+    assert answer.location.endswith("saved=1")
+    page = browser.get("/settings").page
+    assert "".join(page.one("textarea", name="providers").text).strip() == PROVIDERS
+    assert "Changed settings wallet providers" in browser.get("/audit").page.main
+    assert "I have no wallet yet" in browser.get("/settings/preview").page.main
+    browser.post("/settings/providers", {"providers": ""})
+    assert shop.merchant().providers == ()
+
+
+def test_a_provider_that_cannot_be_read_is_named_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser
+) -> None:
+    answer = browser.post("/settings/providers", {"providers": f"{PROVIDERS}\nMine"})
+    assert "“Mine” is not of the form" in alert(answer)
+    assert "Mine" in "".join(answer.page.one("textarea", name="providers").text)
+    assert shop.merchant().providers == ()
+
+
 def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
     shop: Dashboard, browser: Browser
 ) -> None:
@@ -300,7 +328,7 @@ def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> No
     for key in (third, rolled.secret):
         assert opened(shop, "elsewhere.example", key) == 400
     assert "return hosts: shop.example, www.shop.example" in browser.get("/audit").page.main
-    typed = "".join(browser.get("/settings").page.one("textarea").text)
+    typed = "".join(browser.get("/settings").page.one("textarea", name="return_hosts").text)
     assert typed.split() == ["shop.example", "www.shop.example"]
     browser.post("/settings/return-hosts", {"return_hosts": ""})
     assert {opened(shop, "elsewhere.example", key) for key in (shop.secret, second, third)} == {201}
@@ -331,7 +359,7 @@ def test_creating_a_session_still_asks_aws_twice(shop: Dashboard) -> None:
 def test_what_is_no_host_name_is_refused_and_kept_in_the_form(shop: Dashboard, typed: str) -> None:
     answer = shop.signed_in().post("/settings/return-hosts", {"return_hosts": typed})
     assert "host" in alert(answer)
-    assert "".join(answer.page.one("textarea").text).strip() == typed
+    assert "".join(answer.page.one("textarea", name="return_hosts").text).strip() == typed
     assert shop.merchant().return_hosts == ()
 
 

@@ -2,7 +2,7 @@
 {
   // Everything here works without script too: forms post, links lead on, waiting pages refresh.
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
-  const KEPT = "checkout.wallet", SLOW = 10, PATIENCE = 35;  // seconds
+  const KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
@@ -49,7 +49,7 @@
 
   // A form's answer is a page of ours: its main part takes the place of this one.
   async function send(form, unasked) {
-    const field = form.querySelector("#wallet_address"), box = form.querySelector("#remember");
+    const field = form.querySelector("#wallet_address"), remembers = form.querySelector(".remember input")?.checked;
     if (field) field.value = tidied(field.value);
     const body = new URLSearchParams(new FormData(form));
     const buttons = main.querySelectorAll("form button"), steps = find(".steps")?.innerHTML;
@@ -67,8 +67,9 @@
     try {
       const signal = AbortSignal.timeout(PATIENCE * 1000);
       const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" }, signal });
-      if (box && answer.ok) keep(box.checked ? field.value : null);  // a wallet is there
       show(await answer.text(), answer, unasked);
+      const wallet = find("#again [name=wallet_address]")?.value;  // as its provider writes it
+      if (remembers && answer.ok && wallet) keep([wallet, ...kept()]);
     } catch {
       buttons.forEach(button => { button.disabled = false; });
       if (steps) find(".steps").innerHTML = steps;
@@ -135,17 +136,40 @@
     find("#came-back").hidden = store(() => sessionStorage.getItem("left")) !== location.pathname;
   }
 
-  // The address stays in this browser, if the customer wants that.
+  // Addresses stay in this browser, if the customer wants that, and can be forgotten one by one.
   function remember() {
-    const box = find("#remember");
-    if (!box) return;
-    const field = find("#wallet_address"), kept = store(() => localStorage.getItem(KEPT));
-    box.closest("p").hidden = false;
-    box.checked = Boolean(kept);
-    if (kept && !field.value) field.value = kept;
-    box.onchange = () => { if (!box.checked) keep(null); };
+    const boxes = main.querySelectorAll(".remember input"), known = find("#kept"), wallets = kept();
+    for (const box of boxes) {
+      box.closest("p").hidden = false;
+      box.checked = wallets.length > 0;
+      box.onchange = () => boxes.forEach(each => { each.checked = box.checked; });
+    }
+    if (!known) return;
+    known.hidden = !wallets.length;
+    known.querySelector("ul").replaceChildren(...wallets.map(wallet => {
+      const row = document.createElement("li"), pay = document.createElement("button"), forget = document.createElement("button");
+      pay.type = forget.type = "button";
+      pay.className = "quiet";
+      pay.textContent = wallet.replace("https://", "");
+      pay.onclick = () => {
+        const field = find("#wallet_address"), way = find("#typed");
+        if (way) way.open = true;
+        field.value = wallet;
+        field.form.requestSubmit();
+      };
+      forget.className = "link";
+      forget.textContent = known.dataset.forget;
+      forget.ariaLabel = `${known.dataset.forget}: ${pay.textContent}`;
+      forget.onclick = () => { keep(kept().filter(each => each !== wallet)); remember(); (find("#kept button") || find("h1")).focus(); };
+      row.append(pay, forget);
+      return row;
+    }));
   }
-  const keep = wallet => store(() => wallet ? localStorage.setItem(KEPT, wallet) : localStorage.removeItem(KEPT));
+  const kept = () => {
+    const found = store(() => JSON.parse(localStorage.getItem(KEPT) || "[]"));
+    return Array.isArray(found) ? found.filter(each => typeof each === "string" && each.startsWith("https://")) : [];
+  };
+  const keep = wallets => store(() => localStorage.setItem(KEPT, JSON.stringify([...new Set(wallets)].slice(0, KEPT_MAX))));
   function store(use) {
     try { return use(); } catch { return null; }  // a browser may refuse to keep anything
   }

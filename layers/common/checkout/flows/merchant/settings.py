@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from checkout.domain import providers
 from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import contact_of, return_host
@@ -31,6 +32,7 @@ _CALLED: Final = {
     "tolerance": "tolerance",
     "contact": "contact",
     "website": "website",
+    "providers": "wallet providers",
 }
 
 
@@ -108,6 +110,18 @@ def introduce(services: DashboardServices, key: ApiKey, *, contact: str, website
             param="website",
         )
     _set(services, key, fields)
+
+
+def offer(services: DashboardServices, key: ApiKey, typed: str) -> None:
+    """Set the providers that the merchant's page offers; without any, the operator's.
+
+    Raise ParameterInvalid, Conflict.
+    """
+    try:
+        found = providers.parse(typed)
+    except ValueError as error:
+        raise ParameterInvalid(str(error), param="providers") from None
+    _set(services, key, {"providers": found})
 
 
 def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:
