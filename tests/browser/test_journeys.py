@@ -109,6 +109,44 @@ def test_a_price_is_not_renewed_while_the_customer_approves(page: Page, pages: S
     assert pages.world.session(session.id).interact_url == before.interact_url
 
 
+def test_a_desktop_does_not_renew_the_price_under_a_phones_approval(
+    browser: Browser, page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    page.get_by_text("Continue on your phone").click()
+    phone = new_context(browser, wide=False).new_page()
+    phone.goto(pages.hand_over(pages.world.session(session.id)))
+    leave(phone)
+    before = pages.world.session(session.id)
+    pages.world.clock.pass_time(300)
+    page.clock.run_for(301_000)
+    expect(page.locator(".alert")).to_contain_text("This price has expired.")
+    assert pages.world.session(session.id).interact_url == before.interact_url
+    pages.approve(phone)
+    paid(phone, pages, session)
+    page.clock.run_for(SOON)
+    expect(page).to_have_url(re.compile("/success$"))
+
+
+def test_a_second_window_does_not_renew_the_price_under_the_firsts_approval(
+    page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    other = page.context.new_page()
+    other.goto(pages.address(session))
+    leave(other)
+    before = pages.world.session(session.id)
+    pages.world.clock.pass_time(300)
+    page.bring_to_front()
+    page.clock.run_for(301_000)
+    expect(page.locator(".alert")).to_contain_text("This price has expired.")
+    assert pages.world.session(session.id).interact_url == before.interact_url
+    pages.approve(other)
+    paid(other, pages, session)
+
+
 def test_a_price_is_not_renewed_over_what_a_customer_types(page: Page, pages: Served) -> None:
     page.clock.install()
     session = begin(page, pages)

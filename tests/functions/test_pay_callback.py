@@ -130,7 +130,7 @@ def test_other_parameters_are_left_alone(visitor: Customer) -> None:
     ("result", "said"),
     [
         ("grant_rejected", "You declined the payment"),
-        ("invalid_interaction", "You did not approve the payment in time"),
+        ("invalid_interaction", "This approval is no longer valid"),
         ("grant_invalid", "without approving the payment"),
         ("<script>alert(1)</script>", "without approving the payment"),
         ("{0.__class__}", "without approving the payment"),

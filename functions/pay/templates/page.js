@@ -2,7 +2,7 @@
 {
   // Everything here works without script too: forms post, links lead on, waiting pages refresh.
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
-  const KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
+  const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
@@ -56,6 +56,8 @@
     buttons.forEach(button => { button.disabled = true; });
     stop();
     if (!unasked) {
+      left = false;
+      store(() => localStorage.removeItem(AWAY));
       main.querySelectorAll(".steps li").forEach((step, at) => {
         step.className = at < 1 ? "done" : "";
         if (at === 1) step.ariaCurrent = "step"; else step.removeAttribute("aria-current");
@@ -102,7 +104,9 @@
     start();
   }
 
-  // How long the price holds. Then it is renewed, unless the customer has gone on or is typing.
+  // How long the price holds. Then it is renewed, unless the customer is typing, or may be approving
+  // it at the wallet: in another window, or on a phone that was shown the QR code. A new price ends
+  // the approval of the old one.
   function price() {
     const place = find("[data-left]");
     if (!place) return;
@@ -121,7 +125,7 @@
     const form = find("#again"), typed = find("#wallet_address");
     place.textContent = place.dataset.over;
     if (typed && typed.value !== typed.defaultValue) return;
-    if (form && !left && !document.hidden && lives >= LIVES && renewals < RENEWALS) {
+    if (form && !elsewhere() && !document.hidden && lives >= LIVES && renewals < RENEWALS) {
       renewals++;
       send(form, true);
     } else location.replace(bare());
@@ -131,10 +135,17 @@
   function leave() {
     const link = find("#leave");
     if (!link) return;
-    const gone = () => { left = true; store(() => sessionStorage.setItem("left", location.pathname)); };
+    const gone = () => { away(); store(() => sessionStorage.setItem("left", location.pathname)); };
     link.onclick = link.onauxclick = gone;
     find("#came-back").hidden = store(() => sessionStorage.getItem("left")) !== location.pathname;
   }
+
+  function handOver() {
+    const code = find(".phone");
+    if (code) code.ontoggle = () => { if (code.open) away(); };
+  }
+  const away = () => { left = true; store(() => localStorage.setItem(AWAY, bare())); };
+  const elsewhere = () => left || store(() => localStorage.getItem(AWAY)) === bare();
 
   // Addresses stay in this browser, if the customer wants that, and can be forgotten one by one.
   function remember() {
@@ -206,7 +217,7 @@
     stop();
     for (const form of main.querySelectorAll("form:not([data-plain])")) form.onsubmit = event => { event.preventDefault(); send(form); };
     if (main.dataset.slow) later(() => say(main.dataset.slow), SLOW);
-    [follow, price, leave, remember, countdown, dress].forEach(part => part());
+    [follow, price, leave, handOver, remember, countdown, dress].forEach(part => part());
   }
   start();
   // A page that comes back by the browser's history shows what was; ask what is.
