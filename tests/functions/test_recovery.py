@@ -32,7 +32,7 @@ def lets_the_approval_time_out(world: World, browser: Customer, session: Session
     awaiting = world.submit(session, f"{CEDAR}/interact-timeout")
     world.clock.pass_time(601)
     told = browser.get(world.network.approve(str(awaiting.interact_url)))
-    assert "You did not approve the payment in time" in told.body
+    assert "This approval is no longer valid" in told.body
     assert NOT_CHARGED in told.body
 
 
