@@ -86,7 +86,7 @@ def settings() -> str:
     rows = []
     for setting in fields(Settings):
         default = "required" if setting.default is MISSING else f"`{setting.default}`"
-        default = "" if default == "``" else default
+        default = "" if default in ("``", "`()`") else default
         rows.append(f"| `{setting.name.upper()}` | {setting.metadata['text']} | {default} |")
     return "\n".join(["| setting | meaning | default |", "|---|---|---|", *rows])
 

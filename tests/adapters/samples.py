@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
+from checkout.domain.providers import Provider
 from checkout.domain.session import (
     Attempt,
     Attention,
@@ -157,6 +158,11 @@ def full_merchant(**changes: Any) -> Merchant:
         "locale": "pt-BR",
         "return_hosts": ("shop.example", "xn--kfer-soa.example"),
         "tolerance": 5,
+        "contact": "help@shop.example",
+        "website": "shop.example",
+        "providers": (
+            Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
+        ),
     }
     return a_merchant(**{**everything, **changes})
 
