@@ -66,6 +66,8 @@ _END: Final = (
     e.SessionUnexpectedState,
     e.SessionBusy,
     e.PaymentInProgress,
+    e.IdempotencyKeyInvalid,
+    e.IdempotencyKeyReused,
 )
 _ENDABLE: Final = (
     "While it is open or awaiting approval. During a payment the answer is 409. If the payment has "
@@ -159,22 +161,7 @@ def _create() -> dict[str, Any]:
         "operationId": "createSession",
         "summary": "Create a session",
         "description": "Send your customer to the `url` in the response.",
-        "parameters": [
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "description": "Your key for this request. For 24 hours, the same key with the "
-                "same parameters returns the same response and creates nothing; with other "
-                "parameters it is rejected.",
-                "schema": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                    "pattern": "^[ -~]+$",
-                },
-                "example": "order-1234",
-            }
-        ],
+        "parameters": [_key_parameter()],
         "requestBody": {
             "required": True,
             "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
@@ -222,7 +209,7 @@ def _end(operation: str, summary: str, description: str) -> dict[str, Any]:
         "operationId": f"{operation}Session",
         "summary": summary,
         "description": description,
-        "parameters": [_id_parameter()],
+        "parameters": [_id_parameter(), _key_parameter()],
         "requestBody": {
             "required": False,
             "description": "Nothing, or an empty object.",
@@ -230,7 +217,7 @@ def _end(operation: str, summary: str, description: str) -> dict[str, Any]:
                 "application/json": {"schema": {"type": "object", "additionalProperties": False}}
             },
         },
-        "responses": _responses(200, "The session as it is now.", "Session", _END),
+        "responses": _responses(200, "The session as it is now.", "Session", _END, _REPLAYED),
     }
 
 
@@ -242,6 +229,18 @@ def _id_parameter() -> dict[str, Any]:
         "description": "The session's id.",
         "schema": {"type": "string", "pattern": f"^{SESSION_ID.pattern}$"},
         "example": EXAMPLE_ID,
+    }
+
+
+def _key_parameter() -> dict[str, Any]:
+    return {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "Your key for this request. For 24 hours, the same key with the same "
+        "request returns the same response and changes nothing; with another request it is "
+        "rejected.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+        "example": "order-1234",
     }
 
 

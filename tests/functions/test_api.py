@@ -267,6 +267,56 @@ def test_a_wrong_state_and_a_payment_under_way_are_told_apart(
     assert refused.json["error"]["type"] == "conflict_error"
 
 
+@pytest.mark.parametrize("action", ["expire", "cancel"])
+def test_an_end_that_is_asked_for_again_gives_the_same_bytes(api: MerchantApi, action: str) -> None:
+    session = api.store(status=Status.AWAITING_APPROVAL)
+    header = {"Idempotency-Key": "end-1"}
+    first = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
+    api.clock.pass_time(24 * 3600 - 1)
+    again = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
+    assert (again.status, again.body) == (first.status, first.body) == (200, first.body)
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["idempotent-replayed"] == "true"
+    api.clock.pass_time(1)
+    late = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
+    assert late.code == "session_unexpected_state"
+
+
+def test_the_key_of_one_end_fits_no_other_request(api: MerchantApi) -> None:
+    header = {"Idempotency-Key": "end-1"}
+    one, other = api.store(), api.store()
+    assert api.post(f"{SESSIONS}/{one.id}/expire", headers=header).status == 200
+    for path, body in (
+        (f"{SESSIONS}/{one.id}/cancel", None),
+        (f"{SESSIONS}/{other.id}/expire", None),
+        (SESSIONS, a_body()),
+    ):
+        refused = api.post(path, body, headers=header)
+        assert (refused.status, refused.code) == (400, "idempotency_key_reused"), path
+    assert api.stored(other.id) == other
+    assert len(api.rows("checkout_sessions")) == 2
+    foreign = {"key": api.other_secret, "headers": header}
+    assert api.post(f"{SESSIONS}/{one.id}/expire", **foreign).code == "resource_missing"
+
+
+def test_a_refused_end_leaves_its_key_free(api: MerchantApi) -> None:
+    header = {"Idempotency-Key": "end-1"}
+    session = api.store(status=Status.COMPLETED)
+    for _ in range(2):
+        refused = api.post(f"{SESSIONS}/{session.id}/expire", headers=header)
+        assert refused.code == "session_unexpected_state"
+    assert api.rows("idempotency_keys") == []
+    assert api.post(f"{SESSIONS}/{api.store().id}/expire", headers=header).status == 200
+
+
+def test_an_end_with_a_key_is_one_transaction(api: MerchantApi) -> None:
+    session = api.store()
+    api.dynamo.calls.clear()
+    api.post(f"{SESSIONS}/{session.id}/expire", headers={"Idempotency-Key": "end-1"})
+    # The key, the session, the merchant (does it want the event?), and the write.
+    assert api.dynamo.calls == {"get_item": 3, "transact_write_items": 1}
+
+
 # --- a part of the money
 
 PART: dict[str, Any] = {
