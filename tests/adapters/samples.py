@@ -22,6 +22,7 @@ from checkout.domain.webhooks import (
     Delivery,
     Endpoint,
     EventStatus,
+    Format,
     GivenUp,
     WebhookEvent,
     WebhookSecret,
@@ -121,6 +122,7 @@ def full_event(**changes: Any) -> WebhookEvent:
         "ended_at": NOW + 6 * MS,
         "given_up": GivenUp.GONE,
         "writer": "w1",
+        "stripe_body": '{"object":"event","ü":"🫖"}',
     }
     return an_event(**{**everything, **changes})
 
@@ -153,6 +155,11 @@ def full_merchant(**changes: Any) -> Merchant:
                 WebhookSecret(sealed="v1.00000000.b2xk", created_at=NOW - MS, expires_at=NOW + MS),
             ),
             disabled_at=NOW + 2 * MS,
+            format=Format.STRIPE,
+            id="we_1",
+            created_at=NOW,
+            description="für die Kasse",
+            metadata_json='{"a":"1"}',
         ),
         "logo": Logo("image/png", bytes(range(256))),
         "accent_color": "#0a7f5c",

@@ -90,14 +90,25 @@ def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
         endpoint = merchant.endpoint if merchant is not None else None
         if endpoint is None or not endpoint.wants(change.webhook):
             return None
+    # Imported here, because most requests make no event.
+    from checkout.domain.stripe_objects import event_json
+
+    event_id = new_event_id(services.random_bytes)
     return WebhookEvent(
-        id=new_event_id(services.random_bytes),
+        id=event_id,
         merchant=change.after.merchant,
         session=change.after.id,
         type=change.webhook,
         body=event_body(change.after, change.webhook),
         created_at=change.at,
         next_at=change.at,
+        stripe_body=event_json(
+            change.after,
+            event_id=event_id,
+            event_type=change.webhook,
+            base_url=services.base_url,
+            at=change.at,
+        ),
     )
 
 
