@@ -5,14 +5,14 @@ The key is always checked before the body, so that a caller without one learns n
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
 from api.dependencies import Body, Injected, Key, Started
+from api.paging import fitting
 from api.requests import CreateSession, list_query
 from checkout.domain.merchant import ApiKey
 from checkout.domain.public import public_session
@@ -30,8 +30,6 @@ End = Callable[[Services, ApiKey, str, Reserve[Session] | None], Session]
 
 router = APIRouter(prefix="/api")
 SESSIONS = "/checkout/sessions"
-# Lambda's responses have at most 6 MB: a page of larger sessions ends early, and has a cursor.
-PAGE_BYTES: Final = 5_000_000
 
 
 @router.post(SESSIONS)
@@ -50,15 +48,10 @@ async def list_sessions(services: Injected, key: Key, request: Request) -> Respo
     listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
     now = services.clock.now()
     next_cursor = listed.next_cursor
-    data: list[dict[str, Any]] = []
-    size = 0
-    for number, session in enumerate(listed.sessions):
-        shown = public_session(session, base_url=services.base_url, now=now)
-        size += len(json.dumps(json_text(shown)))  # as Lambda writes it: a string within JSON
-        if size > PAGE_BYTES and data:
-            next_cursor = sessions.cursor_behind(key, listed.sessions[number - 1])
-            break
-        data.append(shown)
+    shown = (public_session(each, base_url=services.base_url, now=now) for each in listed.sessions)
+    data = fitting(shown)
+    if len(data) < len(listed.sessions):
+        next_cursor = sessions.cursor_behind(key, listed.sessions[len(data) - 1])
     page = {
         "object": "list",
         "url": f"/api{SESSIONS}",

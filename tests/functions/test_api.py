@@ -14,7 +14,7 @@ import pytest
 
 from api import dependencies
 from api.app import app, handler
-from api.routes import PAGE_BYTES
+from api.paging import PAGE_BYTES
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Attention, IncomingPaymentRef, LineItem, Phase, Status
 from checkout.version import VERSION

@@ -88,6 +88,7 @@ class InstrumentedSessions:
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         return self._sessions.page(
             merchant,
@@ -96,6 +97,7 @@ class InstrumentedSessions:
             created_from=created_from,
             created_before=created_before,
             search=search,
+            upward=upward,
         )
 
     def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:

@@ -95,11 +95,13 @@ class Sessions(Protocol):
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        `after` is the position of the last session seen. `search` keeps the sessions with that
-        wallet, or with that value in their metadata (domain/search.py), by an index that lags.
+        `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
+        the last session seen. `search` keeps the sessions with that wallet, or with that value in
+        their metadata (domain/search.py), by an index that lags.
         """
         ...
 

@@ -133,12 +133,17 @@ class DynamoSessions:
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         """Return a page; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else _FIRST_POSITION
-        highest = min(position(created_before) if created_before else _LAST_POSITION, after or ":")
+        highest = position(created_before) if created_before else _LAST_POSITION
+        if after is not None:
+            lowest, highest = (
+                (max(lowest, after), highest) if upward else (lowest, min(highest, after))
+            )
         if lowest > highest:
             return SessionPage((), None)
         index, owner, value = "by_merchant", "merchant", merchant
@@ -158,7 +163,7 @@ class DynamoSessions:
                 ":low": text(lowest),
                 ":high": text(highest),
             },
-            ScanIndexForward=False,
+            ScanIndexForward=upward,
             Limit=rows_max,
         )
         places = dict.fromkeys(row["created_key"]["S"] for row in found["Items"])

@@ -51,8 +51,9 @@ class ListQuery:
     """The filters of a list.
 
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
-    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `rounds` bounds
-    the index pages that are read for one response.
+    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `statuses` are
+    several to choose from. `rounds` bounds the index pages that are read for one response. `upward`
+    asks for the sessions just newer than the cursor; the page is newest first all the same.
     """
 
     limit: int = 10
@@ -63,17 +64,24 @@ class ListQuery:
     amount_from: int | None = None
     amount_to: int | None = None
     search: str | None = None
+    statuses: tuple[Status, ...] = ()
     rounds: int = FILTER_ROUNDS
+    upward: bool = False
 
     @property
     def filters(self) -> bool:
         """Tell whether sessions must be read to be filtered: no index has these fields."""
-        return (self.status, self.amount_from, self.amount_to) != (None, None, None)
+        return bool(self.statuses) or (self.status, self.amount_from, self.amount_to) != (
+            None,
+            None,
+            None,
+        )
 
     def matches(self, session: Session, now: datetime) -> bool:
-        amount = session.amount_total
+        amount, status = session.amount_total, session.status_at(now)
         return (
-            self.status in (None, session.status_at(now))
+            self.status in (None, status)
+            and (not self.statuses or status in self.statuses)
             and (self.amount_from is None or self.amount_from <= amount)
             and (self.amount_to is None or amount <= self.amount_to)
         )
@@ -202,8 +210,9 @@ def settle(services: Services, session: Session) -> Session:
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    Reads at most `rounds` index pages and then returns a cursor, so that a filter with few matches
-    cannot make one request read without end. Raises CursorInvalid.
+    Its cursor continues in the direction of the query. Reads at most `rounds` index pages and then
+    returns a cursor, so that a filter with few matches cannot make one request read without end.
+    Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, _POSITION) if query.cursor is not None else None
     now = services.clock.now()
@@ -217,18 +226,24 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
             created_from=query.created_from,
             created_before=query.created_before,
             search=query.search,
+            upward=query.upward,
         )
         after = page.next_key
         for session in page.sessions:
             if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: there is a next page
-                    return Listed(tuple(found), cursor_behind(key, found[-1]), found[-1].created_at)
+                    more, last = cursor_behind(key, found[-1]), found[-1].created_at
+                    return Listed(_newest_first(found, query), more, last)
                 found.append(session)
             looked_to = session.created_at
         if after is None or (len(found) == query.limit and not query.filters):
             break
-    more = None if after is None else cursor(key.merchant, after)
-    return Listed(tuple(found), more, looked_to)
+    rest = None if after is None else cursor(key.merchant, after)
+    return Listed(_newest_first(found, query), rest, looked_to)
+
+
+def _newest_first(found: list[Session], query: ListQuery) -> tuple[Session, ...]:
+    return tuple(reversed(found) if query.upward else found)
 
 
 def cursor_behind(key: ApiKey, session: Session) -> str:
