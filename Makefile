@@ -94,9 +94,9 @@ lint: setup ## ⭐ check style, types, import directions and template.yaml
 fmt: setup ## format the code and fix what can be fixed automatically
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-docs: setup ## regenerate the tables in the documentation and docs/openapi.json
+docs: setup ## regenerate the tables in the documentation, docs/openapi.json and docs/openapi-v1.json
 	$(BIN)/python docs/tables.py
-	$(BIN)/python -m api.openapi > docs/openapi.json
+	$(BIN)/python -m api.openapi > docs/openapi.json && $(BIN)/python -m api.v1.openapi > docs/openapi-v1.json
 
 check: lint test ## ⭐ run lint, then all tests
 

@@ -7,6 +7,7 @@ operations and responses are written here.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
@@ -17,6 +18,14 @@ from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
 from checkout.domain.grammar import SESSION_ID
 from checkout.domain.session import Status
+from checkout.domain.webhooks import (
+    CANCELED,
+    COMPLETED,
+    EXPIRED,
+    LATE_PAYMENT,
+    PAYMENT_FAILED,
+    PING,
+)
 from checkout.version import VERSION
 from checkout.web import STATUS
 
@@ -107,6 +116,7 @@ def document() -> dict[str, Any]:
         ],
         "security": [{"api_key": []}],
         "paths": _paths(),
+        "webhooks": _webhooks(),
         "components": {
             "schemas": schemas(_POSSIBLE),
             "securitySchemes": {
@@ -153,6 +163,57 @@ def _paths() -> dict[str, Any]:
                 },
             }
         },
+    }
+
+
+def _webhooks() -> dict[str, Any]:
+    """Return the events that are sent to a merchant's endpoint in the native form."""
+    told = {
+        COMPLETED: "A session is paid.",
+        EXPIRED: "A session was not paid in time, or was expired.",
+        CANCELED: "A session was canceled.",
+        PAYMENT_FAILED: "A payment failed, and the session is open again.",
+        LATE_PAYMENT: "Money arrived after the end of a session.",
+        PING: "A test event.",
+    }
+    return {
+        name: {
+            "post": {
+                "operationId": "on" + "".join(map(str.capitalize, re.split(r"[._]", name))),
+                "summary": summary,
+                "security": [],
+                "parameters": [_event_header(each) for each in _EVENT_HEADERS],
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "application/json": {
+                            "schema": {
+                                "$ref": REF + ("LatePayment" if name == LATE_PAYMENT else "Event")
+                            }
+                        }
+                    },
+                },
+                "responses": {"200": {"description": "Any status from 200 to 299: received."}},
+            }
+        }
+        for name, summary in told.items()
+    }
+
+
+_EVENT_HEADERS: Final = {
+    "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; verify it (docs/webhooks.md).",
+    "Checkout-Event-Id": "Remember it: an event can come twice.",
+    "Checkout-Event-Type": "The name of the event.",
+}
+
+
+def _event_header(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": True,
+        "description": _EVENT_HEADERS[name],
+        "schema": {"type": "string"},
     }
 
 

@@ -133,7 +133,9 @@ class NewLineItem(_Form):
     """One position of the purchase."""
 
     price_data: PriceData
-    quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX, examples=[2])] = 1
+    quantity: Annotated[
+        int, Field(ge=1, le=QUANTITY_MAX, description="1 if it is absent.", examples=[2])
+    ] = 1
 
     def line_item(self) -> LineItem:
         """Return the line item of the domain."""
@@ -187,7 +189,11 @@ class CreateSession(_Form):
     ] = {}
     expires_in_seconds: Annotated[
         int,
-        Field(ge=300, le=86_400, description="How long the session can be paid, in seconds."),
+        Field(
+            ge=300,
+            le=86_400,
+            description="How long the session can be paid, in seconds; 86400 if it is absent.",
+        ),
     ] = 86_400
     locale: Annotated[
         str,
