@@ -318,6 +318,13 @@ def test_times_are_exact_or_bounds(api: StripeApi) -> None:
     ) == [made[2]]
 
 
+@pytest.mark.parametrize("query", ["created=1&created[gte]=1", "created[gte]=1&created=1"])
+def test_a_time_is_exact_or_bounded_and_not_both(api: StripeApi, query: str) -> None:
+    code, param = refused(api.send("GET", SESSIONS, query=query))
+    assert code == "parameter_invalid"
+    assert param in ("created", "created[gte]")
+
+
 def test_a_filtered_list_goes_on_until_it_has_found_something(api: StripeApi) -> None:
     expired = several(api, 2, status=Status.EXPIRED)
     several(api, 250)

@@ -90,7 +90,7 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Row]) -> Parsed:
         if row.does is Does.IGNORED:
             ignored.append(name)
         elif path in found:
-            raise ParameterInvalid("This parameter is given twice.", param=name)
+            raise _twice(path)
         elif shown or not row.path.endswith("[*]"):  # an empty value unsets metadata
             found[path] = _typed(row, value, name)
     return Parsed(_nested(found), tuple(dict.fromkeys(ignored)), tuple(sorted(given)))
@@ -188,6 +188,10 @@ def _typed(row: Row, value: Any, name: str) -> Any:
     return shown
 
 
+def _twice(path: Path) -> CheckoutError:
+    return ParameterInvalid("This parameter is given twice.", param=bracketed(path))
+
+
 def _empty(name: str) -> CheckoutError:
     return ParameterInvalid("This value is empty: leave the parameter out.", param=name)
 
@@ -199,12 +203,19 @@ def _text(value: Any) -> str:
 
 
 def _nested(found: dict[Path, Any]) -> dict[str, Any]:
-    """Return the values nested; what has numbers for names is a list, in their order."""
+    """Return the values nested; what has numbers for names is a list, in their order.
+
+    Raises ParameterInvalid for a value that also has values inside.
+    """
     root: dict[str, Any] = {}
     for path, value in found.items():
-        place = root
+        place: Any = root
         for part in path[:-1]:
             place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise _twice(path)
+        if path[-1] in place:
+            raise _twice(path)
         place[path[-1]] = value
     return {name: _listed(name, value) for name, value in root.items()}
 
