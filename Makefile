@@ -60,7 +60,7 @@ cloud: setup ## run the tests that need the AWS emulator
 browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
 
-interop: setup ## run the tests against the official Open Payments and webhook packages (needs Node)
+interop: setup ## run the tests against the official Open Payments, Stripe and webhook packages (needs Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
 
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
