@@ -60,7 +60,7 @@ cloud: setup ## run the tests that need the AWS emulator
 browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
 
-interop: setup ## run the tests against the official Open Payments and webhook packages (needs Node)
+interop: setup ## run the tests against the official Open Payments, Stripe and webhook packages (needs Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
 
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
@@ -97,9 +97,9 @@ lint: setup ## ⭐ check style, types, import directions and template.yaml
 fmt: setup ## format the code and fix what can be fixed automatically
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-docs: setup ## regenerate the tables in the documentation and docs/openapi.json
+docs: setup ## regenerate the tables in the documentation, docs/openapi.json and docs/openapi-v1.json
 	$(BIN)/python docs/tables.py
-	$(BIN)/python -m api.openapi > docs/openapi.json
+	$(BIN)/python -m api.openapi > docs/openapi.json && $(BIN)/python -m api.v1.openapi > docs/openapi-v1.json
 
 check: lint test ## ⭐ run lint, then all tests
 

@@ -60,8 +60,16 @@ class InstrumentedSessions:
     def get(self, session_id: str) -> Session | None:
         return self._sessions.get(session_id)
 
-    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
-        saved = self._sessions.save(change, event)
+    def reservation(self, key: str) -> Reservation | None:
+        return self._sessions.reservation(key)
+
+    def save(
+        self,
+        change: Change,
+        event: WebhookEvent | None = None,
+        reservation: Reservation | None = None,
+    ) -> Session:
+        saved = self._sessions.save(change, event, reservation)
         if change.event in _COUNTED:
             telemetry.count(_COUNTED[change.event])
         if change.event in _FAILURES:
@@ -80,6 +88,7 @@ class InstrumentedSessions:
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         return self._sessions.page(
             merchant,
@@ -88,6 +97,7 @@ class InstrumentedSessions:
             created_from=created_from,
             created_before=created_before,
             search=search,
+            upward=upward,
         )
 
     def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
