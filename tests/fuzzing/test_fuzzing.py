@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 
-import api.routes
 import pay.pages
 from checkout import web
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.public import public_session
 from checkout.flows.payment import sessions
+from sandbox.server import Incoming
 from tests.fuzzing.__main__ import DOCUMENTS, Run, fuzz
-from tests.fuzzing.target import Heard, Incoming, function_of, problems
+from tests.fuzzing.target import Heard, function_of, problems
 
 pytestmark = pytest.mark.endurance
 REQUESTS = 100
@@ -54,9 +55,9 @@ def test_an_undocumented_status_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_undocumented_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = api.routes.public_session
+    shown = public_session
     monkeypatch.setattr(
-        api.routes, "public_session", lambda *_, **how: shown(*_, **how) | {"id": 7, "more": 1}
+        sessions, "public_session", lambda *_, **how: shown(*_, **how) | {"id": 7, "more": 1}
     )
     assert any("Response violates schema" in each for each in run().found)
 
