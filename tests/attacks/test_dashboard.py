@@ -90,10 +90,18 @@ TYPES = [
 ]
 
 
+class Place:
+    """Doors behind which there is something of everything, a signed-in browser, wrong tokens."""
+
+    def __init__(self, doors: Doors) -> None:
+        self.doors, self.ids = doors, owned(doors)
+        self.browser = doors.signed_in()
+        self.tokens = tokens(doors, self.browser)
+
+
 @pytest.fixture(scope="module")
-def place() -> tuple[Doors, dict[str, str]]:
-    doors = Doors()
-    return doors, owned(doors)
+def place() -> Place:
+    return Place(Doors())
 
 
 def share(path: str, cases: Mapping[str, Case]) -> dict[str, Case]:
@@ -102,12 +110,9 @@ def share(path: str, cases: Mapping[str, Case]) -> dict[str, Case]:
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_no_form_of_another_site_is_taken(
-    place: tuple[Doors, dict[str, str]], attack: Attack, path: str
-) -> None:
+def test_no_form_of_another_site_is_taken(place: Place, attack: Attack, path: str) -> None:
     """The browser is signed in, and the form has its token, as if another site had guessed it."""
-    doors, ids = place
-    browser = doors.signed_in()
+    doors, ids, browser = place.doors, place.ids, place.browser
     fields = {**FORMS[path], "form_token": browser.form_token}
 
     def attempt(headers: dict[str, str]) -> None:
@@ -146,11 +151,8 @@ def tokens(doors: Doors, browser: Visitor) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("path", POSTS)
-def test_no_form_without_its_own_token_is_taken(
-    place: tuple[Doors, dict[str, str]], attack: Attack, path: str
-) -> None:
-    doors, ids = place
-    browser = doors.signed_in()
+def test_no_form_without_its_own_token_is_taken(place: Place, attack: Attack, path: str) -> None:
+    doors, ids, browser = place.doors, place.ids, place.browser
     own = browser.form_token
 
     def attempt(token: str | None) -> None:
@@ -162,14 +164,11 @@ def test_no_form_without_its_own_token_is_taken(
             )
             assert answer.status == 400, answer.status
 
-    attack.each(share(path, tokens(doors, browser)), attempt)
+    attack.each(share(path, place.tokens), attempt)
 
 
-def test_no_form_is_taken_by_another_method(
-    place: tuple[Doors, dict[str, str]], attack: Attack
-) -> None:
-    doors, ids = place
-    browser = doors.signed_in()
+def test_no_form_is_taken_by_another_method(place: Place, attack: Attack) -> None:
+    doors, ids, browser = place.doors, place.ids, place.browser
     query = f"form_token={browser.form_token}&_method=POST&overlap=0&name=x"
 
     def attempt(case: tuple[str, str]) -> None:

@@ -240,7 +240,7 @@ def try_each(attack: Attack, every: int, first: int = 0) -> None:
 
 def test_no_purchase_completes_without_its_money(attack: Attack) -> None:
     """A sample, of another member and another value each; all are in the test below."""
-    try_each(attack, 41)
+    try_each(attack, 61)
 
 
 @pytest.mark.endurance

@@ -179,8 +179,7 @@ def with_doors(test: Callable[..., None], *arguments: Any) -> None:
 
 def with_records(test: Callable[..., None], *arguments: Any) -> None:
     """Try them on doors behind which there is something of everything."""
-    doors = Doors()
-    test((doors, on_dashboard.owned(doors)), Attack(), *arguments)
+    test(on_dashboard.Place(Doors()), Attack(), *arguments)
 
 
 def with_customer(test: Callable[..., None], *arguments: Any) -> None:
