@@ -83,7 +83,7 @@ soak: setup ## simulate EVENTS= webhook events over days of retries, checked at 
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
 
-fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT=docs/openapi.json, or right ones changed
+fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (both of docs/), or right ones changed
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
 bench: setup ## count what a thousand checkouts cost on AWS, and time the first byte of a page

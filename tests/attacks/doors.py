@@ -14,12 +14,15 @@ from urllib.parse import urlencode, urlsplit
 
 import api.app
 import api.dependencies
+import api.v1.app
+import api.v1.dependencies
 import dashboard.app
 import dashboard.dependencies
 import pay.app
 import pay.dependencies
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
+from checkout.ports.services import DashboardServices
 from sandbox.cloud import table_definitions
 from sandbox.wallets.state import Account
 from tests.hosted_pages import Answer
@@ -32,6 +35,7 @@ FORM: Final = "application/x-www-form-urlencoded"
 TABLES: Final = [table["TableName"] for table in table_definitions(PREFIX)]
 _APPS: Final[dict[str, tuple[Any, Any]]] = {
     "api": (api.app, api.dependencies.services),
+    "v1": (api.v1.app, api.dependencies.services),
     "pay": (pay.app, pay.dependencies.services),
     "dashboard": (dashboard.app, dashboard.dependencies.services),
 }
@@ -77,7 +81,8 @@ class Doors:
         source = f"198.51.{self._visits // 250 % 250}.{self._visits % 250 + 1}"
         event["requestContext"]["http"]["sourceIp"] = source
         module, dependency = _APPS[function]
-        given = {"api": self.world.core, "pay": self.world.services}
+        core = self.world.core
+        given = {"api": core, "v1": core, "pay": self.world.services}
         services = given.get(function, self.world.endpoints)
 
         async def injected() -> Any:
@@ -87,6 +92,7 @@ class Doors:
         module.app.dependency_overrides |= {
             dependency: injected,
             api.dependencies.started_at: self._started_at,
+            api.v1.dependencies.managing: self._managing,
         }
         try:
             answer = module.handler(event, None)
@@ -210,6 +216,9 @@ class Doors:
         assert self.dashboard("POST", "/sign-in", fields, visitor=visitor).location == "/dashboard"
         self.dashboard("GET", visitor=visitor)
         return visitor
+
+    async def _managing(self) -> DashboardServices:
+        return self.world.endpoints
 
     async def _started_at(self) -> datetime:
         return NOW

@@ -25,7 +25,8 @@ OF_DOCUMENTS: Final = 0.4  # of the requests
 OVER_SOCKET: Final = 0.1
 IN_ONE_WORLD: Final = 1_000  # requests; tables that grow without end make all others slower
 SHOWN: Final = 20
-DOCUMENTS: Final = [Path(__file__).parents[2] / "docs/openapi.json"]
+_DOCS: Final = Path(__file__).parents[2] / "docs"
+DOCUMENTS: Final = [_DOCS / "openapi.json", _DOCS / "openapi-v1.json"]
 
 
 class Run:
@@ -99,13 +100,13 @@ def main() -> int:
     parser.add_argument("--document", type=Path, action="append", help="an OpenAPI document")
     parser.add_argument("--socket", type=float, default=OVER_SOCKET, help="the share over a socket")
     chosen = parser.parse_args()
-    logging.getLogger("uvicorn.error").setLevel(logging.ERROR)  # it tells of each malformed request
+    logging.disable(logging.WARNING)  # uvicorn tells of each malformed request
     number = secrets.randbelow(2**31) if chosen.seed is None else chosen.seed
     documents = chosen.document or DOCUMENTS
     print(f"fuzz: {chosen.requests} requests, seed {number}", flush=True)
     run = fuzz(chosen.requests, number, documents, socket_share=chosen.socket)
     by_status = ", ".join(f"{status}: {many}" for status, many in sorted(run.statuses.items()))
-    parts = ("of documents", "over a socket", "api", "pay", "dashboard")
+    parts = ("of documents", "over a socket", "api", "v1", "pay", "dashboard")
     counted = ", ".join(f"{part} {run.counts[part]}" for part in parts)
     print(f"fuzz: {run.statuses.total()} responses ({by_status}); {counted}")
     print(f"fuzz: 5xx {run.counts['5xx']}, failures {run.found.total()}, seed {number}")

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from sandbox.server import Incoming
+from sandbox.server import Headers, Incoming
 from tests.attacks.doors import BASE, FORM, Doors, Visitor
 from tests.fuzzing.target import MARKUP
 from tests.merchant_api import SESSIONS, a_body
@@ -47,6 +47,17 @@ VALUES: Final = [
     *("dashboard=x",),
     *WORDS,
 ]  # fmt: skip
+_ITEM: Final = "line_items[0][price_data]"
+_STRIPE: Final = {
+    "mode": "payment",
+    "success_url": "https://shop.example/thanks",
+    "cancel_url": "https://shop.example/basket",
+    f"{_ITEM}[currency]": "usd",
+    f"{_ITEM}[product_data][name]": "Tea",
+    f"{_ITEM}[unit_amount]": "1000",
+    "line_items[0][quantity]": "2",
+    "metadata[order]": "1",
+}
 METHODS: Final = ["GET", "POST", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS"]
 Change = Callable[[random.Random, Incoming], Incoming]
 
@@ -80,6 +91,17 @@ def _of_api(doors: Doors, session_id: str) -> Iterator[Incoming]:
     for end in ("cancel", "expire", "accept_as_paid", "give_up"):
         yield Incoming("POST", f"{SESSIONS}/{session_id}/{end}", asks[:3], b"{}")
     yield Incoming("GET", "/api/health", headers)
+    for path in (
+        "checkout/sessions?limit=2",
+        f"checkout/sessions/{session_id}",
+        "events",
+        "balance",
+    ):
+        yield Incoming("GET", f"/v1/{path}", headers)
+    yield _form("/v1/checkout/sessions", _STRIPE, headers)
+    yield _form(f"/v1/checkout/sessions/{session_id}/expire", {"expand[]": "line_items"}, headers)
+    endpoint = {"url": "https://shop.example/v1", "enabled_events[]": "checkout.session.completed"}
+    yield _form("/v1/webhook_endpoints", endpoint, headers)
 
 
 def _of_dashboard(doors: Doors, session_id: str, browser: Visitor) -> Iterator[Incoming]:
@@ -103,10 +125,9 @@ def _get(target: str) -> Incoming:
     return Incoming("GET", target, [("Host", "pay.example"), ("Accept", "text/html,*/*;q=0.8")])
 
 
-def _form(target: str, fields: dict[str, str]) -> Incoming:
-    page = _get(target)
-    headers = [*page.headers, ("Content-Type", FORM)]
-    return Incoming("POST", target, headers, urlencode(fields).encode())
+def _form(target: str, fields: dict[str, str], headers: Headers | None = None) -> Incoming:
+    sent = [*(headers or _get(target).headers), ("Content-Type", FORM)]
+    return Incoming("POST", target, sent, urlencode(fields).encode())
 
 
 # --- changes

@@ -21,7 +21,7 @@ from tests.ports import free_base
 PAGES: Final = {200, 204, 303, 400, 401, 404, 405, 409, 413, 415, 422, 424, 429}
 API: Final = {200, 201, 400, 401, 404, 405, 409, 413, 415, 429}
 MARKUP: Final = "<script>alert(1)</script>"  # what a response must not repeat as it is
-_FUNCTIONS: Final = {"/api": "api", "/pay": "pay", "/dashboard": "dashboard"}
+_FUNCTIONS: Final = {"/api": "api", "/v1": "v1", "/pay": "pay", "/dashboard": "dashboard"}
 _REQUEST_ID: Final = re.compile(r"req_[0-9A-Za-z]{22}")
 _TIMEOUT: Final = 30.0  # seconds
 
@@ -92,25 +92,20 @@ class OverSocket:
 @contextmanager
 def listening(doors: Doors) -> Iterator[OverSocket]:
     """Run the gateway of the local world on a port, with its functions over `doors`."""
-    names = {"ApiFunction": "api", "PayFunction": "pay", "DashboardFunction": "dashboard"}
+    served = {"ApiFunction", "PayFunction", "DashboardFunction"}
 
-    def handler(name: str) -> Any:
-        def handle(event: dict[str, Any], _: Any) -> Mapping[str, Any]:
-            answers: list[dict[str, Any]] = []
-            doors.heard = lambda function, event, answer: answers.append(answer)
-            with suppress(AssertionError):
-                doors.send(name, event)
-            return answers[-1]
-
-        return handle
+    def handle(event: dict[str, Any], _: Any) -> Mapping[str, Any]:
+        answers: list[dict[str, Any]] = []
+        doors.heard = lambda function, event, answer: answers.append(answer)
+        with suppress(AssertionError):
+            doors.send(function_of(event["rawPath"]) or "api", event)
+        return answers[-1]
 
     known = functions()
-    assert set(names) <= set(known), sorted(known)
+    assert served <= set(known), sorted(known)
     by_name = {
         # No function is late because this machine is busy.
-        name: replace(function, handler=handler(names[name]), timeout=300.0)
-        if name in names
-        else function
+        name: replace(function, handler=handle, timeout=300.0) if name in served else function
         for name, function in known.items()
     }
     port = free_base()
@@ -138,7 +133,7 @@ def problems(request: Incoming, heard: Heard) -> Iterator[str]:
         yield "markup came out as it is"
     if "Traceback (most recent" in text:
         yield "a traceback"
-    if function != "api":
+    if function not in ("api", "v1"):
         yield from _of_page(heard)
     elif request.method != "HEAD":  # whose responses have no body on the wire
         yield from _of_api(heard, text)

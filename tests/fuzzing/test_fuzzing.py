@@ -57,7 +57,7 @@ def test_an_undocumented_status_is_noticed(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_undocumented_answer_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = public_session
     monkeypatch.setattr(
-        sessions, "public_session", lambda *_, **how: shown(*_, **how) | {"id": 7, "more": 1}
+        sessions, "public_session", lambda *_, **how: shown(*_, **how) | {"amount_total": "7"}
     )
     assert any("Response violates schema" in each for each in run().found)
 
