@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-import api.routes
+import api.paging
 from checkout import web
 from checkout.adapters import vault
 from checkout.adapters.outbound import addresses
@@ -80,7 +80,7 @@ def any_place(patch: Patch) -> None:
 
 
 def pages_without_end(patch: Patch) -> None:
-    patch.setattr(api.routes, "PAGE_BYTES", 10**9)
+    patch.setattr(api.paging, "PAGE_BYTES", 10**9)
 
 
 def with_customer(test: Callable[..., None], *arguments: Any) -> None:
