@@ -198,7 +198,6 @@ def _event_page(
     status: int = 200,
 ) -> Response:
     event = delivery_log.get(services, key.merchant, event_id)
-    endpoint = merchants.get(services.merchants, key.merchant).endpoint
     return page(
         request,
         "webhook_event.html",
@@ -207,7 +206,8 @@ def _event_page(
         row=_row(event),
         waits=waiting(event, services.clock.now()),
         delivery=delivered(event),
-        body=event.body_for(endpoint) if endpoint else event.body,
+        body=event.body,
+        stripe_body=event.stripe_body,
         alert=alert,
     )
 

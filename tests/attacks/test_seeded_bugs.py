@@ -12,7 +12,7 @@ from urllib.parse import parse_qsl
 
 import pytest
 
-import api.routes
+import api.paging
 import dashboard.sign_in
 from checkout import pages, telemetry, web
 from checkout.adapters import vault
@@ -100,7 +100,7 @@ def any_place(patch: Patch) -> None:
 
 
 def pages_without_end(patch: Patch) -> None:
-    patch.setattr(api.routes, "PAGE_BYTES", 10**9)
+    patch.setattr(api.paging, "PAGE_BYTES", 10**9)
 
 
 def any_link(patch: Patch) -> None:

@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from checkout.domain.ids import new_event_id
 from checkout.domain.session import IncomingPaymentRef, LineItem, Phase, Status
 from checkout.domain.transitions import Event
 from checkout.flows.payment.writes import move
 from checkout.open_payments.models import Amount, Quote, WalletAddress
+from tests.adapters.samples import an_event
 from tests.merchant_api import SESSIONS as NATIVE
 from tests.merchant_api import Answer, a_body
 from tests.stripe_api import EVENTS, SESSIONS, StripeApi, a_purchase, an_item
@@ -435,6 +437,26 @@ def test_an_event_from_before_is_made_of_the_session_as_it_is(api: StripeApi) ->
     api.dynamo.put_item(TableName="test-webhook_events", Item=row)
     shown = api.ask(f"{EVENTS}/{row['id']['S']}").json
     assert shown["data"]["object"]["object"] == "checkout.session.completed"
+
+
+def test_a_search_for_events_ends_somewhere(
+    api: StripeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.v1.routes.ROUNDS", 1)
+    for _ in range(101):
+        event = an_event(id=new_event_id(api.services.random_bytes), created_at=api.clock.now())
+        api.services.events.add(event)
+        api.clock.pass_time(1)
+    asked = {"type": "checkout.session.completed"}
+    assert refused(api.ask(EVENTS, asked)) == ("parameter_invalid", "type")
+    found = api.ask(EVENTS, {"type": "checkout.session.expired", "limit": 100})
+    assert (len(ids(found)), found.json["has_more"]) == (100, True)
+    rest = {"type": "checkout.session.expired", "starting_after": ids(found)[-1]}
+    assert len(ids(api.ask(EVENTS, rest))) == 1
+    future = {"created": {"lt": UNIX}, "starting_after": ids(found)[0]}
+    assert ids(api.ask(EVENTS, future)) == []
+    past = {"created": {"gte": UNIX + 90}, "starting_after": ids(found)[50]}
+    assert ids(api.ask(EVENTS, past)) == []
 
 
 def test_no_money_is_held(api: StripeApi) -> None:
