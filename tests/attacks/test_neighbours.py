@@ -5,6 +5,7 @@ Clients are limited by their address; a slow wallet holds a process for a bounde
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,16 +16,21 @@ from starlette.requests import Request as WebRequest
 from starlette.testclient import TestClient
 
 import pay.app
+from checkout.adapters.queue import SqsTaskQueue
 from checkout.clients import client_of
 from checkout.domain.limits import CHECK, REQUEST, RETURN, SUBMISSION
 from checkout.domain.session import Problem, Session, Status
+from checkout.flows.payment import sessions
+from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
+from expirer.cleanup import queued
 from tests import services
 from tests.dashboard_pages import Browser
 from tests.dashboard_pages import dashboard as a_dashboard
+from tests.deployment import Sqs, sqs_event
 from tests.hosted_pages import Answer, Customer, customer
-from tests.product import CEDAR, PREFIX, CountingTransport, World
+from tests.product import CEDAR, PREFIX, CountingTransport, World, on
 from tests.support import HandClock
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -84,7 +90,8 @@ def test_a_client_with_many_submissions_is_refused_and_nothing_is_done() -> None
         session = world.create()
         world.forget()
         answer = here.submit_json(session, {"wallet_address": f"{CEDAR}/alice"})
-        assert (answer.status, answer.code) == (429, "rate_limited")
+        assert answer.status == 429
+        assert answer.code == "rate_limited"
         assert answer.json["error"]["type"] == "rate_limit_error"
         assert 0 < int(answer.headers["retry-after"]) <= 60
         assert world.transport.sent == []
@@ -133,9 +140,9 @@ def test_a_flood_of_submissions_costs_one_write_a_minute() -> None:
     with limited() as world:
         here = at(world, HERE)
         use_up(here)
-        sessions = [world.create() for _ in range(20)]
+        many = [world.create() for _ in range(20)]
         world.forget()
-        for session in sessions:
+        for session in many:
             body = {"wallet_address": f"{CEDAR}/alice"}
             assert here.submit_json(session, body).status == 429
         assert world.dynamo.calls["update_item"] == 1
@@ -420,7 +427,7 @@ def test_copies_of_a_callback_hold_no_process_while_the_wallet_wants_time() -> N
         begun = browser.world.clock.now()
         for _ in range(48):
             answer = browser.back_at_once(back)
-            assert (answer.status, answer.headers["refresh"]) == (200, "5")
+            assert (answer.status, answer.headers.get("refresh")) == (200, "5")
         assert browser.world.clock.now() == begun
         assert browser.world.session(session.id) == session
         assert browser.back_from(back).location == f"/pay/{session.id}/success"
@@ -433,3 +440,33 @@ def test_a_wallet_that_failed_says_so_and_opens_the_session() -> None:
     with customer(world) as browser:
         assert browser.form(session).status == 424
     assert world.session(session.id).problem is Problem.WALLET_UNAVAILABLE
+
+
+# --- clean-up
+
+
+@pytest.mark.parametrize("patience", [20])
+def test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(patience: float) -> None:
+    """All five are under way at once: the barrier opens for all of them, or for none."""
+    world, sqs = World(), Sqs()
+    world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
+    for _ in range(5):
+        session = world.submit(world.create())
+        sessions.cancel(world.services, world.key(), session.id)
+    together = threading.Barrier(5, timeout=patience)
+    world.transport.before = on("DELETE", "/continue/", together.wait)
+    done = queued(lambda: world.services)(sqs_event(*sqs.bodies), None)
+    assert done == {"batchItemFailures": []}
+    assert not together.broken
+
+
+def test_a_clean_up_leaves_a_hanging_wallet_after_three_seconds() -> None:
+    world = World()
+    session = world.submit(world.create())
+    sessions.cancel(world.services, world.key(), session.id)
+    [task] = world.tasks.left
+    hanging(world)
+    begun = world.clock.now()
+    with pytest.raises(TryLater):
+        clean_up(world.services, task)
+    assert (world.clock.now() - begun).total_seconds() <= 3

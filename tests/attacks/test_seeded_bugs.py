@@ -5,25 +5,33 @@ A bug is put into the product for as long as one test of a suite runs, and that 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 import api.routes
-from checkout import web
+from checkout import clients, web
 from checkout.adapters import vault
+from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound import addresses
 from checkout.domain import grammar
+from checkout.domain.limits import RETURN, WRONG_KEY
+from checkout.flows import limits
+from checkout.flows.merchant import sign_in
+from checkout.flows.payment import approve, prepare, reconcile
 from checkout.flows.payment.sealed import Grant
-from checkout.open_payments import answers, urls
+from checkout.open_payments import answers, exchange, urls
 from checkout.open_payments.tokens import TokenKeeper
 from pay import browser
 from tests.attacks import test_addresses as on_addresses
 from tests.attacks import test_browsers as on_browsers
 from tests.attacks import test_events as on_events
 from tests.attacks import test_moved_secrets as on_moved_secrets
+from tests.attacks import test_neighbours as on_neighbours
 from tests.attacks import test_texts as on_texts
 from tests.attacks import test_tokens as on_tokens
 from tests.functions.test_api import (
@@ -83,6 +91,88 @@ def pages_without_end(patch: Patch) -> None:
     patch.setattr(api.routes, "PAGE_BYTES", 10**9)
 
 
+def keys_counted_before_they_are_looked_up(patch: Patch) -> None:
+    original = sign_in.sign_in
+
+    def counted(services: Any, api_key: str, *, client: str) -> Any:
+        limits.admit(services, WRONG_KEY, client)
+        return original(services, api_key, client=client)
+
+    patch.setattr(sign_in, "sign_in", counted)
+
+
+def any_edge(patch: Patch) -> None:
+    patch.setattr(clients, "_proven", lambda presented, edge_secret: True)
+
+
+def an_empty_secret_proves(patch: Patch) -> None:
+    patch.setattr(clients, "_proven", lambda given, edge_secret: given in edge_secret.split(","))
+
+
+def the_first_address_named(patch: Patch) -> None:
+    patch.setattr(clients, "_forwarded", lambda header, source: header.split(",")[0].strip())
+
+
+def each_ipv6_address_by_itself(patch: Patch) -> None:
+    patch.setattr(clients, "_V6_PREFIX", 128)
+
+
+def one_limit_for_all_clients(patch: Patch) -> None:
+    take = Allowances.take
+    patch.setattr(Allowances, "take", lambda own, rule, client: take(own, rule, "everybody"))
+
+
+def each_process_by_itself(patch: Patch) -> None:
+    patch.setattr(Allowances, "_take_shared", lambda *_: 0)
+
+
+def pages_check_without_end(patch: Patch) -> None:
+    patch.setattr(limits, "admits", lambda *_: True)
+
+
+def sleeps_before_the_claim(patch: Patch) -> None:
+    original = approve.finish
+
+    def patient(services: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(services, *arguments, **options)
+        services.clock.sleep(found.wait_seconds)
+        return original(services, *arguments, **options) if found.wait_seconds else found
+
+    patch.setattr(approve, "finish", patient)
+
+
+def claims_what_it_refuses(patch: Patch) -> None:
+    original = approve._claim_and_pay
+    admit = limits.admit
+
+    def claimed(services: Any, session: Any, *rest: Any) -> Any:
+        done = original(services, session, *rest)
+        admit(services, RETURN, on_neighbours.HERE)
+        return done
+
+    patch.setattr(approve, "_claim_and_pay", claimed)
+    patch.setattr(limits, "admit", lambda *_: None)
+
+
+def patient_with_submissions(patch: Patch) -> None:
+    patch.setattr(prepare, "DEADLINE", timedelta(seconds=24))
+
+
+def patient_with_documents(patch: Patch) -> None:
+    patch.setattr(exchange, "DOCUMENT", 10.0)
+
+
+def patient_pages(patch: Patch) -> None:
+    patch.setattr(reconcile, "PAGE_DEADLINE", reconcile.DEADLINE)
+
+
+def one_task_after_the_other(patch: Patch) -> None:
+    async def inline(function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+    patch.setattr(asyncio, "to_thread", inline)
+
+
 def with_customer(test: Callable[..., None], *arguments: Any) -> None:
     with customer() as attacker:
         test(attacker, *arguments)
@@ -134,6 +224,65 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     ),
     (any_place, lambda: on_moved_secrets.test_another_sessions_grant_opens_nowhere_else()),
     (pages_without_end, lambda: large_pages(MerchantApi(), "😀")),
+    (
+        keys_counted_before_they_are_looked_up,
+        lambda: on_neighbours.test_a_thousand_wrong_keys_do_not_keep_the_right_one_out(1),
+    ),
+    (
+        any_edge,
+        lambda: on_neighbours.test_a_header_is_not_believed_without_the_edges_proof(
+            {"x-forwarded-for": on_neighbours.HERE}
+        ),
+    ),
+    (
+        any_edge,
+        on_neighbours.test_a_client_that_invents_addresses_is_limited_as_what_it_is,
+    ),
+    (
+        an_empty_secret_proves,
+        lambda: on_neighbours.test_no_edge_is_proven_by_a_secret_that_is_not_set("", ""),
+    ),
+    (
+        the_first_address_named,
+        on_neighbours.test_a_proven_edge_names_the_client_whatever_the_client_said_before,
+    ),
+    (
+        each_ipv6_address_by_itself,
+        lambda: on_neighbours.test_an_ipv6_client_is_its_network(
+            "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"
+        ),
+    ),
+    (one_limit_for_all_clients, on_neighbours.test_another_client_pays_meanwhile),
+    (
+        each_process_by_itself,
+        on_neighbours.test_a_client_with_many_submissions_is_refused_and_nothing_is_done,
+    ),
+    (
+        pages_check_without_end,
+        on_neighbours.test_pages_of_payments_in_doubt_leave_the_checks_to_the_sweep_beyond_the_limit,
+    ),
+    (
+        sleeps_before_the_claim,
+        on_neighbours.test_copies_of_a_callback_hold_no_process_while_the_wallet_wants_time,
+    ),
+    (claims_what_it_refuses, on_neighbours.test_a_return_that_is_refused_is_not_lost),
+    (
+        patient_with_submissions,
+        lambda: on_neighbours.test_a_submission_ends_in_time_whatever_the_wallet_does(
+            "/quotes", 1e9, 12
+        ),
+    ),
+    (
+        patient_with_documents,
+        lambda: on_neighbours.test_a_submission_ends_in_time_whatever_the_wallet_does(
+            "/alice", 1e9, 3.5
+        ),
+    ),
+    (patient_pages, on_neighbours.test_a_page_waits_for_a_hanging_wallet_for_a_bounded_time),
+    (
+        one_task_after_the_other,
+        lambda: on_neighbours.test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(2),
+    ),
 ]
 
 
