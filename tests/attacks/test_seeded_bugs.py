@@ -16,7 +16,7 @@ import pytest
 import api.routes
 from checkout import clients, web
 from checkout.adapters import vault
-from checkout.adapters.limits import Allowances
+from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.domain import grammar
 from checkout.domain.limits import RETURN, WRONG_KEY
@@ -26,6 +26,7 @@ from checkout.flows.payment import approve, prepare, reconcile
 from checkout.flows.payment.sealed import Grant
 from checkout.open_payments import answers, exchange, urls
 from checkout.open_payments.tokens import TokenKeeper
+from checkout.open_payments.urls import authority
 from pay import browser
 from tests.attacks import test_addresses as on_addresses
 from tests.attacks import test_browsers as on_browsers
@@ -118,16 +119,24 @@ def each_ipv6_address_by_itself(patch: Patch) -> None:
 
 
 def one_limit_for_all_clients(patch: Patch) -> None:
-    take = Allowances.take
-    patch.setattr(Allowances, "take", lambda own, rule, client: take(own, rule, "everybody"))
+    take = Allowances.take_shared
+    patch.setattr(Allowances, "take_shared", lambda own, client: take(own, "everybody"))
 
 
 def each_process_by_itself(patch: Patch) -> None:
-    patch.setattr(Allowances, "_take_shared", lambda *_: 0)
+    patch.setattr(Allowances, "take_shared", lambda *_: 0)
+
+
+def any_provider_is_known(patch: Patch) -> None:
+    patch.setattr(Allowances, "knows", lambda *_: True)
+
+
+def refusals_forgotten(patch: Patch) -> None:
+    patch.setattr(_Times, "set", lambda *_: None)
 
 
 def pages_check_without_end(patch: Patch) -> None:
-    patch.setattr(limits, "admits", lambda *_: True)
+    patch.setattr(limits, "admits_work", lambda *_: True)
 
 
 def sleeps_before_the_claim(patch: Patch) -> None:
@@ -143,15 +152,16 @@ def sleeps_before_the_claim(patch: Patch) -> None:
 
 def claims_what_it_refuses(patch: Patch) -> None:
     original = approve._claim_and_pay
-    admit = limits.admit
+    admit = limits.admit_work
 
     def claimed(services: Any, session: Any, *rest: Any) -> Any:
         done = original(services, session, *rest)
-        admit(services, RETURN, on_neighbours.HERE)
+        provider = authority(session.customer.id)
+        admit(services, RETURN, on_neighbours.HERE, provider=provider)
         return done
 
     patch.setattr(approve, "_claim_and_pay", claimed)
-    patch.setattr(limits, "admit", lambda *_: None)
+    patch.setattr(limits, "admit_work", lambda *_, **__: None)
 
 
 def patient_with_submissions(patch: Patch) -> None:
@@ -256,6 +266,14 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (
         each_process_by_itself,
         on_neighbours.test_a_client_with_many_submissions_is_refused_and_nothing_is_done,
+    ),
+    (
+        any_provider_is_known,
+        on_neighbours.test_a_provider_that_is_not_known_or_not_any_more_is_counted_from_the_first_time,
+    ),
+    (
+        refusals_forgotten,
+        on_neighbours.test_a_flood_of_submissions_costs_one_write_a_window,
     ),
     (
         pages_check_without_end,

@@ -55,8 +55,8 @@ class Settings:
         default="",
     )
     client_limit: int = _setting(
-        "how many wallet submissions a minute one client address may make, and how many returns "
-        "from a wallet and checks of a payment; 0: no limits by client address",
+        "how many wallet submissions, returns from wallets and checks of payments one client "
+        "address may cause in a minute; 0: no limits by client address",
         default=30,
     )
     edge_secret: str = _setting(

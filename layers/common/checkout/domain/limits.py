@@ -1,4 +1,4 @@
-"""The limits on what one client may cause (docs/decisions/0007).
+"""The limits on what one client may cause (docs/decisions/0009).
 
 A client is a network address (`clients.py`). Strangers may share one, so a limit never keeps
 anybody from what they have proven to be theirs, such as signing in with a right key.
@@ -7,29 +7,30 @@ anybody from what they have proven to be theirs, such as signing in with a right
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Final
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`burst` at once and one more every `every` seconds, in each process by itself.
-
-    If it is `shared`, a client with more than that may go on within a number per minute that is
-    counted for all processes together.
-    """
+    """`burst` at once and one more every `every` seconds, in each process by itself."""
 
     name: str
     burst: int
     every: float
-    shared: bool = False
 
 
-# Any request for the hosted page: it costs a few milliseconds and a read.
+# Any request for the hosted page: it costs a few milliseconds, and a read.
 REQUEST: Final = Rule("request", burst=100, every=0.05)
-# These hold a process for as long as servers of the client's choice take to answer. The first ones
-# cost no call to the store, so that an ordinary purchase stays within its budget.
-SUBMISSION: Final = Rule("submission", burst=1, every=300, shared=True)
-RETURN: Final = Rule("return", burst=2, every=300, shared=True)
-CHECK: Final = Rule("check", burst=5, every=60, shared=True)
 # Wrong keys only: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=45)
+
+# Work at wallets holds a process for as long as servers of the client's choice take to answer. So it
+# is counted for all processes together, in windows of WINDOW: a call to the store. This is saved
+# for the first ones of a client, in this process, with a provider that this process knows.
+WINDOW: Final = timedelta(seconds=10)
+SUBMISSION: Final = Rule("submission", burst=1, every=300)
+RETURN: Final = Rule("return", burst=1, every=300)
+# A provider is known for so long after a payment with it was completed: less than `every`, so that
+# a client does not profit from what it has paid itself.
+KNOWN_FOR: Final = timedelta(minutes=4)

@@ -9,11 +9,21 @@ from checkout.domain.limits import Rule
 
 
 class Limits(Protocol):
-    """Count what clients cause."""
+    """Count what clients cause; each method that takes returns 0, or the seconds to wait."""
 
     def take(self, rule: Rule, client: str) -> float:
-        """Count one more for `client`; return 0, or for how many seconds it may not have it."""
+        """Count one more for `client` in this process."""
         ...
+
+    def take_shared(self, client: str) -> float:
+        """Count one more work at wallets for `client`, in all processes together."""
+        ...
+
+    def know(self, provider: str) -> None:
+        """Remember that a payment with this wallet provider was completed just now."""
+        ...
+
+    def knows(self, provider: str) -> bool: ...
 
 
 class Counters(Protocol):

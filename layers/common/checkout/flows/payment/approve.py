@@ -28,6 +28,7 @@ from checkout.flows.payment.writes import change, give_way, move
 from checkout.open_payments import errors as op
 from checkout.open_payments import interaction
 from checkout.open_payments.models import AccessToken, OutgoingPayment, Quote
+from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
@@ -90,8 +91,13 @@ def finish(
     wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
     if wait > 0:
         return Finish(session, wait_seconds=math.ceil(wait))
-    limits.admit(services, RETURN, client)
-    return Finish(_claim_and_pay(services, session, grant, interact_ref))
+    assert session.customer is not None
+    provider = authority(session.customer.id)
+    limits.admit_work(services, RETURN, client, provider=provider)
+    session = _claim_and_pay(services, session, grant, interact_ref)
+    if session.status is Status.COMPLETED:
+        services.limits.know(provider)
+    return Finish(session)
 
 
 def _verify(

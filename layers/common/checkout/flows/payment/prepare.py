@@ -43,6 +43,7 @@ from checkout.flows.payment.writes import change, commit, move
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.models import Quote, WalletAddress
+from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
@@ -69,7 +70,7 @@ def submit_wallet(
         raise WalletInvalid(str(error), param="wallet_address") from None
     session = settle(services, load(services, session_id))
     merchant = merchants.get(services.merchants, session.merchant)
-    session = _claim(services, session, client)
+    session = _claim(services, session, url, client)
     try:
         return _prepare(Work.begin(services, merchant, within=DEADLINE), session, url)
     except StaleSession as stale:  # our lease lapsed, or the merchant ended the session meanwhile
@@ -97,7 +98,7 @@ def refusal(session: Session, now: datetime) -> CheckoutError:
     )
 
 
-def _claim(services: PayServices, session: Session, client: str | None) -> Session:
+def _claim(services: PayServices, session: Session, url: str, client: str | None) -> Session:
     """Take the lease on the preparation (W1). The same write removes an earlier approval."""
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -117,7 +118,7 @@ def _claim(services: PayServices, session: Session, client: str | None) -> Sessi
             "Too many wallet submissions for this session; wait a little.",
             retry_after=int(wait.total_seconds()) + 1,
         )
-    limits.admit(services, SUBMISSION, client)
+    limits.admit_work(services, SUBMISSION, client, provider=authority(url))
     try:
         return commit(services, claim)
     except StaleSession as stale:

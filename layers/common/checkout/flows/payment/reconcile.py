@@ -11,7 +11,6 @@ import contextlib
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.limits import CHECK
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Event, IllegalTransition
 from checkout.flows import limits, merchants
@@ -57,7 +56,7 @@ def advance_pending(services: PayServices, session_id: str, client: str | None =
     now = services.clock.now()
     if not due(session, now) and not outside.may_look(session, now):
         return session
-    if not limits.admits(services, CHECK, client):
+    if not limits.admits_work(services, client):
         return session
     try:
         return step(services, session, within=PAGE_DEADLINE)
