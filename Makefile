@@ -83,8 +83,8 @@ soak: setup ## simulate EVENTS= webhook events over days of retries, checked at 
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
 
-bench: setup ## count what a thousand checkouts cost on AWS, and time the first byte of a page
-	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page
+bench: setup ## count what a thousand checkouts cost on AWS, time the first byte of a page, and flood the local gateway
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.page
 
 lint: setup ## ⭐ check style, types, import directions and template.yaml
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml

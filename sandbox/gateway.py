@@ -104,11 +104,18 @@ class Environments:
         free = self._reserved.get(function.name, self._rest)
         if not free.acquire(blocking=False):
             return None
-        context = LambdaContext(function.name, function.memory, function.timeout)
-        begun = self._threads.submit(function.handler, event, context)
+        return self._threads.submit(self._handle, function, event, free)
+
+    @staticmethod
+    def _handle(
+        function: Function, event: Event, free: threading.BoundedSemaphore
+    ) -> Mapping[str, Any]:
         # An execution that takes longer than its timeout is not stopped here, and keeps its place.
-        begun.add_done_callback(lambda _: free.release())
-        return begun
+        try:
+            context = LambdaContext(function.name, function.memory, function.timeout)
+            return function.handler(event, context)
+        finally:
+            free.release()
 
     def close(self) -> None:
         """Begin no more; abandon what hangs."""

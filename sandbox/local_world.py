@@ -73,6 +73,7 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "TASKS_QUEUE_URL": stack.tasks_queue_url,
         "ALLOW_LOOPBACK_WALLETS": "true",
         "EXTRA_CA_FILE": str(place.ca_file.resolve()),
+        "CLIENT_LIMIT": "6000",  # everybody here has the same address
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_DEFAULT_REGION": cloud.REGION,
         "AWS_ACCESS_KEY_ID": "local",

@@ -21,13 +21,13 @@ class Rule:
 
 
 # Any request for the hosted page: it costs a few milliseconds, and a read.
-REQUEST: Final = Rule("request", burst=100, every=0.05)
+REQUEST: Final = Rule("request", burst=40, every=0.2)
 # Wrong keys only: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=45)
 
-# Work at wallets holds a process for as long as servers of the client's choice take to answer. So it
-# is counted for all processes together, in windows of WINDOW: a call to the store. This is saved
-# for the first ones of a client, in this process, with a provider that this process knows.
+# Work at wallets holds a process for as long as servers of the client's choice take to answer. So
+# all processes together count it, in windows of WINDOW: a call to the store. This is saved for the
+# first ones of a client, in this process, with a provider that this process knows.
 WINDOW: Final = timedelta(seconds=10)
 SUBMISSION: Final = Rule("submission", burst=1, every=300)
 RETURN: Final = Rule("return", burst=1, every=300)
