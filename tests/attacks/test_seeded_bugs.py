@@ -103,11 +103,11 @@ def keys_counted_before_they_are_looked_up(patch: Patch) -> None:
 
 
 def any_edge(patch: Patch) -> None:
-    patch.setattr(clients, "_proven", lambda presented, edge_secret: True)
+    patch.setattr(clients, "proven", lambda presented, edge_secret: True)
 
 
 def an_empty_secret_proves(patch: Patch) -> None:
-    patch.setattr(clients, "_proven", lambda given, edge_secret: given in edge_secret.split(","))
+    patch.setattr(clients, "proven", lambda given, edge_secret: given in edge_secret.split(","))
 
 
 def the_first_address_named(patch: Patch) -> None:

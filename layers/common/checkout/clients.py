@@ -23,7 +23,7 @@ def client_of(request: Request, edge_secret: str) -> str:
     `edge_secret` is the edge's, or two with a comma while it is replaced; "" for no edge.
     """
     source = request.client.host if request.client else ""
-    if _proven(request.headers.get(_HEADER, ""), edge_secret):
+    if proven(request.headers.get(_HEADER, ""), edge_secret):
         source = _forwarded(request.headers.get("x-forwarded-for", ""), source)
     address = _address(source)
     if isinstance(address, IPv6Address):
@@ -31,8 +31,8 @@ def client_of(request: Request, edge_secret: str) -> str:
     return source if address is None else str(address)
 
 
-def _proven(presented: str, edge_secret: str) -> bool:
-    """Compare in constant time, whichever it is of two."""
+def proven(presented: str, edge_secret: str) -> bool:
+    """Return whether `presented` is the edge's secret; it is compared in constant time."""
     given = presented.encode()
     matches = [hmac.compare_digest(given, each.encode()) for each in edge_secret.split(",")]
     return bool(given) and any(matches)
