@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import timedelta
 
 import pytest
 
@@ -11,7 +12,7 @@ from checkout.adapters.limits import Allowances
 from checkout.domain.limits import KNOWN_FOR, Rule
 from tests.support import HandClock
 
-THREE = Rule("three", burst=3, every=10)
+THREE = Rule("three", burst=3, every=timedelta(seconds=10))
 
 
 class Counted:
@@ -52,11 +53,18 @@ def test_a_burst_is_allowed_and_then_one_every_so_often(
     assert [memory.take(THREE, "a") for _ in range(4)] == [0, 0, 0, 10]
 
 
+def test_a_burst_is_whole_whatever_the_fractions_of_a_second(memory: Allowances) -> None:
+    for number in range(1, 100):
+        rule = Rule(str(number), burst=number, every=timedelta(milliseconds=10 * number + 1))
+        assert [memory.take(rule, "a") for _ in range(number)] == [0] * number
+        assert memory.take(rule, "a") > 0
+
+
 def test_clients_and_rules_are_counted_by_themselves(memory: Allowances) -> None:
     for _ in range(4):
         memory.take(THREE, "a")
     assert memory.take(THREE, "b") == 0
-    assert memory.take(Rule("other", burst=1, every=1), "a") == 0
+    assert memory.take(Rule("other", burst=1, every=timedelta(seconds=1)), "a") == 0
 
 
 def test_the_shared_counter_is_asked_by_window_and_not_while_it_is_known_to_be_full(
