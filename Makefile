@@ -86,8 +86,8 @@ simulate-mutants: setup ## break the payment protocol one line at a time and sho
 fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (both of docs/), or right ones changed
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
-bench: setup ## count what a thousand checkouts cost on AWS, and time the first byte of a page
-	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page
+bench: setup ## count what a thousand checkouts cost on AWS, time the first byte of a page, and flood the local gateway
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.page
 
 lint: setup ## ⭐ check style, types, import directions and template.yaml
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml

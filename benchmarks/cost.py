@@ -96,6 +96,7 @@ def checkout(observed: Observed, number: int) -> dict[str, Usage]:
     steps["open the page"] = used(lambda: deployed.visit("GET", session))
     steps["submit the wallet"] = used(kept("wallet", lambda: deployed.submit(session)))
     callback = deployed.approve(answers["wallet"].json["interact_url"])
+    deployed.world.clock.pass_time(5)  # it took longer than the wallet asks to wait
     steps["approve and pay"] = used(lambda: deployed.come_back(session, callback))
     steps["confirmation page"] = used(lambda: deployed.visit("GET", session, "/success"))
     sent = used(deployed.send_webhooks, requests=0, receivers=1)

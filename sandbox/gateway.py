@@ -2,8 +2,9 @@
 
 HTTP requests become events of payload format 2.0 for the real handlers. `Gateway` is a function
 without sockets; `GatewayServer` listens on a port. The limits and error responses are API
-Gateway's own; throttling, CORS and authorizers are missing. Source: the API Gateway developer
-guide, "Lambda proxy integrations for HTTP APIs" and "Quotas".
+Gateway's own, and concurrency is Lambda's; rate limits, CORS and authorizers are missing. Sources:
+the API Gateway developer guide, "Lambda proxy integrations for HTTP APIs" and "Quotas"; the Lambda
+developer guide, "Lambda function scaling".
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import base64
 import importlib
 import json
+import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -26,7 +28,8 @@ from sandbox.template import Route, resources, routes, template
 HEADERS_MAX: Final = 10_240  # bytes of request line and headers
 BODY_MAX: Final = 10 * 1024 * 1024
 PAYLOAD_MAX: Final = 6 * 1024 * 1024  # an event or a response, as JSON (Lambda's limit)
-ENVIRONMENTS: Final = 24  # concurrent requests; more wait
+ACCOUNT: Final = 100  # executions at once: fewer threads than an account's 1000 would need
+_SPARE: Final = 16  # threads for requests that the gateway answers itself
 _API_ID: Final = "local"
 _TEXT: Final = ("application/json", "application/javascript", "application/xml")
 
@@ -83,18 +86,54 @@ def functions() -> dict[str, Function]:
     return found
 
 
+class Environments:
+    """Lambda's concurrency: an environment is a thread that handles one event at a time.
+
+    An account has so many at once. Those that a function has `reserved` are for it alone, and its
+    most; the other functions share the rest. What exceeds them does not wait: it is throttled.
+    """
+
+    def __init__(self, account: int = ACCOUNT, reserved: Mapping[str, int] | None = None) -> None:
+        own = reserved or {}
+        self._reserved = {name: threading.BoundedSemaphore(most) for name, most in own.items()}
+        self._rest = threading.BoundedSemaphore(account - sum(own.values()))
+        self._threads = ThreadPoolExecutor(account, thread_name_prefix="lambda")
+
+    def start(self, function: Function, event: Event) -> Future[Mapping[str, Any]] | None:
+        """Begin to handle the event; None if the function is throttled."""
+        free = self._reserved.get(function.name, self._rest)
+        if not free.acquire(blocking=False):
+            return None
+        return self._threads.submit(self._handle, function, event, free)
+
+    @staticmethod
+    def _handle(
+        function: Function, event: Event, free: threading.BoundedSemaphore
+    ) -> Mapping[str, Any]:
+        # An execution that takes longer than its timeout is not stopped here, and keeps its place.
+        try:
+            context = LambdaContext(function.name, function.memory, function.timeout)
+            return function.handler(event, context)
+        finally:
+            free.release()
+
+    def close(self) -> None:
+        """Begin no more; abandon what hangs."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+
 class Gateway:
-    """The HTTP API. Each event is handled in a thread of the executor: a Lambda environment."""
+    """The HTTP API."""
 
     def __init__(
         self,
         by_name: Mapping[str, Function],
-        executor: Executor,
+        environments: Environments,
         *,
         table: Iterable[Route] | None = None,
     ) -> None:
         self._functions = by_name
-        self._executor = executor
+        self._environments = environments
         self._routes = sorted(
             (_Pattern.of(route) for route in (routes() if table is None else table)),
             key=lambda pattern: pattern.precedence,
@@ -119,10 +158,11 @@ class Gateway:
     def _invoke(self, function: Function, event: Event) -> Answer:
         if len(json.dumps(event)) > PAYLOAD_MAX:
             return _own(413, "Request Entity Too Large")
-        context = LambdaContext(function.name, function.memory, function.timeout)
-        done = self._executor.submit(function.handler, event, context)
+        begun = self._environments.start(function, event)
+        if begun is None:
+            return _own(503, "Service Unavailable")
         try:
-            return answer_of(done.result(function.timeout))
+            return answer_of(begun.result(function.timeout))
         except Late:
             return _own(503, "Service Unavailable")
         except Exception as error:  # noqa: BLE001 - any failure of a function is this response
@@ -182,9 +222,10 @@ def event_of(request: Incoming, route_key: str, parameters: Mapping[str, str]) -
     query = request.target.partition("?")[2]
     now = datetime.now(UTC)
     host = headers.get("host", "localhost")
+    forwarded = headers.get("x-forwarded-for")
     headers |= {
         "x-amzn-trace-id": f"Root=1-{int(now.timestamp()):08x}-{uuid.uuid4().hex[:24]}",
-        "x-forwarded-for": request.client,
+        "x-forwarded-for": f"{forwarded}, {request.client}" if forwarded else request.client,
         "x-forwarded-port": host.rpartition(":")[2] if ":" in host else "80",
         "x-forwarded-proto": "http",
     }
@@ -283,13 +324,20 @@ def _own(status: int, message: str) -> Answer:
 
 
 class GatewayServer(AsgiServer):
-    """The gateway on a loopback port, with threads for the handlers."""
+    """The gateway on a loopback port. `account` and `reserved` are those of `Environments`."""
 
-    def __init__(self, port: int, by_name: Mapping[str, Function]) -> None:
-        self._environments = ThreadPoolExecutor(ENVIRONMENTS, thread_name_prefix="lambda")
+    def __init__(
+        self,
+        port: int,
+        by_name: Mapping[str, Function],
+        *,
+        account: int = ACCOUNT,
+        reserved: Mapping[str, int] | None = None,
+    ) -> None:
+        self._environments = Environments(account, reserved)
         gateway = Gateway(by_name, self._environments)
-        super().__init__(port, gateway.answer, body_max=BODY_MAX)
+        super().__init__(port, gateway.answer, body_max=BODY_MAX, threads=account + _SPARE)
 
     def close(self) -> None:
         super().close()
-        self._environments.shutdown(wait=False, cancel_futures=True)
+        self._environments.close()

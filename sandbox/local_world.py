@@ -74,6 +74,7 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "ALLOW_LOOPBACK_WALLETS": "true",
         "WALLET_PROVIDERS": _providers(place),
         "EXTRA_CA_FILE": str(place.ca_file.resolve()),
+        "CLIENT_LIMIT": "6000",  # everybody here has the same address
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_DEFAULT_REGION": cloud.REGION,
         "AWS_ACCESS_KEY_ID": "local",

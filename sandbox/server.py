@@ -42,8 +42,8 @@ class Answer:
 class AsgiServer:
     """Server of a function `answer`, from `start` to `close`; https if it is given certificates.
 
-    `answer` runs in worker threads. A body is read up to one byte more than `body_max`, so that
-    `answer` can reject it.
+    `answer` runs in that many worker `threads`. A body is read up to one byte more than `body_max`,
+    so that `answer` can reject it.
     """
 
     def __init__(
@@ -53,10 +53,11 @@ class AsgiServer:
         *,
         body_max: int,
         tls: Certificates | None = None,
+        threads: int = THREADS,
     ) -> None:
         self._answer = answer
         self._body_max = body_max
-        self._workers = ThreadPoolExecutor(THREADS, thread_name_prefix=f"http-{port}")
+        self._workers = ThreadPoolExecutor(threads, thread_name_prefix=f"http-{port}")
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self._app,

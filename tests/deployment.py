@@ -212,8 +212,13 @@ class Deployment:
         return self.visit("POST", session, "/wallet", body={"wallet_address": wallet})
 
     def come_back(self, session: Session, callback: tuple[str, str]) -> Answer:
+        """Follow the wallet's link as a browser does that waits as told."""
         query = urlencode({"interact_ref": callback[0], "hash": callback[1]})
-        return self.visit("GET", session, "/grant/callback", query)
+        answer = self.visit("GET", session, "/grant/callback", query)
+        if refresh := answer.headers.get("refresh"):
+            self.world.clock.pass_time(int(refresh))
+            answer = self.visit("GET", session, "/grant/callback", query)
+        return answer
 
     def approve(self, interact_url: str) -> tuple[str, str]:
         query = parse_qs(urlsplit(self.world.network.approve(interact_url)).query)

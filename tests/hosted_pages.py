@@ -141,7 +141,15 @@ class Customer:
         return self.ask("POST", path, json=body, headers=headers, **options)
 
     def back_from(self, url: str, **options: Any) -> Answer:
-        """Follow the wallet's redirect to our callback."""
+        """Follow the wallet's redirect to our callback, and wait as the page says."""
+        answer = self.back_at_once(url, **options)
+        if refresh := answer.headers.get("refresh"):
+            self.world.clock.pass_time(int(refresh))
+            answer = self.back_at_once(url, **options)
+        return answer
+
+    def back_at_once(self, url: str, **options: Any) -> Answer:
+        """Follow the wallet's redirect once, as its customer was sent."""
         parts = urlsplit(url)
         return self.get(f"{parts.path}?{parts.query}", **options)
 

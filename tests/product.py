@@ -22,7 +22,7 @@ from checkout.domain.session import LineItem, Phase, Session
 from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows.merchant import authentication, setup
 from checkout.flows.payment import prepare, reconcile, sessions
-from checkout.flows.payment.approve import Finish, finish
+from checkout.flows.payment.approve import Finish
 from checkout.flows.schedule import sweep
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome, deliver
@@ -39,7 +39,7 @@ from sandbox.wallets.state import IncomingPayment
 from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair
-from tests.support import HandClock, seeded
+from tests.support import HandClock, come_back, seeded
 
 CEDAR = "https://localhost:4101"  # EUR customers
 HARBOR = "https://localhost:4201"  # USD merchants
@@ -240,8 +240,7 @@ class World:
         return doubtful
 
     def finish(self, session: Session, callback: tuple[str, str]) -> Finish:
-        reference, presented = callback
-        return finish(self.services, session.id, interact_ref=reference, presented_hash=presented)
+        return come_back(self.services, session.id, *callback)
 
     def pay(self, session: Session, wallet: str = f"{CEDAR}/alice") -> Session:
         """Everything from the wallet address to what the customer is shown after the callback."""

@@ -7,6 +7,7 @@ from typing import Any
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.dynamo.merchant_records import key_item
+from checkout.adapters.limits import Allowances
 from checkout.domain.merchant import ApiKey
 from checkout.ports.runtime import Clock, RandomBytes, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
@@ -50,20 +51,31 @@ def pay(
     vault: Vault,
     wallets: Wallets,
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
+    client_limit: int = 0,
 ) -> PayServices:
-    """Return `base` with wallets, and with merchants cached as in production."""
+    """Return `base` with wallets, and with merchants cached as in production.
+
+    Clients have no limits unless a test sets one: time stands still in most tests.
+    """
     shared = base.shared() | {"merchants": CachedMerchants(base.merchants, base.clock)}
     return PayServices(
         **shared,
         vault=vault,
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
+        limits=limits(base, client, prefix, client_limit),
         completion_policy=completion_policy,
     )
 
 
 def dashboard(
-    base: Services, client: Any, prefix: str, *, vault: Vault, hosts: Hosts
+    base: Services,
+    client: Any,
+    prefix: str,
+    *,
+    vault: Vault,
+    hosts: Hosts,
+    client_limit: int = 30,
 ) -> DashboardServices:
     """Return `base` with the merchant's own records."""
     return DashboardServices(
@@ -73,7 +85,14 @@ def dashboard(
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         audit=dynamo.DynamoAudit(client, prefix),
         hosts=hosts,
+        limits=limits(base, client, prefix, client_limit),
     )
+
+
+def limits(base: Services, client: Any, prefix: str, a_minute: int) -> Allowances:
+    """Return the limits by client of a new process."""
+    counters = dynamo.DynamoCounters(client, prefix)
+    return Allowances(base.clock, counters, a_minute=a_minute)
 
 
 def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:

@@ -9,7 +9,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from checkout.domain.session import LineItem, Session, Status
+from checkout.flows.payment.approve import Finish, finish
 from checkout.open_payments.models import Amount
+from checkout.ports.services import PayServices
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SESSION_ID = "cs_0123456789abcdefABCDEF"
@@ -72,6 +74,16 @@ def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:
         cancel_url="https://shop.example/basket",
     )
     return replace(session, **changes)
+
+
+def come_back(services: PayServices, session_id: str, reference: str, presented: str) -> Finish:
+    """Follow the wallet's link as a browser that waits as told; return what it gets in the end."""
+    for _ in range(5):
+        found = finish(services, session_id, interact_ref=reference, presented_hash=presented)
+        if not found.wait_seconds:
+            break
+        services.clock.sleep(found.wait_seconds)
+    return found
 
 
 def words(text: str) -> list[str]:

@@ -64,4 +64,18 @@ def test_http_is_for_localhost_only() -> None:
 
 
 def test_no_secret_shows_in_the_settings_text() -> None:
-    assert "11" * 32 not in repr(load({**GOOD, "ENCRYPTION_KEY": "11" * 32}))
+    settings = load({**GOOD, "ENCRYPTION_KEY": "11" * 32, "EDGE_SECRET": "22" * 32})
+    assert "11" * 32 not in repr(settings)
+    assert "22" * 32 not in repr(settings)
+
+
+@pytest.mark.parametrize("value", ["-1", "many", "1.5", "٣", "1000000"])
+def test_a_limit_is_a_whole_number(value: str) -> None:
+    with pytest.raises(SettingsError, match="CLIENT_LIMIT"):
+        load({**GOOD, "CLIENT_LIMIT": value})
+
+
+def test_a_limit_may_be_changed_or_switched_off() -> None:
+    assert load(GOOD).client_limit == 30
+    assert load({**GOOD, "CLIENT_LIMIT": ""}).client_limit == 30
+    assert load({**GOOD, "CLIENT_LIMIT": "0"}).client_limit == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.clients import client_of
 from checkout.domain.errors import CheckoutError, RateLimited
 from checkout.flows.merchant import sign_in
 from dashboard.dependencies import (
@@ -30,8 +31,8 @@ async def sign_in_with_key(services: Injected, visit: Visited, request: Request)
     try:
         fields = await posted_fields(services, request)
         verify_token(visit, fields)
-        address = request.client.host if request.client else ""
-        signed_in = sign_in.sign_in(services, fields.get("api_key", ""), address=address)
+        client = client_of(request, services.edge_secret)
+        signed_in = sign_in.sign_in(services, fields.get("api_key", ""), client=client)
     except CheckoutError as error:
         wait = {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
         return refused(error, _form, request, fields.get("next", ""), headers=wait)

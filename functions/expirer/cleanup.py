@@ -1,17 +1,19 @@
 """The Lambda function of the task queue: clean-up at wallets, after the response was sent.
 
-A task that fails is retried alone, until the queue moves it to the dead-letter queue.
+The tasks of a batch are done side by side, so that a wallet that hangs delays no other. A task that
+fails is retried alone, until the queue moves it to the dead-letter queue.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
 from aws_lambda_powertools.utilities.batch import (
-    BatchProcessor,
+    AsyncBatchProcessor,
     EventType,
-    process_partial_response,
+    async_process_partial_response,
 )
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
@@ -26,11 +28,13 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
-        def done(record: SQSRecord) -> None:
-            clean_up(services(), cleanup_from(record.body))
+        ready = services()
 
-        processor = BatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
-        return process_partial_response(event, done, processor)
+        async def done(record: SQSRecord) -> None:
+            await asyncio.to_thread(clean_up, ready, cleanup_from(record.body))
+
+        processor = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
+        return async_process_partial_response(event, done, processor)
 
     return handler
 

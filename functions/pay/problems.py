@@ -75,6 +75,10 @@ def render_problem(request: Request, problem: Problem) -> Response:
     """Return the response to an error: JSON for programs, else an error page."""
     if _wants_json(request):
         return problem_json(request, problem)
+    headers = dict(problem.headers)
+    if request.method == "GET" and "Retry-After" in headers:
+        # Nothing was done. Without a URL the browser requests this one again: logged nowhere.
+        headers["Refresh"] = headers["Retry-After"]
     reads = pages.reader_of(request)
     name = f"error.{problem.code}"
     return render.page(
@@ -82,7 +86,7 @@ def render_problem(request: Request, problem: Problem) -> Response:
         reads,
         "error.html",
         status=problem.status,
-        headers=dict(problem.headers),
+        headers=headers,
         name=name if name in reads.texts else "error.other",
         back=_back(request) if problem.status != 404 else None,
         request_id=problem.request_id,

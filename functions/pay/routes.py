@@ -1,50 +1,52 @@
 """The routes of the hosted page: parse, call one flow, render.
 
-Every visit of a page also advances a payment in flight (rate-limited by the session), so that the
-payment is confirmed even where no script polls.
+Every visit of a page also advances a payment in flight (rate-limited by session and by client), so
+that the payment is confirmed even where no script polls.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.errors import CheckoutError
 from checkout.flows.payment import approve, prepare, reconcile
 from checkout.pages import form_fields
 from checkout.web import json_object
 from pay import browser, pages, pictures
-from pay.dependencies import Injected
+from pay.dependencies import Client, Injected, client
 from pay.headers import CustomersOnly
 from pay.inputs import Returned, address_of, price_of, provider_of, wallet_of
 from pay.problems import form_again, sent_by_form
 
-router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
+router = APIRouter(
+    prefix="/pay/{session_id}", route_class=CustomersOnly, dependencies=[Depends(client)]
+)
 READ: Final = ["GET", "HEAD"]
 
 
 @router.api_route("", methods=READ)
-async def checkout(services: Injected, request: Request, session_id: str) -> Response:
-    session = reconcile.advance_pending(services, session_id)
+async def checkout(services: Injected, of: Client, request: Request, session_id: str) -> Response:
+    session = reconcile.advance_pending(services, session_id, of)
     if browser.DEVICE in request.query_params:
         return browser.taken_over(services, session, request.query_params[browser.DEVICE])
     return pages.session_page(services, request, session)
 
 
 @router.post("/wallet")
-async def wallet(services: Injected, request: Request, session_id: str) -> Response:
+async def wallet(services: Injected, of: Client, request: Request, session_id: str) -> Response:
     """Prepare the payment; respond with JSON to JSON, and with a page to a form."""
     if not sent_by_form(request):
         address = wallet_of(await json_object(request))
-        session = prepare.submit_wallet(services, session_id, address)
+        session = prepare.submit_wallet(services, session_id, address, client=of)
         return browser.bind(services, pages.quote_json(session), session)
     fields: dict[str, str] = {}
     at = ""
     try:
         fields = await form_fields(request)
         was, at, typed = price_of(fields), provider_of(fields), wallet_of(fields)
-        session = prepare.submit_wallet(services, session_id, address_of(at, typed))
+        session = prepare.submit_wallet(services, session_id, address_of(at, typed), client=of)
     except CheckoutError as error:
         typed = fields.get("wallet_address", "")
         return form_again(error, services, request, session_id, typed=typed, at=at)
@@ -52,16 +54,16 @@ async def wallet(services: Injected, request: Request, session_id: str) -> Respo
 
 
 @router.api_route("/status", methods=READ)
-async def status(services: Injected, session_id: str) -> Response:
-    return pages.status_json(services, reconcile.advance_pending(services, session_id))
+async def status(services: Injected, of: Client, session_id: str) -> Response:
+    return pages.status_json(services, reconcile.advance_pending(services, session_id, of))
 
 
 @router.api_route("/grant/callback", methods=READ)
 async def callback(
-    services: Injected, request: Request, session_id: str, returned: Returned
+    services: Injected, of: Client, request: Request, session_id: str, returned: Returned
 ) -> Response:
     if returned.result is not None:  # unsigned: told to the customer, else like any visit
-        session = reconcile.advance_pending(services, session_id)
+        session = reconcile.advance_pending(services, session_id, of)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
         services,
@@ -69,27 +71,32 @@ async def callback(
         interact_ref=returned.interact_ref,
         presented_hash=returned.hash,
         browser=browser.presented(services, request, session_id),
+        client=of,
     )
     return pages.returned(services, request, finish)
 
 
 @router.post("/grant/callback")
 async def callback_confirmed(
-    services: Injected, request: Request, session_id: str, returned: Returned
+    services: Injected, of: Client, request: Request, session_id: str, returned: Returned
 ) -> Response:
     """Go on with an approval that was begun in another browser: the customer was asked."""
     if returned.result is not None or not browser.asked_here(request):
-        return await callback(services, request, session_id, returned)
+        return await callback(services, of, request, session_id, returned)
     finish = approve.finish(
-        services, session_id, interact_ref=returned.interact_ref, presented_hash=returned.hash
+        services,
+        session_id,
+        interact_ref=returned.interact_ref,
+        presented_hash=returned.hash,
+        client=of,
     )
     # The cookie is for the browser's next try, where the wallet wants time.
     return browser.bind(services, pages.returned(services, request, finish), finish.session)
 
 
 @router.api_route("/success", methods=READ)
-async def success(services: Injected, request: Request, session_id: str) -> Response:
-    session = reconcile.advance_pending(services, session_id)
+async def success(services: Injected, of: Client, request: Request, session_id: str) -> Response:
+    session = reconcile.advance_pending(services, session_id, of)
     return pages.confirmation(services, request, session)
 
 

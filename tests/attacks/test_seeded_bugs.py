@@ -5,8 +5,10 @@ A bug is put into the product for as long as one test of a suite runs, and that 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack
+from datetime import timedelta
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -14,20 +16,23 @@ import pytest
 
 import api.paging
 import dashboard.sign_in
-from checkout import pages, telemetry, web
+from checkout import clients, pages, telemetry, web
 from checkout.adapters import vault
+from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
 from checkout.domain import grammar, strict_json
+from checkout.domain.limits import RETURN, WRONG_KEY
 from checkout.domain.webhooks import Delivery
-from checkout.flows import cursors
+from checkout.flows import cursors, idempotency, limits
 from checkout.flows.merchant import sign_in
-from checkout.flows.payment import sessions
+from checkout.flows.payment import approve, prepare, reconcile, sessions
 from checkout.flows.payment.sealed import Grant
 from checkout.flows.payment.work import Work
 from checkout.flows.webhooks import delivery_log
-from checkout.open_payments import answers, interaction, urls
+from checkout.open_payments import answers, exchange, interaction, urls
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.tokens import TokenKeeper
+from checkout.open_payments.urls import authority
 from dashboard import dependencies
 from pay import browser
 from tests.attacks import test_addresses as on_addresses
@@ -38,6 +43,7 @@ from tests.attacks import test_events as on_events
 from tests.attacks import test_hostile_wallets as on_hostile_wallets
 from tests.attacks import test_ids_and_cursors as on_ids
 from tests.attacks import test_moved_secrets as on_moved_secrets
+from tests.attacks import test_neighbours as on_neighbours
 from tests.attacks import test_parser as on_parser
 from tests.attacks import test_redirects as on_redirects
 from tests.attacks import test_secrets as on_secrets
@@ -132,7 +138,7 @@ def anybodys_cursor(patch: Patch) -> None:
 
 
 def anybodys_answer(patch: Patch) -> None:
-    patch.setattr(sessions, "_reservation_key", lambda merchant, key: key)
+    patch.setattr(idempotency, "_place", lambda merchant, key: key)
 
 
 def any_hash(patch: Patch) -> None:
@@ -180,6 +186,97 @@ def with_doors(test: Callable[..., None], *arguments: Any) -> None:
 def with_records(test: Callable[..., None], *arguments: Any) -> None:
     """Try them on doors behind which there is something of everything."""
     test(on_dashboard.Place(Doors()), Attack(), *arguments)
+
+
+def keys_counted_before_they_are_looked_up(patch: Patch) -> None:
+    original = sign_in.sign_in
+
+    def counted(services: Any, api_key: str, *, client: str) -> Any:
+        limits.admit(services, WRONG_KEY, client)
+        return original(services, api_key, client=client)
+
+    patch.setattr(sign_in, "sign_in", counted)
+
+
+def any_edge(patch: Patch) -> None:
+    patch.setattr(clients, "proven", lambda presented, edge_secret: True)
+
+
+def an_empty_secret_proves(patch: Patch) -> None:
+    patch.setattr(clients, "proven", lambda given, edge_secret: given in edge_secret.split(","))
+
+
+def the_first_address_named(patch: Patch) -> None:
+    patch.setattr(clients, "_forwarded", lambda header, source: header.split(",")[0].strip())
+
+
+def each_ipv6_address_by_itself(patch: Patch) -> None:
+    patch.setattr(clients, "_V6_PREFIX", 128)
+
+
+def one_limit_for_all_clients(patch: Patch) -> None:
+    take = Allowances.take_shared
+    patch.setattr(Allowances, "take_shared", lambda own, client: take(own, "everybody"))
+
+
+def each_process_by_itself(patch: Patch) -> None:
+    patch.setattr(Allowances, "take_shared", lambda *_: 0)
+
+
+def any_provider_is_known(patch: Patch) -> None:
+    patch.setattr(Allowances, "knows", lambda *_: True)
+
+
+def refusals_forgotten(patch: Patch) -> None:
+    patch.setattr(_Times, "set", lambda *_: None)
+
+
+def pages_check_without_end(patch: Patch) -> None:
+    patch.setattr(limits, "admits_work", lambda *_: True)
+
+
+def sleeps_before_the_claim(patch: Patch) -> None:
+    original = approve.finish
+
+    def patient(services: Any, *arguments: Any, **options: Any) -> Any:
+        found = original(services, *arguments, **options)
+        services.clock.sleep(found.wait_seconds)
+        return original(services, *arguments, **options) if found.wait_seconds else found
+
+    patch.setattr(approve, "finish", patient)
+
+
+def claims_what_it_refuses(patch: Patch) -> None:
+    original = approve._claim_and_pay
+    admit = limits.admit_work
+
+    def claimed(services: Any, session: Any, *rest: Any) -> Any:
+        done = original(services, session, *rest)
+        provider = authority(session.customer.id)
+        admit(services, RETURN, on_neighbours.HERE, provider=provider)
+        return done
+
+    patch.setattr(approve, "_claim_and_pay", claimed)
+    patch.setattr(limits, "admit_work", lambda *_, **__: None)
+
+
+def patient_with_submissions(patch: Patch) -> None:
+    patch.setattr(prepare, "DEADLINE", timedelta(seconds=24))
+
+
+def patient_with_documents(patch: Patch) -> None:
+    patch.setattr(exchange, "DOCUMENT", 10.0)
+
+
+def patient_pages(patch: Patch) -> None:
+    patch.setattr(reconcile, "PAGE_DEADLINE", reconcile.DEADLINE)
+
+
+def one_task_after_the_other(patch: Patch) -> None:
+    async def inline(function: Callable[..., Any], *arguments: Any) -> Any:
+        return function(*arguments)
+
+    patch.setattr(asyncio, "to_thread", inline)
 
 
 def with_customer(test: Callable[..., None], *arguments: Any) -> None:
@@ -271,6 +368,73 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     (
         a_cookie_for_all,
         lambda: with_doors(on_dashboard.test_a_planted_cookie_is_worth_nothing_after_the_sign_in),
+    ),
+    (
+        keys_counted_before_they_are_looked_up,
+        lambda: on_neighbours.test_a_thousand_wrong_keys_do_not_keep_the_right_one_out(1),
+    ),
+    (
+        any_edge,
+        lambda: on_neighbours.test_a_header_is_not_believed_without_the_edges_proof(
+            {"x-forwarded-for": on_neighbours.HERE}
+        ),
+    ),
+    (
+        any_edge,
+        on_neighbours.test_a_client_that_invents_addresses_is_limited_as_what_it_is,
+    ),
+    (
+        an_empty_secret_proves,
+        lambda: on_neighbours.test_no_edge_is_proven_by_a_secret_that_is_not_set("", ""),
+    ),
+    (
+        the_first_address_named,
+        on_neighbours.test_a_proven_edge_names_the_client_whatever_the_client_said_before,
+    ),
+    (
+        each_ipv6_address_by_itself,
+        lambda: on_neighbours.test_an_ipv6_client_is_its_network(
+            "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"
+        ),
+    ),
+    (one_limit_for_all_clients, on_neighbours.test_another_client_pays_meanwhile),
+    (
+        each_process_by_itself,
+        on_neighbours.test_a_client_with_many_submissions_is_refused_and_nothing_is_done,
+    ),
+    (
+        any_provider_is_known,
+        on_neighbours.test_a_provider_that_is_not_known_or_not_any_more_is_counted_from_the_first_time,
+    ),
+    (
+        refusals_forgotten,
+        on_neighbours.test_a_flood_of_submissions_costs_one_write_a_window,
+    ),
+    (
+        pages_check_without_end,
+        on_neighbours.test_pages_of_payments_in_doubt_leave_the_checks_to_the_sweep_beyond_the_limit,
+    ),
+    (
+        sleeps_before_the_claim,
+        on_neighbours.test_copies_of_a_callback_hold_no_process_while_the_wallet_wants_time,
+    ),
+    (claims_what_it_refuses, on_neighbours.test_a_return_that_is_refused_is_not_lost),
+    (
+        patient_with_submissions,
+        lambda: on_neighbours.test_a_submission_ends_in_time_whatever_the_wallet_does(
+            "/quotes", 1e9, 12
+        ),
+    ),
+    (
+        patient_with_documents,
+        lambda: on_neighbours.test_a_submission_ends_in_time_whatever_the_wallet_does(
+            "/alice", 1e9, 3.5
+        ),
+    ),
+    (patient_pages, on_neighbours.test_a_page_waits_for_a_hanging_wallet_for_a_bounded_time),
+    (
+        one_task_after_the_other,
+        lambda: on_neighbours.test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(2),
     ),
 ]
 

@@ -21,6 +21,7 @@ from checkout.domain.session import Session
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
 from pay.app import app
+from sandbox.wallets.provider import Rules
 from tests.hosted_pages import Customer, customer
 from tests.ports import free_base
 from tests.product import World
@@ -88,7 +89,7 @@ class Served:
 
 @contextmanager
 def served() -> Iterator[Served]:
-    world = World()
+    world = World(rules=Rules(wait=0))  # its clock stands still while a browser waits
     port = free_base()
     base = f"http://localhost:{port}"
     world.services = replace(world.services, base_url=base)

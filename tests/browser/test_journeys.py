@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Route, expect
 
 from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
@@ -356,6 +356,43 @@ def test_a_lost_connection_is_told_and_the_form_sent_again(page: Page, pages: Se
     page.locator("#wallet_address").press("Enter")
     expect(page.get_by_role("status")).to_contain_text("No response. Check your connection")
     page.unroute("**/wallet")
+    page.locator("form .button").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
+
+
+def crowd(page: Page, times: int) -> None:
+    """Have the gateway refuse the next wallets with its own answer, which is no page of ours."""
+    left = [1] * times
+
+    def answer(route: Route) -> None:
+        if not left:
+            route.continue_()
+            return
+        left.pop()
+        body = '{"message":"Too Many Requests"}'
+        headers = {"content-type": "application/json", "retry-after": "1"}
+        route.fulfill(status=429, body=body, headers=headers)
+
+    page.route("**/wallet", answer)
+
+
+def test_a_crowded_gateway_is_told_and_asked_again(page: Page, pages: Served) -> None:
+    page.goto(pages.address(pages.world.create()))
+    crowd(page, 2)
+    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
+    page.locator("#wallet_address").press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Trying again automatically")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("You pay", timeout=SOON)
+
+
+def test_a_gateway_that_stays_crowded_is_told_and_the_customer_may_try(
+    page: Page, pages: Served
+) -> None:
+    page.goto(pages.address(pages.world.create()))
+    crowd(page, 4)
+    page.locator("#wallet_address").fill(f"{CEDAR}/alice")
+    page.locator("#wallet_address").press("Enter")
+    expect(page.get_by_role("status")).to_contain_text("Try again in a moment", timeout=SOON)
     page.locator("form .button").click()
     expect(page.get_by_role("heading", level=1)).to_contain_text("You pay")
 

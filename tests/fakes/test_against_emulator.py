@@ -19,7 +19,7 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
-from checkout.adapters.dynamo import DynamoAudit, DynamoSignIns
+from checkout.adapters.dynamo import DynamoAudit, DynamoCounters, DynamoSignIns
 from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.errors import CheckoutError
 from checkout.domain.sign_in import SignIn
@@ -141,12 +141,13 @@ def spend_limits(world: World) -> None:
 def _dashboard(world: World) -> None:
     client, now = world.dynamo, world.clock.now()
     sign_ins, log = DynamoSignIns(client, PREFIX), DynamoAudit(client, PREFIX)
+    counters = DynamoCounters(client, PREFIX)
     new = SignIn(id="1", key_hash=world.key().hash, created_at=now, seen_at=now)
     sign_ins.add(new)
     sign_ins.seen(new, now)
     sign_ins.end(new.id)
     for _ in range(3):
-        sign_ins.attempt("here", limit=2, until=now)
+        counters.attempt("here", limit=2, until=now)
     who = {"key_id": "key_1", "key_name": "first", "key_last_four": "1234"}
     entry = AuditEntry(id="1", merchant="m", at=now, action=Action.SIGNED_IN, **who)
     log.add(entry)

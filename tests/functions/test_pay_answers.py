@@ -193,6 +193,7 @@ def test_a_payment_through_lambda_events() -> None:
         awaiting = world.session(session.id)
         assert awaiting.interact_url is not None
         _, _, back = world.network.approve(awaiting.interact_url).partition("//localhost:4000")
+        world.clock.pass_time(5)  # as long as the wallet asks to wait
         assert ask("GET", back)["headers"]["location"] == f"/pay/{session.id}/success"
         status = ask("GET", f"/pay/{session.id}/status")
         assert json.loads(status["body"])["status"] == "completed"

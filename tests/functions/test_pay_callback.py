@@ -205,7 +205,7 @@ def test_head_and_what_is_fetched_ahead_of_time_do_nothing(
 def test_a_wallet_that_wants_time_is_given_it_by_the_browser() -> None:
     with customer(World(rules=Rules(wait=20))) as visitor:
         back = approved(visitor)
-        answer = visitor.back_from(back.url)
+        answer = visitor.back_at_once(back.url)
         assert answer.status == 200
         assert answer.headers["refresh"] == "20"
         assert "Your wallet needs a moment" in answer.page.main

@@ -19,7 +19,7 @@ from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Session
 from checkout.flows.merchant import authentication
-from checkout.flows.payment import approve, prepare, sessions
+from checkout.flows.payment import prepare, sessions
 from checkout.flows.payment.sessions import load
 from checkout.flows.webhooks.deliver import Outcome
 from checkout.ports.services import PayServices
@@ -34,6 +34,7 @@ from tests.kill.place import (
     sender,
     vault,
 )
+from tests.support import come_back
 
 AMOUNT: Final = 2000
 
@@ -59,12 +60,7 @@ def submit(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
 
 def finish(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
     marks.armed = True
-    approve.finish(
-        services,
-        job["session"],
-        interact_ref=job["interact_ref"],
-        presented_hash=job["hash"],
-    )
+    come_back(services, job["session"], job["interact_ref"], job["hash"])
 
 
 def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:

@@ -24,7 +24,7 @@ from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, EventStatus, WebhookSecret, secret_place
 from checkout.flows.merchant import authentication, setup
-from checkout.flows.payment import approve, prepare, sessions
+from checkout.flows.payment import prepare, sessions
 from checkout.flows.payment.sessions import load
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
@@ -36,6 +36,7 @@ from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
 from tests.kill.place import Aws, HeldHints, Marked, SharedClock, product, sender, vault
 from tests.ports import free_base
+from tests.support import come_back
 
 ROOT: Final = Path(__file__).parents[2]
 # Ahead of the real time, by which the emulator deletes what has outlived its `ttl`.
@@ -150,12 +151,8 @@ class Stage:
         return {"interact_ref": query["interact_ref"][0], "hash": query["hash"][0]}
 
     def finish(self, session: Session, callback: dict[str, str]) -> Session:
-        return approve.finish(
-            self.services,
-            session.id,
-            interact_ref=callback["interact_ref"],
-            presented_hash=callback["hash"],
-        ).session
+        reference, presented = callback["interact_ref"], callback["hash"]
+        return come_back(self.services, session.id, reference, presented).session
 
     def pay_from_outside(self, session: Session, value: int) -> None:
         """Have a stranger pay the session's incoming payment."""

@@ -5,13 +5,14 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from api import dependencies
 from api.app import app, handler
-from sandbox.gateway import BODY_MAX, HEADERS_MAX, Function, Gateway
+from sandbox.gateway import BODY_MAX, HEADERS_MAX, Environments, Function, Gateway
 from sandbox.server import Answer, Headers, Incoming
 from sandbox.template import Route
 from tests.merchant_api import MerchantApi, a_body
@@ -28,11 +29,12 @@ OK = {"statusCode": 200, "body": "fine"}
 class Lambda:
     """Two functions that record their calls and return `result`."""
 
-    def __init__(self, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, environments: Environments, timeout: float = 0.3) -> None:
         self.result: Any = OK
         self.events: list[tuple[str, dict[str, Any], Any]] = []
-        by_name = {name: Function(name, self._handler(name), 0.3, 1024) for name in ("Api", "Pay")}
-        self.gateway = Gateway(by_name, executor, table=TABLE)
+        names = ("Api", "Pay")
+        by_name = {name: Function(name, self._handler(name), timeout, 1024) for name in names}
+        self.gateway = Gateway(by_name, environments, table=TABLE)
 
     def _handler(self, name: str) -> Callable[[dict[str, Any], Any], Mapping[str, Any]]:
         def handle(event: dict[str, Any], context: Any) -> Any:
@@ -53,14 +55,15 @@ class Lambda:
 
 
 @pytest.fixture
-def executor() -> Iterator[ThreadPoolExecutor]:
-    with ThreadPoolExecutor(20) as pool:
-        yield pool
+def environments() -> Iterator[Environments]:
+    found = Environments(20)
+    yield found
+    found.close()
 
 
 @pytest.fixture
-def functions(executor: ThreadPoolExecutor) -> Lambda:
-    return Lambda(executor)
+def functions(environments: Environments) -> Lambda:
+    return Lambda(environments)
 
 
 def test_an_event_has_the_shape_of_payload_format_2(functions: Lambda) -> None:
@@ -100,6 +103,7 @@ def test_header_names_are_lowered_and_repeated_ones_joined(functions: Lambda) ->
 def test_a_client_cannot_say_where_it_comes_from(functions: Lambda) -> None:
     functions.send("GET", "/api/x", [("X-Forwarded-For", "9.9.9.9")])
     assert functions.event["requestContext"]["http"]["sourceIp"] == "127.0.0.9"
+    assert functions.event["headers"]["x-forwarded-for"] == "9.9.9.9, 127.0.0.9"
 
 
 def test_cookies_are_listed_by_themselves(functions: Lambda) -> None:
@@ -213,6 +217,71 @@ def test_a_function_that_takes_longer_than_its_timeout_is_a_503(functions: Lambd
         release.set()
 
 
+class Held:
+    """Requests whose function does not answer before `release`."""
+
+    def __init__(self, functions: Lambda) -> None:
+        self.functions = functions
+        self.started = threading.Semaphore(0)
+        self._end = threading.Event()
+        self._clients = ThreadPoolExecutor(20)
+        self._sent: list[Any] = []
+        functions.result = self._answer
+
+    def _answer(self) -> Any:
+        self.started.release()
+        assert self._end.wait(20)
+        return OK
+
+    def send(self, target: str, count: int) -> None:
+        """Send, and wait until all of them are being handled."""
+        for _ in range(count):
+            self._sent.append(self._clients.submit(self.functions.send, "GET", target))
+        for _ in range(count):
+            assert self.started.acquire(timeout=20)
+
+    def release(self) -> list[int]:
+        self._end.set()
+        with self._clients:
+            return [each.result().status for each in self._sent]
+
+
+@contextmanager
+def held(account: int, reserved: dict[str, int]) -> Iterator[Held]:
+    environments = Environments(account, reserved)
+    found = Held(Lambda(environments, timeout=20))
+    try:
+        yield found
+    finally:
+        found.release()
+        environments.close()
+
+
+THROTTLED = (503, b'{"message":"Service Unavailable"}')
+
+
+def test_one_execution_more_than_the_account_has_is_throttled_whichever_function_it_is_of() -> None:
+    with held(5, {}) as busy:
+        busy.send("/pay/cs_1", 4)
+        busy.send("/api/x", 1)
+        for target in ("/pay/cs_1", "/api/x"):
+            answer = busy.functions.send("GET", target)
+            assert (answer.status, answer.body) == THROTTLED
+        assert busy.release() == [200] * 5
+        assert busy.functions.send("GET", "/api/x").status == 200
+
+
+def test_a_reserved_share_is_kept_free_for_its_function_and_is_its_most() -> None:
+    with held(5, {"Api": 2}) as busy:
+        busy.send("/pay/cs_1", 3)
+        answer = busy.functions.send("GET", "/pay/cs_1")
+        assert (answer.status, answer.body) == THROTTLED
+        busy.send("/api/x", 2)
+        answer = busy.functions.send("GET", "/api/x")
+        assert (answer.status, answer.body) == THROTTLED
+        assert busy.release() == [200] * 5
+
+
 def test_the_context_names_the_function_and_the_time_left(functions: Lambda) -> None:
     functions.send("GET", "/api/x")
     functions.send("GET", "/api/x")
@@ -223,7 +292,7 @@ def test_the_context_names_the_function_and_the_time_left(functions: Lambda) -> 
     assert first.memory_limit_in_mb == 1024
 
 
-def test_the_real_handler_answers_20_requests_at_once(executor: ThreadPoolExecutor) -> None:
+def test_the_real_handler_answers_20_requests_at_once(environments: Environments) -> None:
     api = MerchantApi()
     together = threading.Barrier(20, timeout=20)
 
@@ -231,7 +300,7 @@ def test_the_real_handler_answers_20_requests_at_once(executor: ThreadPoolExecut
         together.wait()  # nobody is answered before all are being handled
         return api.services
 
-    gateway = Gateway({"Api": Function("Api", handler, 15, 1024)}, executor, table=TABLE[:2])
+    gateway = Gateway({"Api": Function("Api", handler, 15, 1024)}, environments, table=TABLE[:2])
 
     def create(number: int) -> Any:
         body = a_body(metadata={"number": number})

@@ -4,6 +4,7 @@
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
   const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
+  const PAUSES = [2, 4, 8];  // seconds, before a crowded gateway is asked again
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
@@ -26,8 +27,10 @@
     let wait = Number(pace), timer = later(ask, wait);
     async function ask() {
       if (document.hidden) return;
+      let crowded = false;
       try {
         const answer = await fetch(poll, { headers: { accept: "application/json" }, cache: "no-store" });
+        crowded = answer.status === 429;
         if (answer.ok) {
           const now = await answer.json();
           if (mine !== turn) return;
@@ -36,7 +39,7 @@
         }
       } catch { /* the next try may succeed */ }
       if (mine !== turn) return;
-      wait = Math.min(wait * 1.5, 30);
+      wait = Math.min(wait * (crowded ? 3 : 1.5), 30);
       clearTimeout(timer);
       timer = later(ask, wait);
     }
@@ -66,9 +69,9 @@
       say(form.dataset.busy);
       later(() => say(form.dataset.slow), SLOW);
     }
+    let answer;
     try {
-      const signal = AbortSignal.timeout(PATIENCE * 1000);
-      const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" }, signal });
+      answer = await post(form.action, body);
       show(await answer.text(), answer, unasked);
       const wallet = find("#again [name=wallet_address]")?.value;  // as its provider writes it
       if (remembers && answer.ok && wallet) keep([wallet, ...kept()]);
@@ -76,9 +79,22 @@
       buttons.forEach(button => { button.disabled = false; });
       if (steps) find(".steps").innerHTML = steps;
       start();
-      say(main.dataset.offline);
+      say(answer && crowded(answer) ? main.dataset.over : main.dataset.offline);
     }
     main.classList.remove("busy");
+  }
+  // The gateway's own 429 is no page of ours, and nothing was done: ask again, at another time than the others.
+  const crowded = answer => answer.status === 429 && !/html/.test(answer.headers.get("content-type"));
+  async function post(action, body) {
+    for (let tries = 0; ; tries++) {
+      const signal = AbortSignal.timeout(PATIENCE * 1000);
+      const answer = await fetch(action, { method: "POST", body, headers: { accept: "text/html" }, signal });
+      if (!crowded(answer) || tries === PAUSES.length) return answer;
+      stop();
+      say(main.dataset.crowded);
+      const pause = Number(answer.headers.get("retry-after")) || PAUSES[tries];
+      await new Promise(done => setTimeout(done, Math.min(pause, 30) * (1 + Math.random() / 2) * 1000));
+    }
   }
   function show(html, answer, unasked) {
     // Only what is used is parsed: the policy would report the other page's style, whose nonce is not ours.

@@ -53,8 +53,7 @@ class Settings:
         default="",
     )
     tasks_queue_url: str = _setting(
-        "SQS queue for wallet clean-up after a session ends; empty: grants and incoming payments "
-        "expire on their own",
+        "SQS queue for wallet clean-up after a session ends; empty: grants expire on their own",
         default="",
     )
     wallet_providers: tuple[Provider, ...] = _setting(
@@ -62,6 +61,17 @@ class Settings:
         "https://wallet.example/{name} \\| website \\| countries`; empty: those known at the "
         "release; `none`: none",
         default=(),
+    )
+    client_limit: int = _setting(
+        "how many wallet submissions, returns from wallets and checks of payments one client "
+        "address may cause in a minute; 0: no limits by client address",
+        default=30,
+    )
+    edge_secret: str = _setting(
+        "what a CDN in front sends as X-Edge-Secret, to be believed which client it serves; while "
+        "it is replaced, the new one, a comma and the old one",
+        default="",
+        repr=False,
     )
     allow_loopback_wallets: bool = _setting(
         "development only: wallets on this machine are allowed", default=False
@@ -82,6 +92,8 @@ def load(environment: Mapping[str, str]) -> Settings:
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
+        client_limit=_count(environment, "CLIENT_LIMIT", 30),
+        edge_secret=environment.get("EDGE_SECRET", ""),
         allow_loopback_wallets=_flag(environment, "ALLOW_LOOPBACK_WALLETS"),
         extra_ca_file=environment.get("EXTRA_CA_FILE", ""),
     )
@@ -134,6 +146,13 @@ def _providers(value: str) -> tuple[Provider, ...]:
             "WALLET_PROVIDERS must be name | https://wallet.example/{name} | website | countries, "
             "separated by semicolons, empty, or none."
         ) from None
+
+
+def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+    value = environment.get(name, "") or str(default)
+    if not (value.isascii() and value.isdigit() and len(value) <= 6):
+        raise SettingsError(f"{name} must be a whole number, 0 to 999999.")
+    return int(value)
 
 
 def _flag(environment: Mapping[str, str], name: str) -> bool:

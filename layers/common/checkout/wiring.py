@@ -23,6 +23,7 @@ from checkout.adapters.instrumented import (
     InstrumentedTransport,
     report_refusal,
 )
+from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
@@ -91,6 +92,8 @@ def dashboard_services() -> DashboardServices:
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         audit=dynamo.DynamoAudit(client, prefix),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
+        limits=_limits(),
+        edge_secret=settings().edge_secret,
     )
 
 
@@ -114,6 +117,8 @@ def pay_services() -> PayServices:
             on_refusal=report_refusal,
         ),
         tallies=_tallies(),
+        limits=_limits(),
+        edge_secret=settings().edge_secret,
         completion_policy=settings().completion_policy,
     )
 
@@ -156,6 +161,11 @@ def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
         _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
+
+
+def _limits() -> Allowances:
+    counters = dynamo.DynamoCounters(_dynamodb(_AWS), _prefix())
+    return Allowances(SystemClock(), counters, a_minute=settings().client_limit)
 
 
 def _events_queue() -> EventQueue:

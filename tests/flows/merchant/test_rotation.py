@@ -19,11 +19,11 @@ from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
 from checkout.flows.merchant import rotation
 from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
-from checkout.flows.payment import approve, prepare, sessions
+from checkout.flows.payment import prepare, sessions
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
 from tests.product import HARBOR, World, derived
-from tests.support import NOW, between, seeded
+from tests.support import NOW, between, come_back, seeded
 
 OLD, NEW = "11" * 32, "22" * 32
 
@@ -239,10 +239,7 @@ class Business:
             )
             shop.callback = self.world.approve(shop.session)
         else:
-            reference, presented = shop.callback
-            done = approve.finish(
-                services, shop.session.id, interact_ref=reference, presented_hash=presented
-            )
+            done = come_back(services, shop.session.id, *shop.callback)
             self.statuses.append(done.session.status)
             shop.session, shop.callback, shop.paid = None, None, shop.paid + 1
 

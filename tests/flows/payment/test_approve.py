@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
 
 import pytest
 
@@ -86,23 +85,25 @@ def test_a_callback_of_another_session_is_refused(world: World) -> None:
     assert world.session(first.id) == first
 
 
-def test_trap_05_an_approval_faster_than_the_wallets_wait_pays(world: World) -> None:
-    session, callback = world.awaiting()
-    begun = world.clock.now()
-    assert world.finish(session, callback).session.status is Status.COMPLETED
-    assert world.clock.now() - begun >= timedelta(seconds=5)
-
-
-def test_a_long_wait_is_waited_for_in_the_browser() -> None:
-    world = World(rules=Rules(wait=30))
-    session, callback = world.awaiting()
+@pytest.mark.parametrize("wait", [1, 5, 30])
+def test_trap_05_a_wallets_wait_is_waited_for_in_the_browser_and_holds_no_process(
+    wait: int,
+) -> None:
+    world = World(rules=Rules(wait=wait))
+    session, (reference, presented) = world.awaiting()
     world.transport.sent.clear()
-    result = world.finish(session, callback)
-    assert result.wait_seconds == 30
+    begun = world.clock.now()
+    for _ in range(3):  # any number of copies
+        result = approve.finish(
+            world.services, session.id, interact_ref=reference, presented_hash=presented
+        )
+        assert result.wait_seconds == wait
+    assert world.clock.now() == begun
     assert world.transport.sent == []
     assert world.session(session.id) == session
-    world.clock.pass_time(30)
-    assert world.finish(session, callback).session.status is Status.COMPLETED
+    world.clock.pass_time(wait)
+    done = world.finish(session, (reference, presented))
+    assert (done.wait_seconds, done.session.status) == (0, Status.COMPLETED)
 
 
 def test_a_wallet_whose_clock_disagrees_and_says_too_fast_is_asked_again(world: World) -> None:

@@ -69,6 +69,7 @@ def test_submitting_a_wallet_costs_four_wallet_calls_and_five_to_aws() -> None:
 def test_the_way_from_callback_to_confirmation_costs_three_wallet_calls_and_seven_to_aws() -> None:
     world = warm()
     session, callback = world.awaiting()
+    world.clock.pass_time(5)  # an approval takes longer than the wallet asks to wait
     world.forget()
     assert world.finish(session, callback).session.status is Status.COMPLETED
     assert [method for method, _ in world.transport.sent] == ["POST", "POST", "GET"]

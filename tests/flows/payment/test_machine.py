@@ -31,7 +31,6 @@ from checkout.domain.errors import CallbackInvalid, CheckoutError
 from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows.payment import reconcile, sessions
-from checkout.flows.payment.approve import finish
 from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
@@ -40,6 +39,7 @@ from sandbox.cloud import table_definitions
 from sandbox.wallets.interaction import NoRedirect
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import CEDAR, PREFIX, World
+from tests.support import come_back
 
 pytestmark = pytest.mark.endurance
 
@@ -338,7 +338,7 @@ class Checkout(RuleBasedStateMachine):
 
     def _come_back(self, session: str, reference: str, presented: str) -> None:
         with suppress(CallbackInvalid):
-            finish(self.world.services, session, interact_ref=reference, presented_hash=presented)
+            come_back(self.world.services, session, reference, presented)
 
     @rule(session=links)
     def poll(self, session: str) -> None:

@@ -19,7 +19,7 @@ from checkout.open_payments import answers
 from checkout.open_payments.answers import Answer
 from checkout.open_payments.client_forms import ClientForms
 from checkout.open_payments.errors import Reason, Refused, UntrustedAnswer
-from checkout.open_payments.exchange import SLOW_CALL, Exchange, Reply
+from checkout.open_payments.exchange import CALL, DOCUMENT, SLOW_CALL, Exchange, Reply
 from checkout.open_payments.models import (
     AccessToken,
     Amount,
@@ -89,15 +89,18 @@ class OpenPayments:
         """Read the document at `url`, as `wallet_address.parse` made it.
 
         A wallet address on a domain of one's own may redirect to the wallet. Use the `id` of the
-        result from here on.
+        result from here on. All reads together take no longer than DOCUMENT.
         """
+        begun_at = self._now()
         document, served_at = self._exchange.discover("get_wallet_address", url)
         found = answers.wallet_address(document)
         if origin(found.id) == origin(served_at):
             return found
         # Another server may serve this document, but only the server of `id` can say that it is
         # true.
-        confirmed = answers.wallet_address(self._read_public("get_wallet_address", found.id))
+        left = DOCUMENT - (self._now() - begun_at).total_seconds()
+        read = self._read_public("get_wallet_address", found.id, cap=left)
+        confirmed = answers.wallet_address(read)
         if confirmed.id != found.id:
             raise UntrustedAnswer(
                 "get_wallet_address: the server of the document's id does not confirm it",
@@ -351,8 +354,8 @@ class OpenPayments:
         client = {"walletAddress": wallet_address} if as_object else wallet_address
         return self._exchange.json(operation, "POST", auth_server, body={**body, "client": client})
 
-    def _read_public(self, operation: str, url: str) -> Answer:
-        return self._exchange.json(operation, "GET", url, signed=False).answer
+    def _read_public(self, operation: str, url: str, *, cap: float = CALL) -> Answer:
+        return self._exchange.json(operation, "GET", url, signed=False, cap=cap).answer
 
     def _token(self, reply: Reply, auth_server: str) -> AccessToken:
         return answers.access_token(

@@ -31,6 +31,7 @@ from checkout.open_payments.urls import authority, joined, target_uri
 # Seconds. A quote probes the payment network, and an incoming payment may await its wallet.
 CALL: Final = 10.0
 SLOW_CALL: Final = 15.0
+DOCUMENT: Final = 3.5  # a wallet address document: a small public file, on a server of anybody's
 
 REDIRECTS_MAX: Final = 3
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -90,12 +91,12 @@ class Exchange:
         """Read `url` unsigned, through up to 3 redirects; return its JSON and the URL it came from.
 
         Each hop is a request of its own, so the transport checks its address like any other's. All
-        of them together take no longer than one call. Raises BadRedirect.
+        of them together take no longer than DOCUMENT. Raises BadRedirect.
         """
         begun_at = self._now()
         for _ in range(REDIRECTS_MAX + 1):
             sent_at = self._now()
-            cap = CALL - (sent_at - begun_at).total_seconds()
+            cap = DOCUMENT - (sent_at - begun_at).total_seconds()
             request = self._request(operation, "GET", url, token=None, body=None, signed=False)
             response = self._send(operation, request, sent_at=sent_at, cap=cap)
             if response.status not in _REDIRECTS:

@@ -97,7 +97,7 @@ class ApiKeys(Protocol):
 
 
 class SignIns(Protocol):
-    """Store the dashboard's short-lived records: sign-ins, and counters of attempts."""
+    """Store the sign-ins to the dashboard, which are short-lived."""
 
     def add(self, sign_in: SignIn) -> None: ...
 
@@ -111,13 +111,6 @@ class SignIns(Protocol):
 
     def end(self, sign_in_id: str) -> None:
         """Delete the sign-in; the next request with it is rejected."""
-        ...
-
-    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
-        """Increment a rate-limit counter; return False, without incrementing, at `limit`.
-
-        `counter` includes its time window, which ends at `until`.
-        """
         ...
 
 

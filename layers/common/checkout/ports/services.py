@@ -7,10 +7,11 @@ functions/dashboard. Flows ask for the smallest bag that has what they use.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from checkout.domain.providers import Provider
+from checkout.ports.limits import Limits
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.runtime import Clock, Database, RandomBytes, Vault
 from checkout.ports.sessions import Sessions, Tallies
@@ -47,11 +48,16 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayServices(Services):
-    """The ports of flows that speak to wallets."""
+    """The ports of flows that speak to wallets.
+
+    With `edge_secret`, an edge proves that it names the client (`clients.py`).
+    """
 
     vault: Vault
     wallets: Wallets
     tallies: Tallies
+    limits: Limits
+    edge_secret: str = field(default="", repr=False)
     completion_policy: CompletionPolicy
 
 
@@ -64,3 +70,5 @@ class DashboardServices(Services):
     sign_ins: SignIns
     audit: Audit
     hosts: Hosts
+    limits: Limits
+    edge_secret: str = field(default="", repr=False)

@@ -8,6 +8,7 @@ from checkout.adapters.dynamo.client import (
     DynamoDatabase,
     parse_database_url,
 )
+from checkout.adapters.dynamo.counters import DynamoCounters
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.merchants import DynamoMerchants
 from checkout.adapters.dynamo.sessions import DynamoSessions
@@ -19,6 +20,7 @@ __all__ = [
     "DatabaseUrl",
     "DynamoApiKeys",
     "DynamoAudit",
+    "DynamoCounters",
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoMerchants",

@@ -5,18 +5,14 @@ That is the table of records that are found by a hash and expire (docs/decisions
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime
 from typing import Final
-
-from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import condition_failed
 from checkout.adapters.dynamo.records import ttl
-from checkout.adapters.dynamo.values import Value, instant, number, text
+from checkout.adapters.dynamo.values import Value, instant, text
 from checkout.domain.errors import CheckoutError
 from checkout.domain.sign_in import SignIn
 
@@ -74,29 +70,6 @@ class DynamoSignIns:
             ExpressionAttributeNames={"#ended": "ended"},
             ExpressionAttributeValues={":yes": {"BOOL": True}},
         )
-
-    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
-        room = "attribute_not_exists(#count) OR #count < :limit"
-        digest = hashlib.sha256(counter.encode()).hexdigest()  # it may name a client's address
-        try:
-            ask(
-                self._client.update_item,
-                TableName=self._table,
-                Key={"key": text(f"attempts#{digest}")},
-                UpdateExpression="SET #ttl = :ttl ADD #count :one",
-                ConditionExpression=room,
-                ExpressionAttributeNames={"#count": "count", "#ttl": "ttl"},
-                ExpressionAttributeValues={
-                    ":one": number(1),
-                    ":limit": number(limit),
-                    ":ttl": ttl(until),
-                },
-            )
-        except ClientError as error:
-            if not condition_failed(error):
-                raise
-            return False
-        return True
 
 
 def _key(sign_in_id: str) -> Value:

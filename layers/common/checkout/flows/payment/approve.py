@@ -15,9 +15,10 @@ from typing import Final
 
 from checkout.domain.errors import CallbackInvalid
 from checkout.domain.ids import new_nonce
+from checkout.domain.limits import RETURN
 from checkout.domain.session import Attempt, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition
-from checkout.flows import merchants
+from checkout.flows import limits, merchants
 from checkout.flows.payment import received, reconcile, sealed, witness
 from checkout.flows.payment.prepare import note_of, request_quote
 from checkout.flows.payment.sealed import Proof
@@ -27,10 +28,11 @@ from checkout.flows.payment.writes import change, give_way, move
 from checkout.open_payments import errors as op
 from checkout.open_payments import interaction
 from checkout.open_payments.models import AccessToken, OutgoingPayment, Quote
+from checkout.open_payments.urls import authority
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
-DEADLINE: Final = timedelta(seconds=20)  # from W5; below 30 s with the wait before it
+DEADLINE: Final = timedelta(seconds=20)  # from W5; API Gateway gives up after 30 s
 LEASE: Final = timedelta(seconds=45)
 # From W6; a process that resumes later must not send.
 SEND_WITHIN: Final = timedelta(seconds=5)
@@ -38,7 +40,6 @@ SEND_WITHIN: Final = timedelta(seconds=5)
 CHECK_AFTER: Final = timedelta(seconds=5)
 # A quote that expires between the creation of the payment and its sending fails the payment.
 QUOTE_MARGIN: Final = timedelta(seconds=10)
-WAIT_HERE_MAX: Final = 8  # seconds; the browser waits for a longer `wait`
 TOO_FAST_TRIES: Final = 2
 TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
 PATIENCE: Final = 4.0  # seconds that the callback waits for the money to show
@@ -48,8 +49,10 @@ PATIENCE: Final = 4.0  # seconds that the callback waits for the money to show
 class Finish:
     """The session after a callback.
 
-    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time. Nothing
-    was done either if `asks`: the approval was begun in another browser, so ask this one first.
+    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time. It is
+    the browser that waits, because any number of copies may come before one of them has the claim.
+    Nothing was done either if `asks`: the approval was begun in another browser, so ask this one
+    first.
     """
 
     session: Session
@@ -64,14 +67,16 @@ def finish(
     interact_ref: str,
     presented_hash: str,
     browser: str | None = None,
+    client: str | None = None,
 ) -> Finish:
     """Act on a grant callback (RFC 9635 section 4.2.3).
 
     `browser` is the proof that the browser presents, "" for none; it is None for a customer who was
-    asked.
+    asked. `client` is where the browser is.
 
-    Raises CallbackInvalid for a callback that does not verify, without any write or wallet call. A
-    repeated or late callback gets the session as it is.
+    Raises CallbackInvalid for a callback that does not verify, without any write or wallet call.
+    Raises RateLimited, after which the same callback may come again. A repeated or late callback
+    gets the session as it is.
     """
     session = load(services, session_id)
     grant = sealed.pending_grant(services.vault, session)
@@ -84,11 +89,15 @@ def finish(
     if browser is not None and not grant.proves(browser, session.id, Proof.BROWSER):
         return Finish(session, asks=True)
     wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
-    if wait > WAIT_HERE_MAX:
-        return Finish(session, wait_seconds=math.ceil(wait))
     if wait > 0:
-        services.clock.sleep(wait)
-    return Finish(_claim_and_pay(services, session, grant, interact_ref))
+        return Finish(session, wait_seconds=math.ceil(wait))
+    assert session.customer is not None
+    provider = authority(session.customer.id)
+    limits.admit_work(services, RETURN, client, provider=provider)
+    session = _claim_and_pay(services, session, grant, interact_ref)
+    if session.status is Status.COMPLETED:
+        services.limits.know(provider)
+    return Finish(session)
 
 
 def _verify(

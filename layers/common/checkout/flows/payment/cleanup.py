@@ -16,7 +16,7 @@ from checkout.open_payments import errors as op
 from checkout.ports.services import PayServices
 from checkout.ports.wallets import Cleanup
 
-DEADLINE: Final = timedelta(seconds=10)
+DEADLINE: Final = timedelta(seconds=3)  # the queue brings a task that was not done again
 
 
 class TryLater(Exception):

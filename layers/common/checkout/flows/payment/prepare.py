@@ -24,6 +24,7 @@ from checkout.domain.errors import (
     WalletUnreachable,
 )
 from checkout.domain.ids import new_nonce
+from checkout.domain.limits import SUBMISSION
 from checkout.domain.session import (
     INCOMING_PAYMENT_GRACE,
     SUBMISSIONS_MAX,
@@ -34,7 +35,7 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import FENCE, Event, IllegalTransition
-from checkout.flows import merchants
+from checkout.flows import limits, merchants
 from checkout.flows.payment import outside, sealed, witness
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
@@ -43,17 +44,20 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.models import Quote, WalletAddress
 from checkout.open_payments.slips import NotAnAddress
+from checkout.open_payments.urls import authority
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
-# API Gateway gives up after 30 s; the lease outlives any process that may still be working.
-DEADLINE: Final = timedelta(seconds=24)
-LEASE: Final = timedelta(seconds=45)
+# For all calls together, because the customer's wallet decides how much of it is used.
+DEADLINE: Final = timedelta(seconds=12)
+LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
 
 
-def submit_wallet(services: PayServices, session_id: str, typed: str) -> Session:
-    """Prepare the payment from the wallet address that the customer `typed`.
+def submit_wallet(
+    services: PayServices, session_id: str, typed: str, *, client: str | None = None
+) -> Session:
+    """Prepare the payment from the wallet address that the customer at `client` `typed`.
 
     Returns the session awaiting approval, with its quote and interact URL; or completed or
     processing, if its incoming payment was paid from outside meanwhile. Raises WalletInvalid,
@@ -69,7 +73,7 @@ def submit_wallet(services: PayServices, session_id: str, typed: str) -> Session
         ) from None
     session = settle(services, load(services, session_id))
     merchant = merchants.get(services.merchants, session.merchant)
-    session = _claim(services, session)
+    session = _claim(services, session, url, client)
     try:
         return _prepare(Work.begin(services, merchant, within=DEADLINE), session, url)
     except StaleSession as stale:  # our lease lapsed, or the merchant ended the session meanwhile
@@ -97,7 +101,7 @@ def refusal(session: Session, now: datetime) -> CheckoutError:
     )
 
 
-def _claim(services: PayServices, session: Session) -> Session:
+def _claim(services: PayServices, session: Session, url: str, client: str | None) -> Session:
     """Take the lease on the preparation (W1). The same write removes an earlier approval."""
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -117,6 +121,7 @@ def _claim(services: PayServices, session: Session) -> Session:
             "Too many wallet submissions for this session; wait a little.",
             retry_after=int(wait.total_seconds()) + 1,
         )
+    limits.admit_work(services, SUBMISSION, client, provider=authority(url))
     try:
         return commit(services, claim)
     except StaleSession as stale:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Event, IllegalTransition
-from checkout.flows import merchants
+from checkout.flows import limits, merchants
 from checkout.flows.payment import outside, received, sealed, witness
 from checkout.flows.payment.sessions import load, settle
 from checkout.flows.payment.work import Work
@@ -25,6 +25,7 @@ from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
 
 DEADLINE: Final = timedelta(seconds=20)
+PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
 # Covers the clocks of the servers that judge a quote's or an incoming payment's expiry, and packets
 # under way (domain/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
@@ -45,18 +46,20 @@ def view(services: PayServices, session_id: str) -> Session:
     return settle(services, load(services, session_id))
 
 
-def advance_pending(services: PayServices, session_id: str) -> Session:
+def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
     """Return `view`, after one step of reconciliation if it is due.
 
     The session itself limits the rate: however many pages poll, its wallets are asked once per
-    interval.
+    interval. The pages of a `client` with many such sessions leave the rest to the sweep.
     """
     session = view(services, session_id)
     now = services.clock.now()
     if not due(session, now) and not outside.may_look(session, now):
         return session
+    if not limits.admits_work(services, client):
+        return session
     try:
-        return step(services, session)
+        return step(services, session, within=PAGE_DEADLINE)
     except StaleSession as stale:
         return stale.current
 
@@ -67,7 +70,7 @@ def due(session: Session, now: datetime) -> bool:
     return owes and session.check_at is not None and session.check_at <= now
 
 
-def step(services: PayServices, session: Session) -> Session:
+def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
     """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
 
     A wallet that does not answer changes nothing: the first write here has already scheduled the
@@ -76,7 +79,7 @@ def step(services: PayServices, session: Session) -> Session:
     try:
         session = move(services, session, Event.CHECKED, **_next_check(services, session))
         merchant = merchants.get(services.merchants, session.merchant)
-        work = Work.begin(services, merchant, within=DEADLINE)
+        work = Work.begin(services, merchant, within=within)
         with contextlib.suppress(op.OpenPaymentsError):
             session = _checked(work, session)
         return settle(services, session)

@@ -1,0 +1,57 @@
+"""Tell clients apart by their network address, which only a proven edge may name.
+
+The address is the gateway's word (`sourceIp`). Behind a CDN that is the CDN's own, and the client's
+is in X-Forwarded-For, which anybody may send. So the header counts only in a request with the
+edge's secret in X-Edge-Secret: the edge adds both.
+"""
+
+from __future__ import annotations
+
+import hmac
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
+from typing import Final
+
+from fastapi import Request
+
+_HEADER: Final = "x-edge-secret"
+_V6_PREFIX: Final = 64  # what a provider gives to one customer (RFC 6177): they have all of it
+
+
+def client_of(request: Request, edge_secret: str) -> str:
+    """Return the client: an IPv4 address, or the /64 network of an IPv6 one.
+
+    `edge_secret` is the edge's, or two with a comma while it is replaced; "" for no edge.
+    """
+    source = request.client.host if request.client else ""
+    if proven(request.headers.get(_HEADER, ""), edge_secret):
+        source = _forwarded(request.headers.get("x-forwarded-for", ""), source)
+    address = _address(source)
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((address, _V6_PREFIX), strict=False))
+    return source if address is None else str(address)
+
+
+def proven(presented: str, edge_secret: str) -> bool:
+    """Return whether `presented` is the edge's secret; it is compared in constant time."""
+    given = presented.encode()
+    matches = [hmac.compare_digest(given, each.encode()) for each in edge_secret.split(",")]
+    return bool(given) and any(matches)
+
+
+def _forwarded(header: str, source: str) -> str:
+    """Return the address that the edge saw: the last but the edge's own, which the gateway adds.
+
+    What stands before it may be the client's invention.
+    """
+    named = [part.strip() for part in header.split(",")]
+    while named and named[-1] == source:
+        named.pop()
+    return named[-1] if named and _address(named[-1]) is not None else source
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        found = ip_address(text)
+    except ValueError:
+        return None
+    return getattr(found, "ipv4_mapped", None) or found

@@ -1,0 +1,37 @@
+"""Declare the limits by client, and the counters that processes share."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Protocol
+
+from checkout.domain.limits import Rule
+
+
+class Limits(Protocol):
+    """Count what clients cause; each method that takes returns 0, or the seconds to wait."""
+
+    def take(self, rule: Rule, client: str) -> float:
+        """Count one more for `client` in this process."""
+        ...
+
+    def take_shared(self, client: str) -> float:
+        """Count one more work at wallets for `client`, in all processes together."""
+        ...
+
+    def know(self, provider: str) -> None:
+        """Remember that a payment with this wallet provider was completed just now."""
+        ...
+
+    def knows(self, provider: str) -> bool: ...
+
+
+class Counters(Protocol):
+    """Store counters that all processes share, for a while."""
+
+    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
+        """Increment a counter; return False, without incrementing, at `limit`.
+
+        `counter` includes its time window, which ends at `until`.
+        """
+        ...
