@@ -154,7 +154,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         attention=_attention(session),
         problem=texts.PROBLEM[session.problem] if session.problem else None,
         can_end=endable and session.phase is None,
-        can_close=_can_close(session, now),
+        can_close=session.may_close(now),
         partly_paid=session.partly_paid,
         closing=session.closing_at is not None,
         closed=session.check_at is None,
@@ -207,12 +207,6 @@ def _stage(session: Session, status: Status) -> str:
     if status is Status.EXPIRED and session.happened(Event.GIVEN_UP):
         return "given_up"
     return status.value
-
-
-def _can_close(session: Session, now: datetime) -> bool:
-    if not session.payment_in_flight or session.closing_at is not None:
-        return False
-    return session.attempt is None or now >= session.attempt.deadline + sessions.IN_DOUBT_AFTER
 
 
 def _attention(session: Session) -> tuple[str, str] | None:

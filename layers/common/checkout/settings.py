@@ -12,6 +12,7 @@ from typing import Any
 
 from checkout.domain import providers
 from checkout.domain.providers import Provider
+from checkout.domain.retention import RETENTION, RETENTION_LEAST
 from checkout.open_payments.urls import is_loopback, target
 from checkout.ports.wallets import CompletionPolicy
 
@@ -63,6 +64,10 @@ class Settings:
         "release; `none`: none",
         default=(),
     )
+    retention_days: int = _setting(
+        "days for which ended sessions and the audit log are kept, at least 30",
+        default=RETENTION.days,
+    )
     allow_loopback_wallets: bool = _setting(
         "development only: wallets on this machine are allowed", default=False
     )
@@ -82,6 +87,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
+        retention_days=_days(environment, "RETENTION_DAYS", RETENTION.days),
         allow_loopback_wallets=_flag(environment, "ALLOW_LOOPBACK_WALLETS"),
         extra_ca_file=environment.get("EXTRA_CA_FILE", ""),
     )
@@ -134,6 +140,16 @@ def _providers(value: str) -> tuple[Provider, ...]:
             "WALLET_PROVIDERS must be name | https://wallet.example/{name} | website | countries, "
             "separated by semicolons, empty, or none."
         ) from None
+
+
+def _days(environment: Mapping[str, str], name: str, default: int) -> int:
+    value = environment.get(name, "") or str(default)
+    least, most = RETENTION_LEAST.days, 36_500
+    if not (value.isascii() and value.isdecimal() and len(value) <= 5):
+        raise SettingsError(f"{name} must be a whole number of days.")
+    if not least <= int(value) <= most:
+        raise SettingsError(f"{name} must be {least} to {most} days.")
+    return int(value)
 
 
 def _flag(environment: Mapping[str, str], name: str) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -71,7 +72,9 @@ def api_services() -> Services:
         allow_loopback=settings().allow_loopback_wallets,
         providers=settings().wallet_providers,
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
-        sessions=InstrumentedSessions(dynamo.DynamoSessions(client, prefix, **paced)),
+        sessions=InstrumentedSessions(
+            dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
+        ),
         merchants=dynamo.DynamoMerchants(client, prefix),
         api_keys=dynamo.DynamoApiKeys(client, prefix),
         events=dynamo.DynamoEvents(client, prefix, **paced),
@@ -89,7 +92,7 @@ def dashboard_services() -> DashboardServices:
         vault=_vault(),
         tallies=_tallies(),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
-        audit=dynamo.DynamoAudit(client, prefix),
+        audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
     )
 
@@ -150,6 +153,10 @@ def _dynamodb(config: Config) -> dynamo.Client:
 
 def _prefix() -> str:
     return dynamo.parse_database_url(settings().database_url).prefix
+
+
+def _retention() -> timedelta:
+    return timedelta(days=settings().retention_days)
 
 
 def _tallies() -> Tallies:

@@ -5,24 +5,31 @@ The index of that table reads a merchant's entries in one query (docs/decisions/
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.records import ttl
 from checkout.adapters.dynamo.values import Item, Value, text, text_from
 from checkout.domain.audit import AuditEntry
 from checkout.domain.grammar import position
+from checkout.domain.retention import RETENTION
 from checkout.ports.merchants import AuditPage
 
 _ENTRY: Final = Codec(AuditEntry)
 
 
 class DynamoAudit:
-    """Keys begin with `audit#`, which the hash of an API key never does."""
+    """Keys begin with `audit#`, which the hash of an API key never does.
 
-    def __init__(self, client: Client, prefix: str) -> None:
+    An entry is kept for `retention`; an API key has no time to live.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
         self._client = client
+        self._retention = retention
         self._table = f"{prefix}-api_keys"
 
     def add(self, entry: AuditEntry) -> None:
@@ -31,6 +38,7 @@ class DynamoAudit:
             "hash": text(f"audit#{entry.id}"),
             "merchant": _owner(entry.merchant),
             "id": text(position(entry.at, entry.id)),
+            "ttl": ttl(entry.at + self._retention),
         }
         item = _ENTRY.encode(entry) | place
         ask(self._client.put_item, TableName=self._table, Item=item)
