@@ -25,6 +25,7 @@ from checkout.adapters.instrumented import (
     report_refusal,
 )
 from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.ports.erasure import Records
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
@@ -119,6 +120,11 @@ def pay_services() -> PayServices:
         tallies=_tallies(),
         completion_policy=settings().completion_policy,
     )
+
+
+def records() -> Records:
+    """Build the reading of whole tables, for the command line."""
+    return dynamo.DynamoRecords(_dynamodb(_AWS), _prefix())
 
 
 @cache

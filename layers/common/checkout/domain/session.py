@@ -193,6 +193,12 @@ class Session:
         processing = self.status is Status.PROCESSING
         return processing and self.attention is Attention.PARTIAL_PAYMENT
 
+    @property
+    def erased(self) -> bool:
+        """Whether the customer's wallet was removed on request (domain/erasure.py)."""
+        given = self.happened("reference_stored")
+        return self.customer is None and given and self.happened("erased")
+
     def may_close(self, now: datetime) -> bool:
         """Whether the merchant may have the fence begin: the payment is in doubt, or partly paid.
 

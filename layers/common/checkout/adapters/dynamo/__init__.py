@@ -9,6 +9,7 @@ from checkout.adapters.dynamo.client import (
     parse_database_url,
 )
 from checkout.adapters.dynamo.events import DynamoEvents
+from checkout.adapters.dynamo.everything import DynamoRecords
 from checkout.adapters.dynamo.merchants import DynamoMerchants
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.sign_ins import DynamoSignIns
@@ -22,6 +23,7 @@ __all__ = [
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoMerchants",
+    "DynamoRecords",
     "DynamoSessions",
     "DynamoSignIns",
     "DynamoTallies",

@@ -57,7 +57,7 @@ class DynamoAudit:
         )
         rows = found["Items"]
         return AuditPage(
-            tuple(_entry(merchant, row) for row in rows[:limit]),
+            tuple(map(entry_from, rows[:limit])),
             text_from(rows[limit - 1]["id"]) if len(rows) > limit else None,
         )
 
@@ -66,6 +66,8 @@ def _owner(merchant: str) -> Value:
     return text(f"audit#{merchant}")
 
 
-def _entry(merchant: str, item: Item) -> AuditEntry:
+def entry_from(item: Item) -> AuditEntry:
+    """Return the entry of a row."""
     entry_id = text_from(item["hash"]).removeprefix("audit#")
+    merchant = text_from(item["merchant"]).removeprefix("audit#")
     return _ENTRY.decode({**item, "id": text(entry_id), "merchant": text(merchant)})
