@@ -8,6 +8,7 @@ import pytest
 from checkout.domain.erasure import (
     ERASED,
     Wallet,
+    body_without_wallet,
     event_without_wallet,
     in_session,
     without_wallet,
@@ -175,6 +176,15 @@ def test_an_object_within_an_events_body_is_erased_too() -> None:
     event = an_event(body=json.dumps({"data": {"object": inner}, "type": "x"}))
     after = json.loads(event_without_wallet(event, ALICE).body)
     assert after == {"data": {"object": {"id": "cs_1", "customer_wallet": None}}, "type": "x"}
+
+
+def test_of_a_list_of_sessions_only_the_customers_own_are_erased() -> None:
+    sessions = [
+        {"customer_wallet": f"https://wallet.example/{name}", "outgoing_payment": "https://w/1"}
+        for name in ("alice", "bob")
+    ]
+    after = json.loads(body_without_wallet(json.dumps({"data": sessions}), ALICE))
+    assert after == {"data": [dict.fromkeys(sessions[0]), sessions[1]]}
 
 
 def test_an_event_that_only_mentions_the_wallet_keeps_its_own_customer() -> None:

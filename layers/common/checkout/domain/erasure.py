@@ -26,7 +26,9 @@ _SLASH: Final = r"(?:\\?/|%2F)"
 _BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
 # The address ends here: what goes on is another wallet, or a resource of some wallet.
 _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
-# What the body of an event tells about the customer (domain/webhooks.py).
+# The texts that an event may be sent as, one for each form.
+_BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
+# What a session tells about its customer in events and answers (domain/public.py).
 _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment"})
 
 
@@ -86,35 +88,38 @@ def _cleaned(session: Session, wallet: Wallet) -> Session:
 def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
     """Return the next version of an event without the wallet; the same if it holds nothing of it.
 
-    The receivers' answers go too: they may repeat the body.
+    Where its customer is erased the receivers' answers go too: they may repeat the body.
     """
-    body = json.loads(event.body)
-    if not _names(body, wallet) and wallet.cleaned(event) is event:
+    bodies = {name: getattr(event, name) for name in _BODIES}
+    changed: dict[str, Any] = {
+        name: without
+        for name, body in bodies.items()
+        if body is not None and (without := body_without_wallet(body, wallet)) != body
+    }
+    if changed:
+        deliveries = tuple(replace(each, answer=None) for each in event.deliveries)
+        event = replace(event, deliveries=deliveries, **changed)
+    elif wallet.cleaned(event) is event:
         return event
-    if _names(body, wallet):
-        event = replace(
-            event,
-            body=compact(_without_customer(body)),
-            deliveries=tuple(replace(each, answer=None) for each in event.deliveries),
-        )
     return replace(wallet.cleaned(event), version=event.version + 1)
 
 
-def _names(body: Any, wallet: Wallet) -> bool:
-    """Return whether the body, or an object within, has this wallet as its customer's."""
-    if not isinstance(body, dict):
-        return False
-    named = body.get("customer_wallet")
+def body_without_wallet(body: str, wallet: Wallet) -> str:
+    """Return a JSON text without the wallet; as it was if it holds nothing of it."""
+    value = json.loads(body)
+    after = _without(value, wallet)
+    return wallet.cleaned(body if after == value else compact(after))
+
+
+def _without(value: Any, wallet: Wallet) -> Any:
+    """Return a JSON value in which no object has this wallet as its customer's."""
+    if isinstance(value, list):
+        return [_without(each, wallet) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = value.get("customer_wallet")
     mine = isinstance(named, str) and same_text(named) == same_text(wallet.url)
-    return mine or any(_names(inner, wallet) for inner in body.values())
-
-
-def _without_customer(body: dict[str, Any]) -> dict[str, Any]:
     return {
-        name: None
-        if name in _OF_THE_CUSTOMER
-        else _without_customer(value)
-        if isinstance(value, dict)
-        else value
-        for name, value in body.items()
+        name: None if mine and name in _OF_THE_CUSTOMER else _without(each, wallet)
+        for name, each in value.items()
     }

@@ -13,7 +13,13 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Final, TypeVar
 
-from checkout.domain.erasure import Wallet, event_without_wallet, in_session, without_wallet
+from checkout.domain.erasure import (
+    Wallet,
+    body_without_wallet,
+    event_without_wallet,
+    in_session,
+    without_wallet,
+)
 from checkout.domain.errors import Conflict
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change, Event
@@ -75,7 +81,7 @@ def erase(
             services.audit.add(cleaned)
             report.erased["audit entries"] += 1
     for answer in _each(records.answers(), "stored answers", report, tell):
-        if (body := wallet.cleaned(answer.body)) != answer.body:
+        if (body := body_without_wallet(answer.body, wallet)) != answer.body:
             records.replace_answer(replace(answer, body=body))
             report.erased["stored answers"] += 1
     tell(report)

@@ -35,7 +35,12 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
     read ─── decide (updated_at) ─── write: still the version that was read, still in time
     W6 ───── send ─── 201 ────────── write: still this attempt and not closing, whoever rescheduled
     """
-    before, after = (session_item(each, retention) for each in (change.before, change.after))
+    before = session_item(change.before, retention)
+    after = session_item(change.after, retention)
+    if change.before.terminal:  # the write of its end has marked it as not yet counted
+        for each in (before, after):
+            for name in ("uncounted_shard", "uncounted_at"):
+                each.pop(name, None)
     names = {"#version": "version"}
     values: dict[str, Value] = {}
 
