@@ -25,6 +25,7 @@ from checkout.adapters.instrumented import (
     report_refusal,
 )
 from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.adapters.patience import BRIEF, USUAL, PatientClient
 from checkout.ports.erasure import Records
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
@@ -37,16 +38,6 @@ from checkout.version import VERSION
 if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.outbound.http import PublicHttp
     from checkout.flows.webhooks.deliver import Outcome
-
-# A table answers in milliseconds; what takes longer is tried again on another connection. With the
-# store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
-_AWS = Config(
-    connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
-)
-# For what nobody should wait for: health, and tasks after the answer.
-_BRIEF = Config(
-    connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
-)
 
 
 def observe(service: str) -> None:
@@ -64,7 +55,7 @@ def settings() -> Settings:
 @cache
 def api_services() -> Services:
     """Build the services of functions/api: no wallet, no secret."""
-    client, prefix, clock = _dynamodb(_AWS), _prefix(), SystemClock()
+    client, prefix, clock = _store(), _prefix(), SystemClock()
     paced: Any = {"sleep": clock.sleep, "random_bytes": system_random}
     return Services(
         clock=clock,
@@ -72,12 +63,12 @@ def api_services() -> Services:
         base_url=settings().base_url,
         allow_loopback=settings().allow_loopback_wallets,
         providers=settings().wallet_providers,
-        database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
+        database=dynamo.DynamoDatabase(_dynamodb(BRIEF), prefix),
         sessions=InstrumentedSessions(
             dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
         ),
         merchants=dynamo.DynamoMerchants(client, prefix),
-        api_keys=dynamo.DynamoApiKeys(client, prefix),
+        api_keys=dynamo.DynamoApiKeys(client, prefix, courtesy=_store(BRIEF)),
         events=dynamo.DynamoEvents(client, prefix, **paced),
         queue=_events_queue(),
         tasks=_tasks_queue(),
@@ -87,12 +78,12 @@ def api_services() -> Services:
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks: no wallet."""
-    base, client, prefix = api_services(), _dynamodb(_AWS), _prefix()
+    base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
         vault=_vault(),
         tallies=_tallies(),
-        sign_ins=dynamo.DynamoSignIns(client, prefix),
+        sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
     )
@@ -124,7 +115,7 @@ def pay_services() -> PayServices:
 
 def records() -> Records:
     """Build the reading of whole tables, for the command line."""
-    return dynamo.DynamoRecords(_dynamodb(_AWS), _prefix())
+    return dynamo.DynamoRecords(_store(), _prefix())
 
 
 @cache
@@ -150,8 +141,15 @@ def _public_http() -> PublicHttp:
 
 
 @cache
-def _dynamodb(config: Config) -> dynamo.Client:
+def _store(usual: Config = USUAL) -> dynamo.Client:
     """Return the client that all stores share: making connections takes time."""
+    patient: Any = PatientClient(_dynamodb(usual), _dynamodb(BRIEF))
+    client: dynamo.Client = patient
+    return client
+
+
+@cache
+def _dynamodb(config: Config) -> dynamo.Client:
     place = dynamo.parse_database_url(settings().database_url)
     client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
     return client
@@ -167,7 +165,7 @@ def _retention() -> timedelta:
 
 def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
-        _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
+        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 
 
@@ -183,7 +181,7 @@ def _tasks_queue() -> TaskQueue:
 
 @cache
 def _sqs() -> queue.SqsClient:
-    client: queue.SqsClient = boto3.client("sqs", config=_BRIEF)
+    client: queue.SqsClient = boto3.client("sqs", config=BRIEF)
     return client
 
 
@@ -195,6 +193,6 @@ def _vault() -> Vault:
         return vault.AesVault(lambda: chosen.encryption_key, system_random)
     if not chosen.encryption_key_secret:
         raise settings_module.SettingsError("ENCRYPTION_KEY or ENCRYPTION_KEY_SECRET must be set.")
-    client = boto3.client("secretsmanager", config=_AWS)
+    client = boto3.client("secretsmanager", config=USUAL)
     source = vault.key_from_secrets_manager(client, chosen.encryption_key_secret)
     return vault.AesVault(source, system_random)
