@@ -46,6 +46,16 @@ def observe(service: str) -> None:
         telemetry.start(service)
 
 
+def build_in_lambda(services: Callable[[], object]) -> None:
+    """Build the services while a function's module is loaded, if this process runs in Lambda.
+
+    That is in INIT, where a function has a whole core, and not in its first request. Nothing is
+    sent: a store that does not answer stops no process from starting. Raises SettingsError.
+    """
+    if settings_module.in_lambda(os.environ):
+        services()
+
+
 @cache
 def settings() -> Settings:
     """Return this process's settings. Raises SettingsError."""
