@@ -25,7 +25,7 @@ from checkout.adapters.instrumented import (
     report_refusal,
 )
 from checkout.adapters.outbound.addresses import ResolvedHosts
-from checkout.adapters.patience import BRIEF, USUAL, PatientClient
+from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.ports.erasure import Records
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
@@ -125,7 +125,7 @@ def pay_services() -> PayServices:
 
 def records() -> Records:
     """Build the reading of whole tables, for the command line."""
-    return dynamo.DynamoRecords(_store(), _prefix())
+    return dynamo.DynamoRecords(_dynamodb(THOROUGH), _prefix())
 
 
 @cache

@@ -29,6 +29,10 @@ USUAL: Final = Config(
 BRIEF: Final = Config(
     connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
 )
+# For an operator's command, which reads whole tables from a machine that may be far away.
+THOROUGH: Final = Config(
+    connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 5}
+)
 _BACKOFF: Final = 1.0  # botocore's standard mode waits up to so long before the second attempt
 _TO_ANSWER: Final = 1.0  # of the process's time is left for the answer
 
