@@ -149,7 +149,7 @@ def stocked(request: pytest.FixtureRequest) -> Iterator[tuple[Shop, int]]:
         with mock_aws():
             yield Shop(with_tables(boto(), PREFIX)), 20
     else:
-        yield Shop(with_tables(boto(request.getfixturevalue("emulator")), PREFIX)), 1_000
+        yield Shop(with_tables(boto(request.getfixturevalue("emulator")), PREFIX)), 300
 
 
 def test_a_thousand_sessions_leave_no_trace_in_any_table_log_or_export_and_the_sums_stay(

@@ -127,7 +127,7 @@ def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:
     assert "ReplicaRegion" in str(rule["RuleCondition"])
     assert "MultiRegionKey" in str(rule["Assertions"])
     [key] = resources("AWS::KMS::Key").values()
-    assert key["MultiRegion"] == {"Ref": "MultiRegionKey"}
+    assert key["MultiRegion"]["Fn::If"][:2] == ["HasMultiRegionKey", True]
     [secret] = resources("AWS::SecretsManager::Secret").values()
     condition, [replica], _ = secret["ReplicaRegions"]["Fn::If"]
     assert (condition, replica["Region"]) == ("HasReplica", {"Ref": "ReplicaRegion"})
