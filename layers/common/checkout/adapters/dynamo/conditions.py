@@ -98,8 +98,8 @@ def search_updates(table: str, change: Change, retention: timedelta) -> list[dic
     Most changes do nothing there (domain/retention.py).
     """
     before, after = change.before, change.after
-    kept = (search_rows_kept_until(each, retention) for each in (before, after))
-    if next(kept) == next(kept) and before.metadata_json == after.metadata_json:
+    as_long = search_rows_kept_until(before, retention) == search_rows_kept_until(after, retention)
+    if as_long and before.metadata_json == after.metadata_json:
         return []
     old = {row["id"]["S"]: row for row in search_items(before, retention)}
     new = {row["id"]["S"]: row for row in search_items(after, retention)}
