@@ -15,11 +15,8 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from checkout import web
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
-from sandbox.gateway import LambdaContext
 from tests.merchant_api import gateway_event
 from tests.support import seeded
-
-CONTEXT = LambdaContext("api", 1024, 15.0)
 
 
 def every_error(base: type[CheckoutError] = CheckoutError) -> Iterator[type[CheckoutError]]:
@@ -115,7 +112,7 @@ def an_app(**options: Any) -> FastAPI:
 
 
 def call(app: FastAPI, method: str, path: str, query: str = "") -> dict[str, Any]:
-    return web.lambda_handler(app)(gateway_event(method, path, query, {}, None), CONTEXT)
+    return web.lambda_handler(app)(gateway_event(method, path, query, {}, None), None)
 
 
 def error_of(answer: dict[str, Any]) -> dict[str, Any]:
@@ -233,7 +230,7 @@ def test_the_handler_works_in_any_thread_and_after_another_loop() -> None:
     statuses: list[int] = []
 
     def run() -> None:
-        statuses.append(handler(event, CONTEXT)["statusCode"])
+        statuses.append(handler(event, None)["statusCode"])
 
     async def nothing() -> None:
         return None

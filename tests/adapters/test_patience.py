@@ -107,6 +107,15 @@ def test_where_no_time_is_left_nothing_is_sent(seconds: float) -> None:
     assert store.asked == {}
 
 
+def test_a_process_that_does_not_end_waits_long_only_once_too() -> None:
+    store = Store(silence(1))
+    with one_request(None):
+        with pytest.raises(ReadTimeoutError):
+            store.patient.get_item()
+        store.patient.get_item()
+    assert store.asked == {"usual": 1, "brief": 1}
+
+
 def test_outside_of_a_request_every_call_is_a_usual_one() -> None:
     store = Store(silence(1))
     client = store.patient

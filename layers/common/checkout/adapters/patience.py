@@ -8,6 +8,7 @@ outcome as before: its condition and writer tell (domain/transitions.py).
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -61,9 +62,12 @@ _request: ContextVar[_Request | None] = ContextVar("aws_patience", default=None)
 
 
 @contextmanager
-def one_request(context: Context) -> Iterator[None]:
-    """Within, wait as this module says for a process that ends as Lambda's `context` says."""
-    left = context.get_remaining_time_in_millis() / 1000
+def one_request(context: Context | None) -> Iterator[None]:
+    """Within, wait as this module says for a process that ends as Lambda's `context` says.
+
+    Without one, outside of Lambda, there is no end.
+    """
+    left = math.inf if context is None else context.get_remaining_time_in_millis() / 1000
     before = _request.set(_Request(time.monotonic() + left))
     try:
         yield
