@@ -12,12 +12,18 @@ from moto import mock_aws
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
+from checkout.domain.audit import Action
+from checkout.domain.erasure import Wallet
 from checkout.domain.search import search_key
 from checkout.domain.session import Session, Status
+from checkout.domain.transitions import Change
 from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows import audit, erase
 from checkout.flows.schedule import tally
 from checkout.ports.erasure import Records
-from checkout.ports.sessions import Reservation
+from checkout.ports.sessions import Reservation, StaleSession
+from checkout.ports.stale import Stale
+from checkout.ports.webhooks import StaleEvent
 from sandbox.cloud import table_definitions
 from tests.adapters.stores import boto, with_tables
 from tests.dashboard_pages import dashboard_of
@@ -342,3 +348,60 @@ def test_what_is_no_wallet_address_is_refused(
     assert "begins with https" in capsys.readouterr().err
     assert shop.erase(f"{CEDAR}/nobody") == 0
     assert "No record has this wallet" in capsys.readouterr().out
+
+
+class NeverFirst:
+    """A store whose writes all lose a race, to a winner who changed nothing that matters."""
+
+    def __init__(self, inner: Any, stale: type[Stale]) -> None:
+        self._inner, self._stale = inner, stale
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def save(self, changed: Any, *rest: Any) -> Any:
+        raise self._stale(changed.before if isinstance(changed, Change) else self._now(changed))
+
+    def _now(self, changed: WebhookEvent) -> Any:
+        return self._inner.get(changed.id)
+
+
+@pytest.mark.parametrize(("name", "stale"), [("sessions", StaleSession), ("events", StaleEvent)])
+def test_what_others_keep_changing_is_reported(
+    shop: Shop, name: str, stale: type[Stale], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.paid()
+    services = shop.world.endpoints
+    changed: Any = {name: NeverFirst(getattr(services, name), stale)}
+    report = erase.erase(
+        replace(services, **changed), shop.records, Wallet(ALICE), tell=lambda report: None
+    )
+    assert report.kept == {erase.Kept.BUSY: 1}
+    assert shop.erase() == 0
+
+
+def test_the_audit_log_is_erased_and_progress_is_told(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.paid()
+    key, services = shop.world.key(), shop.world.endpoints
+    audit.note(services, replace(key, name=f"for {ALICE}"), Action.KEY_CREATED, ALICE)
+    monkeypatch.setattr(erase, "TELL_EVERY", 2)
+    told: list[int] = []
+    report = erase.erase(
+        services, shop.records, Wallet(ALICE), tell=lambda report: told.append(report.read.total())
+    )
+    assert report.erased["audit entries"] == 1
+    assert told == [2, 4, 4]
+    [entry] = audit.list_page(services, key, None).entries
+    assert (entry.key_name, entry.target) == ("for erased", "erased")
+
+
+def test_an_answer_that_took_the_place_of_another_is_left_alone(shop: Shop) -> None:
+    shop.submitted()
+    [answer] = shop.records.answers()
+    assert answer is not None
+    shop.records.replace_answer(replace(answer, writer="another", body="{}"))
+    assert [*shop.records.answers()] == [answer]
+    shop.records.replace_answer(replace(answer, body="{}"))
+    assert [*shop.records.answers()] == [replace(answer, body="{}")]

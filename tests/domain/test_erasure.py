@@ -196,3 +196,6 @@ def test_an_event_that_only_mentions_the_wallet_keeps_its_own_customer() -> None
     after = event_without_wallet(event, ALICE)
     assert json.loads(after.body) == {**told, "metadata": {"w": ERASED}}
     assert event_without_wallet(an_event(), ALICE) == an_event()
+    failed = Delivery(at=NOW, duration_ms=1, error="no route for https://wallet.example/alice")
+    said = event_without_wallet(an_event(deliveries=(failed,)), ALICE)
+    assert said.deliveries[0].error == "no route for erased"
