@@ -344,8 +344,8 @@ def test_a_row_that_cannot_be_read_is_reported(
 def test_what_is_no_wallet_address_is_refused(
     shop: Shop, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert shop.erase("http://wallet.example/alice") == 1
-    assert "begins with https" in capsys.readouterr().err
+    assert shop.erase("https://wallet.example/alice?x=1") == 1
+    assert "A wallet address has no ?" in capsys.readouterr().err
     assert shop.erase(f"{CEDAR}/nobody") == 0
     assert "No record has this wallet" in capsys.readouterr().out
 
