@@ -25,7 +25,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse restore-drill logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -129,6 +129,9 @@ rehearsal-build: .venv-sam/stamp ## build for this machine's processor, into .aw
 
 rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy into the AWS emulator, pay a checkout there, delete it (Linux only)
 	$(BIN)/python -m sandbox.rehearsal
+
+restore-drill: $(RUN) ## restore all tables of DATABASE_URL beside the running ones, read them, delete them (KEEP=1 keeps them)
+	@$(BIN)/python -m operations.restore drill $(if $(KEEP),--keep)
 
 logs: .venv-sam/stamp ## follow the deployed logs of FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
 	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"

@@ -13,6 +13,8 @@ def test_two_settings_are_enough() -> None:
     assert settings.base_url == "https://pay.example"
     assert settings.completion_policy is CompletionPolicy.RECEIVED
     assert not settings.allow_loopback_wallets
+    assert settings.retention_days == 400
+    assert load({**GOOD, "RETENTION_DAYS": "30"}).retention_days == 30
 
 
 def test_the_providers_are_those_known_unless_others_or_none_are_set() -> None:
@@ -40,6 +42,9 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("BASE_URL", "https://pay.example/?a=1"),
         ("COMPLETION_POLICY", "hoped"),
         ("ALLOW_LOOPBACK_WALLETS", "yes please"),
+        ("RETENTION_DAYS", "29"),
+        ("RETENTION_DAYS", "99999"),
+        ("RETENTION_DAYS", "a year"),
     ],
 )
 def test_a_wrong_setting_is_named_and_its_value_not_shown(name: str, value: str) -> None:

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
 ENVIRONMENT = {
-    "PYTHONPATH": str(ROOT / "layers/common"),
+    "PYTHONPATH": f"{ROOT / 'layers/common'}:{ROOT / 'functions'}",
     "DATABASE_URL": "dynamodb:///test",
     "BASE_URL": "https://pay.example",
     "ENCRYPTION_KEY": "11" * 32,
@@ -53,3 +53,29 @@ def test_all_stores_of_a_process_share_their_connections_but_for_health() -> Non
         "from checkout import wiring; wiring.dashboard_services(); print(made.count('dynamodb'))"
     )
     assert printed(script) == "2\n"
+
+
+@pytest.mark.parametrize(
+    ("module", "builder"),
+    [
+        ("api.app", "api_services"),
+        ("dashboard.app", "dashboard_services"),
+        ("pay.app", "pay_services"),
+        ("webhook_sender.app", "webhook_sender"),
+        ("expirer.app", "pay_services"),
+        ("expirer.cleanup", "pay_services"),
+    ],
+)
+def test_in_lambda_a_functions_services_are_built_at_import_and_nothing_is_sent(
+    module: str, builder: str
+) -> None:
+    script = (
+        "import os, socket\n"
+        "def refuse(*arguments): raise AssertionError('nothing may be sent')\n"
+        "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "{}"
+        f"import {module}\n"
+        f"from checkout import wiring; print(wiring.{builder}.cache_info().currsize)"
+    )
+    assert printed(script.format("os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n")) == "1\n"
+    assert printed(script.format("")) == "0\n"  # where tests and the local world set up their own

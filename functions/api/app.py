@@ -15,6 +15,7 @@ from checkout.adapters.clock import system_random
 from checkout.web import application, lambda_handler
 
 wiring.observe("api")
+wiring.build_in_lambda(wiring.api_services)
 app = application(random_bytes=system_random)
 app.include_router(router)
 native = lambda_handler(app)

@@ -52,6 +52,7 @@ PAGES: Final = (
 )
 
 wiring.observe("dashboard")
+wiring.build_in_lambda(wiring.dashboard_services)
 app = application(random_bytes=system_random, render=render_problem)
 for page in PAGES:
     app.include_router(page.router, prefix="/dashboard", dependencies=[Depends(visit)])

@@ -106,8 +106,10 @@ STEP: Final[Mapping[str, str]] = {
     Event.EXPIRY_PASSED: "The session expired",
     Event.EXPIRE_REQUESTED: "You expired the session",
     Event.CANCEL_REQUESTED: "You canceled the session",
+    Event.ERASED: "The customer's wallet was erased on request",
 }
 INCOMING: Final = "An incoming payment was created in your wallet"
+ERASED: Final = "erased"
 OUTSIDE: Final = "not known: no payment from the customer's wallet was seen"
 QUOTED: Final = "The customer's wallet quoted its price"
 BAD_STEPS: Final = frozenset[str](

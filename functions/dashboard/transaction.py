@@ -21,7 +21,7 @@ from checkout.pages import Moment
 from dashboard import texts
 from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.rendering import page, see
-from dashboard.view import delivered, minor, moment, readable
+from dashboard.view import delivered, minor, moment, readable, wallet_of
 
 router = APIRouter(prefix="/transactions/{session_id}")
 _CREATED: Final = "created"  # the first entry of a history
@@ -154,7 +154,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         attention=_attention(session),
         problem=texts.PROBLEM[session.problem] if session.problem else None,
         can_end=endable and session.phase is None,
-        can_close=_can_close(session, now),
+        can_close=session.may_close(now),
         partly_paid=session.partly_paid,
         closing=session.closing_at is not None,
         closed=session.check_at is None,
@@ -163,7 +163,7 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         created_at=moment(session.created_at),
         expires_at=moment(session.expires_at),
         completed_at=moment(session.completed_at) if session.completed_at else None,
-        wallet=session.customer.id if session.customer else None,
+        wallet=wallet_of(session),
         sent=_sent(session),
         received=_received(session),
         incoming_payment=session.incoming_payment.id if session.incoming_payment else None,
@@ -209,12 +209,6 @@ def _stage(session: Session, status: Status) -> str:
     return status.value
 
 
-def _can_close(session: Session, now: datetime) -> bool:
-    if not session.payment_in_flight or session.closing_at is not None:
-        return False
-    return session.attempt is None or now >= session.attempt.deadline + sessions.IN_DOUBT_AFTER
-
-
 def _attention(session: Session) -> tuple[str, str] | None:
     if session.attention is None:
         return None
@@ -227,6 +221,8 @@ def _attention(session: Session) -> tuple[str, str] | None:
 
 def _sent(session: Session) -> str | None:
     """Return what the customer pays, if it is known; what has arrived may be from anybody."""
+    if session.erased:
+        return texts.ERASED
     if session.received and session.outgoing_payment is None:
         return texts.OUTSIDE
     return readable(session.quote.debit) if session.quote else None

@@ -20,7 +20,7 @@ from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
 from dashboard.texts import STATUS
-from dashboard.view import minor, moment, readable
+from dashboard.view import minor, moment, readable, wallet_of
 
 router = APIRouter()
 NOTHING: Final = Listed((), None)
@@ -122,7 +122,7 @@ def _row(session: Session, *, now: datetime) -> Row:
         status_text=STATUS[status],
         attention=session.attention is not None,
         amount=minor(session.amount_total, session),
-        wallet=session.customer.id if session.customer else None,
+        wallet=wallet_of(session),
         items=session.line_items[0].name + (f" and {more} more" if more else ""),
     )
 

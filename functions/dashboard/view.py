@@ -15,7 +15,7 @@ from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from dashboard.texts import DELIVERY, GIVEN_UP, NOT_SENT
+from dashboard.texts import DELIVERY, ERASED, GIVEN_UP, NOT_SENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +54,13 @@ def delivered(event: WebhookEvent) -> Delivered:
         next_at=moment(event.next_at) if pending else None,
         attempts=tuple(_attempt(delivery) for delivery in event.deliveries),
     )
+
+
+def wallet_of(session: Session) -> str | None:
+    """Return the customer's wallet address, or a word if it was erased."""
+    if session.erased:
+        return ERASED
+    return session.customer.id if session.customer else None
 
 
 def moment(at: datetime) -> Moment:

@@ -61,4 +61,5 @@ def _counted(counts: Counts) -> dict[str, Any]:
 
 
 wiring.observe("expirer")
+wiring.build_in_lambda(wiring.pay_services)
 handler: Final = scheduled(wiring.pay_services)

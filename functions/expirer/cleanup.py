@@ -40,4 +40,5 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
 
 
 wiring.observe("expirer")
+wiring.build_in_lambda(wiring.pay_services)
 handler: Final = queued(wiring.pay_services)

@@ -18,6 +18,7 @@ from pay.problems import render_problem
 from pay.routes import router
 
 wiring.observe("pay")
+wiring.build_in_lambda(wiring.pay_services)
 app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
 app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)

@@ -52,4 +52,5 @@ def queued(sender: Callable[[], Callable[[str], Outcome]]) -> Callable[[dict[str
 
 
 wiring.observe("webhook_sender")
+wiring.build_in_lambda(wiring.webhook_sender)
 handler: Final = queued(wiring.webhook_sender)

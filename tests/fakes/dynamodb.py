@@ -235,7 +235,12 @@ class InMemoryDynamoDb:
 
     def _transacted(self, item: Answer) -> _Write:
         ((kind, request),) = item.items()
-        make: Any = {"Put": self._put, "Update": self._update, "ConditionCheck": self._check}
+        make: Any = {
+            "Put": self._put,
+            "Update": self._update,
+            "Delete": self._delete,
+            "ConditionCheck": self._check,
+        }
         write: _Write = make[kind](**request)
         return write
 
@@ -252,6 +257,11 @@ class InMemoryDynamoDb:
         table = self._table(TableName)
         table.key(Key, exact=True)
         return _Check(table, Key, dict, **condition)
+
+    def _delete(self, TableName: str, Key: Item, **condition: Any) -> _Write:
+        table = self._table(TableName)
+        table.key(Key, exact=True)
+        return _Deletion(table, Key, dict, **condition)
 
     @staticmethod
     def _require(write: _Write) -> None:
@@ -313,6 +323,17 @@ class _Write:
         return item
 
 
+class _Deletion(_Write):
+    """A conditional delete."""
+
+    def apply(self) -> Item:
+        self.table.remove(self.key)
+        return {}
+
+    def _new(self) -> Item:
+        return self._key_item
+
+
 class _Check(_Write):
     """A condition in a transaction that writes nothing there."""
 
@@ -363,6 +384,17 @@ class _Table:
                 index.remove(old, key)
             index.add(item, key)
         self.items[key] = item
+        self._note(key, old)
+
+    def remove(self, key: tuple[Any, ...]) -> None:
+        old = self.items.pop(key, None)
+        if old is not None:
+            for index in self.indexes.values():
+                index.remove(old, key)
+            self._note(key, old)
+
+    def _note(self, key: tuple[Any, ...], old: Item | None) -> None:
+        """Remember the item before a change, for reads that lag behind."""
         if self._lag is not None:
             now = self._lag.now()
             self._changes.append((now, key, old))

@@ -271,8 +271,9 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_DYNAMO}:DynamoSessions.save",
-                'self._transact({"Update": request}, {"Put": put_event})',
-                'self._transact({"Update": request}); self._transact({"Put": put_event})',
+                'self._transact({"Update": request}, *({"Put": put} for put in puts), *found_by)',
+                'self._transact({"Update": request}, *found_by); '
+                'puts and self._transact(*({"Put": put} for put in puts))',
             ),
         ),
     ),

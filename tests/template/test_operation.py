@@ -117,6 +117,18 @@ def test_the_outputs_have_what_the_setup_command_wants() -> None:
 
 
 def test_a_domain_wants_a_certificate() -> None:
-    [rule] = template()["Rules"].values()
+    rule = template()["Rules"]["DomainAndCertificate"]
     assert "DomainName" in str(rule["RuleCondition"])
     assert "CertificateArn" in str(rule["Assertions"])
+
+
+def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:
+    rule = template()["Rules"]["ReplicaAndKey"]
+    assert "ReplicaRegion" in str(rule["RuleCondition"])
+    assert "MultiRegionKey" in str(rule["Assertions"])
+    [key] = resources("AWS::KMS::Key").values()
+    assert key["MultiRegion"]["Fn::If"][:2] == ["HasMultiRegionKey", True]
+    [secret] = resources("AWS::SecretsManager::Secret").values()
+    condition, [replica], _ = secret["ReplicaRegions"]["Fn::If"]
+    assert (condition, replica["Region"]) == ("HasReplica", {"Ref": "ReplicaRegion"})
+    assert "key/${StackKey}" in replica["KmsKeyId"]["Fn::Sub"]

@@ -138,7 +138,7 @@ def test_the_tables_have_the_keys_that_the_stores_use() -> None:
     due = ("due_shard", "due_at")
     assert found == {
         "-merchants": (("id",), {}, None),
-        "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, None),
+        "-api_keys": (("hash",), {"by_merchant": (("merchant", "id"), everything)}, "ttl"),
         "-checkout_sessions": (
             ("id",),
             {

@@ -1,7 +1,8 @@
 """The operator's command line, against AWS or the local world.
 
 `checkout setup` creates a merchant, `checkout webhook` sets, shows or tests its webhook endpoint,
-and `checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY.
+`checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY, and
+`checkout erase` removes a customer's wallet from everything that is kept.
 
 It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it
 refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
@@ -19,11 +20,15 @@ from typing import Final
 from botocore.exceptions import BotoCoreError
 
 from checkout import wiring
-from checkout.domain.errors import CheckoutError, ResourceMissing
+from checkout.domain.erasure import Wallet
+from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format
+from checkout.flows import erase
 from checkout.flows.merchant import rotation, setup
 from checkout.flows.webhooks import endpoints
+from checkout.open_payments import wallet_address
+from checkout.ports.erasure import Records
 from checkout.ports.services import DashboardServices
 from checkout.settings import SettingsError
 from checkout.version import VERSION
@@ -34,6 +39,7 @@ _OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
 def main(
     arguments: list[str] | None = None,
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
+    records: Callable[[], Records] = wiring.records,
 ) -> int:
     """Run one command and return the exit status."""
     parser = command_line()
@@ -45,6 +51,8 @@ def main(
             return _set_up(chosen)
         if chosen.command == "webhook":
             return _webhook(services(), chosen)
+        if chosen.command == "erase":
+            return _erase(services(), records(), chosen)
         return _re_encrypt()
     except (setup.SetupRefused, SettingsError, CheckoutError, BotoCoreError) as refused:
         print(refused, file=sys.stderr)
@@ -108,6 +116,13 @@ def command_line() -> argparse.ArgumentParser:
         "re-encrypt",
         help="after a rotation: encrypt all merchants' secrets again with the new ENCRYPTION_KEY",
     )
+    command = commands.add_parser(
+        "erase",
+        help="remove a customer's wallet from everything that is kept, at the customer's request",
+    )
+    command.add_argument(
+        "--wallet-address", required=True, help="the customer's, as the dashboard shows it"
+    )
     return parser
 
 
@@ -138,6 +153,29 @@ def _re_encrypt() -> int:
 
 def _tell(progress: rotation.Progress) -> None:
     print(f"{progress.checked} merchants checked, {progress.renewed} encrypted again", flush=True)
+
+
+def _erase(services: DashboardServices, records: Records, chosen: argparse.Namespace) -> int:
+    typed = chosen.wallet_address
+    try:
+        url = wallet_address.parse(typed, allow_ports=services.allow_loopback)
+    except ValueError as refused:
+        raise ParameterInvalid(str(refused)) from None
+    done = erase.erase(services, records, Wallet(url), tell=_tell_erased)
+    for reason, count in done.kept.items():
+        print(f"kept: {count} {reason}", file=sys.stderr)
+    if done.complete and done.erased:
+        print("Nothing of this wallet is left in the tables.")
+    elif done.complete:
+        print("No record has this wallet: give its address as the dashboard shows it.")
+    else:
+        print("Run it again later: see docs/operating.md, Erase a customer.", file=sys.stderr)
+    return 0 if done.complete else 1
+
+
+def _tell_erased(report: erase.Report) -> None:
+    counts = (f"{report.erased[kind]} of {read} {kind}" for kind, read in report.read.items())
+    print("erased:", ", ".join(counts) or "nothing is stored", flush=True)
 
 
 def _made(chosen: argparse.Namespace) -> setup.SetUp:

@@ -12,6 +12,7 @@ from typing import Any
 
 from checkout.domain import providers
 from checkout.domain.providers import Provider
+from checkout.domain.retention import RETENTION, RETENTION_LEAST
 from checkout.open_payments.urls import is_loopback, target
 from checkout.ports.wallets import CompletionPolicy
 
@@ -73,6 +74,10 @@ class Settings:
         default="",
         repr=False,
     )
+    retention_days: int = _setting(
+        "days for which ended sessions and the audit log are kept, at least 30",
+        default=RETENTION.days,
+    )
     allow_loopback_wallets: bool = _setting(
         "development only: wallets on this machine are allowed", default=False
     )
@@ -92,8 +97,15 @@ def load(environment: Mapping[str, str]) -> Settings:
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
-        client_limit=_count(environment, "CLIENT_LIMIT", 30),
+        client_limit=_whole(environment, "CLIENT_LIMIT", 30, most=999_999),
         edge_secret=environment.get("EDGE_SECRET", ""),
+        retention_days=_whole(
+            environment,
+            "RETENTION_DAYS",
+            RETENTION.days,
+            least=RETENTION_LEAST.days,
+            most=36_500,
+        ),
         allow_loopback_wallets=_flag(environment, "ALLOW_LOOPBACK_WALLETS"),
         extra_ca_file=environment.get("EXTRA_CA_FILE", ""),
     )
@@ -148,10 +160,14 @@ def _providers(value: str) -> tuple[Provider, ...]:
         ) from None
 
 
-def _count(environment: Mapping[str, str], name: str, default: int) -> int:
+def _whole(
+    environment: Mapping[str, str], name: str, default: int, *, least: int = 0, most: int
+) -> int:
     value = environment.get(name, "") or str(default)
-    if not (value.isascii() and value.isdigit() and len(value) <= 6):
-        raise SettingsError(f"{name} must be a whole number, 0 to 999999.")
+    if not (value.isascii() and value.isdigit() and len(value) <= 9):
+        raise SettingsError(f"{name} must be a whole number.")
+    if not least <= int(value) <= most:
+        raise SettingsError(f"{name} must be {least} to {most}.")
     return int(value)
 
 

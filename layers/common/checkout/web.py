@@ -25,6 +25,7 @@ from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout import telemetry
+from checkout.adapters.patience import one_request
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_request_id
@@ -266,7 +267,8 @@ def lambda_handler(app: FastAPI) -> LambdaHandler:
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         asyncio.set_event_loop(_of_thread.loop)
-        return mangum(_readable(event), context)
+        with one_request(context):
+            return mangum(_readable(event), context)
 
     return handler
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,8 @@ from checkout.adapters.instrumented import (
 )
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
+from checkout.ports.erasure import Records
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
@@ -37,21 +40,21 @@ if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.outbound.http import PublicHttp
     from checkout.flows.webhooks.deliver import Outcome
 
-# A table answers in milliseconds; what takes longer is tried again on another connection. With the
-# store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
-_AWS = Config(
-    connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
-)
-# For what nobody should wait for: health, and tasks after the answer.
-_BRIEF = Config(
-    connect_timeout=0.5, read_timeout=1, retries={"mode": "standard", "total_max_attempts": 1}
-)
-
 
 def observe(service: str) -> None:
     """Start logs and metrics as the function `service`, if this process runs in Lambda."""
     if settings_module.in_lambda(os.environ):
         telemetry.start(service)
+
+
+def build_in_lambda(services: Callable[[], object]) -> None:
+    """Build the services while a function's module is loaded, if this process runs in Lambda.
+
+    That is in INIT, where a function has a whole core, and not in its first request. Nothing is
+    sent: a store that does not answer stops no process from starting. Raises SettingsError.
+    """
+    if settings_module.in_lambda(os.environ):
+        services()
 
 
 @cache
@@ -63,7 +66,7 @@ def settings() -> Settings:
 @cache
 def api_services() -> Services:
     """Build the services of functions/api: no wallet, no secret."""
-    client, prefix, clock = _dynamodb(_AWS), _prefix(), SystemClock()
+    client, prefix, clock = _store(), _prefix(), SystemClock()
     paced: Any = {"sleep": clock.sleep, "random_bytes": system_random}
     return Services(
         clock=clock,
@@ -71,10 +74,12 @@ def api_services() -> Services:
         base_url=settings().base_url,
         allow_loopback=settings().allow_loopback_wallets,
         providers=settings().wallet_providers,
-        database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
-        sessions=InstrumentedSessions(dynamo.DynamoSessions(client, prefix, **paced)),
+        database=dynamo.DynamoDatabase(_dynamodb(BRIEF), prefix),
+        sessions=InstrumentedSessions(
+            dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
+        ),
         merchants=dynamo.DynamoMerchants(client, prefix),
-        api_keys=dynamo.DynamoApiKeys(client, prefix),
+        api_keys=dynamo.DynamoApiKeys(client, prefix, courtesy=_store(BRIEF)),
         events=dynamo.DynamoEvents(client, prefix, **paced),
         queue=_events_queue(),
         tasks=_tasks_queue(),
@@ -84,13 +89,13 @@ def api_services() -> Services:
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks: no wallet."""
-    base, client, prefix = api_services(), _dynamodb(_AWS), _prefix()
+    base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
         vault=_vault(),
         tallies=_tallies(),
-        sign_ins=dynamo.DynamoSignIns(client, prefix),
-        audit=dynamo.DynamoAudit(client, prefix),
+        sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
+        audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
         limits=_limits(),
         edge_secret=settings().edge_secret,
@@ -123,6 +128,11 @@ def pay_services() -> PayServices:
     )
 
 
+def records() -> Records:
+    """Build the reading of whole tables, for the command line."""
+    return dynamo.DynamoRecords(_dynamodb(THOROUGH), _prefix())
+
+
 @cache
 def webhook_sender() -> Callable[[str], Outcome]:
     """Build what functions/webhook_sender calls for each event id: `deliver` with its ports."""
@@ -146,8 +156,15 @@ def _public_http() -> PublicHttp:
 
 
 @cache
-def _dynamodb(config: Config) -> dynamo.Client:
+def _store(usual: Config = USUAL) -> dynamo.Client:
     """Return the client that all stores share: making connections takes time."""
+    patient: Any = PatientClient(_dynamodb(usual), _dynamodb(BRIEF))
+    client: dynamo.Client = patient
+    return client
+
+
+@cache
+def _dynamodb(config: Config) -> dynamo.Client:
     place = dynamo.parse_database_url(settings().database_url)
     client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
     return client
@@ -157,9 +174,13 @@ def _prefix() -> str:
     return dynamo.parse_database_url(settings().database_url).prefix
 
 
+def _retention() -> timedelta:
+    return timedelta(days=settings().retention_days)
+
+
 def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
-        _dynamodb(_AWS), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
+        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 
 
@@ -180,7 +201,7 @@ def _tasks_queue() -> TaskQueue:
 
 @cache
 def _sqs() -> queue.SqsClient:
-    client: queue.SqsClient = boto3.client("sqs", config=_BRIEF)
+    client: queue.SqsClient = boto3.client("sqs", config=BRIEF)
     return client
 
 
@@ -192,6 +213,6 @@ def _vault() -> Vault:
         return vault.AesVault(lambda: chosen.encryption_key, system_random)
     if not chosen.encryption_key_secret:
         raise settings_module.SettingsError("ENCRYPTION_KEY or ENCRYPTION_KEY_SECRET must be set.")
-    client = boto3.client("secretsmanager", config=_AWS)
+    client = boto3.client("secretsmanager", config=USUAL)
     source = vault.key_from_secrets_manager(client, chosen.encryption_key_secret)
     return vault.AesVault(source, system_random)

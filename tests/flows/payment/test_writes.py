@@ -8,14 +8,17 @@ from dataclasses import replace
 
 import pytest
 
+from checkout.adapters.dynamo import DynamoRecords
 from checkout.domain import transitions
+from checkout.domain.erasure import Wallet
 from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Event
+from checkout.flows import erase
 from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
 from checkout.open_payments.errors import OutcomeUnknown
-from tests.product import CEDAR, World, on, raising
+from tests.product import CEDAR, PREFIX, World, on, raising
 from tests.sources import nodes
 
 TESTED = "checkout.session.tested"
@@ -149,6 +152,18 @@ def pay_short(world: World) -> None:
     assert world.session(session.id).closed_at is not None
 
 
+def erase_after(drive: Callable[[World], object]) -> Callable[[World], None]:
+    """The customer asks to be erased once it is certain what the session received."""
+
+    def erased(world: World) -> None:
+        drive(world)
+        records, wallet = DynamoRecords(world.dynamo, PREFIX), Wallet(f"{CEDAR}/alice")
+        done = erase.erase(world.endpoints, records, wallet, tell=lambda report: None)
+        assert done.erased["sessions"] == 1
+
+    return erased
+
+
 def expire_by_clock(world: World, session: Session) -> None:
     world.clock.pass_time(DAY)
     reconcile.view(world.services, session.id)
@@ -195,6 +210,9 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.CANCELED, E.CHECKED): pay_late(sessions.cancel),
     (S.CANCELED, E.CLOSED): end_unpaid(sessions.cancel),
     (S.CANCELED, E.LATE_PAYMENT): pay_late(sessions.cancel),
+    (S.COMPLETED, E.ERASED): erase_after(pay),
+    (S.EXPIRED, E.ERASED): erase_after(end_unpaid(sessions.expire)),
+    (S.CANCELED, E.ERASED): erase_after(end_unpaid(sessions.cancel)),
     (S.OPEN, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, world.create()),
     (S.PREPARING, E.EXPIRY_PASSED): submit_too_late,
     (S.AWAITING_APPROVAL, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, submit(world)),

@@ -15,7 +15,7 @@ METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
 
 def search_key(merchant: str, text: str) -> str:
     """Return the index's key for `text`. It is a hash, because a wallet address is private."""
-    return hashlib.sha256(f"search\n{merchant}\n{_same(text)}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"search\n{merchant}\n{same_text(text)}".encode()).hexdigest()[:32]
 
 
 def metadata_keys(merchant: str, metadata: Mapping[str, Any]) -> list[str]:
@@ -29,10 +29,11 @@ def metadata_keys(merchant: str, metadata: Mapping[str, Any]) -> list[str]:
 
 def findable(value: Any) -> bool:
     if isinstance(value, str):
-        return bool(_same(value))
+        return bool(same_text(value))
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same(text: str) -> str:
+def same_text(text: str) -> str:
+    """Return `text` as it is compared: spellings of the same wallet address are equal."""
     plain = text.strip().casefold()
     return plain.removeprefix("$").removeprefix("https://").rstrip("/")

@@ -23,6 +23,8 @@ INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
 NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
+# So long after it was sent, a payment without a result is in doubt. An honest wallet has answered.
+IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
 class Status(StrEnum):
@@ -190,6 +192,22 @@ class Session:
         """Whether less than asked has arrived and the merchant may decide what follows."""
         processing = self.status is Status.PROCESSING
         return processing and self.attention is Attention.PARTIAL_PAYMENT
+
+    @property
+    def erased(self) -> bool:
+        """Whether the customer's wallet was removed on request (domain/erasure.py)."""
+        given = self.happened("reference_stored")
+        return self.customer is None and given and self.happened("erased")
+
+    def may_close(self, now: datetime) -> bool:
+        """Whether the merchant may have the fence begin: the payment is in doubt, or partly paid.
+
+        A payment that came from outside has no attempt, and so no send to wait for.
+        """
+        if not self.payment_in_flight or self.closing_at is not None:
+            return False
+        sent = self.attempt
+        return sent is None or self.partly_paid or now >= sent.deadline + IN_DOUBT_AFTER
 
     def happened(self, event: str) -> bool:
         """Return whether the history has this event."""

@@ -39,7 +39,7 @@ class DayTally:
             currency=self.currency,
             day=self.day,
             ended=self.ended + 1,
-            wallet=self.wallet + (session.customer is not None),
+            wallet=self.wallet + (session.customer is not None or session.erased),
             # The customer came back with a verified approval.
             approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED)),
             paid=self.paid + paid,

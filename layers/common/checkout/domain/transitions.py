@@ -88,6 +88,9 @@ above. After an end that leaves an incoming payment open, the sweep takes steps 
 Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
 event LATE_PAYMENT.
 
+Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
+is accounted for. No other session can lose it: a payment may still need it.
+
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
 the process died before money could move; the sweep sets the session to open, or to expired.
@@ -141,6 +144,7 @@ class Event(StrEnum):
     EXPIRY_PASSED = "expiry_passed"
     EXPIRE_REQUESTED = "expire_requested"
     CANCEL_REQUESTED = "cancel_requested"
+    ERASED = "erased"
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +198,7 @@ PARTLY_PAID_FOR_GOOD = Condition(
     lambda s, now: s.partly_paid and s.check_at is None,
 )
 UNACCOUNTED = Condition("not yet certain what was received", lambda s, now: s.check_at is not None)
+ACCOUNTED = Condition("certain what was received", lambda s, now: s.check_at is None)
 
 # What a step removes. SECRETS never outlive the phase that needs them.
 SECRETS: Final = ("grant", "token", "interact_url")
@@ -270,6 +275,9 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.CANCELED,          _E.CHECKED):            Row(_S.CANCELED,          UNACCOUNTED),
     (_S.CANCELED,          _E.CLOSED):             Row(_S.CANCELED,          UNACCOUNTED),
     (_S.CANCELED,          _E.LATE_PAYMENT):       Row(_S.CANCELED,          UNACCOUNTED, (), LATE_PAYMENT),
+    (_S.COMPLETED,         _E.ERASED):             Row(_S.COMPLETED,         ACCOUNTED),
+    (_S.EXPIRED,           _E.ERASED):             Row(_S.EXPIRED,           ACCOUNTED),
+    (_S.CANCELED,          _E.ERASED):             Row(_S.CANCELED,          ACCOUNTED),
 }
 # fmt: on
 

@@ -184,12 +184,12 @@ def event_body(session: Session, event_type: str = COMPLETED) -> str:
     }
     if event_type == LATE_PAYMENT:
         body["amount_received"] = session.amount_received
-    return _compact(body)
+    return compact(body)
 
 
 def ping_body(event_id: str, *, currency: str) -> str:
     """Return the same seven fields for a test event: no session, nothing paid."""
-    return _compact(
+    return compact(
         {
             "id": event_id,
             "status": PING,
@@ -302,5 +302,6 @@ def _delay(attempts: int) -> timedelta:
     return DELAYS[min(attempts, len(DELAYS)) - 1]
 
 
-def _compact(body: dict[str, Any]) -> str:
+def compact(body: dict[str, Any]) -> str:
+    """Return the JSON of a body, without spaces."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)

@@ -10,6 +10,7 @@ from checkout.adapters.dynamo.client import (
 )
 from checkout.adapters.dynamo.counters import DynamoCounters
 from checkout.adapters.dynamo.events import DynamoEvents
+from checkout.adapters.dynamo.everything import DynamoRecords
 from checkout.adapters.dynamo.merchants import DynamoMerchants
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.sign_ins import DynamoSignIns
@@ -24,6 +25,7 @@ __all__ = [
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoMerchants",
+    "DynamoRecords",
     "DynamoSessions",
     "DynamoSignIns",
     "DynamoTallies",

@@ -40,10 +40,14 @@ _LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
 
 
 class DynamoApiKeys:
-    """Stores keys in the tables of `DynamoMerchants`."""
+    """Stores keys in the tables of `DynamoMerchants`.
 
-    def __init__(self, client: Client, prefix: str) -> None:
+    `courtesy` is the client for what no request waits for.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
         self._client = client
+        self._courtesy = courtesy or client
         self._merchants = f"{prefix}-merchants"
         self._keys = f"{prefix}-api_keys"
 
@@ -58,7 +62,7 @@ class DynamoApiKeys:
         stale = "(attribute_not_exists(#last_used_at) OR #last_used_at <= :minute_ago)"
         try:
             ask(
-                self._client.update_item,
+                self._courtesy.update_item,
                 TableName=self._keys,
                 Key={"hash": text(key.hash)},
                 UpdateExpression="SET #last_used_at = :now",

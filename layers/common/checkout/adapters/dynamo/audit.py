@@ -5,24 +5,31 @@ The index of that table reads a merchant's entries in one query (docs/decisions/
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.records import ttl
 from checkout.adapters.dynamo.values import Item, Value, text, text_from
 from checkout.domain.audit import AuditEntry
 from checkout.domain.grammar import position
+from checkout.domain.retention import RETENTION
 from checkout.ports.merchants import AuditPage
 
 _ENTRY: Final = Codec(AuditEntry)
 
 
 class DynamoAudit:
-    """Keys begin with `audit#`, which the hash of an API key never does."""
+    """Keys begin with `audit#`, which the hash of an API key never does.
 
-    def __init__(self, client: Client, prefix: str) -> None:
+    An entry is kept for `retention`; an API key has no time to live.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
         self._client = client
+        self._retention = retention
         self._table = f"{prefix}-api_keys"
 
     def add(self, entry: AuditEntry) -> None:
@@ -31,6 +38,7 @@ class DynamoAudit:
             "hash": text(f"audit#{entry.id}"),
             "merchant": _owner(entry.merchant),
             "id": text(position(entry.at, entry.id)),
+            "ttl": ttl(entry.at + self._retention),
         }
         item = _ENTRY.encode(entry) | place
         ask(self._client.put_item, TableName=self._table, Item=item)
@@ -49,7 +57,7 @@ class DynamoAudit:
         )
         rows = found["Items"]
         return AuditPage(
-            tuple(_entry(merchant, row) for row in rows[:limit]),
+            tuple(map(entry_from, rows[:limit])),
             text_from(rows[limit - 1]["id"]) if len(rows) > limit else None,
         )
 
@@ -58,6 +66,8 @@ def _owner(merchant: str) -> Value:
     return text(f"audit#{merchant}")
 
 
-def _entry(merchant: str, item: Item) -> AuditEntry:
+def entry_from(item: Item) -> AuditEntry:
+    """Return the entry of a row."""
     entry_id = text_from(item["hash"]).removeprefix("audit#")
+    merchant = text_from(item["merchant"]).removeprefix("audit#")
     return _ENTRY.decode({**item, "id": text(entry_id), "merchant": text(merchant)})

@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, code, reasons
-from checkout.adapters.dynamo.records import reservation_from, reservation_item, session_item
+from checkout.adapters.dynamo.records import (
+    reservation_from,
+    reservation_item,
+    search_items,
+    session_item,
+)
 from checkout.adapters.dynamo.values import Item, Value, instant, number, text
+from checkout.domain.retention import RETENTION, search_rows_kept_until
 from checkout.domain.session import Phase
 from checkout.domain.transitions import Change
 from checkout.ports.sessions import KeyHeld, Reservation
@@ -22,13 +29,18 @@ from checkout.ports.sessions import KeyHeld, Reservation
 TAKEN: Final = "A new record's id is taken; nothing was written."  # 2^-130, or a mistake
 
 
-def update(table: str, change: Change) -> dict[str, Any]:
+def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict[str, Any]:
     """Return the UpdateItem of the changed attributes, on the change's condition.
 
     read ─── decide (updated_at) ─── write: still the version that was read, still in time
     W6 ───── send ─── 201 ────────── write: still this attempt and not closing, whoever rescheduled
     """
-    before, after = session_item(change.before), session_item(change.after)
+    before = session_item(change.before, retention)
+    after = session_item(change.after, retention)
+    if change.before.terminal:  # the write of its end has marked it as not yet counted
+        for each in (before, after):
+            for name in ("uncounted_shard", "uncounted_at"):
+                each.pop(name, None)
     names = {"#version": "version"}
     values: dict[str, Value] = {}
 
@@ -61,7 +73,8 @@ def update(table: str, change: Change) -> dict[str, Any]:
         values[":now"] = instant(change.after.updated_at)
 
     for name, value in after.items():
-        if name != "version" and before.get(name) != value:
+        # The stored `ttl` may come from another retention than today's.
+        if name != "version" and (before.get(name) != value or name == "ttl"):
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
@@ -76,6 +89,36 @@ def update(table: str, change: Change) -> dict[str, Any]:
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def search_updates(table: str, change: Change, retention: timedelta) -> list[dict[str, Any]]:
+    """Return what a change does to the session's search rows, for its transaction.
+
+    Most changes do nothing there (domain/retention.py).
+    """
+    before, after = change.before, change.after
+    as_long = search_rows_kept_until(before, retention) == search_rows_kept_until(after, retention)
+    if as_long and before.metadata_json == after.metadata_json:
+        return []
+    old = {row["id"]["S"]: row for row in search_items(before, retention)}
+    new = {row["id"]["S"]: row for row in search_items(after, retention)}
+    return [
+        *({"Update": _written(table, row)} for key, row in new.items() if row != old.get(key)),
+        *({"Delete": {"TableName": table, "Key": {"id": text(key)}}} for key in old.keys() - new),
+    ]
+
+
+def _written(table: str, row: Item) -> dict[str, Any]:
+    """Return the UpdateItem that makes a search row this one, whatever it was."""
+    names = [name for name in row if name != "id"]
+    remove = "" if "ttl" in row else " REMOVE #ttl"
+    return {
+        "TableName": table,
+        "Key": {"id": row["id"]},
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in names) + remove,
+        "ExpressionAttributeNames": {f"#{name}": name for name in {*names, "ttl"}},
+        "ExpressionAttributeValues": {f":{name}": row[name] for name in names},
     }
 
 

@@ -7,13 +7,18 @@ DynamoDB's 400 KB an item.
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.values import Item, Value, instant, milliseconds, number, text
 from checkout.domain.grammar import position
-from checkout.domain.search import search_key
+from checkout.domain.retention import (
+    RETENTION,
+    search_rows_kept_until,
+    session_kept_until,
+)
+from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
 from checkout.ports.sessions import Reservation
 
@@ -39,8 +44,8 @@ def ttl(at: datetime) -> Value:
     return number(milliseconds(at) // 1000 + _TTL_DELAY)
 
 
-def session_item(session: Session) -> Item:
-    """Return the whole item, index attributes included."""
+def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
+    """Return the whole item, index attributes and time to live included."""
     item = _SESSION.encode(session)
     item["created_key"] = text(position(session.created_at, session.id))
     due = session.due_at()
@@ -52,19 +57,25 @@ def session_item(session: Session) -> Item:
         item["uncounted_at"] = instant(session.updated_at)
     if session.customer:
         item["search_key"] = text(search_key(session.merchant, session.customer.id))
+    kept_until = session_kept_until(session, retention)
+    if kept_until is not None:
+        item["ttl"] = ttl(kept_until)
     return item
 
 
-def search_item(session: Session, key: str) -> Item:
-    """Return a row by which the `by_search` index finds a session under one more key.
+def search_items(session: Session, retention: timedelta = RETENTION) -> list[Item]:
+    """Return the rows by which the `by_search` index finds a session by its metadata.
 
-    It names the session in the place that it has in every list.
+    Each names the session in the place that it has in every list.
     """
-    return {
-        "id": text(f"search#{key}#{session.id}"),
-        "search_key": text(key),
-        "created_key": text(position(session.created_at, session.id)),
-    }
+    kept_until = search_rows_kept_until(session, retention)
+    common = {"created_key": text(position(session.created_at, session.id))}
+    if kept_until is not None:
+        common["ttl"] = ttl(kept_until)
+    return [
+        {"id": text(f"search#{key}#{session.id}"), "search_key": text(key), **common}
+        for key in metadata_keys(session.merchant, session.metadata)
+    ]
 
 
 def reservation_item(reservation: Reservation) -> Item:

@@ -7,7 +7,7 @@ strong, except of the indexes. Source: domain/transitions.py, design.md "Records
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -21,20 +21,22 @@ from checkout.adapters.dynamo.conditions import (
     put_new,
     put_reservation,
     raise_if_held,
+    search_updates,
     transaction,
     update,
 )
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import (
     reservation_from,
-    search_item,
+    search_items,
     session_from,
     session_item,
 )
 from checkout.adapters.dynamo.values import text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
-from checkout.domain.search import metadata_keys, search_key
+from checkout.domain.retention import RETENTION
+from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
@@ -46,7 +48,10 @@ _LAST_POSITION: Final = ":"  # sorts behind every digit
 
 
 class DynamoSessions:
-    """`ports.Sessions`. `sleep` takes seconds; it and `random_bytes` pace retries."""
+    """`ports.Sessions`. `sleep` takes seconds; it and `random_bytes` pace retries.
+
+    `retention` is for how long an ended session is kept (domain/retention.py).
+    """
 
     def __init__(
         self,
@@ -55,18 +60,20 @@ class DynamoSessions:
         *,
         sleep: Callable[[float], None],
         random_bytes: RandomBytes,
+        retention: timedelta = RETENTION,
     ) -> None:
         self._client = client
         self._sessions = f"{prefix}-checkout_sessions"
         self._reservations = f"{prefix}-idempotency_keys"
         self._events = f"{prefix}-webhook_events"
         self._persistent = Persistent(sleep, random_bytes)
+        self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        put_session = put_new(self._sessions, session_item(session), "id")
+        put_session = put_new(self._sessions, session_item(session, self._retention), "id")
         found_by = [
-            {"Put": {"TableName": self._sessions, "Item": search_item(session, key)}}
-            for key in metadata_keys(session.merchant, session.metadata)
+            {"Put": {"TableName": self._sessions, "Item": row}}
+            for row in search_items(session, self._retention)
         ]
         if reservation is None:
             try:
@@ -105,17 +112,18 @@ class DynamoSessions:
         reservation: Reservation | None = None,
     ) -> Session:
         """Write a change, as the port says. Raise LookupError if there is no such session."""
-        request = update(self._sessions, change)
+        request = update(self._sessions, change, self._retention)
+        found_by = search_updates(self._sessions, change, self._retention)
         puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
         if reservation is not None:
             puts.append(put_reservation(self._reservations, reservation))
         try:
-            if not puts:
+            if not puts and not found_by:
                 answer = self._persistent.ask(
                     self._client.update_item, **request, ReturnValues="ALL_NEW"
                 )
                 return session_from(answer["Attributes"])
-            self._transact({"Update": request}, *({"Put": put} for put in puts))
+            self._transact({"Update": request}, *({"Put": put} for put in puts), *found_by)
         except ClientError as error:
             if reservation is not None:
                 raise_if_held(error, reservation, index=len(puts))

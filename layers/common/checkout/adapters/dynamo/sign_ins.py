@@ -20,10 +20,14 @@ _SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
 
 
 class DynamoSignIns:
-    """Keys begin with `sign-in#`, which the hash of an idempotency key never does."""
+    """Keys begin with `sign-in#`, which the hash of an idempotency key never does.
 
-    def __init__(self, client: Client, prefix: str) -> None:
+    `courtesy` is the client for what no request waits for.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
         self._client = client
+        self._courtesy = courtesy or client
         self._table = f"{prefix}-idempotency_keys"
 
     def add(self, sign_in: SignIn) -> None:
@@ -42,7 +46,7 @@ class DynamoSignIns:
         still_there = "attribute_exists(#key) AND attribute_not_exists(#ended)"
         try:
             ask(
-                self._client.update_item,
+                self._courtesy.update_item,
                 TableName=self._table,
                 Key={"key": _key(sign_in.id)},
                 UpdateExpression="SET #seen_at = :now, #ttl = :ttl",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -41,9 +41,6 @@ _VERB: Final = {
     Event.ACCEPTED_AS_PAID: "accepted as paid",
     Event.GIVEN_UP: "given up",
 }
-# So long after it was sent, a payment without a result is in doubt: the merchant may have the fence
-# begin. An honest wallet has answered by then.
-IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -322,10 +319,7 @@ def _hasten(services: Services, session: Session) -> Session:
 
     def closing(current: Session) -> Change | None:
         now = services.clock.now()
-        if not current.payment_in_flight or current.closing_at is not None:
-            return None
-        sent = current.attempt
-        if sent is not None and not current.partly_paid and now < sent.deadline + IN_DOUBT_AFTER:
+        if not current.may_close(now):
             return None
         return change(services, current, Event.CLOSING_STARTED, closing_at=now, check_at=now)
 

@@ -1,0 +1,125 @@
+"""Remove a customer's wallet from records: the text of its address, and what hangs on it.
+
+A record is cleaned of the address in every spelling. A session that the wallet was given to also
+loses the wallet, its quote and its outgoing payment, whose addresses may name the customer. Times,
+amounts and the merchant's own incoming payment stay: they are the merchant's accounts.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Final, TypeVar
+
+from checkout.domain.search import same_text
+from checkout.domain.session import Session
+from checkout.domain.transitions import Change
+from checkout.domain.webhooks import WebhookEvent, compact
+
+T = TypeVar("T")
+
+ERASED: Final = "erased"  # stands where the wallet's address stood in a text
+
+# A slash as it is, within JSON, and percent-encoded; the same for what comes before the host.
+_SLASH: Final = r"(?:\\?/|%2F)"
+_BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
+# The address ends here: what goes on is another wallet, or a resource of some wallet.
+_BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
+# The texts that an event may be sent as, one for each form.
+_BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
+# What a session tells about its customer in events and answers (domain/public.py).
+_OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment"})
+
+
+@dataclass(frozen=True, slots=True)
+class Wallet:
+    """A wallet address to be erased; `url` is its https URL. It is not shown in logs."""
+
+    url: str = field(repr=False)
+    _pattern: re.Pattern[str] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        words = re.escape(same_text(self.url)).replace("/", _SLASH)
+        object.__setattr__(self, "_pattern", re.compile(_BEFORE + words + _BEHIND, re.IGNORECASE))
+
+    def gave(self, session: Session) -> bool:
+        """Return whether this wallet is the session's customer's."""
+        customer = session.customer
+        return customer is not None and same_text(customer.id) == same_text(self.url)
+
+    def cleaned(self, record: T) -> T:
+        """Return a frozen record, text or tuple without the address; the same if it has none."""
+        after = self._cleaned(record)
+        return record if after == record else after
+
+    def _cleaned(self, value: Any) -> Any:
+        if type(value) is str:  # an enum's text is no customer's
+            return self._pattern.sub(ERASED, value)
+        if isinstance(value, tuple):
+            return tuple(self._cleaned(each) for each in value)
+        if is_dataclass(value) and not isinstance(value, type):
+            kept = {each.name: self._cleaned(getattr(value, each.name)) for each in fields(value)}
+            return replace(value, **kept)
+        return value
+
+
+def in_session(session: Session, wallet: Wallet) -> bool:
+    """Return whether the session holds anything of the wallet."""
+    return wallet.gave(session) or _cleaned(session, wallet) != session
+
+
+def without_wallet(change: Change, wallet: Wallet) -> Change:
+    """Return the change of `Event.ERASED` with the wallet removed from the session."""
+    after = change.after
+    if wallet.gave(after):
+        after = replace(after, customer=None, quote=None, outgoing_payment=None)
+    return replace(change, after=_cleaned(after, wallet))
+
+
+def _cleaned(session: Session, wallet: Wallet) -> Session:
+    """Return the session without the address. A URL that is the address is the merchant's own."""
+    after = wallet.cleaned(session)
+    urls = {name: getattr(after, name) for name in ("success_url", "cancel_url")}
+    own = {name: getattr(session, name) for name, url in urls.items() if url.startswith(ERASED)}
+    return replace(after, **own) if own else after
+
+
+def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
+    """Return the next version of an event without the wallet; the same if it holds nothing of it.
+
+    Where its customer is erased the receivers' answers go too: they may repeat the body.
+    """
+    bodies = {name: getattr(event, name) for name in _BODIES}
+    changed: dict[str, Any] = {
+        name: without
+        for name, body in bodies.items()
+        if body is not None and (without := body_without_wallet(body, wallet)) != body
+    }
+    if changed:
+        deliveries = tuple(replace(each, answer=None) for each in event.deliveries)
+        event = replace(event, deliveries=deliveries, **changed)
+    elif wallet.cleaned(event) is event:
+        return event
+    return replace(wallet.cleaned(event), version=event.version + 1)
+
+
+def body_without_wallet(body: str, wallet: Wallet) -> str:
+    """Return a JSON text without the wallet; as it was if it holds nothing of it."""
+    value = json.loads(body)
+    after = _without(value, wallet)
+    return wallet.cleaned(body if after == value else compact(after))
+
+
+def _without(value: Any, wallet: Wallet) -> Any:
+    """Return a JSON value in which no object has this wallet as its customer's."""
+    if isinstance(value, list):
+        return [_without(each, wallet) for each in value]
+    if not isinstance(value, dict):
+        return value
+    named = value.get("customer_wallet")
+    mine = isinstance(named, str) and same_text(named) == same_text(wallet.url)
+    return {
+        name: None if mine and name in _OF_THE_CUSTOMER else _without(each, wallet)
+        for name, each in value.items()
+    }

@@ -1,0 +1,155 @@
+"""Erase a customer's wallet from everything that is kept, for the operator.
+
+Each record is written on condition that it is as it was read, so this runs beside checkouts and the
+sweep. It can be stopped and started again: what is erased already is left alone. What somebody
+still needs is kept and counted, and goes with a later run.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Final, TypeVar
+
+from checkout.domain.erasure import (
+    Wallet,
+    body_without_wallet,
+    event_without_wallet,
+    in_session,
+    without_wallet,
+)
+from checkout.domain.errors import Conflict
+from checkout.domain.session import Session
+from checkout.domain.transitions import Change, Event
+from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows.give_way import give_way
+from checkout.flows.payment import writes
+from checkout.flows.payment.sessions import settle
+from checkout.ports.erasure import Records
+from checkout.ports.services import DashboardServices
+from checkout.ports.sessions import StaleSession
+
+TELL_EVERY: Final = 10_000  # records
+
+T = TypeVar("T")
+
+
+class Kept(StrEnum):
+    """The reason why a record keeps the wallet for now."""
+
+    NOT_ENDED = "sessions that have not ended"
+    IN_FLIGHT = "sessions with a payment under way, or partly paid"
+    UNACCOUNTED = "ended sessions of which it is not yet certain what they received"
+    NOT_DELIVERED = "webhook events that are still to be delivered"
+    BUSY = "records that were being changed by others"
+    UNREADABLE = "rows that cannot be read, whatever they hold"
+
+
+@dataclass(slots=True)
+class Report:
+    """The counts of one run: records read and erased, by what they are, and kept, by reason."""
+
+    read: Counter[str] = field(default_factory=Counter)
+    erased: Counter[str] = field(default_factory=Counter)
+    kept: Counter[Kept] = field(default_factory=Counter)
+
+    @property
+    def complete(self) -> bool:
+        return not self.kept
+
+
+def erase(
+    services: DashboardServices,
+    records: Records,
+    wallet: Wallet,
+    *,
+    tell: Callable[[Report], None],
+) -> Report:
+    """Go through all records; call `tell` now and then.
+
+    Raises `errors.Unavailable`: what is done is done, and the next run continues.
+    """
+    report = Report()
+    for session in _each(records.sessions(), "sessions", report, tell):
+        _erase_session(services, session, wallet, report)
+    for event in _each(records.events(), "webhook events", report, tell):
+        _erase_event(services, event, wallet, report)
+    for entry in _each(records.audit_entries(), "audit entries", report, tell):
+        if (cleaned := wallet.cleaned(entry)) is not entry:
+            services.audit.add(cleaned)
+            report.erased["audit entries"] += 1
+    for answer in _each(records.answers(), "stored answers", report, tell):
+        if (body := body_without_wallet(answer.body, wallet)) != answer.body:
+            records.replace_answer(replace(answer, body=body))
+            report.erased["stored answers"] += 1
+    tell(report)
+    return report
+
+
+def _each(
+    records: Iterable[T | None], kind: str, report: Report, tell: Callable[[Report], None]
+) -> Iterator[T]:
+    for record in records:
+        report.read[kind] += 1
+        if report.read.total() % TELL_EVERY == 0:
+            tell(report)
+        if record is None:
+            report.kept[Kept.UNREADABLE] += 1
+        else:
+            yield record
+
+
+def _erase_session(
+    services: DashboardServices, session: Session, wallet: Wallet, report: Report
+) -> None:
+    if not in_session(session, wallet):
+        return
+
+    def erased(current: Session) -> Change | None:
+        if not in_session(current, wallet) or _needed(current) is not None:
+            return None
+        return without_wallet(writes.change(services, current, Event.ERASED), wallet)
+
+    try:
+        session = writes.give_way(services, settle(services, session), erased)
+    except StaleSession:
+        report.kept[Kept.BUSY] += 1
+        return
+    reason = _needed(session)
+    if reason is None:
+        report.erased["sessions"] += 1
+    else:
+        report.kept[reason] += 1
+
+
+def _needed(session: Session) -> Kept | None:
+    """Return why the session needs its customer's wallet, or None."""
+    if session.payment_in_flight:
+        return Kept.IN_FLIGHT
+    if not session.terminal:
+        return Kept.NOT_ENDED
+    return None if session.check_at is None else Kept.UNACCOUNTED
+
+
+def _erase_event(
+    services: DashboardServices, event: WebhookEvent, wallet: Wallet, report: Report
+) -> None:
+    """Erase an event that was delivered or given up: others have still to tell who paid."""
+    if event_without_wallet(event, wallet) is event:
+        return
+
+    def erased(current: WebhookEvent) -> WebhookEvent:
+        pending = current.status is EventStatus.PENDING
+        return current if pending else event_without_wallet(current, wallet)
+
+    try:
+        after = give_way(event, erased, services.events.save)
+    except Conflict:
+        report.kept[Kept.BUSY] += 1
+        return
+    if after.status is EventStatus.PENDING:
+        report.kept[Kept.NOT_DELIVERED] += 1
+    else:
+        report.erased["webhook events"] += 1

@@ -1,0 +1,32 @@
+"""Declare the reading of all records, for the operator's commands. No request does this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from checkout.domain.audit import AuditEntry
+from checkout.domain.session import Session
+from checkout.domain.webhooks import WebhookEvent
+from checkout.ports.sessions import Reservation
+
+
+class Records(Protocol):
+    """Read whole tables, in no order; None stands for a row that cannot be read.
+
+    Each raises `errors.Unavailable`.
+    """
+
+    def sessions(self) -> Iterator[Session | None]: ...
+
+    def events(self) -> Iterator[WebhookEvent | None]: ...
+
+    def audit_entries(self) -> Iterator[AuditEntry | None]: ...
+
+    def answers(self) -> Iterator[Reservation | None]:
+        """Return the stored answers of requests with an idempotency key."""
+        ...
+
+    def replace_answer(self, answer: Reservation) -> None:
+        """Write the answer's body in place of the stored one, unless the key has a newer answer."""
+        ...

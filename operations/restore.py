@@ -1,0 +1,314 @@
+"""Restore tables: under another name first, verified there, then under their own name.
+
+`drill` restores every table beside the running ones, reads its records (of the API keys the audit
+log), opens each merchant's private key, and deletes what it made (not with --keep). `fetch TABLE`
+restores one table under another name, to the moment of --at. `swap TABLE` puts a fetched table in
+the place of the damaged one; it wants to be told --functions-are-stopped. Every command can be run
+again after it was interrupted. docs/operating.md says when to use which.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from checkout import wiring
+from checkout.adapters import dynamo
+from checkout.adapters.patience import THOROUGH
+from checkout.domain.errors import CheckoutError
+from checkout.domain.merchant import Merchant, private_key_place
+from checkout.ports.runtime import SecretUnreadable, Vault
+from checkout.settings import SettingsError
+from sandbox.template import resources, stack_name
+
+DRILL: Final = "drill-"  # before the names of tables that a drill makes
+GOOD: Final = "good-"  # before the name of a table that was fetched
+_LOOK_EVERY: Final = 10.0  # seconds; a restore takes some twenty minutes at least
+TABLES: Final = {
+    stack_name(table["TableName"], "").removeprefix("-"): table
+    for table in resources("AWS::DynamoDB::Table").values()
+}
+
+
+class Refused(Exception):
+    """The command is not possible as things are; the message says why. Nothing was deleted."""
+
+
+@dataclass(slots=True)
+class Read:
+    """What was found in restored tables: rows that can be read, by table, and those that cannot."""
+
+    rows: Counter[str] = field(default_factory=Counter)
+    unreadable: Counter[str] = field(default_factory=Counter)
+    newest: datetime | None = None
+
+    @property
+    def good(self) -> bool:
+        return not self.unreadable
+
+
+@dataclass(frozen=True, slots=True)
+class Restorer:
+    """Restores the tables of a deployment. `client` is boto3's of DynamoDB."""
+
+    client: Any
+    prefix: str
+    vault: Vault
+    sleep: Callable[[float], None] = time.sleep
+    tell: Callable[[str], None] = print
+
+    def drill(self, *, keep: bool = False) -> Read:
+        """Restore all tables beside the running ones, read them, and delete them again."""
+        begun = datetime.now(UTC)
+        for table in TABLES:
+            self._restore(table, self._name(table, DRILL), at=None)
+        for table in TABLES:
+            self._wait(self._name(table, DRILL))
+        restored = datetime.now(UTC)
+        read = self.read(DRILL, tuple(TABLES))
+        self.tell(f"restored in {_span(restored - begun)}, read in {_span(_since(restored))}")
+        if read.newest is not None:
+            self.tell(f"newest record: {_span(begun - read.newest)} before the drill")
+        if not keep:
+            for table in TABLES:
+                self._delete(self._name(table, DRILL))
+        return read
+
+    def fetch(self, table: str, *, at: datetime | None) -> Read:
+        """Restore one table to `at`, or to the last possible moment, under another name."""
+        target = self._name(table, GOOD)
+        if self._described(target) is None:
+            self._restore(table, target, at=at)
+        self._wait(target)
+        return self.read(GOOD, (table,))
+
+    def swap(self, table: str) -> None:
+        """Put the fetched table in the place of the running one. Raises Refused."""
+        name, good = self._name(table), self._name(table, GOOD)
+        fetched, damaged = self._described(good), self._described(name)
+        if fetched is None:
+            raise Refused(f"There is no table {good}: fetch it first.")
+        if _shape(fetched) != _shape(TABLES[table]):
+            raise Refused(f"{good} has other keys or indexes than template.yaml.")
+        rows = self._count(good)
+        backup = self._back_up(good)
+        if damaged is not None:
+            self._back_up(name)  # as it is: what was damaged may have to be looked at
+            self.client.update_table(TableName=name, DeletionProtectionEnabled=False)
+            self._wait(name)
+            self._delete(name)
+        self.client.restore_table_from_backup(
+            TargetTableName=name, BackupArn=backup, **_encryption(fetched)
+        )
+        self._wait(name)
+        self._protect(table)
+        if self._count(name) != rows:
+            raise Refused(f"{name} has not as many rows as {good}: look before you go on.")
+        self.tell(f"{name} is back, with {rows} rows. Delete {good} and the backups later.")
+
+    def read(self, before: str, tables: tuple[str, ...]) -> Read:
+        """Read every row of restored tables as the product does."""
+        read, prefix = Read(), f"{before}{self.prefix}"
+        for table, records in self._records(prefix).items():
+            if table not in tables:
+                continue
+            for at in records:
+                if at is None:
+                    read.unreadable[table] += 1
+                else:
+                    read.rows[table] += 1
+                    read.newest = max(read.newest or at, at)
+        return read
+
+    def _records(self, prefix: str) -> dict[str, Iterator[datetime | None]]:
+        """Return the time of each record by table, None for one that cannot be read."""
+        records = dynamo.DynamoRecords(self.client, prefix)
+        return {
+            "merchants": map(self._opened, self._merchants(prefix)),
+            "api_keys": (each.at if each else None for each in records.audit_entries()),
+            "checkout_sessions": (each.updated_at if each else None for each in records.sessions()),
+            "idempotency_keys": (each.created_at if each else None for each in records.answers()),
+            "webhook_events": (each.created_at if each else None for each in records.events()),
+        }
+
+    def _merchants(self, prefix: str) -> Iterator[Merchant]:
+        stored, after = dynamo.DynamoMerchants(self.client, prefix), None
+        while True:
+            page = stored.page(limit=100, after=after)
+            yield from page.merchants
+            after = page.next_key
+            if after is None:
+                return
+
+    def _opened(self, merchant: Merchant) -> datetime | None:
+        try:
+            self.vault.open(merchant.private_key, place=private_key_place(merchant.id))
+        except SecretUnreadable:
+            return None
+        return merchant.created_at
+
+    def _name(self, table: str, before: str = "") -> str:
+        return f"{before}{self.prefix}-{table}"
+
+    def _restore(self, table: str, target: str, *, at: datetime | None) -> None:
+        if self._described(target) is not None:
+            return  # of an interrupted run
+        source = self._described(self._name(table))
+        if source is None:
+            raise Refused(f"There is no table {self._name(table)}.")
+        moment: dict[str, Any] = {"RestoreDateTime": at} if at else {}
+        self.client.restore_table_to_point_in_time(
+            SourceTableName=self._name(table),
+            TargetTableName=target,
+            UseLatestRestorableTime=at is None,
+            **moment,
+            **_encryption(source),
+        )
+        self.tell(f"restoring {self._name(table)} to {target} …")
+
+    def _protect(self, table: str) -> None:
+        """Set what a restored table does not have: time to live, recovery, protection."""
+        name, wanted = self._name(table), TABLES[table]
+        if "TimeToLiveSpecification" in wanted:
+            self.client.update_time_to_live(
+                TableName=name, TimeToLiveSpecification=wanted["TimeToLiveSpecification"]
+            )
+        self.client.update_continuous_backups(
+            TableName=name,
+            PointInTimeRecoverySpecification={"PointInTimeRecoveryEnabled": True},
+        )
+        self.client.update_table(TableName=name, DeletionProtectionEnabled=True)
+        self._wait(name)
+
+    def _back_up(self, name: str) -> str:
+        """Return the ARN of a new backup, when it is ready."""
+        made = self.client.create_backup(
+            TableName=name, BackupName=f"{name}-{datetime.now(UTC):%Y%m%dT%H%M%S}"
+        )
+        arn: str = made["BackupDetails"]["BackupArn"]
+        while True:
+            found = self.client.describe_backup(BackupArn=arn)["BackupDescription"]
+            if found["BackupDetails"]["BackupStatus"] == "AVAILABLE":
+                self.tell(f"backup of {name}: {arn}")
+                return arn
+            self.sleep(_LOOK_EVERY)
+
+    def _delete(self, name: str) -> None:
+        if self._described(name) is not None:
+            self.client.delete_table(TableName=name)
+        while self._described(name) is not None:
+            self.sleep(_LOOK_EVERY)
+
+    def _wait(self, name: str) -> None:
+        while True:
+            table = self._described(name)
+            if table is not None and table["TableStatus"] == "ACTIVE":
+                return
+            self.sleep(_LOOK_EVERY)
+
+    def _count(self, name: str) -> int:
+        pages = self.client.get_paginator("scan").paginate(
+            TableName=name, Select="COUNT", ConsistentRead=True
+        )
+        return sum(page["Count"] for page in pages)
+
+    def _described(self, name: str) -> dict[str, Any] | None:
+        try:
+            found: dict[str, Any] = self.client.describe_table(TableName=name)["Table"]
+        except self.client.exceptions.ResourceNotFoundException:
+            return None
+        return found
+
+
+def _encryption(table: dict[str, Any]) -> dict[str, Any]:
+    """Return the parameter that encrypts a restored table under the key of `table`."""
+    key = table.get("SSEDescription", {}).get("KMSMasterKeyArn")
+    if key is None:
+        return {}
+    wanted = {"Enabled": True, "SSEType": "KMS", "KMSMasterKeyId": key}
+    return {"SSESpecificationOverride": wanted}
+
+
+def _shape(table: dict[str, Any]) -> Any:
+    indexes = table.get("GlobalSecondaryIndexes", [])
+    return table["KeySchema"], {each["IndexName"]: each["KeySchema"] for each in indexes}
+
+
+def _since(begun: datetime) -> timedelta:
+    return datetime.now(UTC) - begun
+
+
+def _span(span: timedelta) -> str:
+    return f"{span.total_seconds():.0f} s"
+
+
+def _moment(text: str) -> datetime:
+    with suppress(ValueError):
+        found = datetime.fromisoformat(text)
+        if found.tzinfo is not None:
+            return found
+    raise argparse.ArgumentTypeError("write it as 2026-11-22T10:00:00Z")
+
+
+def _report(read: Read) -> int:
+    for table, rows in read.rows.items():
+        print(f"{rows} records of {table} can be read")
+    for table, rows in read.unreadable.items():
+        print(f"{rows} records of {table} CANNOT be read", file=sys.stderr)
+    return 0 if read.good else 1
+
+
+def command_line() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    parser = argparse.ArgumentParser(prog="python -m operations.restore", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    command = commands.add_parser("drill", help="restore all tables beside the running ones")
+    command.add_argument("--keep", action="store_true", help="do not delete them afterwards")
+    command = commands.add_parser("fetch", help=f"restore one table under the name {GOOD}…")
+    command.add_argument("table", choices=TABLES)
+    command.add_argument("--at", type=_moment, help="the moment, if it is not the last possible")
+    command = commands.add_parser("swap", help="put the fetched table in the place of the running")
+    command.add_argument("table", choices=TABLES)
+    command.add_argument(
+        "--functions-are-stopped", action="store_true", required=True, help="you have stopped them"
+    )
+    return parser
+
+
+def main(
+    arguments: list[str] | None = None,
+    restorer: Callable[[], Restorer] | None = None,
+) -> int:
+    """Run one command and return the exit status."""
+    chosen = command_line().parse_args(arguments)
+    try:
+        restore = (restorer or _of_this_deployment)()
+        if chosen.command == "drill":
+            return _report(restore.drill(keep=chosen.keep))
+        if chosen.command == "fetch":
+            return _report(restore.fetch(chosen.table, at=chosen.at))
+        restore.swap(chosen.table)
+    except (Refused, SettingsError, CheckoutError, BotoCoreError, ClientError) as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    return 0
+
+
+def _of_this_deployment() -> Restorer:
+    place = dynamo.parse_database_url(wiring.settings().database_url)
+    client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=THOROUGH)
+    return Restorer(client, place.prefix, wiring.dashboard_services().vault)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

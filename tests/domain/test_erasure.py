@@ -1,0 +1,201 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from checkout.domain.erasure import (
+    ERASED,
+    Wallet,
+    body_without_wallet,
+    event_without_wallet,
+    in_session,
+    without_wallet,
+)
+from checkout.domain.session import HistoryEntry, LineItem, Session, Status
+from checkout.domain.transitions import Event, IllegalTransition, advance
+from checkout.domain.webhooks import Delivery
+from checkout.open_payments.models import Amount, Quote, WalletAddress
+from tests.adapters.samples import an_event
+from tests.support import NOW, a_session
+
+ALICE = Wallet("https://wallet.example/alice")
+HOST = Wallet("https://alice.example")
+
+
+@pytest.mark.parametrize(
+    ("wallet", "text"),
+    [
+        (ALICE, "https://wallet.example/alice"),
+        (ALICE, "https://wallet.example/alice/"),
+        (ALICE, "HTTPS://Wallet.Example/Alice"),
+        (ALICE, "$wallet.example/alice"),
+        (ALICE, "wallet.example/alice"),
+        (ALICE, r"https:\/\/wallet.example\/alice"),
+        (ALICE, "https%3A%2F%2Fwallet.example%2Falice"),
+        (ALICE, "%24wallet.example%2falice"),
+        (HOST, "https://alice.example"),
+        (HOST, "https://alice.example/"),
+        (HOST, "$alice.example"),
+    ],
+)
+def test_every_spelling_of_the_address_is_erased_wherever_it_stands(
+    wallet: Wallet, text: str
+) -> None:
+    assert wallet.cleaned(text) == ERASED
+    for before, behind in [
+        ("from ", "."),
+        ("(", "), "),
+        ('{"w":"', '"}'),
+        ("?w=", "&x=1"),
+        ("", "%22"),
+    ]:
+        assert wallet.cleaned(before + text + behind) == before + ERASED + behind
+
+
+@pytest.mark.parametrize(
+    ("wallet", "text"),
+    [
+        (ALICE, "https://wallet.example/alice2"),
+        (ALICE, "https://wallet.example/alice-b"),
+        (ALICE, "https://wallet.example/alice.b"),
+        (ALICE, "https://wallet.example/alice/shop"),
+        (ALICE, "https%3A%2F%2Fwallet.example%2Falice%2Fshop"),
+        (ALICE, "https://wallet.example/alice%C3%A9"),
+        (ALICE, "https://my-wallet.example/alice"),
+        (ALICE, "https://a.wallet.example/alice"),
+        (ALICE, "https://wallet.example/"),
+        (ALICE, "wallet-example/alice"),
+        (HOST, "https://alice.example/shop"),
+        (HOST, "bob@alice.example"),
+        (HOST, "https://alice.example.org"),
+    ],
+)
+def test_another_wallet_is_left_alone(wallet: Wallet, text: str) -> None:
+    assert wallet.cleaned(text) == text
+
+
+def test_the_wallet_shows_in_no_text_about_it() -> None:
+    assert "alice" not in repr(ALICE)
+
+
+def paid(wallet: str = "https://wallet.example/alice") -> Session:
+    cost = Amount(2000, "USD", 2)
+    return a_session(
+        Status.COMPLETED,
+        customer=WalletAddress(wallet, "USD", 2, "https://a.example", "https://r.example", "Al"),
+        quote=Quote(f"{wallet}/quotes/1", cost, cost, None),
+        outgoing_payment=f"{wallet}/outgoing-payments/1",
+        received=2000,
+        history=(HistoryEntry(NOW, "reference_stored"),),
+    )
+
+
+def erased(session: Session) -> Session:
+    return without_wallet(advance(session, Event.ERASED, now=NOW, writer="w"), ALICE).after
+
+
+def test_the_customers_session_loses_the_wallet_and_what_is_at_it() -> None:
+    before = paid()
+    after = erased(before)
+    assert in_session(before, ALICE)
+    assert not in_session(after, ALICE)
+    assert not before.erased
+    assert after.erased
+    assert "alice" not in repr(after)
+    assert after == replace(
+        before,
+        customer=None,
+        quote=None,
+        outgoing_payment=None,
+        version=2,
+        writer="w",
+        history=(*before.history, HistoryEntry(NOW, "erased")),
+    )
+
+
+def test_another_customers_session_loses_only_the_text_of_the_address() -> None:
+    said = "https://wallet.example/alice"
+    before = replace(
+        paid("https://wallet.example/bob"),
+        metadata_json=json.dumps({"friend": said, "count": 1}),
+        line_items=(LineItem("usd", "Gift", f"for {said}.", 1000, 2),),
+        success_url="https://shop.example/?w=https%3A%2F%2Fwallet.example%2Falice",
+        cancel_url=said,
+        history=(HistoryEntry(NOW, "canceled", f"by {said}"),),
+    )
+    after = erased(before)
+    assert in_session(before, ALICE)
+    assert not in_session(after, ALICE)
+    assert not after.erased
+    assert after.metadata == {"friend": ERASED, "count": 1}
+    assert after.line_items[0].description == "for erased."
+    assert after.success_url == "https://shop.example/?w=erased"
+    assert after.history[0].note == "by erased"
+    assert after.cancel_url == said  # the merchant's own address, which a browser is sent to
+    assert (after.customer, after.quote) == (before.customer, before.quote)
+    assert after.outgoing_payment == before.outgoing_payment
+
+
+@pytest.mark.parametrize("status", Status)
+@pytest.mark.parametrize("checked", [None, NOW])
+def test_only_an_ended_session_whose_money_is_accounted_for_can_be_erased(
+    status: Status, checked: object
+) -> None:
+    session = a_session(status, check_at=checked)
+    if session.terminal and checked is None:
+        after = advance(session, Event.ERASED, now=NOW, writer="w").after
+        assert (after.status, after.updated_at) == (status, session.updated_at)
+        return
+    with pytest.raises(IllegalTransition):
+        advance(session, Event.ERASED, now=NOW, writer="w")
+
+
+def test_an_event_loses_the_wallet_the_payment_and_the_receivers_answers() -> None:
+    told = {
+        "id": "cs_1",
+        "status": "completed",
+        "metadata": {"w": "$wallet.example/alice"},
+        "outgoing_payment": "https://wallet.example/alice/outgoing-payments/1",
+        "customer_wallet": "https://wallet.example/alice",
+    }
+    answered = Delivery(at=NOW, duration_ms=1, status=200, answer="thanks, Alice")
+    event = an_event(body=json.dumps(told), deliveries=(answered,))
+    after = event_without_wallet(event, ALICE)
+    gone = {"outgoing_payment": None, "customer_wallet": None, "metadata": {"w": ERASED}}
+    assert json.loads(after.body) == {**told, **gone}
+    assert list(json.loads(after.body)) == list(told)
+    assert after.deliveries == (replace(answered, answer=None),)
+    assert after.version == event.version + 1
+    assert event_without_wallet(after, ALICE) is after
+
+
+def test_an_object_within_an_events_body_is_erased_too() -> None:
+    inner = {"id": "cs_1", "customer_wallet": "https://wallet.example/alice"}
+    event = an_event(body=json.dumps({"data": {"object": inner}, "type": "x"}))
+    after = json.loads(event_without_wallet(event, ALICE).body)
+    assert after == {"data": {"object": {"id": "cs_1", "customer_wallet": None}}, "type": "x"}
+
+
+def test_of_a_list_of_sessions_only_the_customers_own_are_erased() -> None:
+    sessions = [
+        {"customer_wallet": f"https://wallet.example/{name}", "outgoing_payment": "https://w/1"}
+        for name in ("alice", "bob")
+    ]
+    after = json.loads(body_without_wallet(json.dumps({"data": sessions}), ALICE))
+    assert after == {"data": [dict.fromkeys(sessions[0]), sessions[1]]}
+
+
+def test_an_event_that_only_mentions_the_wallet_keeps_its_own_customer() -> None:
+    told = {
+        "customer_wallet": "https://wallet.example/bob",
+        "metadata": {"w": "$wallet.example/alice"},
+    }
+    event = an_event(body=json.dumps(told))
+    after = event_without_wallet(event, ALICE)
+    assert json.loads(after.body) == {**told, "metadata": {"w": ERASED}}
+    assert event_without_wallet(an_event(), ALICE) == an_event()
+    failed = Delivery(at=NOW, duration_ms=1, error="no route for https://wallet.example/alice")
+    said = event_without_wallet(an_event(deliveries=(failed,)), ALICE)
+    assert said.deliveries[0].error == "no route for erased"

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+
+from checkout.domain.session import IN_DOUBT_AFTER, Attempt, Attention, Phase, Session, Status
+from tests.support import NOW, a_session
+
+SENT = Attempt("a", NOW)
+DOUBT = NOW + IN_DOUBT_AFTER
+SOON = DOUBT - timedelta(milliseconds=1)
+
+
+def in_flight(**changes: object) -> Session:
+    return a_session(Status.PROCESSING, **changes)
+
+
+@pytest.mark.parametrize(
+    ("session", "now", "may"),
+    [
+        (a_session(), DOUBT, False),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.CONTINUING), DOUBT, False),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, attempt=SENT), SOON, False),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, attempt=SENT), DOUBT, True),
+        (in_flight(attempt=SENT), SOON, False),
+        (in_flight(attempt=SENT), DOUBT, True),
+        (in_flight(), NOW, True),
+        (in_flight(attempt=SENT, attention=Attention.PARTIAL_PAYMENT), SOON, True),
+        (in_flight(attempt=SENT, attention=Attention.UNDECIDED), SOON, False),
+        (in_flight(attempt=SENT, closing_at=NOW), DOUBT, False),
+        (a_session(Status.COMPLETED, attempt=SENT), DOUBT, False),
+    ],
+)
+def test_a_merchant_may_close_a_payment_in_doubt_or_partly_paid(
+    session: Session, now: datetime, may: bool
+) -> None:
+    assert session.may_close(now) is may

@@ -1,0 +1,158 @@
+"""Test the restoring of tables on moto and on the emulator.
+
+Neither has a history: what they restore is the table as it is now. Nor do they encrypt.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from checkout.adapters.dynamo.merchant_records import merchant_item
+from checkout.adapters.vault import AesVault
+from checkout.domain.merchant import private_key_place
+from checkout.ports.runtime import SecretUnreadable
+from operations.restore import Restorer, main
+from sandbox.cloud import table_definitions
+from tests.adapters.samples import a_merchant
+from tests.adapters.stores import boto, new_store, with_tables
+from tests.product import derived
+from tests.support import a_session, seeded
+
+TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
+
+
+class Place:
+    """A deployment's tables with a merchant and three sessions, and their restorer."""
+
+    def __init__(self, client: Any, prefix: str) -> None:
+        self.client, self.prefix = with_tables(client, prefix), prefix
+        self.vault = AesVault(lambda: "11" * 32, seeded(), derive=derived)
+        self.lines: list[str] = []
+        self.restorer = Restorer(
+            client, prefix, self.vault, sleep=lambda seconds: None, tell=self.lines.append
+        )
+        merchant = a_merchant()
+        sealed = self.vault.seal("key", place=private_key_place(merchant.id))
+        self.put("merchants", merchant_item(replace(merchant, private_key=sealed)))
+        self.sessions = new_store(client, prefix).sessions
+        self.stored = [a_session(id=f"cs_{number:022d}") for number in range(3)]
+        for session in self.stored:
+            self.sessions.create(session, None)
+
+    def put(self, table: str, item: Any) -> None:
+        self.client.put_item(TableName=f"{self.prefix}-{table}", Item=item)
+
+    def run(self, *arguments: str) -> int:
+        return main(list(arguments), lambda: self.restorer)
+
+    def names(self) -> set[str]:
+        pages = self.client.get_paginator("list_tables").paginate()
+        found = {name for page in pages for name in page["TableNames"]}
+        return {name for name in found if self.prefix in name}
+
+    def described(self, table: str) -> Any:
+        return self.client.describe_table(TableName=f"{self.prefix}-{table}")["Table"]
+
+
+@pytest.fixture(params=["moto", pytest.param("emulator", marks=pytest.mark.cloud)])
+def place(request: pytest.FixtureRequest) -> Iterator[Place]:
+    prefix = f"stack-{uuid.uuid4().hex[:8]}"
+    if request.param == "moto":
+        with mock_aws():
+            yield Place(boto(), prefix)
+    else:
+        yield Place(boto(request.getfixturevalue("emulator")), prefix)
+
+
+def test_a_drill_restores_reads_and_deletes_every_table(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = place.names()
+    assert len(before) == len(TABLES)
+    assert place.run("drill") == 0
+    out = capsys.readouterr().out
+    assert "1 records of merchants can be read" in out
+    assert "3 records of checkout_sessions can be read" in out
+    assert any("restored in" in line for line in place.lines)
+    assert any("newest record" in line for line in place.lines)
+    assert place.names() == before
+    assert place.run("drill", "--keep") == 0
+    drill = {f"drill-{name}" for name in before}
+    assert place.names() == before | drill
+    assert place.run("drill") == 0  # continues an interrupted one, and deletes its tables
+    assert place.names() == before
+
+
+def test_a_drill_finds_secrets_that_do_not_open_and_rows_that_cannot_be_read(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place.put("merchants", merchant_item(a_merchant(id="mer_2", private_key="v1.00000000.AAAA")))
+    place.put("checkout_sessions", {"id": {"S": "cs_broken"}})
+    assert place.run("drill") == 1
+    err = capsys.readouterr().err
+    assert "1 records of merchants CANNOT be read" in err
+    assert "1 records of checkout_sessions CANNOT be read" in err
+    with pytest.raises(SecretUnreadable):
+        place.vault.open("v1.00000000.AAAA", place=private_key_place("mer_2"))
+
+
+def test_a_damaged_table_is_fetched_verified_and_swapped(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = f"{place.prefix}-checkout_sessions"
+    assert place.run("fetch", "checkout_sessions", "--at", "2026-11-22T10:00:00Z") == 0
+    assert "3 records of checkout_sessions can be read" in capsys.readouterr().out
+    for session in place.stored:  # the damage
+        place.client.delete_item(TableName=table, Key={"id": {"S": session.id}})
+    assert place.sessions.get(place.stored[0].id) is None
+
+    assert place.run("swap", "checkout_sessions", "--functions-are-stopped") == 0
+    assert [place.sessions.get(session.id) for session in place.stored] == place.stored
+    page = place.sessions.page("mer_1", limit=9, after=None, created_from=None, created_before=None)
+    assert len(page.sessions) == 3
+    ttl = place.client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
+    assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "ttl")
+    backups = place.client.describe_continuous_backups(TableName=table)
+    recovery = backups["ContinuousBackupsDescription"]["PointInTimeRecoveryDescription"]
+    assert recovery["PointInTimeRecoveryStatus"] == "ENABLED"
+    assert place.described("checkout_sessions")["DeletionProtectionEnabled"]
+    assert f"good-{table}" in place.names()  # until somebody has looked
+
+    place.client.update_table(TableName=table, DeletionProtectionEnabled=False)
+    place.client.delete_table(TableName=table)  # a swap that was interrupted here
+    assert place.run("swap", "checkout_sessions", "--functions-are-stopped") == 0
+    assert place.sessions.get(place.stored[0].id) == place.stored[0]
+
+
+def test_nothing_is_swapped_for_what_was_not_fetched_or_has_another_shape(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert place.run("swap", "merchants", "--functions-are-stopped") == 1
+    assert "fetch it first" in capsys.readouterr().err
+    [other] = [
+        each for each in table_definitions(place.prefix) if each["TableName"].endswith("events")
+    ]
+    name = f"good-{place.prefix}-checkout_sessions"
+    place.client.create_table(**{**other, "TableName": name})
+    before = place.names()
+    assert place.run("swap", "checkout_sessions", "--functions-are-stopped") == 1
+    assert "other keys or indexes" in capsys.readouterr().err
+    assert place.names() == before
+    assert place.sessions.get(place.stored[0].id) == place.stored[0]
+
+
+@pytest.mark.parametrize("at", ["yesterday", "2026-11-22T10:00:00"])
+def test_a_moment_without_a_time_zone_is_none(at: str) -> None:
+    with pytest.raises(SystemExit):
+        main(["fetch", "merchants", "--at", at])
+
+
+def test_a_swap_needs_to_be_told_that_the_functions_are_stopped() -> None:
+    with pytest.raises(SystemExit):
+        main(["swap", "merchants"])

@@ -1,0 +1,407 @@
+"""Test `checkout erase`: no byte of a wallet is left, in no table, log or export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from checkout import cli, telemetry
+from checkout.adapters.dynamo import DynamoRecords
+from checkout.domain.audit import Action
+from checkout.domain.erasure import Wallet
+from checkout.domain.search import search_key
+from checkout.domain.session import Session, Status
+from checkout.domain.transitions import Change
+from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows import audit, erase
+from checkout.flows.schedule import tally
+from checkout.ports.erasure import Records
+from checkout.ports.sessions import Reservation, StaleSession
+from checkout.ports.stale import Stale
+from checkout.ports.webhooks import StaleEvent
+from sandbox.cloud import table_definitions
+from tests.adapters.stores import boto, with_tables
+from tests.dashboard_pages import dashboard_of
+from tests.deployment import Deployment
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.merchant_api import a_body
+from tests.product import CEDAR, PREFIX
+
+ALICE = f"{CEDAR}/alice"
+TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
+Told = Callable[[], list[dict[str, Any]]]
+
+
+class SmallPages:
+    """A client whose scans give 300 rows a page, as DynamoDB gives a megabyte."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.client, name)
+
+    def scan(self, **request: Any) -> Any:
+        return self.client.scan(**{"Limit": 300, **request})
+
+
+class Shop:
+    """A deployment, its operator's command, and the raw rows of its tables."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.deployed = Deployment(client)
+        self.world = self.deployed.world
+        self.records: Records = DynamoRecords(SmallPages(client), PREFIX)
+        self.deployed.wants_webhooks()
+
+    def erase(self, wallet: str = ALICE, records: Records | None = None) -> int:
+        return cli.main(
+            ["erase", "--wallet-address", wallet],
+            lambda: replace(self.world.endpoints, allow_loopback=True),
+            lambda: records or self.records,
+        )
+
+    def paid(self, wallet: str = ALICE, body: dict[str, Any] | None = None) -> Session:
+        """Return a session that a customer has paid, all of whose webhooks were delivered."""
+        session = self.submitted(wallet, body)
+        interact_url = self.deployed.stored(session).interact_url
+        assert interact_url is not None
+        self.deployed.come_back(session, self.deployed.approve(interact_url))
+        session = self.deployed.stored(session)
+        assert session.status is Status.COMPLETED
+        self.deployed.send_webhooks()
+        return session
+
+    def submitted(self, wallet: str = ALICE, body: dict[str, Any] | None = None) -> Session:
+        key = f"key-{self.world.clock.now()}"
+        answer = self.deployed.call(
+            "POST", "/sessions", a_body(**(body or {})), Idempotency_Key=key
+        )
+        session = self.world.session(answer.json["id"])
+        self.deployed.submit(session, wallet)
+        self.world.clock.pass_time(1)
+        return session
+
+    def pass_days(self, days: int) -> None:
+        """Sweep until nothing is to be checked any more."""
+        for _ in range(days):
+            self.world.clock.pass_time(86_400)
+            for _ in range(3):
+                self.deployed.sweep()
+                self.world.clock.pass_time(40)
+        self.deployed.send_webhooks()
+
+    def rows(self, table: str) -> list[Any]:
+        found: list[Any] = []
+        start: dict[str, Any] = {}
+        while True:
+            page = self.client.scan(TableName=f"{PREFIX}-{table}", ConsistentRead=True, **start)
+            found += page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return found
+            start = {"ExclusiveStartKey": page["LastEvaluatedKey"]}
+
+    def raw(self) -> str:
+        """Return every byte that the tables hold."""
+        return "\n".join(
+            json.dumps(row, ensure_ascii=False, default=bytes.hex)
+            for table in TABLES
+            for row in self.rows(table)
+        )
+
+    def multiply(self, session: Session, count: int) -> None:
+        """Store copies of the raw rows of a session and its events, under other ids."""
+        assert session.event is not None
+        sources = [
+            (table, json.dumps(row, default=bytes.hex))
+            for table in ("checkout_sessions", "webhook_events")
+            for row in self.rows(table)
+            if session.id in json.dumps(row, default=bytes.hex)
+        ]
+        for number in range(count):
+            for table, row in sources:
+                copy = row.replace(session.id, f"cs_{number:022d}")
+                copy = copy.replace(session.event, f"evt_{number:022d}")
+                self.client.put_item(TableName=f"{PREFIX}-{table}", Item=json.loads(copy))
+
+    def sums(self) -> list[Any]:
+        days = [row for row in self.rows("checkout_sessions") if row["id"]["S"].startswith("day#")]
+        return sorted(days, key=str)
+
+    def count(self) -> None:
+        """Have the daily sums counted."""
+        clock = self.world.clock
+        until = clock.now().replace(year=9999)
+        tally.run(self.world.services.tallies, clock, until=until)
+
+
+@pytest.fixture
+def shop() -> Shop:
+    return Shop(InMemoryDynamoDb(table_definitions(PREFIX)))
+
+
+@pytest.fixture(params=["memory", "moto", pytest.param("emulator", marks=pytest.mark.cloud)])
+def stocked(request: pytest.FixtureRequest) -> Iterator[tuple[Shop, int]]:
+    """Return a shop on each DynamoDB, and how many sessions it can hold in a few seconds."""
+    if request.param == "memory":
+        yield Shop(InMemoryDynamoDb(table_definitions(PREFIX))), 1_000
+    elif request.param == "moto":
+        with mock_aws():
+            yield Shop(with_tables(boto(), PREFIX)), 20
+    else:
+        yield Shop(with_tables(boto(request.getfixturevalue("emulator")), PREFIX)), 300
+
+
+def test_a_thousand_sessions_leave_no_trace_in_any_table_log_or_export_and_the_sums_stay(
+    stocked: tuple[Shop, int], told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop, many = stocked
+    monkeypatch.setattr(telemetry, "SAMPLE", 1)  # every request's debug lines
+    telemetry.start("pay")
+    named = {"metadata": {"wallet": ALICE, "note": "for $localhost:4101/alice", "order": "A-1"}}
+    paid = shop.paid(body=named)
+    carols = shop.paid(f"{CEDAR}/carol")
+    shop.submitted()  # and left
+    canceled = shop.submitted()
+    shop.deployed.call("POST", f"/sessions/{canceled.id}/cancel")
+    shop.multiply(paid, many)
+    shop.pass_days(2)
+    shop.count()
+    sums, before = shop.sums(), shop.raw()
+    key = search_key(paid.merchant, ALICE)
+    assert before.count("/alice") > 6 * many
+    assert key in before
+    lines = json.dumps(told())
+
+    assert shop.erase() == 0
+    printed = told_text(told)
+    after = shop.raw()
+    assert "alice" not in after
+    assert key not in after
+    assert after.count(ERASED_STEP) == many + 3
+    assert shop.sums() == sums
+    assert shop.deployed.stored(carols) == carols
+    assert "alice" not in lines + printed
+    with dashboard_of(shop.world) as browser:
+        for path in ("", f"/transactions/{paid.id}", "/export/transactions.csv"):
+            text = browser.get(path).body
+            assert "alice" not in text
+            assert path.endswith("csv") or "erased" in text
+        assert f"{CEDAR}/carol" in browser.get(f"/transactions/{carols.id}").body
+    answer = shop.deployed.call("GET", f"/sessions/{paid.id}")
+    assert answer.json["customer_wallet"] is None
+    assert answer.json["metadata"]["wallet"] == "erased"
+    after = shop.raw()
+    assert shop.erase() == 0
+    assert shop.raw() == after
+
+
+ERASED_STEP = '\\"erased\\",null'  # in the packed history of a session
+
+
+def told_text(told: Told) -> str:
+    """Return what was printed since: the command's lines are no JSON."""
+    try:
+        return json.dumps(told())
+    except json.JSONDecodeError as error:
+        return error.doc
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+class DyingRecords:
+    """Records of which the process dies after so many sessions or events."""
+
+    def __init__(self, inner: Records, after: int, kind: str) -> None:
+        self._inner, self._after, self._kind = inner, after, kind
+
+    def __getattr__(self, name: str) -> Any:
+        read = getattr(self._inner, name)
+        return self._until_killed if name == self._kind else read
+
+    def _until_killed(self) -> Iterator[Any]:
+        for number, record in enumerate(getattr(self._inner, self._kind)()):
+            if number == self._after:
+                raise Killed
+            yield record
+
+
+@pytest.mark.parametrize("kind", ["sessions", "events"])
+def test_a_run_that_was_killed_is_continued_by_the_next(shop: Shop, kind: str) -> None:
+    shop.multiply(shop.paid(), 20)
+    dying: Any = DyingRecords(shop.records, 11, kind)
+    with pytest.raises(Killed):
+        shop.erase(records=dying)
+    assert "alice" in shop.raw()
+    assert shop.erase() == 0
+    assert "alice" not in shop.raw()
+
+
+def test_a_payment_under_way_is_kept_reported_and_goes_on(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    session = shop.submitted()
+    assert shop.erase() == 1
+    assert "kept: 1 sessions that have not ended" in capsys.readouterr().err
+    stored = shop.deployed.stored(session)
+    assert stored.customer is not None
+    assert stored.interact_url is not None
+    shop.deployed.come_back(session, shop.deployed.approve(stored.interact_url))
+    assert shop.deployed.stored(session).status is Status.COMPLETED
+
+    assert shop.erase() == 1  # the merchant is still to be told
+    assert "kept: 1 webhook events that are still to be delivered" in capsys.readouterr().err
+    assert shop.deployed.stored(session).erased
+    assert shop.deployed.send_webhooks() != []
+    assert shop.erase() == 0
+    assert "Nothing of this wallet is left" in capsys.readouterr().out
+    assert "alice" not in shop.raw()
+
+
+def test_a_payment_in_doubt_and_a_session_that_is_still_checked_are_kept(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    in_doubt = shop.world.in_doubt()
+    canceled = shop.submitted()
+    shop.deployed.call("POST", f"/sessions/{canceled.id}/cancel")
+    before = [shop.deployed.stored(each) for each in (in_doubt, canceled)]
+    assert shop.erase() == 1
+    err = capsys.readouterr().err
+    assert "kept: 1 sessions with a payment under way, or partly paid" in err
+    assert "kept: 1 ended sessions of which it is not yet certain" in err
+    assert [shop.deployed.stored(each) for each in (in_doubt, canceled)] == before
+    assert f"{ALICE}" not in err
+    shop.pass_days(2)
+    assert shop.erase() == 0
+
+
+def test_a_session_that_is_erased_before_it_was_counted_counts_the_same(shop: Shop) -> None:
+    other = Shop(InMemoryDynamoDb(table_definitions(PREFIX)))
+    for each in (shop, other):
+        each.paid()
+    assert shop.erase() == 0
+    for each in (shop, other):
+        each.count()
+    assert [row["wallet"] for row in shop.sums()] == [row["wallet"] for row in other.sums()]
+    assert shop.sums()[0]["wallet"] == {"N": "1"}
+
+
+class OldRecords:
+    """Records as they were read before others changed them."""
+
+    def __init__(self, inner: Records) -> None:
+        self._sessions, self._events = [*inner.sessions()], [*inner.events()]
+        self._inner = inner
+
+    def sessions(self) -> Iterator[Session | None]:
+        return iter(self._sessions)
+
+    def events(self) -> Iterator[WebhookEvent | None]:
+        return iter(self._events)
+
+    def audit_entries(self) -> Iterator[None]:
+        return iter(())
+
+    def answers(self) -> Iterator[Reservation | None]:
+        return self._inner.answers()
+
+    def replace_answer(self, answer: Reservation) -> None:
+        self._inner.replace_answer(answer)
+
+
+def test_the_loser_of_a_race_decides_again(shop: Shop, capsys: pytest.CaptureFixture[str]) -> None:
+    session = shop.paid()
+    canceled = shop.submitted()
+    read: Any = OldRecords(shop.records)
+    event = shop.world.event(session.event)
+    again = replace(event, version=event.version + 1, status=EventStatus.PENDING, ended_at=None)
+    shop.world.services.events.save(again)
+    shop.deployed.call("POST", f"/sessions/{canceled.id}/cancel")
+    shop.pass_days(2)
+    assert shop.world.event(session.event).status is EventStatus.DELIVERED
+    assert shop.erase(records=read) == 0
+    assert "alice" not in shop.raw()
+
+
+def test_a_row_that_cannot_be_read_is_reported(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.paid()
+    shop.client.put_item(TableName=f"{PREFIX}-checkout_sessions", Item={"id": {"S": "cs_broken"}})
+    assert shop.erase() == 1
+    assert "kept: 1 rows that cannot be read" in capsys.readouterr().err
+    assert "alice" not in shop.raw()
+
+
+def test_what_is_no_wallet_address_is_refused(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert shop.erase("https://wallet.example/alice?x=1") == 1
+    assert "A wallet address has no ?" in capsys.readouterr().err
+    assert shop.erase(f"{CEDAR}/nobody") == 0
+    assert "No record has this wallet" in capsys.readouterr().out
+
+
+class NeverFirst:
+    """A store whose writes all lose a race, to a winner who changed nothing that matters."""
+
+    def __init__(self, inner: Any, stale: type[Stale]) -> None:
+        self._inner, self._stale = inner, stale
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def save(self, changed: Any, *rest: Any) -> Any:
+        raise self._stale(changed.before if isinstance(changed, Change) else self._now(changed))
+
+    def _now(self, changed: WebhookEvent) -> Any:
+        return self._inner.get(changed.id)
+
+
+@pytest.mark.parametrize(("name", "stale"), [("sessions", StaleSession), ("events", StaleEvent)])
+def test_what_others_keep_changing_is_reported(
+    shop: Shop, name: str, stale: type[Stale], capsys: pytest.CaptureFixture[str]
+) -> None:
+    shop.paid()
+    services = shop.world.endpoints
+    changed: Any = {name: NeverFirst(getattr(services, name), stale)}
+    report = erase.erase(
+        replace(services, **changed), shop.records, Wallet(ALICE), tell=lambda report: None
+    )
+    assert report.kept == {erase.Kept.BUSY: 1}
+    assert shop.erase() == 0
+
+
+def test_the_audit_log_is_erased_and_progress_is_told(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop.paid()
+    key, services = shop.world.key(), shop.world.endpoints
+    audit.note(services, replace(key, name=f"for {ALICE}"), Action.KEY_CREATED, ALICE)
+    monkeypatch.setattr(erase, "TELL_EVERY", 2)
+    told: list[int] = []
+    report = erase.erase(
+        services, shop.records, Wallet(ALICE), tell=lambda report: told.append(report.read.total())
+    )
+    assert report.erased["audit entries"] == 1
+    assert told == [2, 4, 4]
+    [entry] = audit.list_page(services, key, None).entries
+    assert (entry.key_name, entry.target) == ("for erased", "erased")
+
+
+def test_an_answer_that_took_the_place_of_another_is_left_alone(shop: Shop) -> None:
+    shop.submitted()
+    [answer] = shop.records.answers()
+    assert answer is not None
+    shop.records.replace_answer(replace(answer, writer="another", body="{}"))
+    assert [*shop.records.answers()] == [answer]
+    shop.records.replace_answer(replace(answer, body="{}"))
+    assert [*shop.records.answers()] == [replace(answer, body="{}")]
