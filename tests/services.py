@@ -7,8 +7,9 @@ from typing import Any
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.dynamo.merchant_records import key_item
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.merchant import ApiKey
-from checkout.ports.runtime import Clock, RandomBytes, Vault
+from checkout.ports.runtime import Clock, RandomBytes, SideBySide, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Hosts
@@ -49,6 +50,7 @@ def pay(
     *,
     vault: Vault,
     wallets: Wallets,
+    side_by_side: SideBySide = in_turn,
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
 ) -> PayServices:
     """Return `base` with wallets, and with merchants cached as in production."""
@@ -58,6 +60,7 @@ def pay(
         vault=vault,
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
+        side_by_side=side_by_side,
         completion_policy=completion_policy,
     )
 

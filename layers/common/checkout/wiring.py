@@ -39,7 +39,10 @@ if TYPE_CHECKING:  # loaded by the builders that need it
 # A table answers in milliseconds; what takes longer is tried again on another connection. With the
 # store's own repetitions it stays below API Gateway's 30 s. Times are in seconds.
 _AWS = Config(
-    connect_timeout=1, read_timeout=3, retries={"mode": "standard", "total_max_attempts": 2}
+    connect_timeout=1,
+    read_timeout=3,
+    retries={"mode": "standard", "total_max_attempts": 2},
+    max_pool_connections=16,  # one for each thread of the sweep (adapters/side_by_side.py)
 )
 # For what nobody should wait for: health, and tasks after the answer.
 _BRIEF = Config(
@@ -98,6 +101,7 @@ def pay_services() -> PayServices:
     """Build the services of functions/pay, functions/expirer and the setup command."""
     from checkout.adapters.cached_merchants import CachedMerchants
     from checkout.adapters.outbound.wallets import SignedWallets
+    from checkout.adapters.side_by_side import Threads
 
     base, vault = api_services(), _vault()
     transport = InstrumentedTransport(_public_http(), base.clock.now)
@@ -113,6 +117,7 @@ def pay_services() -> PayServices:
             on_refusal=report_refusal,
         ),
         tallies=_tallies(),
+        side_by_side=Threads(),
         completion_policy=settings().completion_policy,
     )
 

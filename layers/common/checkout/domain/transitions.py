@@ -196,7 +196,15 @@ UNACCOUNTED = Condition("not yet certain what was received", lambda s, now: s.ch
 
 # What a step removes. SECRETS never outlive the phase that needs them.
 SECRETS: Final = ("grant", "token", "interact_url")
-APPROVAL: Final = (*SECRETS, "quote", "phase", "lease_until", "attempt", "check_at")
+APPROVAL: Final = (
+    *SECRETS,
+    "quote",
+    "phase",
+    "lease_until",
+    "attempt",
+    "check_at",
+    "hung_until",
+)
 FENCE_MARKS: Final = ("closing_at", "closed_at")
 
 
@@ -216,7 +224,7 @@ class Row:
 
 
 _S, _E = Status, Event
-_DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "problem", "attention")
+_DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "hung_until", "problem", "attention")
 _FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
 _DISPROVED: Final = (
     *APPROVAL,

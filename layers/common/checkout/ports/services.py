@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
-from checkout.ports.runtime import Clock, Database, RandomBytes, Vault
+from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Events, Hosts
@@ -44,11 +44,12 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayServices(Services):
-    """The ports of flows that speak to wallets."""
+    """The ports of flows that speak to wallets, and of the sweep."""
 
     vault: Vault
     wallets: Wallets
     tallies: Tallies
+    side_by_side: SideBySide
     completion_policy: CompletionPolicy
 
 
