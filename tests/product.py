@@ -143,10 +143,11 @@ class World:
         shop: str = f"{HARBOR}/shop",
         policy: CompletionPolicy = CompletionPolicy.RECEIVED,
         client: Any = None,
+        clock: HandClock | None = None,
         rules: Rules | None = None,
         seed: int = 3,
     ) -> None:
-        self.clock = HandClock()
+        self.clock = clock or HandClock()
         self.network = default_network(
             self.clock.now, seeded(2), sleep=self.clock.sleep, rules=rules
         )

@@ -1,4 +1,4 @@
-"""What the clock ends: told where the merchant asked for it, counted once, and never written."""
+"""Sessions that the clock ends: told where the merchant asked, counted once, never written."""
 
 from __future__ import annotations
 

@@ -50,9 +50,16 @@ def run(services: PayServices, *, until: datetime) -> Followed:
     """
     total = Followed()
     for walk in Walk:
-        follow = partial(_follow, services, walk, until)
-        for part in services.side_by_side(follow, services.tallies.shards):
-            total.plus(part)
+        total.plus(follow(services, walk, until=until))
+    return total
+
+
+def follow(services: PayServices, walk: Walk, *, until: datetime) -> Followed:
+    """Take one walk."""
+    total = Followed()
+    along = partial(_follow, services, walk, until)
+    for part in services.side_by_side(along, services.tallies.shards):
+        total.plus(part)
     return total
 
 
