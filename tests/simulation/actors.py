@@ -66,6 +66,9 @@ class Merchant:
         if session_id is None:
             return
         world.sessions.append(session_id)
+        if world.profile == "storm" and world.seed % 8 == 3:
+            world.counts["abandoned"] += 1
+            return  # nobody ever opens it
         world.scheduler.spawn(f"customer {self.number}", Customer(world, session_id).run)
         if world.profile != "storm" or rng.random() < 0.1:
             world.scheduler.spawn(f"shop {self.number}", lambda: self._follow(session_id))

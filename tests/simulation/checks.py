@@ -270,7 +270,7 @@ class Checker:
         if after.status in TERMINAL:
             if due and after.incoming_payment is None:
                 self.fail("done_owes_nothing", told)
-        elif after.version == 1:
+        elif _new(after):
             if due:
                 self.fail("untouched_owes_nothing", told)
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
@@ -282,7 +282,7 @@ class Checker:
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
         """A session that nobody gave a wallet is found under its expiry, and no other is."""
         expired = after.version == 2 and after.happened(Event.EXPIRY_PASSED)
-        untouched = after.version == 1 or expired
+        untouched = _new(after) or expired
         under = item.get("uncounted_shard", {"S": ""})["S"].startswith("clock-")
         at = datetime.fromtimestamp(int(item.get("uncounted_at", {"N": "0"})["N"]) / 1000, UTC)
         if under is not untouched or (under and at != after.expires_at):
@@ -521,6 +521,10 @@ def _only_counted(old: Item | None, new: Item) -> bool:
     """Return whether the write only says that the session has been counted."""
     names = ("uncounted_shard", "uncounted_at")
     return old == {**new, **{name: old[name] for name in names if old and name in old}}
+
+
+def _new(session: Session) -> bool:
+    return session.version == 1 and session.status is Status.OPEN
 
 
 def _last(url: str) -> str:

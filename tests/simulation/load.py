@@ -159,6 +159,8 @@ class Day:
             self._pay(minute)
             self.clock.pass_until(begins + timedelta(minutes=1))
             self._round()
+            if self.violations:
+                return  # as a world does
         self._finish()
 
     def takes(self, seconds: float) -> None:

@@ -8,6 +8,8 @@ from tests.simulation import load, mutants
 
 pytestmark = pytest.mark.endurance
 
+QUICK = ("merchants do not take turns", "carts come before payments")  # the others: make mutants
+
 
 def test_abandoned_carts_and_hanging_wallets_delay_no_payment() -> None:
     day = load.run()
@@ -21,7 +23,7 @@ def test_abandoned_carts_and_hanging_wallets_delay_no_payment() -> None:
 
 @pytest.mark.parametrize(
     "mutant",
-    [each for each in mutants.MUTANTS if each.in_load],
+    [each for each in mutants.MUTANTS if each.name in QUICK],
     ids=lambda mutant: mutant.name,
 )
 def test_a_seeded_bug_is_caught_by_the_load(mutant: mutants.Mutant) -> None:

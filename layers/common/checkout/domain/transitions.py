@@ -54,7 +54,8 @@ Confirm (flows/payment/reconcile.py, witness.py).
     W8  processing -> completed, and in the same transaction the event that its webhook sends.
 
 Reconcile. A payment in flight (paying or processing) is checked by the customer's open page and by
-the scheduled sweep, until one of these holds:
+the scheduled sweep: first the merchant's wallet, then the customer's, unless that one has hung.
+Until one of these holds:
 
     received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
@@ -86,6 +87,10 @@ open page once a minute. MONEY_FOUND: open, preparing, awaiting_approval -> proc
 above. After an end that leaves an incoming payment open, the sweep takes steps 2 to 4 of the fence.
 Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
 event LATE_PAYMENT.
+
+A session that nobody ever gave a wallet (session.py, left_to_clock) ends by the clock alone:
+nothing is written, unless its merchant wants the event (flows/schedule/expiries.py). A reader
+writes EXPIRY_PASSED only while a write that began in time could still land.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that

@@ -35,7 +35,7 @@ MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's 
 CUSTOMER_WITHIN: Final = timedelta(seconds=5)
 PAYER_WITHIN: Final = timedelta(seconds=2)  # for the payment's address, where the money is there
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
-AT_ONE_PROVIDER: Final = 8  # checks at a time: half of the threads
+AT_ONE_PROVIDER: Final = 12  # checks at a time: the other threads are for others
 # The shares of the remaining time that the parts of a round may take; the last one takes the rest.
 PAYMENTS: Final = 0.6
 EVENTS: Final = 0.25
