@@ -574,12 +574,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a part is judged before the fence",
-        (
+        tuple(
             Line(
-                f"{_RECONCILE}:_decide",
+                f"{_RECONCILE}:{place}",
                 "received.judge(work, session, seen)",
                 "received.judge(work, session, seen, final=True)",
-            ),
+            )
+            for place in ("arrived", "_checked")
         ),
     ),
     Mutant(
@@ -731,11 +732,6 @@ MUTANTS: Final = (
     Mutant(
         "strangers' wallets are asked before all merchants' are",
         (Line(f"{_SWEEP}:_Round._asked", "if checked.paid:", "if checked.seen:"),),
-        in_load=True,
-    ),
-    Mutant(
-        "a wallet that hung is asked again each time",
-        (Line(f"{_RECONCILE}:_note_if_hung", "if now < begun + HUNG:", "if True:"),),
         in_load=True,
     ),
     Mutant(
