@@ -86,8 +86,8 @@ simulate-load: setup ## simulate a day of 1 000 abandoned sessions a minute, MIN
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
 
-bench: setup ## count what a thousand checkouts cost on AWS, and time the first byte of a page
-	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page
+bench: setup ## count what a thousand checkouts cost on AWS; time the first byte of a page, and a payment behind hanging wallets
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page && $(BIN)/python -m benchmarks.hanging
 
 lint: setup ## ⭐ check style, types, import directions and template.yaml
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml
