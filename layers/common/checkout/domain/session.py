@@ -26,7 +26,9 @@ NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
-_EXPIRY_PASSED: Final = "expiry_passed"  # transitions.Event, which imports this module
+# Of transitions.Event, which imports this module.
+_EXPIRY_PASSED: Final = "expiry_passed"
+_WALLET_SUBMITTED: Final = "wallet_submitted"
 
 
 class Status(StrEnum):
@@ -212,8 +214,9 @@ class Session:
 
         No money can come of it, so nothing needs to be written at its end.
         """
-        untouched = self.version == 1 and self.status is Status.OPEN
-        return untouched or (self.version == 2 and self.happened(_EXPIRY_PASSED))
+        if self.status is Status.EXPIRED:
+            return self.happened(_EXPIRY_PASSED) and not self.happened(_WALLET_SUBMITTED)
+        return self.status is Status.OPEN and self.version == 1
 
     @property
     def over_at(self) -> datetime | None:

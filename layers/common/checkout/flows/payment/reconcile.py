@@ -86,14 +86,14 @@ class Checked:
     paid: bool = False
 
 
-def step(services: PayServices, session: Session) -> Session:
+def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
     """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
 
     A wallet that does not answer changes nothing: the first write here has already scheduled the
     next check.
     """
-    until = services.clock.now() + DEADLINE
-    checked = ask_merchant(services, session)
+    until = services.clock.now() + within
+    checked = ask_merchant(services, session, within=within)
     return ask_customer(services, checked, within=until - services.clock.now())
 
 
