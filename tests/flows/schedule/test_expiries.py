@@ -25,6 +25,7 @@ from tests.product import PREFIX, World, interrupt, raising
 from tests.support import NOW, between
 
 HALF_AN_HOUR = 1800
+MINUTE = 60
 FINAL = CLOCK_IS_FINAL_AFTER.total_seconds()
 
 
@@ -156,6 +157,23 @@ def test_two_rounds_at_once_count_and_tell_once(world: World) -> None:
     interrupt(world, "transact_write_items", lambda: follow(world), times=1)
     follow(world)
     assert (len(world.events()), ended_on(world, NOW.date())) == (20, 20)
+
+
+def test_a_round_that_another_one_has_overtaken_leaves_the_rest_to_it(world: World) -> None:
+    abandon(world, 3)
+    world.clock.pass_time(MINUTE)
+    abandon(world, 3)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL - MINUTE)
+    services = world.services
+
+    def overtaken() -> None:
+        world.services = services
+        world.clock.pass_time(MINUTE)
+        follow(world)
+
+    world.services = replace(services, tallies=between(services.tallies, "passed", overtaken))
+    follow(world)
+    assert ended_on(world, NOW.date()) == 6
 
 
 def test_side_by_side_each_is_counted_once(world: World) -> None:

@@ -302,6 +302,39 @@ def test_many_checks_at_one_provider_leave_room_for_another(world: World) -> Non
     assert most[authority(HARBOR)] >= 2
 
 
+def test_a_session_that_is_decided_between_the_halves_of_its_check_is_left_alone(
+    world: World,
+) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(MINUTE)
+    page = reconcile.advance_pending
+
+    def meanwhile(request: Request) -> None:
+        if CEDAR in request.url:
+            world.transport.before = lambda request: None
+            world.clock.pass_time(1200)  # the quote has expired: the page begins the fence
+            page(world.services, session.id)
+
+    world.transport.before = meanwhile
+    counts = round_of(world, seconds=5000)
+    assert (counts.checked, counts.failed) == (1, 0)
+    assert world.session(session.id).closing_at is not None
+
+
+def test_a_customers_wallet_that_cannot_be_asked_by_a_mistake_of_ours_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(MINUTE)
+    real, mistakes = reconcile.ask_customer, iter([raising(TypeError("ours"))])
+    monkeypatch.setattr(
+        reconcile, "ask_customer", lambda *given, **more: next(mistakes, real)(*given, **more)
+    )
+    counts = round_of(world)
+    assert (counts.checked, counts.failed, counts.not_reached) == (1, 1, 0)
+
+
 # --- what it cannot decide ---
 
 

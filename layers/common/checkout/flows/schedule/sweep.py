@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
-from checkout.domain.session import IncomingPaymentRef, Session
+from checkout.domain.session import Session
 from checkout.flows.payment import reconcile
 from checkout.flows.payment.reconcile import Checked
 from checkout.flows.payment.sessions import conclude
 from checkout.flows.webhooks import deliver
-from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.urls import authority
 from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
@@ -153,7 +152,7 @@ class _Round:
             before = services.sessions.get(session_id)
             place = ""  # the provider that will be asked
             if before is not None and reconcile.due(before, services.clock.now()):
-                place = _place(before.incoming_payment)
+                place = authority(before.incoming_payment.id) if before.incoming_payment else ""
             if not self._enter(place, wait=put_off is None):
                 assert put_off is not None
                 put_off.append((place, session_id))
@@ -185,7 +184,8 @@ class _Round:
 
     def _finish(self, check: Check, until: datetime) -> None:
         services, before, after = self._services, check.before, check.checked.session
-        place = _place(after.customer) if check.checked.seen is not None else ""
+        asked = after.customer if check.checked.seen is not None else None
+        place = authority(asked.resource_server) if asked else ""
         begun = services.clock.now()
         time_left = begun < until and place not in self._hanging
         try:
@@ -226,13 +226,6 @@ class _Round:
         logger.warning("reconciling a due session failed, will retry: %s", place_of(error))
         with self._lock:
             self._counts.failed += 1
-
-
-def _place(where: IncomingPaymentRef | WalletAddress | None) -> str:
-    """Return the host of a provider."""
-    if where is None:
-        return ""
-    return authority(where.resource_server if isinstance(where, WalletAddress) else where.id)
 
 
 def _due(services: PayServices, now: datetime, *, urgent: bool) -> DueSessions:
