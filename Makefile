@@ -25,7 +25,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-load simulate-mutants bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-load simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -60,7 +60,7 @@ cloud: setup ## run the tests that need the AWS emulator
 browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile -m browser $(T) || [ $$? = 5 ]
 
-interop: setup ## run the tests against the official Open Payments and webhook packages (needs Node)
+interop: setup ## run the tests against the official Open Payments, Stripe and webhook packages (needs Node)
 	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
 
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
@@ -86,6 +86,9 @@ simulate-load: setup ## simulate a day of 1 000 abandoned sessions a minute, MIN
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
 
+fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (both of docs/), or right ones changed
+	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
+
 bench: setup ## count what a thousand checkouts cost on AWS; time the first byte of a page, and a payment behind hanging wallets
 	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.page && $(BIN)/python -m benchmarks.hanging
 
@@ -97,9 +100,9 @@ lint: setup ## ⭐ check style, types, import directions and template.yaml
 fmt: setup ## format the code and fix what can be fixed automatically
 	$(BIN)/ruff check --fix . && $(BIN)/ruff format .
 
-docs: setup ## regenerate the tables in the documentation and docs/openapi.json
+docs: setup ## regenerate the tables in the documentation, docs/openapi.json and docs/openapi-v1.json
 	$(BIN)/python docs/tables.py
-	$(BIN)/python -m api.openapi > docs/openapi.json
+	$(BIN)/python -m api.openapi > docs/openapi.json && $(BIN)/python -m api.v1.openapi > docs/openapi-v1.json
 
 check: lint test ## ⭐ run lint, then all tests
 

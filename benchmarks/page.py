@@ -28,7 +28,7 @@ from tests.deployment import Context, Deployment
 from tests.merchant_api import gateway_event
 
 LIMIT: Final = 1.5  # times the bare page
-TOTAL: Final = "20.00\u00a0USD"
+TOTAL: Final = "$20.00"
 ROUNDS, CALLS = 40, 10
 BROWSER: Final = {
     "accept": "text/html,application/xhtml+xml,*/*;q=0.8",

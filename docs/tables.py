@@ -13,6 +13,7 @@ from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Final
 
+from api.v1.parity import CREATE_SESSION, Does, Row
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
 from checkout.web import STATUS
@@ -86,7 +87,7 @@ def settings() -> str:
     rows = []
     for setting in fields(Settings):
         default = "required" if setting.default is MISSING else f"`{setting.default}`"
-        default = "" if default == "``" else default
+        default = "" if default in ("``", "`()`") else default
         rows.append(f"| `{setting.name.upper()}` | {setting.metadata['text']} | {default} |")
     return "\n".join(["| setting | meaning | default |", "|---|---|---|", *rows])
 
@@ -128,8 +129,25 @@ def alarms() -> str:
     return "\n".join(["| alarm | when |", "|---|---|", *rows])
 
 
+def parity() -> str:
+    """Return every parameter of `POST /v1/checkout/sessions`, and what becomes of it."""
+    order = [Does.TAKEN, Does.IGNORED, Does.REFUSED]
+    rows = [
+        f"| `{row.path}` | {row.does}{_only(row)} | {row.text} |"
+        for row in sorted(CREATE_SESSION, key=lambda row: order.index(row.does))
+    ]
+    return "\n".join(["| parameter | is | |", "|---|---|---|", *rows])
+
+
+def _only(row: Row) -> str:
+    """Return the values to which a row is limited; for others it is refused."""
+    values = " or ".join(f"`{each}`" for each in row.only)
+    return f" if {values}, else refused" if values and row.does is Does.IGNORED else ""
+
+
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/reference/states.md": {"diagram": diagram, "states": states},
+    "docs/stripe.md": {"parity": parity},
     "docs/errors.md": {"errors": errors},
     "docs/settings.md": {"settings": settings},
     "docs/development.md": {"targets": targets},

@@ -72,6 +72,7 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "EVENTS_QUEUE_URL": stack.events_queue_url,
         "TASKS_QUEUE_URL": stack.tasks_queue_url,
         "ALLOW_LOOPBACK_WALLETS": "true",
+        "WALLET_PROVIDERS": _providers(place),
         "EXTRA_CA_FILE": str(place.ca_file.resolve()),
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_DEFAULT_REGION": cloud.REGION,
@@ -85,6 +86,15 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "POWERTOOLS_METRICS_DISABLED": "true",
         "POWERTOOLS_LOG_LEVEL": "WARNING",
     }
+
+
+def _providers(place: Place) -> str:
+    """Return the two local providers as the setting WALLET_PROVIDERS."""
+    forms = (("Cedar Bank", place.customer_wallet), ("Harbor Wallet", place.merchant_wallet))
+    return ";".join(
+        f"{name} | {wallet.rpartition('/')[0]}/{{name}} | {place.wallets}/"
+        for name, wallet in forms
+    )
 
 
 def join(place: Place) -> None:

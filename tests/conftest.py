@@ -11,6 +11,7 @@ import pytest
 from checkout import telemetry
 from sandbox import cloud
 from tests import aws_calls
+from tests.attacks import counts
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
@@ -24,6 +25,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionfinish() -> None:
     aws_calls.keep()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the attacks of this run by suite."""
+    groups = terminalreporter.stats.values()
+    reports = [each for group in groups for each in group if isinstance(each, pytest.TestReport)]
+    if found := counts.lines(reports):
+        terminalreporter.section("attacks")
+        for line in found:
+            terminalreporter.write_line(line)
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from checkout import cli
 from checkout.domain.webhook_signature import signed_headers
-from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Format
 from tests.product import World
 
 URL = "https://shop.example/hooks"
@@ -143,3 +143,12 @@ def test_a_command_that_cannot_be_meant_is_refused_before_anything_is_done(
         webhook(*arguments)
     assert exited.value.code == 2
     assert world.stored() == world.merchant
+
+
+def test_the_form_of_the_bodies_is_set_shown_and_kept(
+    world: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert "format    native" in Ran(world, capsys, "--url", URL).out
+    assert "format    stripe" in Ran(world, capsys, "--url", URL, "--format", "stripe").out
+    assert "format    stripe" in Ran(world, capsys, "--url", f"{URL}/new").out
+    assert world.endpoint().format is Format.STRIPE

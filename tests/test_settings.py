@@ -15,6 +15,15 @@ def test_two_settings_are_enough() -> None:
     assert not settings.allow_loopback_wallets
 
 
+def test_the_providers_are_those_known_unless_others_or_none_are_set() -> None:
+    (known,) = load(GOOD).wallet_providers
+    assert known.name == "GateHub"
+    own = ";".join(f"{name} | https://a.example/{{name}} | https://a.example/" for name in "AB")
+    found = load(GOOD | {"WALLET_PROVIDERS": own}).wallet_providers
+    assert [each.name for each in found] == ["A", "B"]
+    assert load(GOOD | {"WALLET_PROVIDERS": "none"}).wallet_providers == ()
+
+
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BASE_URL"])
 def test_a_missing_setting_is_named(name: str) -> None:
     with pytest.raises(SettingsError, match=name):
@@ -26,6 +35,7 @@ def test_a_missing_setting_is_named(name: str) -> None:
     [
         ("BASE_URL", "http://pay.example"),
         ("BASE_URL", "pay.example"),
+        ("WALLET_PROVIDERS", "Somebody | http://somebody.example"),
         ("BASE_URL", "https://user@pay.example"),
         ("BASE_URL", "https://pay.example/?a=1"),
         ("COMPLETION_POLICY", "hoped"),

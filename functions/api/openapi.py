@@ -7,6 +7,7 @@ operations and responses are written here.
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Iterable
 from typing import Any, Final
@@ -17,6 +18,14 @@ from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
 from checkout.domain.grammar import SESSION_ID
 from checkout.domain.session import Status
+from checkout.domain.webhooks import (
+    CANCELED,
+    COMPLETED,
+    EXPIRED,
+    LATE_PAYMENT,
+    PAYMENT_FAILED,
+    PING,
+)
 from checkout.version import VERSION
 from checkout.web import STATUS
 
@@ -66,6 +75,8 @@ _END: Final = (
     e.SessionUnexpectedState,
     e.SessionBusy,
     e.PaymentInProgress,
+    e.IdempotencyKeyInvalid,
+    e.IdempotencyKeyReused,
 )
 _ENDABLE: Final = (
     "While it is open or awaiting approval. During a payment the answer is 409. If the payment has "
@@ -105,6 +116,7 @@ def document() -> dict[str, Any]:
         ],
         "security": [{"api_key": []}],
         "paths": _paths(),
+        "webhooks": _webhooks(),
         "components": {
             "schemas": schemas(_POSSIBLE),
             "securitySchemes": {
@@ -154,27 +166,63 @@ def _paths() -> dict[str, Any]:
     }
 
 
+def _webhooks() -> dict[str, Any]:
+    """Return the events that are sent to a merchant's endpoint in the native form."""
+    told = {
+        COMPLETED: "A session is paid.",
+        EXPIRED: "A session was not paid in time, or was expired.",
+        CANCELED: "A session was canceled.",
+        PAYMENT_FAILED: "A payment failed, and the session is open again.",
+        LATE_PAYMENT: "Money arrived after the end of a session.",
+        PING: "A test event.",
+    }
+    return {
+        name: {
+            "post": {
+                "operationId": "on" + "".join(map(str.capitalize, re.split(r"[._]", name))),
+                "summary": summary,
+                "security": [],
+                "parameters": [_event_header(each) for each in _EVENT_HEADERS],
+                "requestBody": {
+                    "required": True,
+                    "content": {
+                        "application/json": {
+                            "schema": {
+                                "$ref": REF + ("LatePayment" if name == LATE_PAYMENT else "Event")
+                            }
+                        }
+                    },
+                },
+                "responses": {"200": {"description": "Any status from 200 to 299: received."}},
+            }
+        }
+        for name, summary in told.items()
+    }
+
+
+_EVENT_HEADERS: Final = {
+    "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; verify it (docs/webhooks.md).",
+    "Checkout-Event-Id": "Remember it: an event can come twice.",
+    "Checkout-Event-Type": "The name of the event.",
+}
+
+
+def _event_header(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "in": "header",
+        "required": True,
+        "description": _EVENT_HEADERS[name],
+        "schema": {"type": "string"},
+    }
+
+
 def _create() -> dict[str, Any]:
     return {
         "operationId": "createSession",
         "summary": "Create a session",
         "description": "Send your customer to the `url` in the response.",
-        "parameters": [
-            {
-                "name": "Idempotency-Key",
-                "in": "header",
-                "description": "Your key for this request. For 24 hours, the same key with the "
-                "same parameters returns the same response and creates nothing; with other "
-                "parameters it is rejected.",
-                "schema": {
-                    "type": "string",
-                    "minLength": 1,
-                    "maxLength": 255,
-                    "pattern": "^[ -~]+$",
-                },
-                "example": "order-1234",
-            }
-        ],
+        "parameters": [_key_parameter()],
         "requestBody": {
             "required": True,
             "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
@@ -222,7 +270,7 @@ def _end(operation: str, summary: str, description: str) -> dict[str, Any]:
         "operationId": f"{operation}Session",
         "summary": summary,
         "description": description,
-        "parameters": [_id_parameter()],
+        "parameters": [_id_parameter(), _key_parameter()],
         "requestBody": {
             "required": False,
             "description": "Nothing, or an empty object.",
@@ -230,7 +278,7 @@ def _end(operation: str, summary: str, description: str) -> dict[str, Any]:
                 "application/json": {"schema": {"type": "object", "additionalProperties": False}}
             },
         },
-        "responses": _responses(200, "The session as it is now.", "Session", _END),
+        "responses": _responses(200, "The session as it is now.", "Session", _END, _REPLAYED),
     }
 
 
@@ -242,6 +290,18 @@ def _id_parameter() -> dict[str, Any]:
         "description": "The session's id.",
         "schema": {"type": "string", "pattern": f"^{SESSION_ID.pattern}$"},
         "example": EXAMPLE_ID,
+    }
+
+
+def _key_parameter() -> dict[str, Any]:
+    return {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "Your key for this request. For 24 hours, the same key with the same "
+        "request returns the same response and changes nothing; with another request it is "
+        "rejected.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[ -~]+$"},
+        "example": "order-1234",
     }
 
 

@@ -29,6 +29,7 @@ METADATA_KEYS_MAX: Final = 50
 METADATA_KEY_MAX: Final = 40  # characters
 METADATA_VALUE_MAX: Final = 500  # characters
 DESCRIPTION_MAX: Final = 1000  # characters
+REFERENCE_MAX: Final = 200  # characters
 
 Scalar = Annotated[
     str | int | float | bool | None,
@@ -132,7 +133,9 @@ class NewLineItem(_Form):
     """One position of the purchase."""
 
     price_data: PriceData
-    quantity: Annotated[int, Field(ge=1, le=QUANTITY_MAX, examples=[2])] = 1
+    quantity: Annotated[
+        int, Field(ge=1, le=QUANTITY_MAX, description="1 if it is absent.", examples=[2])
+    ] = 1
 
     def line_item(self) -> LineItem:
         """Return the line item of the domain."""
@@ -186,7 +189,11 @@ class CreateSession(_Form):
     ] = {}
     expires_in_seconds: Annotated[
         int,
-        Field(ge=300, le=86_400, description="How long the session can be paid, in seconds."),
+        Field(
+            ge=300,
+            le=86_400,
+            description="How long the session can be paid, in seconds; 86400 if it is absent.",
+        ),
     ] = 86_400
     locale: Annotated[
         str,
@@ -202,6 +209,16 @@ class CreateSession(_Form):
         ),
         AfterValidator(_spoken),
     ] = ""
+    client_reference_id: Annotated[
+        str,
+        Field(
+            max_length=REFERENCE_MAX,
+            description="Your own name for the purchase, such as an order number; returned as "
+            "submitted.",
+            examples=["order-1234"],
+            json_schema_extra=lambda schema: schema.pop("default"),
+        ),
+    ] = ""
 
     def new_session(self) -> NewSession:
         """Return the new session of the domain."""
@@ -212,6 +229,7 @@ class CreateSession(_Form):
             metadata_json=json.dumps(self.metadata, separators=(",", ":"), ensure_ascii=False),
             expires_in_seconds=self.expires_in_seconds,
             locale=self.locale or None,
+            client_reference_id=self.client_reference_id or None,
         )
 
 

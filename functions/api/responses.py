@@ -28,20 +28,27 @@ def schemas(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
         "SessionList": _list(),
         "Error": _error(possible),
         "Health": _health(),
+        "Event": _event(),
+        "LatePayment": _late_payment(),
     }
 
 
 def _requests() -> dict[str, Any]:
     schema = CreateSession.model_json_schema(ref_template=REF + "{model}")
     inner: dict[str, Any] = schema.pop("$defs")
-    untitled: dict[str, Any] = _without_titles({"CreateSession": schema, **inner})
-    return untitled
+    plain: dict[str, Any] = _plain({"CreateSession": schema, **inner})
+    return plain
 
 
-def _without_titles(value: Any) -> Any:
+def _plain(value: Any) -> Any:
+    """Return a schema without titles and defaults.
+
+    Generators of typed clients take a field with a default for one that is always there; the
+    descriptions tell the defaults.
+    """
     if isinstance(value, dict):
-        return {k: _without_titles(v) for k, v in value.items() if k != "title"}
-    return [_without_titles(item) for item in value] if isinstance(value, list) else value
+        return {k: _plain(v) for k, v in value.items() if k not in ("title", "default")}
+    return [_plain(item) for item in value] if isinstance(value, list) else value
 
 
 def _object(
@@ -96,9 +103,29 @@ def _session() -> dict[str, Any]:
                 "down; null until it is known. It may be above or below amount_total, and be "
                 "there in a session that expired or was canceled.",
             },
+            "client_reference_id": {
+                "type": ["string", "null"],
+                "description": "As submitted; null if there was none.",
+            },
+            "customer_debit": _amount_or_null()
+            | {
+                "description": "Price that the customer has paid, in the customer's currency, as "
+                "quoted; null until a payment is made, and if none was quoted.",
+            },
         },
         description="A checkout session.",
     )
+
+
+def _amount_or_null() -> dict[str, Any]:
+    amount = _object(
+        {
+            "value": {"type": "string", "pattern": "^[0-9]+$"},
+            "asset_code": {"type": "string", "examples": ["EUR"]},
+            "asset_scale": {"type": "integer", "minimum": 0, "maximum": 255},
+        }
+    )
+    return amount | {"type": ["object", "null"]}
 
 
 def _line_item() -> dict[str, Any]:
@@ -135,6 +162,21 @@ def _list() -> dict[str, Any]:
             },
         }
     )
+
+
+def _event() -> dict[str, Any]:
+    """Return the schema of a webhook's body: seven fields of the session."""
+    shown = _session()["properties"]
+    names = ("amount_total", "currency", "metadata", "outgoing_payment", "customer_wallet")
+    identity = {"type": "string", "description": "The session's id; of a ping, the event's."}
+    status = {"enum": ["completed", "expired", "canceled", "open", "ping"]}
+    fields = {"id": identity, "status": status} | {name: shown[name] for name in names}
+    return _object(fields | {"amount_total": {"type": "integer", "minimum": 0}})
+
+
+def _late_payment() -> dict[str, Any]:
+    event = _event()["properties"]
+    return _object(event | {"amount_received": {"type": "integer", "minimum": 0}})
 
 
 def _error(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:

@@ -5,25 +5,31 @@ The key is always checked before the body, so that a caller without one learns n
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Final
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Header, Request, Response
 
 from api.dependencies import Body, Injected, Key, Started
+from api.paging import fitting
 from api.requests import CreateSession, list_query
+from checkout.domain.merchant import ApiKey
 from checkout.domain.public import public_session
 from checkout.domain.session import Session
+from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of
 from checkout.flows.payment import sessions
 from checkout.flows.payment.sessions import json_text
 from checkout.ports.services import Services
 from checkout.version import VERSION
 from checkout.web import no_parameters, validated
 
+IdempotencyKey = Annotated[str | None, Header()]
+Nothing = Annotated[None, Depends(no_parameters)]
+End = Callable[[Services, ApiKey, str, Reserve[Session] | None], Session]
+
 router = APIRouter(prefix="/api")
 SESSIONS = "/checkout/sessions"
-# Lambda's responses have at most 6 MB: a page of larger sessions ends early, and has a cursor.
-PAGE_BYTES: Final = 5_000_000
 
 
 @router.post(SESSIONS)
@@ -31,12 +37,10 @@ async def create(
     services: Injected,
     key: Key,
     body: Body,
-    idempotency_key: Annotated[str | None, Header()] = None,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
     new = validated(CreateSession, body).new_session()
-    created = sessions.create(services, key, new, idempotency_key)
-    headers = {"Idempotent-Replayed": "true"} if created.replayed else {}
-    return _json(created.body, created.status, headers)
+    return _answer(sessions.create(services, key, new, idempotency_key))
 
 
 @router.get(SESSIONS)
@@ -44,15 +48,10 @@ async def list_sessions(services: Injected, key: Key, request: Request) -> Respo
     listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
     now = services.clock.now()
     next_cursor = listed.next_cursor
-    data: list[dict[str, Any]] = []
-    size = 0
-    for number, session in enumerate(listed.sessions):
-        shown = public_session(session, base_url=services.base_url, now=now)
-        size += len(json.dumps(json_text(shown)))  # as Lambda writes it: a string within JSON
-        if size > PAGE_BYTES and data:
-            next_cursor = sessions.cursor_behind(key, listed.sessions[number - 1])
-            break
-        data.append(shown)
+    shown = (public_session(each, base_url=services.base_url, now=now) for each in listed.sessions)
+    data = fitting(shown)
+    if len(data) < len(listed.sessions):
+        next_cursor = sessions.cursor_behind(key, listed.sessions[len(data) - 1])
     page = {
         "object": "list",
         "url": f"/api{SESSIONS}",
@@ -65,35 +64,51 @@ async def list_sessions(services: Injected, key: Key, request: Request) -> Respo
 
 @router.get(f"{SESSIONS}/{{session_id}}")
 async def get(services: Injected, key: Key, session_id: str) -> Response:
-    return _session(services, sessions.get(services, key, session_id))
+    return _json(sessions.native_answer(services, sessions.get(services, key, session_id)))
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
 async def expire(
-    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+    services: Injected,
+    key: Key,
+    session_id: str,
+    _: Nothing,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    return _session(services, sessions.expire(services, key, session_id))
+    return _ended(services, key, session_id, idempotency_key, sessions.expire)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/cancel")
 async def cancel(
-    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+    services: Injected,
+    key: Key,
+    session_id: str,
+    _: Nothing,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    return _session(services, sessions.cancel(services, key, session_id))
+    return _ended(services, key, session_id, idempotency_key, sessions.cancel)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/accept_as_paid")
 async def accept_as_paid(
-    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+    services: Injected,
+    key: Key,
+    session_id: str,
+    _: Nothing,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    return _session(services, sessions.accept_as_paid(services, key, session_id))
+    return _ended(services, key, session_id, idempotency_key, sessions.accept_as_paid)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/give_up")
 async def give_up(
-    services: Injected, key: Key, session_id: str, _: Annotated[None, Depends(no_parameters)]
+    services: Injected,
+    key: Key,
+    session_id: str,
+    _: Nothing,
+    idempotency_key: IdempotencyKey = None,
 ) -> Response:
-    return _session(services, sessions.give_up(services, key, session_id))
+    return _ended(services, key, session_id, idempotency_key, sessions.give_up)
 
 
 @router.get("/health")
@@ -109,9 +124,23 @@ async def health(services: Injected, started_at: Started) -> Response:
     return _json(json_text(report), 200 if answers else 503)
 
 
-def _session(services: Services, session: Session) -> Response:
-    now = services.clock.now()
-    return _json(json_text(public_session(session, base_url=services.base_url, now=now)))
+def _ended(
+    services: Services, key: ApiKey, session_id: str, idempotency_key: str | None, end: End
+) -> Response:
+    posted = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of(end.__name__, session_id),
+        render=partial(sessions.native_answer, services),
+    )
+    return _answer(
+        answer(services, posted, lambda reserve: end(services, key, session_id, reserve))
+    )
+
+
+def _answer(given: Answer) -> Response:
+    headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
+    return _json(given.body, given.status, headers)
 
 
 def _json(body: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:

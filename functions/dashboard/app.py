@@ -7,7 +7,7 @@ request (docs/reference/design.md).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from fastapi import Depends
 
@@ -58,4 +58,13 @@ for page in PAGES:
 app.add_middleware(  # the outermost: every response has them
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )
-handler = lambda_handler(app)
+pages = lambda_handler(app)
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Serve the pages, and /v1/webhook_endpoints, which needs the secrets that `api` has not."""
+    if event["requestContext"]["http"]["path"].startswith("/v1/"):
+        from api.v1.app import handler as stripe
+
+        return stripe(event, context)
+    return pages(event, context)

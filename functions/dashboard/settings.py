@@ -1,4 +1,4 @@
-"""The settings: the look of the customers' pages with a preview, return hosts and tolerance."""
+"""The settings: the customers' pages with a preview, contact, return hosts and tolerance."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from checkout.domain.errors import CheckoutError, ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
 from checkout.domain.merchant import NAME_MAX, ApiKey, Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.providers import PROVIDERS_MAX, written
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import settings
@@ -37,7 +38,8 @@ _PREVIEW_PRICE: Final = 1000  # minor units
 class Setting:
     """The settings, as stored or as typed; `usual` stands for the default colour.
 
-    `tolerance` is in `unit`s, `tolerated` is the stored one as an amount.
+    `tolerance` is in `unit`s, `tolerated` is the stored one as an amount. `offered` names the
+    operator's providers.
     """
 
     name: str
@@ -49,6 +51,10 @@ class Setting:
     tolerance: str
     tolerated: str
     unit: str
+    contact: str
+    website: str
+    providers: str
+    offered: str
 
 
 @router.get("")
@@ -74,6 +80,29 @@ async def set_return_hosts(
 ) -> Response:
     try:
         settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, form)
+    return see(visit, SAVED)
+
+
+@router.post("/contact")
+async def set_contact(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    contact, website = form.get("contact", ""), form.get("website", "")
+    try:
+        settings.introduce(services, key, contact=contact, website=website)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, form)
+    return see(visit, SAVED)
+
+
+@router.post("/providers")
+async def set_providers(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    try:
+        settings.offer(services, key, form.get("providers", ""))
     except CheckoutError as error:
         return refused(error, _page, services, request, key, form)
     return see(visit, SAVED)
@@ -136,7 +165,14 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
     )
     reads = reader(wished=merchant.locale, accepted="", default=None)
     session = _sample(services, merchant)
-    seen = shown(session, merchant, reads, base_url=services.base_url, now=session.created_at)
+    seen = shown(
+        session,
+        merchant,
+        reads,
+        base_url=services.base_url,
+        now=session.created_at,
+        providers=services.providers,
+    )
     mark = logo_mark(merchant.logo)
     path = f"{visit.home}/settings/logo?v={mark}" if mark else None
     policy = _PREVIEW_POLICY.format(nonce=nonce_of(request))
@@ -148,6 +184,7 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
         s=replace(seen, paths=replace(seen.paths, logo=path), cancel_url=None),
         alert=None,
         typed="",
+        at="",
     )
 
 
@@ -166,13 +203,14 @@ def _page(
         "settings.html",
         status=status,
         section="/settings",
-        setting=_setting(merchant, typed or {}),
+        setting=_setting(services, merchant, typed or {}),
         saved="saved" in request.query_params and alert is None,
         behind=settings.keys_behind(services, merchant),
         alert=alert,
         languages=LANGUAGES.items(),
         name_max=NAME_MAX,
         hosts_max=HOSTS_MAX,
+        providers_max=PROVIDERS_MAX,
         logo_kib=LOGO_MAX // 1024,
     )
 
@@ -182,7 +220,7 @@ def _color_of(form: dict[str, str]) -> str:
     return "" if "usual" in form else form.get("accent_color", "")
 
 
-def _setting(merchant: Merchant, typed: dict[str, str]) -> Setting:
+def _setting(services: DashboardServices, merchant: Merchant, typed: dict[str, str]) -> Setting:
     looks = "name" in typed
     color = _color_of(typed) if looks else merchant.accent_color
     return Setting(
@@ -195,6 +233,10 @@ def _setting(merchant: Merchant, typed: dict[str, str]) -> Setting:
         tolerance=typed.get("tolerance", str(merchant.tolerance)),
         tolerated=_units(merchant, merchant.tolerance),
         unit=_units(merchant, 1),
+        contact=typed.get("contact", merchant.contact or ""),
+        website=typed.get("website", merchant.website or ""),
+        providers=typed.get("providers", written(merchant.providers)),
+        offered=", ".join(each.name for each in services.providers),
     )
 
 

@@ -13,8 +13,10 @@ from checkout.domain.webhooks import (
     COMPLETED,
     EXPIRED,
     LATE_PAYMENT,
+    PAYMENT_FAILED,
     PING,
     EventStatus,
+    Format,
     GivenUp,
 )
 from checkout.open_payments.errors import Reason
@@ -184,7 +186,12 @@ EVENT: Final[Mapping[str, str]] = {
     EXPIRED: "A session expired",
     CANCELED: "A session was canceled",
     LATE_PAYMENT: "Money arrived after a session had ended",
+    PAYMENT_FAILED: "A payment failed, and the session is open again",
     PING: "Test",
+}
+FORMAT: Final[Mapping[Format, str]] = {
+    Format.NATIVE: "Seven fields of the session",
+    Format.STRIPE: "An event as Stripe's libraries read it",
 }
 GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.ATTEMPTS: "every attempt failed",

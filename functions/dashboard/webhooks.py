@@ -20,6 +20,7 @@ from checkout.domain.webhooks import (
     OPTIONAL,
     Endpoint,
     EventStatus,
+    Format,
     WebhookEvent,
     waiting,
 )
@@ -31,7 +32,7 @@ from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
 from dashboard.rendering import page, refused, see
-from dashboard.texts import DELIVERY, EVENT, OVERLAPS
+from dashboard.texts import DELIVERY, EVENT, FORMAT, OVERLAPS
 from dashboard.view import delivered, moment
 
 router = APIRouter(prefix="/webhooks")
@@ -47,6 +48,7 @@ class Setting:
 
     url: str
     events: tuple[tuple[str, str, bool], ...]
+    formats: tuple[tuple[str, str, bool], ...]
     stored: bool
     disabled_at: Moment | None
     secret_at: Moment | None
@@ -77,7 +79,9 @@ async def log(services: Injected, request: Request, key: Key) -> Response:
 async def configure(services: Injected, request: Request, key: Key, form: Form) -> Response:
     url, events = form.get("url", "").strip(), _events_of(form)
     try:
-        done = actions.set_webhook(services, key, url=url, events=events)
+        done = actions.set_webhook(
+            services, key, url=url, events=events, more={"format": _format_of(form)}
+        )
     except CheckoutError as error:
         return refused(error, _page, services, request, key, typed=form)
     return _page(services, request, key, secret=done.secret)
@@ -203,12 +207,18 @@ def _event_page(
         waits=waiting(event, services.clock.now()),
         delivery=delivered(event),
         body=event.body,
+        stripe_body=event.stripe_body,
         alert=alert,
     )
 
 
 def _events_of(form: dict[str, str]) -> tuple[str, ...]:
     return tuple(event for name, event, _ in _OPTIONAL if name in form)
+
+
+def _format_of(form: dict[str, str]) -> Format:
+    """Return the chosen format; the native one for anything else."""
+    return Format.STRIPE if form.get("format") == Format.STRIPE else Format.NATIVE
 
 
 def _since_of(form: dict[str, str]) -> datetime:
@@ -221,14 +231,17 @@ def _since_of(form: dict[str, str]) -> datetime:
 
 def _setting(endpoint: Endpoint | None, typed: dict[str, str] | None, now: datetime) -> Setting:
     if typed is not None and "url" in typed:
-        url, events = typed["url"], _events_of(typed)
+        url, events, form = typed["url"], _events_of(typed), _format_of(typed)
+    elif endpoint:
+        url, events, form = endpoint.url, endpoint.events, endpoint.format
     else:
-        url, events = (endpoint.url, endpoint.events) if endpoint else ("", ())
+        url, events, form = "", (), Format.NATIVE
     newest, *older = endpoint.signing(now) if endpoint else (None,)
     until = older[0].expires_at if older and older[0] else None
     return Setting(
         url=url,
         events=tuple((name, words, event in events) for name, event, words in _OPTIONAL),
+        formats=tuple((each, words, each is form) for each, words in FORMAT.items()),
         stored=endpoint is not None,
         disabled_at=moment(endpoint.disabled_at) if endpoint and endpoint.disabled_at else None,
         secret_at=moment(newest.created_at) if newest else None,

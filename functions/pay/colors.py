@@ -1,7 +1,8 @@
-"""Darken or lighten a merchant's accent color until it is readable.
+"""Make a merchant's color usable: kept as it is under text, changed where it is text itself.
 
-The contrast is at least WCAG 2.2's 4.5:1, as text on both backgrounds of the page and under the
-text of a button, in either color scheme.
+A button has exactly the color that the merchant chose, with black or white text on it. Links and
+lines have a darker or lighter shade. All contrasts are at least WCAG 2.2's 4.5:1, in either color
+scheme.
 """
 
 from __future__ import annotations
@@ -12,20 +13,21 @@ from functools import lru_cache
 from typing import Final
 
 CONTRAST: Final = 4.6  # 4.5, and a margin for rounding
-# page.css: --ground and --sheet of each scheme, and --on-accent
+# page.css: --ground and --sheet of each scheme
 LIGHT: Final = ("#f6f7f9", "#ffffff")
 DARK: Final = ("#10151b", "#19212a")
-ON_DARK_ACCENT: Final = "#0b1a2a"
 _HEX: Final = re.compile(r"#[0-9A-Fa-f]{6}")
 _STEPS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class Accent:
-    """The color in each scheme, as #rrggbb."""
+    """The shade in each scheme, the color as it was chosen, and that of text on it: #rrggbb."""
 
     light: str
     dark: str
+    brand: str
+    ink: str
 
 
 @lru_cache(maxsize=256)
@@ -34,8 +36,11 @@ def accent(chosen: str | None) -> Accent | None:
     if chosen is None or not _HEX.fullmatch(chosen):
         return None
     return Accent(
-        light=_readable(chosen, "#000000", (*LIGHT, "#ffffff")),
-        dark=_readable(chosen, "#ffffff", (*DARK, ON_DARK_ACCENT)),
+        light=_readable(chosen, "#000000", LIGHT),
+        dark=_readable(chosen, "#ffffff", DARK),
+        brand=chosen,
+        # One of the two always has 4.58:1 or more.
+        ink=max(("#ffffff", "#000000"), key=lambda ink: contrast(chosen, ink)),
     )
 
 

@@ -13,9 +13,14 @@ from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict
 
 from checkout.domain.errors import CallbackInvalid, ParameterInvalid
+from checkout.domain.providers import Provider
+from checkout.open_payments.slips import Slip, slip_in
 from checkout.web import validated
 
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
+_WHOLE: Final = re.compile(r"^\$|://|\..*/|@")
+# A mobile money provider may call customers by their number.
+_NO_NAMES: Final = frozenset({Slip.CARD, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO, Slip.SECRET})
 _CALLBACK_NAMES: Final = ("interact_ref", "hash", "result")
 
 
@@ -39,6 +44,24 @@ class GrantCallback:
 def wallet_of(fields: dict[str, Any]) -> str:
     """Return the wallet address of a submission. Raise as `validated` does."""
     return validated(WalletForm, fields).wallet_address
+
+
+def provider_of(fields: dict[str, Any]) -> str:
+    """Take out the form of addresses of the provider that was chosen; "" for none."""
+    form: str = fields.pop("provider", "")
+    return form
+
+
+def address_of(form: str, typed: str) -> str:
+    """Return the wallet address that is meant by a name typed at the provider with this `form`.
+
+    A whole address is left as it is, and so is what is no name there, to be refused as such. No
+    list is asked: a made-up `form` gives no more than typing the address would.
+    """
+    name = typed.strip().removeprefix("@")
+    if "{name}" not in form or not name or _WHOLE.search(name) or slip_in(name) in _NO_NAMES:
+        return typed
+    return Provider("", form, "").address(name)
 
 
 def price_of(fields: dict[str, Any]) -> str:

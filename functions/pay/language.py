@@ -1,8 +1,9 @@
 """Choose a page's language, and format its numbers and dates.
 
-The session's language comes first, then the browser's, then the merchant's default. Amounts are
-exact at any scale and carry their code, because many currencies share the sign "$". Digits are 0 to
-9 in every language, as on the wallets' own pages.
+The session's language comes first, then the browser's, then the merchant's default. Prices have the
+currency's symbol in that language, which is never shared by two currencies ("$" and "CA$"), and at
+most the currency's decimals; amounts have its code and are exact at any scale. Digits are 0 to 9 in
+every language, as on the wallets' own pages.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
-from decimal import Context, Decimal
+from decimal import ROUND_UP, Context, Decimal
 from functools import lru_cache
 from typing import Final
 
 from babel import Locale, localedata
 from babel.dates import format_date, format_time
-from babel.numbers import NumberPattern, parse_pattern
+from babel.numbers import NumberPattern, get_currency_symbol, parse_pattern
 
 from checkout.domain.languages import language_of
 from checkout.domain.money import minor_unit_digits
@@ -27,10 +28,14 @@ from pay.texts import Texts, texts
 DEFAULT: Final = "en"
 HEADER_MAX: Final = 500  # characters of Accept-Language that are read
 RATE_DIGITS: Final = 5  # significant ones
+RATE_MAX: Final = 10**12
 _CHOICE: Final = re.compile(
     r"\s*(?P<tag>[A-Za-z0-9-]+)\s*(?:;\s*q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
 )
 _RATE: Final = Context(prec=RATE_DIGITS)
+_EXACT: Final = Context(prec=600)  # more than a value and a scale can have
+_LEFT_TO_RIGHT: Final = "\u200e"
+_DECIMALS: Final = re.compile(r"\.0+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,16 +56,38 @@ class Reader:
         digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
         return f"{self._number(Decimal(amount.decimal()), digits)}\u00a0{code}"
 
-    def rate(self, debit: Amount, receive: Amount) -> str | None:
-        """Return the price of one unit of `debit`'s currency, such as "1 EUR = 1.0793 USD".
+    def price(self, amount: Amount, *, rounding: str = ROUND_UP) -> str:
+        """Return the amount with the currency's symbol and decimals, for example "$1,234.50".
 
-        Return None where nothing is exchanged.
+        What a wallet counts more finely is rounded up: nobody pays more than such a price says.
         """
-        if debit.asset_code == receive.asset_code or debit.value == 0:
+        code = amount.asset_code
+        digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
+        number = Decimal(amount.decimal())
+        if amount.asset_scale > digits:
+            number = number.quantize(Decimal(1).scaleb(-digits), rounding, context=_EXACT)
+        symbol = get_currency_symbol(code, self.locale)
+        if symbol == code:  # a language without a symbol for it
+            return f"{self._number(number, digits)}\u00a0{code}"
+        text: str = _price_pattern(self.locale, digits).apply(
+            number, self.locale, currency=code, currency_digits=False, decimal_quantization=False
+        )
+        if self.direction == "rtl":  # else "US$" is shown as "$US"
+            text = text.replace(symbol, f"{symbol}{_LEFT_TO_RIGHT}")
+        return text
+
+    def rate(self, debit: Amount, receive: Amount) -> str | None:
+        """Return the rate, turned so that it is at least 1, such as "1 EUR = 1.0793 USD".
+
+        Return None where nothing is exchanged, or where no number tells anybody anything.
+        """
+        if debit.asset_code == receive.asset_code or 0 in (debit.value, receive.value):
             return None
-        rate = _RATE.divide(Decimal(receive.decimal()), Decimal(debit.decimal()))
-        number = self._number(rate, 0)
-        return f"1\u00a0{debit.asset_code} = {number}\u00a0{receive.asset_code}"
+        one, many = sorted((debit, receive), key=lambda amount: Decimal(amount.decimal()))
+        rate = _RATE.divide(Decimal(many.decimal()), Decimal(one.decimal()))
+        if rate > RATE_MAX:
+            return None
+        return f"1\u00a0{one.asset_code} = {self._number(rate, 0)}\u00a0{many.asset_code}"
 
     def time(self, at: datetime) -> str:
         """Return the time of day."""
@@ -106,6 +133,13 @@ def _reader(tag: str) -> Reader:
         locale=locale,
         texts=texts(language_of(tag) or DEFAULT),
     )
+
+
+@lru_cache(maxsize=256)
+def _price_pattern(locale: Locale, digits: int) -> NumberPattern:
+    """Return the locale's pattern of a price with at least `digits` decimals."""
+    decimals = f".{'0' * digits}" if digits else ""
+    return parse_pattern(_DECIMALS.sub(decimals, locale.currency_formats["standard"].pattern))
 
 
 @lru_cache(maxsize=256)

@@ -11,18 +11,20 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.errors import ResourceMissing, WalletInvalid
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
 from checkout.flows.payment.approve import Finish
 from checkout.open_payments.models import Amount
+from checkout.open_payments.slips import Slip
 from checkout.pages import see_other
 from checkout.ports.services import PayServices
 from pay import render
 from pay.language import Reader, reader
+from pay.texts import Texts
 from pay.view import Shown, Stage, paths_of, price_change, shown, stage_of
 
-COUNTDOWN: Final = 5  # seconds on the confirmation before the shop is opened
+COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
 # The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
 # After these, the typed wallet address is not offered again.
@@ -37,22 +39,48 @@ _ADDRESS_WANTED: Final = frozenset(
 )
 
 
+_TYPED: Final = "typed."  # begins the names of mistakes in what was typed
+_OWN_ADVICE: Final = frozenset({Slip.CARD, Slip.SECRET, Slip.NAME})
+
+
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A problem: its texts are `fault.NAME` and `fault.NAME.next`.
+    """A problem: its texts are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by default.
 
-    `at_field` says that it is about the typed wallet address.
+    `at_field` says that it is about the typed wallet address, `character` is one that it must not
+    have.
     """
 
     name: str
     at_field: bool = False
+    advice: str = ""
+    character: str = ""
+
+    def said(self, texts: Texts) -> str:
+        """Return the sentence that says what is wrong."""
+        values = {"character": self.character} if self.character else {}
+        return texts.text(f"fault.{self.name}", **values)
+
+    def next(self, texts: Texts) -> str:
+        """Return the sentence that says what to do."""
+        return texts[f"fault.{self.advice or self.name}.next"]
 
     @property
     def button(self) -> str:
         """Return the name of the button's text."""
         if self.name == Problem.PRICE_CHANGED:
             return "wallet.new_price"
-        return "wallet.submit" if self.name in _ADDRESS_WANTED else "wallet.again"
+        asks = self.name in _ADDRESS_WANTED or self.name.startswith(_TYPED)
+        return "wallet.submit" if asks else "wallet.again"
+
+
+def typing_alert(error: WalletInvalid) -> Alert:
+    """Return the alert about a typed text, or about an address without a wallet."""
+    if not error.slip:
+        return Alert(error.code, at_field=True)
+    name = f"{_TYPED}{error.slip}"
+    advice = name if error.slip in _OWN_ADVICE else "typed"
+    return Alert(name, at_field=True, advice=advice, character=error.character)
 
 
 def session_page(services: PayServices, request: Request, session: Session) -> Response:
@@ -140,7 +168,7 @@ def not_approved(
     if now_shown.stage not in (Stage.OPEN, Stage.AWAITING_APPROVAL):
         return see_other(now_shown.paths.home)
     alert = Alert(_NOTICES.get(result, "not_approved"))
-    return stage_page(request, now_shown, alert=alert, returned=True)
+    return stage_page(request, now_shown, alert=alert, returned=True, over=result in _NOTICES)
 
 
 def seen(services: PayServices, request: Request, session: Session) -> Shown:
@@ -149,7 +177,14 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
     if merchant is None:
         raise ResourceMissing("No such checkout session.")
     reads = reader_of(request, session=session, default=merchant.locale)
-    return shown(session, merchant, reads, base_url=services.base_url, now=services.clock.now())
+    return shown(
+        session,
+        merchant,
+        reads,
+        base_url=services.base_url,
+        now=services.clock.now(),
+        providers=services.providers,
+    )
 
 
 def reader_of(
@@ -173,8 +208,10 @@ def stage_page(
 ) -> Response:
     """Return the page of a stage.
 
-    Its values are `alert`, the `change` of a price, the `typed` wallet address, a `countdown`, and
-    `returned` for a customer who came back from the wallet without an approval.
+    Its values are `alert`, the `change` of a price, the `typed` wallet address, the
+    provider that it was typed `at` (the form of its addresses), a `countdown`, and
+    `returned` for a customer who came back from the wallet without an approval; `over` if the
+    wallet is done with that approval, so that nobody is led back to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -182,7 +219,9 @@ def stage_page(
         "change": None,
         "countdown": None,
         "returned": False,
+        "over": False,
         "typed": again or "",
+        "at": "",
         **values,
     }
     name = f"{now_shown.stage.value}.html"

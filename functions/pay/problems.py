@@ -10,9 +10,10 @@ from typing import Final
 
 from fastapi import Request, Response
 
-from checkout.domain.errors import CheckoutError
+from checkout.domain.errors import CheckoutError, WalletInvalid
 from checkout.domain.grammar import SESSION_ID
 from checkout.flows.payment import reconcile
+from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type
 from checkout.ports.services import PayServices
 from checkout.web import Problem, problem_json, problem_of, request_id
@@ -29,9 +30,17 @@ def sent_by_form(request: Request) -> bool:
 
 
 def form_again(
-    error: CheckoutError, services: PayServices, request: Request, session_id: str, *, typed: str
+    error: CheckoutError,
+    services: PayServices,
+    request: Request,
+    session_id: str,
+    *,
+    typed: str,
+    at: str,
 ) -> Response:
     """Return the session's page with the reason why the form was rejected.
+
+    `at` is the form of addresses of the provider that was chosen, "" if an address was typed.
 
     Raise `error` itself where it needs a page of its own, and where the session cannot be read.
     """
@@ -42,16 +51,23 @@ def form_again(
         now_shown = pages.seen(services, request, reconcile.view(services, session_id))
     except CheckoutError:
         raise error from None
-    known = f"fault.{problem.code}" in now_shown.reader.texts
+    if isinstance(error, WalletInvalid):
+        alert = pages.typing_alert(error)
+        if error.slip and Slip(error.slip).confidential:
+            typed = ""
+    else:
+        known = f"fault.{problem.code}" in now_shown.reader.texts
+        alert = pages.Alert(
+            problem.code if known else "other", at_field=problem.param == "wallet_address"
+        )
     return pages.stage_page(
         request,
         now_shown,
         status=problem.status,
         headers=dict(problem.headers),
-        alert=pages.Alert(
-            problem.code if known else "other", at_field=problem.param == "wallet_address"
-        ),
+        alert=alert,
         typed=typed[:TYPED_SHOWN],
+        at=at,
     )
 
 

@@ -17,7 +17,7 @@ from checkout.web import json_object
 from pay import browser, pages, pictures
 from pay.dependencies import Injected
 from pay.headers import CustomersOnly
-from pay.inputs import Returned, price_of, wallet_of
+from pay.inputs import Returned, address_of, price_of, provider_of, wallet_of
 from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
@@ -40,13 +40,14 @@ async def wallet(services: Injected, request: Request, session_id: str) -> Respo
         session = prepare.submit_wallet(services, session_id, address)
         return browser.bind(services, pages.quote_json(session), session)
     fields: dict[str, str] = {}
+    at = ""
     try:
         fields = await form_fields(request)
-        was, address = price_of(fields), wallet_of(fields)
-        session = prepare.submit_wallet(services, session_id, address)
+        was, at, typed = price_of(fields), provider_of(fields), wallet_of(fields)
+        session = prepare.submit_wallet(services, session_id, address_of(at, typed))
     except CheckoutError as error:
         typed = fields.get("wallet_address", "")
-        return form_again(error, services, request, session_id, typed=typed)
+        return form_again(error, services, request, session_id, typed=typed, at=at)
     return browser.bind(services, pages.prepared(services, session, was=was), session)
 
 

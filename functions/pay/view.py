@@ -1,7 +1,8 @@
 """The customer's view of a session: the fields that a page may show.
 
 There is no field for grants, tokens, nonces, merchant ids and servers. Amounts and times are
-formatted in the reader's language; amounts are exact (no float is used).
+formatted in the reader's language, and no float is used. A price has the currency's decimals; the
+exact amount is beside it where a wallet counts more finely.
 """
 
 from __future__ import annotations
@@ -10,23 +11,28 @@ import math
 import re
 from dataclasses import dataclass, replace
 from datetime import datetime
+from decimal import ROUND_DOWN
 from enum import StrEnum
 from typing import Final
 
 from checkout.domain.grammar import is_http, link_host
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.providers import Provider
 from checkout.domain.public import timestamp
 from checkout.domain.session import Attention, LineItem, Session
 from checkout.domain.transitions import Event
-from checkout.open_payments.models import Quote
-from checkout.open_payments.urls import split
+from checkout.open_payments.models import Amount, Quote
+from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment
 from pay.colors import Accent, accent
 from pay.language import Reader
 from pay.pictures import logo_mark
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
+# Names in the metadata that hold the shop's own number of an order, without "-", "_" and case.
+_ORDER_NAMES: Final = ("ordernumber", "orderno", "orderid", "order", "invoicenumber", "invoice")
+ORDER_NUMBER_MAX: Final = 64  # characters
 
 
 class Stage(StrEnum):
@@ -45,7 +51,7 @@ class Stage(StrEnum):
 STEPS: Final = {
     Stage.OPEN: 1,
     Stage.PREPARING: 2,
-    Stage.AWAITING_APPROVAL: 3,
+    Stage.AWAITING_APPROVAL: 2,  # the price is shown; 3 is at the wallet
     Stage.CONFIRMING: 4,
     Stage.COMPLETED: 5,
 }
@@ -76,15 +82,25 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
+class Contact:
+    """A place where customers may ask: a link and its text."""
+
+    href: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Price:
     """The price that the wallet has quoted.
 
-    `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units.
+    `receive` is the price that the shop gets, `debit_value` the debit in the wallet's units,
+    `exact` the debit with all its decimals, None where `debit` has them.
     `left` is for how many seconds the quote is valid: 0 if it has expired, None if the wallet does
     not say.
     """
 
     debit: str
+    exact: str | None
     debit_value: int
     receive: str
     rate: str | None
@@ -103,8 +119,9 @@ class Shown:
     `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
     and no payment failed after a wallet had accepted it (then we only know that the shop got
     nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
-    after its end. A completed session has a `price` and a `wallet` only if that wallet is known to
-    have paid: anybody can pay.
+    after its end. A completed session has a `price`, a `wallet` and the `payment` of that wallet
+    only if it is known to have paid: anybody can pay. `home` is the shop's website,
+    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from.
     """
 
     reader: Reader
@@ -112,7 +129,12 @@ class Shown:
     status: str
     step: int | None
     reference: str
+    order_number: str | None
     shop: str
+    initial: str
+    website: str | None
+    contact: Contact | None
+    home: Contact | None
     accent: Accent | None
     lines: tuple[Line, ...]
     total: str
@@ -123,7 +145,10 @@ class Shown:
     arrived: str | None
     late: bool
     wallet: str | None
-    wallet_host: str | None
+    provider: str | None
+    offers: tuple[Provider, ...]
+    expires_at: Moment
+    payment: str | None
     interact_url: str | None
     interact_host: str | None
     success_url: str | None
@@ -158,9 +183,16 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
 
 
 def shown(
-    session: Session, merchant: Merchant, reader: Reader, *, base_url: str, now: datetime
+    session: Session,
+    merchant: Merchant,
+    reader: Reader,
+    *,
+    base_url: str,
+    now: datetime,
+    providers: tuple[Provider, ...] = (),
 ) -> Shown:
-    """Return the view of a settled `session` at `now`."""
+    """Return the view of a settled `session` at `now`; `providers` are the operator's."""
+    offers = merchant.providers or providers
     stage = stage_of(session)
     interact_url = None
     if stage is Stage.AWAITING_APPROVAL and session.interact_url is not None:
@@ -169,6 +201,7 @@ def shown(
     outside = stage is Stage.COMPLETED and session.outgoing_payment is None
     wallet = session.customer.id if session.customer and not outside else None
     quote = None if outside else session.quote
+    success_url = _link(session.success_url, base_url)
     failed_before = session.happened(Event.PAYMENT_DISPROVED)
     return Shown(
         reader=reader,
@@ -176,7 +209,12 @@ def shown(
         status=session.status.value,
         step=STEPS.get(stage),
         reference=session.id,
+        order_number=order_number(session),
         shop=merchant.name,
+        initial=next(filter(str.isalnum, merchant.name), "").upper(),
+        website=merchant.website,
+        contact=_contact(merchant.contact),
+        home=_home(merchant.website, success_url),
         accent=accent(merchant.accent_color),
         lines=tuple(_line(item, session, reader) for item in session.line_items),
         total=_minor(session.amount_total, session, reader),
@@ -187,10 +225,13 @@ def shown(
         arrived=_received(session, reader) if session.received else None,
         late=session.attention is Attention.LATE_PAYMENT,
         wallet=wallet,
-        wallet_host=_host(wallet),
+        provider=_provider(wallet, offers),
+        offers=offers,
+        expires_at=Moment(timestamp(session.expires_at), reader.date(session.expires_at)),
+        payment=last_segment(session.outgoing_payment) if session.outgoing_payment else None,
         interact_url=interact_url,
         interact_host=_host(interact_url),
-        success_url=_link(session.success_url, base_url),
+        success_url=success_url,
         cancel_url=_link(session.cancel_url, base_url),
         completed_at=_date(session.completed_at, reader),
         problem=session.problem.value if session.problem else None,
@@ -214,23 +255,69 @@ def price_change(session: Session, reader: Reader, before: str) -> str | None:
     )
 
 
+def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
+    """Return the name of the wallet's provider, else its host."""
+    named = (each.name for each in offers if wallet is not None and each.has(wallet))
+    return next(named, _host(wallet))
+
+
+def order_number(session: Session) -> str | None:
+    """Return the shop's own number of the order, from the metadata; None without one.
+
+    Only names that say so are read: other metadata may not be meant for customers.
+    """
+    named = {re.sub(r"[-_ ]", "", name).lower(): value for name, value in session.metadata.items()}
+    for name in _ORDER_NAMES:
+        value = named.get(name)
+        if isinstance(value, (str, int)) and not isinstance(value, bool):
+            text = str(value).strip()
+            if 0 < len(text) <= ORDER_NUMBER_MAX and text.isprintable():
+                return text
+    return None
+
+
+def _contact(stored: str | None) -> Contact | None:
+    if stored is None:
+        return None
+    href = stored if stored.startswith("https://") else f"mailto:{stored}"
+    return Contact(href, stored.removeprefix("https://"))
+
+
+def _home(website: str | None, success_url: str | None) -> Contact | None:
+    """Return the link to the shop's website: as it is set, else where customers are sent."""
+    if website is not None:
+        return Contact(f"https://{website}/", website)
+    if success_url is None:
+        return None
+    parts = split(success_url)
+    return Contact(f"{parts.scheme}://{parts.authority}/", parts.authority or "")
+
+
 def _price(quote: Quote, reader: Reader, now: datetime) -> Price:
     ends = quote.expires_at
     return Price(
-        debit=reader.amount(quote.debit),
+        debit=reader.price(quote.debit),
+        exact=_finer(quote.debit, reader),
         debit_value=quote.debit.value,
-        receive=reader.amount(quote.receive),
+        receive=reader.price(quote.receive, rounding=ROUND_DOWN),
         rate=reader.rate(quote.debit, quote.receive),
         until=Moment(timestamp(ends), reader.time(ends)) if ends else None,
         left=max(0, math.ceil((ends - now).total_seconds())) if ends else None,
     )
 
 
+def _finer(amount: Amount, reader: Reader) -> str | None:
+    """Return the exact amount if its price is rounded."""
+    rounded = reader.price(amount, rounding=ROUND_DOWN) != reader.price(amount)
+    return reader.amount(amount) if rounded else None
+
+
 def _received(session: Session, reader: Reader) -> str | None:
     """Return the amount that has arrived; while unknown, the amount that the quote promises."""
     if session.received is not None:
-        return reader.amount(replace(session.receive, value=session.received))
-    return reader.amount(session.quote.receive) if session.quote else None
+        arrived = replace(session.receive, value=session.received)
+        return reader.price(arrived, rounding=ROUND_DOWN)
+    return reader.price(session.quote.receive, rounding=ROUND_DOWN) if session.quote else None
 
 
 def _line(item: LineItem, session: Session, reader: Reader) -> Line:
@@ -245,7 +332,7 @@ def _line(item: LineItem, session: Session, reader: Reader) -> Line:
 
 def _minor(value: int, session: Session, reader: Reader) -> str:
     scale = session.receive.asset_scale
-    return reader.amount(from_minor_units(value, currency=session.currency, wallet_scale=scale))
+    return reader.price(from_minor_units(value, currency=session.currency, wallet_scale=scale))
 
 
 def _date(at: datetime | None, reader: Reader) -> Moment | None:

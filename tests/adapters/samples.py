@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
+from checkout.domain.providers import Provider
 from checkout.domain.session import (
     Attempt,
     Attention,
@@ -22,6 +23,7 @@ from checkout.domain.webhooks import (
     Delivery,
     Endpoint,
     EventStatus,
+    Format,
     GivenUp,
     WebhookEvent,
     WebhookSecret,
@@ -66,6 +68,8 @@ def full_session(**changes: Any) -> Session:
         "completed_at": NOW + 9 * MS,
         "event": "evt_1",
         "locale": "pt-BR",
+        "client_reference_id": "Bestellung ü",
+        "echo_json": '{"customer_email":"a@shop.example"}',
         "submissions": (NOW, NOW + 10 * MS),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (
@@ -120,6 +124,7 @@ def full_event(**changes: Any) -> WebhookEvent:
         "ended_at": NOW + 6 * MS,
         "given_up": GivenUp.GONE,
         "writer": "w1",
+        "stripe_body": '{"object":"event","ü":"🫖"}',
     }
     return an_event(**{**everything, **changes})
 
@@ -152,12 +157,22 @@ def full_merchant(**changes: Any) -> Merchant:
                 WebhookSecret(sealed="v1.00000000.b2xk", created_at=NOW - MS, expires_at=NOW + MS),
             ),
             disabled_at=NOW + 2 * MS,
+            format=Format.STRIPE,
+            id="we_1",
+            created_at=NOW,
+            description="für die Kasse",
+            metadata_json='{"a":"1"}',
         ),
         "logo": Logo("image/png", bytes(range(256))),
         "accent_color": "#0a7f5c",
         "locale": "pt-BR",
         "return_hosts": ("shop.example", "xn--kfer-soa.example"),
         "tolerance": 5,
+        "contact": "help@shop.example",
+        "website": "shop.example",
+        "providers": (
+            Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
+        ),
     }
     return a_merchant(**{**everything, **changes})
 

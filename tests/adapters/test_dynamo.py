@@ -23,7 +23,7 @@ from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
-from checkout.ports.sessions import DueSessions, StaleSession, Stretch, Walk
+from checkout.ports.sessions import DueSessions, KeyHeld, StaleSession, Stretch, Walk
 from tests.adapters.samples import (
     DAY,
     MS,
@@ -38,7 +38,7 @@ from tests.adapters.samples import (
     payment_created,
     session_id,
 )
-from tests.adapters.stores import Store
+from tests.adapters.stores import Store, Watched
 from tests.services import put_key
 from tests.support import NOW, a_session, words
 
@@ -129,6 +129,40 @@ def test_a_change_is_written_and_returned_as_stored(store: Store) -> None:
     assert store.sessions.save(change) == change.after
     assert store.client.calls == {"update_item": 1}
     assert store.sessions.get(before.id) == change.after
+
+
+def test_a_change_and_its_answer_are_written_together_or_not_at_all(store: Store) -> None:
+    before, reservation = saved(store, a_session()), a_reservation()
+    assert store.sessions.reservation(reservation.key) is None
+    change = cancel(before)
+    assert store.sessions.save(change, an_event(), reservation) == change.after
+    assert store.sessions.reservation(reservation.key) == reservation
+    other = saved(store, a_session(id=session_id(2)))
+    with pytest.raises(KeyHeld) as held:
+        store.sessions.save(cancel(other), an_event(id="evt_2"), a_reservation("second"))
+    assert held.value.reservation == reservation
+    assert store.sessions.get(other.id) == other
+    assert store.events.get("evt_2") is None
+
+
+def test_the_loser_of_a_race_with_the_same_key_learns_the_answer(store: Store) -> None:
+    before, first = saved(store, a_session()), a_reservation()
+    store.sessions.save(cancel(before), None, first)
+    with pytest.raises(KeyHeld) as held:
+        store.sessions.save(cancel(before, "second"), None, a_reservation("second"))
+    assert held.value.reservation == first
+    other = a_reservation("second", key="99" * 32)
+    with pytest.raises(StaleSession):
+        store.sessions.save(cancel(before, "second"), None, other)
+    assert store.sessions.reservation("99" * 32) is None
+
+
+def test_a_change_with_an_answer_that_got_lost_is_our_own(store: Store) -> None:
+    before, reservation = saved(store, a_session()), a_reservation("canceler")
+    losing = store.with_client(Watched(store.client, lose=1))
+    change = cancel(before)
+    assert losing.sessions.save(change, None, reservation) == change.after
+    assert store.sessions.reservation(reservation.key) == reservation
 
 
 def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:

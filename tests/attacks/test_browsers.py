@@ -80,7 +80,7 @@ def test_another_browser_is_shown_what_is_paid_and_to_whom_and_pays_nothing(
         assert asked(answer)
         assert "set-cookie" not in answer.headers
     page = answer.page
-    for told in ("Pay 20.00 USD to Shop?", "18.54 EUR", "Tea", "close this page"):
+    for told in ("Pay $20.00 to Shop?", "€18.54", "Tea", "close this page"):
         assert told in page.main.replace("\xa0", " ")
     [form] = page.all("form")
     assert form.attributes["method"] == "post"
@@ -200,7 +200,7 @@ def test_a_phone_that_scans_the_code_pays_without_being_asked(
     phone = another(attacker)
     opened = follow(phone, address)
     assert opened.location == f"/pay/{session.id}"  # the proof is in no history
-    assert "Continue to" in phone.get(opened.location).page.main
+    assert "Approve at" in phone.get(opened.location).page.main
     back = attacker.world.network.approve(str(session.interact_url))
     assert phone.back_from(back).location == f"/pay/{session.id}/success"
     assert attacker.world.received() == 2000

@@ -8,24 +8,44 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
+from urllib.parse import parse_qsl
 
 import pytest
 
-import api.routes
-from checkout import web
+import api.paging
+import dashboard.sign_in
+from checkout import pages, telemetry, web
 from checkout.adapters import vault
 from checkout.adapters.outbound import addresses
-from checkout.domain import grammar
+from checkout.domain import grammar, strict_json
+from checkout.domain.webhooks import Delivery
+from checkout.flows import cursors
+from checkout.flows.merchant import sign_in
+from checkout.flows.payment import sessions
 from checkout.flows.payment.sealed import Grant
-from checkout.open_payments import answers, urls
+from checkout.flows.payment.work import Work
+from checkout.flows.webhooks import delivery_log
+from checkout.open_payments import answers, interaction, urls
+from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.tokens import TokenKeeper
+from dashboard import dependencies
 from pay import browser
 from tests.attacks import test_addresses as on_addresses
 from tests.attacks import test_browsers as on_browsers
+from tests.attacks import test_callbacks as on_callbacks
+from tests.attacks import test_dashboard as on_dashboard
 from tests.attacks import test_events as on_events
+from tests.attacks import test_hostile_wallets as on_hostile_wallets
+from tests.attacks import test_ids_and_cursors as on_ids
 from tests.attacks import test_moved_secrets as on_moved_secrets
+from tests.attacks import test_parser as on_parser
+from tests.attacks import test_redirects as on_redirects
+from tests.attacks import test_secrets as on_secrets
 from tests.attacks import test_texts as on_texts
 from tests.attacks import test_tokens as on_tokens
+from tests.attacks import test_webhooks as on_webhooks
+from tests.attacks.counts import Attack
+from tests.attacks.doors import Doors
 from tests.functions.test_api import (
     test_a_page_of_large_sessions_ends_before_lambda_refuses_it as large_pages,
 )
@@ -80,7 +100,86 @@ def any_place(patch: Patch) -> None:
 
 
 def pages_without_end(patch: Patch) -> None:
-    patch.setattr(api.routes, "PAGE_BYTES", 10**9)
+    patch.setattr(api.paging, "PAGE_BYTES", 10**9)
+
+
+def any_link(patch: Patch) -> None:
+    patch.setattr(grammar, "_problem", lambda url, base_is_http: None)
+
+
+def any_approval_page(patch: Patch) -> None:
+    patch.setattr(OpenPayments, "_interact_url", lambda self, interact: interact.text("redirect"))
+
+
+def any_next(patch: Patch) -> None:
+    patch.setattr(dashboard.sign_in, "safe_next", lambda path: path)
+
+
+def names_twice(patch: Patch) -> None:
+    patch.setattr(strict_json, "_object", dict)
+
+
+def fields_twice(patch: Patch) -> None:
+    patch.setattr(pages, "parse_qsl", lambda raw, **how: dict(parse_qsl(raw, **how)).items())
+
+
+def anybodys_session(patch: Patch) -> None:
+    patch.setattr(sessions, "_own", lambda services, key, found: sessions.load(services, found))
+
+
+def anybodys_cursor(patch: Patch) -> None:
+    patch.setattr(cursors, "_checksum", lambda merchant, position: "0" * 16)
+
+
+def anybodys_answer(patch: Patch) -> None:
+    patch.setattr(sessions, "_reservation_key", lambda merchant, key: key)
+
+
+def any_hash(patch: Patch) -> None:
+    patch.setattr(interaction, "matches", lambda presented, **of: "grant_url")
+
+
+def any_claim(patch: Patch) -> None:
+    patch.setattr(Work, "paid", lambda self, session, received: True)
+
+
+def any_answer(patch: Patch) -> None:
+    patch.setattr(Delivery, "succeeded", property(lambda delivery: delivery.status is not None))
+
+
+def any_receiver(patch: Patch) -> None:
+    patch.setattr(grammar, "_webhook_problem", lambda url, allow_loopback: None)
+
+
+def anybodys_event(patch: Patch) -> None:
+    patch.setattr(delivery_log, "get", lambda services, merchant, found: services.events.get(found))
+
+
+def any_origin(patch: Patch) -> None:
+    patch.setattr(dependencies, "_require", lambda request, injected, wanted: None)
+
+
+def any_form_token(patch: Patch) -> None:
+    patch.setattr(dependencies, "_verify", lambda visited, presented: None)
+
+
+def a_cookie_for_all(patch: Patch) -> None:
+    patch.setattr(sign_in, "new_token", lambda random_bytes: "ab" * 32)
+
+
+def nothing_redacted(patch: Patch) -> None:
+    patch.setattr(telemetry, "session_ref", lambda session_id: session_id)
+    patch.setattr(telemetry, "redacted", lambda value, name="": value)
+
+
+def with_doors(test: Callable[..., None], *arguments: Any) -> None:
+    """Try a table of attacks on doors of its own."""
+    test(Doors(), Attack(), *arguments)
+
+
+def with_records(test: Callable[..., None], *arguments: Any) -> None:
+    """Try them on doors behind which there is something of everything."""
+    test(on_dashboard.Place(Doors()), Attack(), *arguments)
 
 
 def with_customer(test: Callable[..., None], *arguments: Any) -> None:
@@ -134,6 +233,45 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
     ),
     (any_place, lambda: on_moved_secrets.test_another_sessions_grant_opens_nowhere_else()),
     (pages_without_end, lambda: large_pages(MerchantApi(), "😀")),
+    (any_link, lambda: with_doors(on_redirects.test_no_session_leads_there, "cancel_url")),
+    (
+        any_approval_page,
+        lambda: with_doors(on_redirects.test_no_customer_is_led_to_such_an_approval),
+    ),
+    (any_next, lambda: with_doors(on_redirects.test_a_sign_in_leads_nowhere_else)),
+    (names_twice, lambda: with_doors(on_parser.test_no_session_is_made_of_such_a_body)),
+    (fields_twice, lambda: with_doors(on_parser.test_no_wallet_is_asked_for_such_a_form)),
+    (
+        anybodys_session,
+        lambda: with_doors(on_ids.test_another_merchants_session_is_missing_at_every_stage, "open"),
+    ),
+    (anybodys_cursor, lambda: with_doors(on_ids.test_no_other_merchants_cursor_is_taken)),
+    (anybodys_answer, lambda: with_doors(on_ids.test_no_key_replays_another_merchants_answer)),
+    (any_hash, lambda: with_doors(on_callbacks.test_no_other_hash_is_taken)),
+    (
+        any_claim,
+        lambda: on_hostile_wallets.test_a_payment_that_was_only_claimed_completes_nothing(
+            Attack(), 201
+        ),
+    ),
+    (
+        any_answer,
+        lambda: with_doors(on_webhooks.test_no_receiver_changes_anything_but_its_own_event),
+    ),
+    (any_receiver, lambda: with_doors(on_webhooks.test_no_address_elsewhere_is_saved)),
+    (anybodys_event, lambda: with_doors(on_dashboard.test_no_path_leads_to_anothers_records)),
+    (
+        any_origin,
+        lambda: with_records(on_dashboard.test_no_form_of_another_site_is_taken, "/keys"),
+    ),
+    (
+        any_form_token,
+        lambda: with_records(on_dashboard.test_no_form_without_its_own_token_is_taken, "/keys"),
+    ),
+    (
+        a_cookie_for_all,
+        lambda: with_doors(on_dashboard.test_a_planted_cookie_is_worth_nothing_after_the_sign_in),
+    ),
 ]
 
 
@@ -149,3 +287,12 @@ def test_a_broken_defence_is_noticed(
     bug(monkeypatch)
     with pytest.raises(NOTICED):
         attack()
+
+
+def test_a_life_whose_lines_are_not_redacted_is_noticed(
+    monkeypatch: Patch, told: on_secrets.Told
+) -> None:
+    life = on_secrets.Life(monkeypatch, told)
+    nothing_redacted(monkeypatch)
+    life.purchase("alice")
+    assert ("session id", "log") in life.scan().leaks

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
+from checkout.domain.providers import Provider
 from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
 from tests.browser.served import Served
@@ -23,8 +24,8 @@ class State:
     """One state of the hosted page, and the way to it.
 
     `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`:
-    its wallet wants time after the approval. `elsewhere`: another browser began it. `gone`: no
-    session is at the address.
+    its wallet wants time after the approval. `elsewhere`: another browser began it. `offers`: the
+    merchant has wallet providers. `gone`: no session is at the address.
     """
 
     status: Status = Status.OPEN
@@ -34,6 +35,7 @@ class State:
     silent: bool = False
     waits: bool = False
     elsewhere: bool = False
+    offers: bool = False
     gone: bool = False
 
 
@@ -59,12 +61,17 @@ _MANY: Final = (
     line("<script>alert(1)</script>", description="\u202etxt.exe"),
     line("x" * 200, description="y" * 1000),
 )
+_PROVIDERS: Final = tuple(
+    Provider(name, f"https://{host}/{{name}}", f"https://{host}/join")
+    for name, host in (("Cedar Bank", "cedar.example"), ("Harbor Wallet", "harbor.example"))
+)
 _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
 PRICED: Final = {**AWAITING, "quote": replace(QUOTE, expires_at=NOW + timedelta(seconds=298))}
 _PAID: Final = {**PAID, "received": 2000, "completed_at": NOW}
 STATES: Final[dict[str, State]] = {
     "open": State(),
+    "open-providers": State(offers=True),
     "open-many-items": State(fields={"line_items": _MANY, "amount_total": 999_999_999_999_999}),
     "asking": State(typed=f"{CEDAR}/alice", silent=True),
     "unreadable": State(typed="alice@wallet.example"),
@@ -120,7 +127,8 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
         return session
     fields = {"line_items": _ITEMS, "amount_total": 2000}
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
-    page.goto(served.address(session, "0" if state.gone else state.rest))
+    with served.merchant(providers=_PROVIDERS if state.offers else ()):
+        page.goto(served.address(session, "0" if state.gone else state.rest))
     if state.typed is not None:
         if state.silent:
             page.evaluate("void (window.fetch = () => new Promise(() => {}))")

@@ -28,20 +28,21 @@ def choose(page: Page, place: Place) -> None:
 
 
 def give_wallet(page: Page, wallet: str) -> None:
-    field = page.get_by_role("textbox")
+    page.get_by_text("Another wallet address").click()
+    field = page.locator("#wallet_address")
     field.fill(wallet)
     field.press("Enter")
 
 
 def leave_for_the_wallet(page: Page, place: Place) -> None:
-    page.get_by_role("link", name=re.compile("localhost")).first.click()
+    page.get_by_role("link", name="Approve at").click()
     expect(page).to_have_url(re.compile(f"^{place.wallets}/interact/"))
 
 
 def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Place) -> None:
     choose(page, place)
     give_wallet(page, place.customer_wallet)
-    expect(page.get_by_role("heading", level=1)).to_contain_text("EUR")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("€")
     leave_for_the_wallet(page, place)
     page.get_by_role("button", name="Approve").click()
     expect(page).to_have_url(re.compile("/pay/cs_[0-9A-Za-z]{22}/success$"), timeout=20_000)
@@ -49,6 +50,18 @@ def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Pl
     page.locator("#continue").click()
     expect(page).to_have_url(re.compile(f"^{place.shop}/"))
     expect(page.locator("#status")).to_have_text("completed")
+
+
+def test_a_customer_buys_with_a_name_at_a_provider(page: Page, place: Place) -> None:
+    choose(page, place)
+    page.get_by_text("Cedar Bank").first.wait_for()
+    page.get_by_label("Your name or number at").first.fill("alice")
+    page.get_by_label("Your name or number at").first.press("Enter")
+    expect(page.get_by_role("link", name=re.compile("Approve at .Cedar Bank"))).to_be_visible()
+    leave_for_the_wallet(page, place)
+    expect(page.get_by_text("Cedar Bank").first).to_be_visible()
+    page.get_by_role("button", name="Approve").click()
+    expect(page).to_have_url(re.compile("/success$"), timeout=20_000)
 
 
 def test_a_customer_who_declines_is_told_so_and_can_pay_after_all(page: Page, place: Place) -> None:

@@ -26,6 +26,13 @@ pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).parent
 WAYS_ON = "main .button:visible"
+# All of the shop's panel.
+PANEL: dict[str, Any] = {
+    "logo": Logo("image/png", DOT),
+    "contact": "help@shop.example",
+    "website": "shop.example",
+    "accent_color": "#ffdd00",
+}
 # Where there is none, no shop is known; while a wallet is asked, there is nothing to do.
 LEFT = [name for name, state in STATES.items() if not state.gone and not state.silent]
 # What a merchant, a customer or a wallet may call themselves to get out of their text.
@@ -126,6 +133,7 @@ def test_a_merchants_color_and_logo_stay_readable(
                 "one => [getComputedStyle(one).color, getComputedStyle(one).backgroundColor]"
             )
             assert contrast(*map(_hex, style)) >= 4.5
+            assert _hex(style[1]) == color, "the merchant's own"
         assert page.locator(".shop img").evaluate("image => image.complete")
 
 
@@ -166,11 +174,42 @@ def nothing_ran(page: Page) -> bool:
     return strangers.count() == 0 and page.evaluate("window.ran === undefined")
 
 
-def test_no_state_weighs_more_than_30_kb_in_4_requests(browser: Browser, pages: Served) -> None:
+def test_the_way_on_is_above_the_fold_of_a_small_phone(browser: Browser, pages: Served) -> None:
+    page = new_context(browser, wide=False).new_page()
+    page.set_viewport_size({"width": 375, "height": 667})
+    with pages.merchant(**PANEL):
+        for name in LEFT:
+            show(name, page, pages)
+            box = page.locator(WAYS_ON).bounding_box()
+            assert box is not None
+            assert box["y"] + box["height"] <= 667, name
+
+
+@pytest.mark.parametrize("forced", [True, False])
+def test_axe_finds_nothing_in_forced_colors_and_at_200_percent(
+    browser: Browser, pages: Served, axe: str, forced: bool
+) -> None:
+    page = new_context(browser).new_page()
+    if forced:
+        page.emulate_media(forced_colors="active")
+    else:
+        page.set_viewport_size({"width": 640, "height": 450})
+    with pages.merchant(**PANEL):
+        for name in ("open", "unreadable", "price", "declined", "partial", "confirmation"):
+            show(name, page, pages)
+            assert violations(page, axe) == [], name
+
+
+def test_no_state_weighs_more_than_20_kb_in_5_requests(browser: Browser, pages: Served) -> None:
+    with pages.merchant(**PANEL):
+        weigh(browser, pages)
+
+
+def weigh(browser: Browser, pages: Served) -> None:
     page = new_context(browser).new_page()
     weights: dict[str, int] = {}
     for name in STATES:
-        show(name, page, pages)
+        show(name, page, pages, grant=None)  # the gallery's is not sealed: the QR code would fail
         folded = page.locator(".phone summary")
         if folded.count():
             folded.click()
@@ -180,9 +219,9 @@ def test_no_state_weighs_more_than_30_kb_in_4_requests(browser: Browser, pages: 
                 .map(one => one.transferSize)"""
         )
         weights[name] = sum(loaded)
-        assert len(loaded) <= 4, name
-        assert 0 < weights[name] <= 30_000, name
-    print(f"{min(weights.values())} to {max(weights.values())} bytes")
+        assert len(loaded) <= 5, name
+        assert 0 < weights[name] <= 20_000, name
+    print(weights)
 
 
 @pytest.mark.parametrize("preset", ["mobile", "desktop"])

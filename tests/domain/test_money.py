@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
-from checkout.domain.money import TOTAL_MAX, from_minor_units, minor_unit_digits, to_wallet, total
+from checkout.domain.money import (
+    TOTAL_MAX,
+    from_minor_units,
+    least_accepted,
+    minor_unit_digits,
+    to_wallet,
+    total,
+)
 from checkout.open_payments.models import Amount
 
 
@@ -86,3 +93,22 @@ def test_an_amount_is_shown_in_its_currencys_own_digits() -> None:
     assert str(from_minor_units(2000, currency="usd", wallet_scale=9)) == "20.00 USD"
     assert str(from_minor_units(2000, currency="jpy", wallet_scale=2)) == "2000 JPY"
     assert str(from_minor_units(5, currency="kwd", wallet_scale=3)) == "0.005 KWD"
+
+
+@given(st.integers(1, 2**64 - 1), st.integers(0, 2**64), st.integers(0, 2**64))
+def test_a_tolerance_never_gives_away_more_than_itself_or_a_hundredth(
+    amount: int, tolerance: int, more: int
+) -> None:
+    least = least_accepted(amount, tolerance=tolerance)
+    assert 0 <= amount - least <= min(tolerance, amount // 100)
+    assert least > 0
+    assert least_accepted(amount, tolerance=tolerance + more) <= least  # a larger one allows more
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(1, 10**6)), max_size=8))
+def test_a_total_is_exact_or_refused(lines: list[tuple[int, int]]) -> None:
+    exact = sum(price * quantity for price, quantity in lines)
+    try:
+        assert total(lines) == exact
+    except (AmountTooSmall, AmountTooLarge):
+        assert not 1 <= exact <= TOTAL_MAX

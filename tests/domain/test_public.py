@@ -4,6 +4,8 @@ import json
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone
 
+import pytest
+
 from checkout.domain.public import public_session, timestamp
 from checkout.domain.session import (
     Attempt,
@@ -21,8 +23,8 @@ PRICE = {"currency": "usd", "product_data": {"name": "Tea"}, "unit_amount": 1000
 FIELDS = words("""
 id object status url amount_total currency mode line_items metadata success_url cancel_url
 customer_wallet incoming_payment outgoing_payment expires_at created_at completed_at
-amount_received
-""")  # spec.md, in its order, and one more
+amount_received client_reference_id customer_debit
+""")  # spec.md, in its order, and those added since
 
 RENAMED = {
     "customer": "customer_wallet",
@@ -51,6 +53,7 @@ HIDDEN = {
     "attention",
     "event",
     "locale",
+    "echo_json",
     "submissions",
     "history",
 }
@@ -59,6 +62,7 @@ HIDDEN = {
 def test_each_field_of_the_session_is_either_shown_or_hidden() -> None:
     names = {RENAMED.get(each.name, each.name) for each in fields(Session)}
     assert names - set(FIELDS) == HIDDEN
+    assert set(FIELDS) - names == {"object", "url", "mode", "customer_debit"}
 
 
 def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
@@ -83,6 +87,8 @@ def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
         "created_at": "2026-03-01T12:00:00.000Z",
         "completed_at": None,
         "amount_received": None,
+        "client_reference_id": None,
+        "customer_debit": None,
     }
 
 
@@ -99,6 +105,27 @@ def test_a_paid_session_shows_the_payments_addresses() -> None:
     assert shown["incoming_payment"] == "https://w.example/in/1"
     assert shown["outgoing_payment"] == "https://w.example/out/1"
     assert shown["completed_at"] == "2026-03-01T12:00:00.001Z"
+
+
+@pytest.mark.parametrize(
+    ("status", "phase", "told"),
+    [
+        (Status.AWAITING_APPROVAL, None, False),
+        (Status.AWAITING_APPROVAL, Phase.CONTINUING, False),
+        (Status.AWAITING_APPROVAL, Phase.PAYING, True),
+        (Status.PROCESSING, None, True),
+        (Status.COMPLETED, None, True),
+        (Status.EXPIRED, None, False),
+    ],
+)
+def test_the_customers_price_is_told_once_a_payment_is_made(
+    status: Status, phase: Phase | None, told: bool
+) -> None:
+    quote = Quote("https://w.example/q", Amount(1854, "EUR", 2), Amount(2000, "USD", 2), NOW)
+    session = a_session(status, phase=phase, quote=quote)
+    price = {"value": "1854", "asset_code": "EUR", "asset_scale": 2}
+    shown = public_session(session, base_url=BASE, now=NOW)["customer_debit"]
+    assert shown == (price if told else None)
 
 
 def test_nothing_of_the_approval_and_no_merchant_is_shown() -> None:

@@ -19,7 +19,7 @@ from checkout.domain.transitions import (
     IllegalTransition,
     advance,
 )
-from checkout.domain.webhooks import OPTIONAL
+from checkout.domain.webhooks import OPTIONAL, PAYMENT_FAILED
 from tests.support import NOW, a_session
 
 LATER = NOW + timedelta(days=2)  # past every expiry
@@ -107,14 +107,17 @@ def test_every_pair_is_a_row_or_a_refusal_that_changes_nothing(
         assert change.webhook == row.webhook
 
 
-def test_only_endings_and_late_payments_make_webhook_events() -> None:
+def test_only_endings_failures_and_late_payments_make_webhook_events() -> None:
     ends = {cell: row for cell, row in TRANSITIONS.items() if row.to is not cell[0]}
     assert {row.to: row.webhook for row in ends.values() if row.webhook} == {
+        Status.OPEN: "checkout.session.payment_failed",
         Status.COMPLETED: "checkout.session.completed",
         Status.EXPIRED: "checkout.session.expired",
         Status.CANCELED: "checkout.session.canceled",
     }
     assert all(row.webhook for row in ends.values() if a_session(row.to).terminal)
+    failed = {event for (_, event), row in ends.items() if row.webhook == PAYMENT_FAILED}
+    assert failed == {Event.PAYMENT_DISPROVED}
     late = {cell for cell, row in TRANSITIONS.items() if row.webhook and cell not in ends}
     assert late == {(end, Event.LATE_PAYMENT) for end in (Status.EXPIRED, Status.CANCELED)}
 

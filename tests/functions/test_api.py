@@ -14,7 +14,7 @@ import pytest
 
 from api import dependencies
 from api.app import app, handler
-from api.routes import PAGE_BYTES
+from api.paging import PAGE_BYTES
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import Attention, IncomingPaymentRef, LineItem, Phase, Status
 from checkout.version import VERSION
@@ -42,6 +42,7 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
             line_items=[an_item(name=" Tea ", currency="USD", description="Green"), an_item()],
             metadata={"order": "1234", "paid": False, "rate": 1.0, "n": 1, "none": None},
             expires_in_seconds=300,
+            client_reference_id="Bestellung 42 ☕",
         ),
     )
     assert created.status == 201
@@ -66,6 +67,8 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
         "created_at": "2026-03-01T12:00:00.000Z",
         "completed_at": None,
         "amount_received": None,
+        "client_reference_id": "Bestellung 42 ☕",
+        "customer_debit": None,
     }
     assert '"metadata":{"order":"1234","paid":false,"rate":1.0,"n":1,"none":null}' in created.body
     read = api.get(f"{SESSIONS}/{session['id']}")
@@ -99,6 +102,7 @@ def test_quantity_and_expiry_have_their_defaults(api: MerchantApi) -> None:
         {"line_items": [an_item(name="N" * 200, description="D" * 1000)]},
         {"line_items": [an_item(name="😀" * 200, description="")]},
         {"line_items": [an_item(name="\n" + "N" * 200 + " " * 500)]},
+        {"client_reference_id": "😀" * 200},
         {"locale": "sw"},
         {"locale": "PT-br"},
         {"locale": "en-" + "a1b2c3d4-" * 3 + "a1b2c"},
@@ -261,6 +265,56 @@ def test_a_wrong_state_and_a_payment_under_way_are_told_apart(
     refused = api.post(f"{SESSIONS}/{paying.id}/{action}")
     assert (refused.status, refused.code) == (409, "payment_in_progress")
     assert refused.json["error"]["type"] == "conflict_error"
+
+
+@pytest.mark.parametrize("action", ["expire", "cancel"])
+def test_an_end_that_is_asked_for_again_gives_the_same_bytes(api: MerchantApi, action: str) -> None:
+    session = api.store(status=Status.AWAITING_APPROVAL)
+    header = {"Idempotency-Key": "end-1"}
+    first = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
+    api.clock.pass_time(24 * 3600 - 1)
+    again = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
+    assert (again.status, again.body) == (first.status, first.body) == (200, first.body)
+    assert "idempotent-replayed" not in first.headers
+    assert again.headers["idempotent-replayed"] == "true"
+    api.clock.pass_time(1)
+    late = api.post(f"{SESSIONS}/{session.id}/{action}", headers=header)
+    assert late.code == "session_unexpected_state"
+
+
+def test_the_key_of_one_end_fits_no_other_request(api: MerchantApi) -> None:
+    header = {"Idempotency-Key": "end-1"}
+    one, other = api.store(), api.store()
+    assert api.post(f"{SESSIONS}/{one.id}/expire", headers=header).status == 200
+    for path, body in (
+        (f"{SESSIONS}/{one.id}/cancel", None),
+        (f"{SESSIONS}/{other.id}/expire", None),
+        (SESSIONS, a_body()),
+    ):
+        refused = api.post(path, body, headers=header)
+        assert (refused.status, refused.code) == (400, "idempotency_key_reused"), path
+    assert api.stored(other.id) == other
+    assert len(api.rows("checkout_sessions")) == 2
+    foreign = {"key": api.other_secret, "headers": header}
+    assert api.post(f"{SESSIONS}/{one.id}/expire", **foreign).code == "resource_missing"
+
+
+def test_a_refused_end_leaves_its_key_free(api: MerchantApi) -> None:
+    header = {"Idempotency-Key": "end-1"}
+    session = api.store(status=Status.COMPLETED)
+    for _ in range(2):
+        refused = api.post(f"{SESSIONS}/{session.id}/expire", headers=header)
+        assert refused.code == "session_unexpected_state"
+    assert api.rows("idempotency_keys") == []
+    assert api.post(f"{SESSIONS}/{api.store().id}/expire", headers=header).status == 200
+
+
+def test_an_end_with_a_key_is_one_transaction(api: MerchantApi) -> None:
+    session = api.store()
+    api.dynamo.calls.clear()
+    api.post(f"{SESSIONS}/{session.id}/expire", headers={"Idempotency-Key": "end-1"})
+    # The key, the session, the merchant (does it want the event?), and the write.
+    assert api.dynamo.calls == {"get_item": 3, "transact_write_items": 1}
 
 
 # --- a part of the money

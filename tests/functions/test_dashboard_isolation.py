@@ -52,6 +52,8 @@ FORMS: dict[str, dict[str, str]] = {
     "/webhooks/{event_id}/resend": {"id": RIVAL},
     "/settings": {"name": "Mine", "locale": "en", "merchant": RIVAL},
     "/settings/tolerance": {"tolerance": "7", "merchant": RIVAL},
+    "/settings/contact": {"contact": "me@mine.example", "website": "", "merchant": RIVAL},
+    "/settings/providers": {"providers": "", "merchant": RIVAL},
     "/settings/return-hosts": {"return_hosts": "mine.example", "merchant": RIVAL},
     "/settings/logo": {},  # has a file: a test of its own
     "/settings/logo/remove": {"merchant": RIVAL},

@@ -126,6 +126,95 @@ def test_looks_that_the_pages_could_not_show_are_refused_and_kept_in_the_form(
         assert kept == "Café Ñandú"
 
 
+CONTACT = {"contact": " Help@shop.example ", "website": " Shop.Example. "}
+
+
+def test_contact_and_website_are_saved_noted_and_can_be_removed(
+    shop: Dashboard, browser: Browser
+) -> None:
+    assert browser.post("/settings/contact", CONTACT).location.endswith("saved=1")
+    merchant = shop.merchant()
+    assert (merchant.contact, merchant.website) == ("Help@shop.example", "shop.example")
+    page = browser.get("/settings").page
+    assert page.one("input", name="contact").attributes["value"] == "Help@shop.example"
+    assert page.one("input", name="website").attributes["value"] == "shop.example"
+    assert "Changed settings contact, website" in browser.get("/audit").page.main
+    page_url = {"contact": "https://shop.example/help?a=1", "website": ""}
+    browser.post("/settings/contact", page_url)
+    assert shop.merchant().contact == page_url["contact"]
+    browser.post("/settings/contact", {"contact": "", "website": ""})
+    assert (shop.merchant().contact, shop.merchant().website) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "me",
+        "@shop.example",
+        "me@",
+        "me@localhost",
+        "me@shop..example",
+        "me you@shop.example",
+        "me@you@shop.example",
+        "me@shop.example?subject=x",
+        "me@[127.0.0.1]",
+        "a" * 65 + "@shop.example",
+        "http://shop.example/help",
+        "javascript:alert(1)",
+        "https://user@shop.example/",
+        "https://shop.example/a b",
+        "m\u00e9@shop.example",
+        "me\r\n@shop.example",
+    ],
+)
+def test_a_contact_that_is_neither_email_nor_page_is_refused_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    answer = browser.post("/settings/contact", {"contact": typed, "website": "shop.example"})
+    assert "e-mail address or a page" in alert(answer)
+    assert shop.merchant().contact is None
+    assert answer.page.one("input", name="website").attributes["value"] == "shop.example"
+
+
+@pytest.mark.parametrize(
+    "typed", ["https://shop.example", "shop.example/a", "a b", "-shop.example"]
+)
+def test_a_website_that_is_no_host_is_refused(
+    shop: Dashboard, browser: Browser, typed: str
+) -> None:
+    answer = browser.post("/settings/contact", {"contact": "", "website": typed})
+    assert "host name like shop.example" in alert(answer)
+    assert shop.merchant().website is None
+
+
+PROVIDERS = "Cedar | https://wallet.example/{name} | https://wallet.example/join | DE KE"
+
+
+def test_the_merchants_providers_are_saved_noted_and_previewed(
+    shop: Dashboard, browser: Browser
+) -> None:
+    page = browser.get("/settings").page
+    assert "".join(page.one("textarea", name="providers").text).strip() == ""
+    assert "Leave empty for the operator's: none." in page.main
+    answer = browser.post("/settings/providers", {"providers": f"{PROVIDERS}\r\n"})
+    assert answer.location.endswith("saved=1")
+    page = browser.get("/settings").page
+    assert "".join(page.one("textarea", name="providers").text).strip() == PROVIDERS
+    assert "Changed settings wallet providers" in browser.get("/audit").page.main
+    assert "I have no wallet yet" in browser.get("/settings/preview").page.main
+    browser.post("/settings/providers", {"providers": ""})
+    assert shop.merchant().providers == ()
+
+
+def test_a_provider_that_cannot_be_read_is_named_and_kept_in_the_form(
+    shop: Dashboard, browser: Browser
+) -> None:
+    answer = browser.post("/settings/providers", {"providers": f"{PROVIDERS}\nMine"})
+    assert "“Mine” is not of the form" in alert(answer)
+    assert "Mine" in "".join(answer.page.one("textarea", name="providers").text)
+    assert shop.merchant().providers == ()
+
+
 def test_the_tolerance_is_saved_noted_and_explained_as_an_amount(
     shop: Dashboard, browser: Browser
 ) -> None:
@@ -239,7 +328,7 @@ def test_return_hosts_limit_every_key_at_the_next_session(shop: Dashboard) -> No
     for key in (third, rolled.secret):
         assert opened(shop, "elsewhere.example", key) == 400
     assert "return hosts: shop.example, www.shop.example" in browser.get("/audit").page.main
-    typed = "".join(browser.get("/settings").page.one("textarea").text)
+    typed = "".join(browser.get("/settings").page.one("textarea", name="return_hosts").text)
     assert typed.split() == ["shop.example", "www.shop.example"]
     browser.post("/settings/return-hosts", {"return_hosts": ""})
     assert {opened(shop, "elsewhere.example", key) for key in (shop.secret, second, third)} == {201}
@@ -270,7 +359,7 @@ def test_creating_a_session_still_asks_aws_twice(shop: Dashboard) -> None:
 def test_what_is_no_host_name_is_refused_and_kept_in_the_form(shop: Dashboard, typed: str) -> None:
     answer = shop.signed_in().post("/settings/return-hosts", {"return_hosts": typed})
     assert "host" in alert(answer)
-    assert "".join(answer.page.one("textarea").text).strip() == typed
+    assert "".join(answer.page.one("textarea", name="return_hosts").text).strip() == typed
     assert shop.merchant().return_hosts == ()
 
 
@@ -317,7 +406,7 @@ def test_the_preview_is_the_customers_page_with_what_is_typed(shop: Dashboard) -
     browser = shop.signed_in()
     upload(browser, PICTURES["image/png"])
     saved = browser.get("/settings/preview")
-    assert "Pay 20.00 USD to Shop" in saved.page.main
+    assert "Pay $20.00 to Shop" in saved.page.main
     picture = saved.page.one("img").attributes["src"]
     assert browser.get(picture.removeprefix("/dashboard")).headers["content-type"] == "image/png"
     asked = "/settings/preview?name=Caf%C3%A9&accent_color=%23aa3300&locale=es"

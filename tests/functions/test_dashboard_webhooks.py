@@ -18,6 +18,7 @@ from checkout.domain.webhooks import (
     PING,
     Delivery,
     EventStatus,
+    Format,
     GivenUp,
     WebhookEvent,
 )
@@ -95,6 +96,20 @@ def test_each_optional_event_has_a_checkbox(shop: Dashboard) -> None:
     browser = shop.signed_in()
     configured(browser, **{event.rpartition(".")[2]: "on" for event in OPTIONAL})
     assert endpoint(shop).events == OPTIONAL
+
+
+def test_the_form_of_the_body_is_chosen_and_shown_with_the_event(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser, format="stripe")
+    assert endpoint(shop).format is Format.STRIPE
+    options = browser.get("/webhooks").page.all("option")
+    chosen = [each.attributes["value"] for each in options if "selected" in each.attributes]
+    assert "stripe" in chosen
+    event = stored(shop, stripe_body='{"object":"event"}')
+    shown = [each.text for each in browser.get(f"/webhooks/{event.id}").page.all("pre")]
+    assert ['{"object":"event"}'] in shown
+    configured(browser, format="native")
+    assert endpoint(shop).format is Format.NATIVE
 
 
 @pytest.mark.parametrize(

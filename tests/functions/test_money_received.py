@@ -32,7 +32,7 @@ def test_one_unit_short_is_paid_and_says_so(visitor: Customer) -> None:
     assert (session.status, session.amount_received) == (Status.COMPLETED, 1999)
     page = visitor.open(session, "/success").page
     assert "Paid. Thank you!" in page.main
-    assert "Shop received 19.99 USD" in page.main
+    assert "Shop received $19.99" in page.main
     told = of_merchant(visitor.world, session).main
     assert texts.WAITING["short"] in told
     assert "Received 19.99 USD, 0.01 USD less than asked" in told
@@ -48,7 +48,7 @@ def test_without_a_tolerance_one_unit_short_waits_for_the_merchant(visitor: Cust
         session = approved(visitor, "one-short")
         world.clock.pass_time(10)
         page = visitor.open(session, "/success").page
-        assert "The shop has received 19.99 USD of 20.00 USD. Do not pay again" in page.main
+        assert "Shop has received $19.99 of $20.00. Do not pay again" in page.main
         path = f"/transactions/{session.id}"
         told = browser.get(path).page.main
         assert "Only part of the money has arrived: 19.99 USD of 20.00 USD." in told
@@ -56,7 +56,7 @@ def test_without_a_tolerance_one_unit_short_waits_for_the_merchant(visitor: Cust
         assert texts.WAITING["accepted"] in browser.get(path).page.main
     page = visitor.open(session, "/success").page
     assert "Paid. Thank you!" in page.main
-    assert "Shop received 19.99 USD" in page.main
+    assert "Shop received $19.99" in page.main
 
 
 def test_what_somebody_else_paid_completes_by_the_customers_open_page(visitor: Customer) -> None:
@@ -68,7 +68,7 @@ def test_what_somebody_else_paid_completes_by_the_customers_open_page(visitor: C
     assert (answer["status"], answer["next"].endswith("/success")) == ("completed", True)
     page = visitor.open(session, "/success").page
     assert "Paid. Thank you!" in page.main
-    assert "Shop received 20.00 USD" in page.main
+    assert "Shop received $20.00" in page.main
     assert "paid-from-outside" not in page.main, "this wallet has not paid"
     assert "You paid" not in page.main
     told = of_merchant(world, session).main
@@ -123,7 +123,7 @@ def test_a_part_from_outside_leads_a_submitted_wallet_to_the_page_that_says_so(
     data = {"wallet_address": f"{CEDAR}/alice", "was": "1853"}
     answer = visitor.ask("POST", f"/pay/{session.id}/wallet", data=data)
     assert answer.location == f"/pay/{session.id}/success"
-    assert "received 7.00 USD of 20.00 USD" in visitor.get(answer.location).page.main
+    assert "received $7.00 of $20.00" in visitor.get(answer.location).page.main
     told = of_merchant(world, session).main
     assert texts.WAITING["partly_paid"] in told
     assert "Close the incoming payment" in told
@@ -144,7 +144,7 @@ def test_a_payment_that_never_arrives_is_confirming_until_its_incoming_payment_e
     world.settle(session, seconds=2 * 86_400, every=600)
     page = visitor.open(session).page
     assert "This checkout has expired" in page.main
-    assert "The shop has not received any payment for it." in page.main
+    assert "The shop has not received a payment." in page.main
     assert "You have not been charged" not in page.main
     told = of_merchant(world, session).main
     assert texts.WAITING["expired"] in told
@@ -159,8 +159,8 @@ def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer
     world.clock.pass_time(1)
     page = visitor.open(session).page
     assert "This checkout was canceled" in page.main
-    assert "Money arrived after this checkout had ended" in page.main
-    assert "The shop has received 20.00 USD. Do not pay again" in page.main
+    assert "Money arrived after this checkout had closed" in page.main
+    assert "Shop has received $20.00. Do not pay again" in page.main
     assert "You have not been charged" not in page.main
     stored = world.session(session.id)
     assert (stored.status, stored.attention) == (Status.CANCELED, Attention.LATE_PAYMENT)

@@ -160,19 +160,59 @@ def test_amounts_are_written_as_the_reader_writes_them(tag: str, said: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("tag", "said"),
+    [
+        ("en", "€1,234,567.50"),
+        ("de", "1.234.567,50 €"),
+        ("de-CH", "1’234’567.50 EUR"),
+        ("fr", "1\u202f234\u202f567,50 €"),
+        ("es", "1.234.567,50 €"),
+        ("pt-BR", "€ 1.234.567,50"),
+        ("hi", "€12,34,567.50"),
+        ("ar", "\u200f1,234,567.50 €\u200e"),
+        ("sw", "€ 1,234,567.50"),
+    ],
+)
+def test_prices_have_the_symbol_where_the_reader_writes_it(tag: str, said: str) -> None:
+    reads = reader(wished=tag, accepted="", default=None)
+    assert reads.price(Amount(123_456_750, "EUR", 2)).replace("\xa0", " ") == said
+
+
+@pytest.mark.parametrize(
+    ("amount", "said"),
+    [
+        (Amount(1_143_950_091_745, "EUR", 9), "€1,143.96"),
+        (Amount(1_143_950_000_000, "EUR", 9), "€1,143.95"),
+        (Amount(1, "USD", 9), "$0.01"),
+        (Amount(2000, "JPY", 0), "¥2,000"),
+        (Amount(2501, "JPY", 2), "¥26"),
+        (Amount(1234, "KWD", 3), "1.234 KWD"),
+        (Amount(1500, "XRP", 6), "0.001500 XRP"),
+        (Amount(2000, "CAD", 2), "CA$20.00"),
+        (Amount(2**64 - 1, "USD", 0), "$18,446,744,073,709,551,615.00"),
+        (Amount(2**64 - 1, "XYZ", 255), "0." + "0" * 235 + "18446744073709551615 XYZ"),
+    ],
+)
+def test_a_price_has_the_currencys_decimals_and_is_never_too_low(amount: Amount, said: str) -> None:
+    reads = reader(wished="en", accepted="", default=None)
+    assert reads.price(amount).replace("\xa0", " ") == said
+
+
+@pytest.mark.parametrize(
     ("debit", "receive", "said"),
     [
         (Amount(1853, "EUR", 2), Amount(2000, "USD", 2), "1 EUR = 1.0793 USD"),
         (Amount(100, "USD", 2), Amount(15_000, "JPY", 0), "1 USD = 15,000 JPY"),
         (Amount(3, "KWD", 3), Amount(1, "USD", 2), "1 KWD = 3.3333 USD"),
-        (Amount(2**64 - 1, "JPY", 0), Amount(1, "XRP", 9), "1 JPY = "),
+        (Amount(15_075, "JPY", 0), Amount(100_00, "USD", 2), "1 USD = 150.75 JPY"),
+        (Amount(2**64 - 1, "JPY", 0), Amount(1, "XRP", 9), None),
+        (Amount(5, "EUR", 2), Amount(5, "USD", 2), "1 EUR = 1 USD"),
+        (Amount(5, "EUR", 2), Amount(0, "USD", 2), None),
         (Amount(1853, "USD", 2), Amount(2000, "USD", 2), None),
         (Amount(0, "EUR", 2), Amount(2000, "USD", 2), None),
     ],
 )
-def test_the_rate_is_what_one_unit_of_the_customers_currency_buys(
-    debit: Amount, receive: Amount, said: str | None
-) -> None:
+def test_the_rate_is_never_a_fraction(debit: Amount, receive: Amount, said: str | None) -> None:
     rate = reader(wished="en", accepted="", default=None).rate(debit, receive)
     assert (rate is None) if said is None else (rate or "").replace("\xa0", " ").startswith(said)
 
@@ -210,19 +250,19 @@ def test_an_error_speaks_the_browsers_language_and_never_the_flows(visitor: Cust
     session = visitor.world.create()
     answer = visitor.form(session, "alice@wallet.example", headers=headers)
     assert answer.page.one("html").attributes["lang"] == "de-AT"
-    assert "Unter dieser Adresse haben wir kein Wallet gefunden." in answer.page.main
+    assert "Das sieht nach einer E-Mail-Adresse aus." in answer.page.main
     assert "Ihnen wurde nichts berechnet." in answer.page.main
     missing = visitor.get("/pay/cs_0000000000000000000000", headers=headers)
     assert "Wir haben diese Zahlung nicht gefunden" in missing.page.main
     waits = visitor.world.create(locale="es")
-    assert "Pagar 20,00 USD a Shop" in visitor.open(waits, headers=headers).page.main
+    assert "Pagar 20,00 US$ a Shop" in visitor.open(waits, headers=headers).page.main
 
 
 def test_words_of_others_keep_their_own_direction(visitor: Customer) -> None:
     world = visitor.world
     visitor.give(name="متجر", locale="en")
     body = visitor.open(world.create()).body
-    assert "Pay \u206820.00\xa0USD\u2069 to \u2068متجر\u2069" in body
+    assert "Pay \u2068$20.00\u2069 to \u2068متجر\u2069" in body
 
 
 def test_the_guide_names_sentences_and_buttons_of_the_pages() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import pay
 from checkout.domain.merchant import Logo
-from pay.colors import DARK, LIGHT, ON_DARK_ACCENT, accent, contrast
+from pay.colors import DARK, LIGHT, accent, contrast
 from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Customer
 
@@ -23,8 +23,10 @@ ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 def test_whatever_colour_is_picked_can_be_read_in_both_schemes(color: str) -> None:
     found = accent(color)
     assert found is not None
-    assert min(contrast(found.light, each) for each in (*LIGHT, "#ffffff")) >= 4.5
-    assert min(contrast(found.dark, each) for each in (*DARK, ON_DARK_ACCENT)) >= 4.5
+    assert min(contrast(found.light, each) for each in LIGHT) >= 4.5
+    assert min(contrast(found.dark, each) for each in DARK) >= 4.5
+    assert found.brand == color
+    assert contrast(found.brand, found.ink) >= 4.5
 
 
 def test_a_colour_that_can_be_read_is_left_as_it_is() -> None:
@@ -43,7 +45,6 @@ def test_the_colours_that_it_is_held_against_are_the_pages() -> None:
     for name, light, dark in (
         ("ground", LIGHT[0], DARK[0]),
         ("sheet", LIGHT[1], DARK[1]),
-        ("on-accent", "#ffffff", ON_DARK_ACCENT),
     ):
         found = re.findall(rf"--{name}: (#[0-9a-f]+);", css)
         assert [one.replace("#fff", "#ffffff") if len(one) == 4 else one for one in found] == [
@@ -64,6 +65,7 @@ def test_the_accent_is_in_the_pages_style(visitor: Customer) -> None:
     body = visitor.open(visitor.world.create()).body
     assert f"--accent: {found.light}" in body
     assert f"--accent: {found.dark}" in body
+    assert "--brand: #ffcc00; --on-brand: #000000" in body
 
 
 def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(visitor: Customer) -> None:

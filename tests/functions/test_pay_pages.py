@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -22,13 +23,13 @@ MERCHANT = World().merchant
 
 
 SAID = {
-    "open": ("Pay 20.00 USD to Shop", "Your wallet address"),
+    "open": ("Pay $20.00 to Shop", "Your wallet address"),
     "preparing": ("Preparing your payment",),
-    "awaiting_approval": ("You pay 18.53 EUR", "Shop receives 20.00 USD", "Use another wallet"),
+    "awaiting_approval": ("You pay €18.53", "Shop receives $20.00.", "Use another wallet"),
     "continuing": ("Confirming your payment", "Do not pay again"),
     "paying": ("Confirming your payment", "Do not pay again"),
     "processing": ("Confirming your payment", "Do not pay again"),
-    "completed": ("Paid", "You paid 18.53 EUR", "Shop received 20.00 USD"),
+    "completed": ("Paid", "You paid €18.53", "Shop received $20.00"),
     "expired": ("expired", CHARGED_NOT),
     "canceled": ("canceled", CHARGED_NOT),
 }
@@ -47,7 +48,7 @@ def test_every_state_has_a_page_with_the_way_on(visitor: Customer, stage: str) -
     assert len(page.all("h1")) == 1
     assert len(page.all("p", role="status")) == 1
     assert session.id in page.main
-    assert "Total 20.00 USD" in page.main
+    assert "Total $20.00" in page.main
     assert page.links + page.all("form")
     waiting = stage in ("preparing", "continuing", "paying", "processing")
     assert bool(page.all("meta", **{"http-equiv": "refresh"})) is waiting
@@ -75,8 +76,8 @@ def test_not_charged_is_not_said_after_a_failed_payment(visitor: Customer, stage
 def test_money_that_came_late_is_told_with_what_to_do(visitor: Customer, stage: str) -> None:
     session = visitor.put_in(stage, received=700, attention=Attention.LATE_PAYMENT)
     page = visitor.open(session).page
-    assert "Money arrived after this checkout had ended" in page.main
-    assert "The shop has received 7.00 USD. Do not pay again: contact Shop" in page.main
+    assert "Money arrived after this checkout had closed" in page.main
+    assert "Shop has received $7.00. Do not pay again. Contact Shop" in page.main
     assert f"Reference {session.id}" in page.main
     for untrue in (CHARGED_NOT, ENGLISH.text("no_money"), ENGLISH.text("expired.lead")):
         assert untrue not in page.main
@@ -84,13 +85,13 @@ def test_money_that_came_late_is_told_with_what_to_do(visitor: Customer, stage: 
 
 def test_a_session_that_was_given_up_says_what_the_shop_has(visitor: Customer) -> None:
     page = visitor.open(visitor.put_in("expired", received=700)).page
-    assert "The shop has received 7.00 USD of 20.00 USD. Do not pay again" in page.main
+    assert "Shop has received $7.00 of $20.00. Do not pay again" in page.main
     assert CHARGED_NOT not in page.main
 
 
 def test_what_was_paid_from_outside_names_no_wallet_and_no_price(visitor: Customer) -> None:
     page = visitor.open(visitor.put_in("completed", outgoing_payment=None)).page
-    assert "Shop received 20.00 USD" in page.main
+    assert "Shop received $20.00" in page.main
     assert "From your wallet" not in page.main
     assert "You paid" not in page.main
 
@@ -119,7 +120,8 @@ def test_a_wallet_is_offered_again_unless_it_was_not_found(visitor: Customer) ->
 def test_the_price_page_leaves_by_a_plain_link_and_names_where_to(visitor: Customer) -> None:
     page = visitor.open(visitor.put_in("awaiting_approval")).page
     (link,) = page.all("a", href=INTERACT)
-    assert "".join(link.text) == "Continue to auth.wallet.example"
+    assert "You will approve at auth.wallet.example" in page.main
+    assert "".join(link.text) == "Approve at wallet.example"
 
 
 def test_a_price_that_ran_out_is_told_and_can_be_renewed(visitor: Customer) -> None:
@@ -141,7 +143,7 @@ def test_a_price_that_ran_out_is_told_and_can_be_renewed(visitor: Customer) -> N
 def test_a_part_payment_is_told_with_both_amounts(visitor: Customer) -> None:
     session = visitor.put_in("processing", received=999, attention=Attention.PARTIAL_PAYMENT)
     page = visitor.open(session).page
-    assert "The shop has received 9.99 USD of 20.00 USD" in page.main
+    assert "Shop has received $9.99 of $20.00" in page.main
     assert "Do not pay again" in page.main
 
 
@@ -212,10 +214,114 @@ def test_amounts_are_exact_at_any_scale(amount: Amount, said: str) -> None:
     assert READER.amount(amount) == said.replace(" ", "\xa0")
 
 
+def test_a_price_that_a_wallet_counts_finely_is_told_rounded_and_exactly(
+    visitor: Customer,
+) -> None:
+    quote = replace(QUOTE, debit=Amount(1_143_950_091_745, "EUR", 9))
+    for stage, said in (("awaiting_approval", "You pay"), ("completed", "You paid")):
+        page = visitor.open(visitor.put_in(stage, quote=quote)).page
+        assert f"{said} €1,143.96" in page.main
+        assert "Exactly 1,143.950091745 EUR." in page.main
+    assert "Exactly" not in visitor.open(visitor.put_in("completed")).page.main
+
+
+@pytest.mark.parametrize(
+    ("metadata", "number"),
+    [
+        ('{"order":"42"}', "42"),
+        ('{"order_id":42}', "42"),
+        ('{"Order-Number":" A/7 "}', "A/7"),
+        ('{"order":"1","order_number":"2"}', "2"),
+        ('{"customer":"42"}', None),
+        ('{"order":true}', None),
+        ('{"order":""}', None),
+        ('{"order":"a\\nb"}', None),
+        (f'{{"order":"{"1" * 65}"}}', None),
+        ("{}", None),
+    ],
+)
+def test_the_order_number_is_the_shops_own_and_first_on_the_receipt(
+    visitor: Customer, metadata: str, number: str | None
+) -> None:
+    page = visitor.open(visitor.put_in("completed", metadata_json=metadata)).page
+    first = "".join(page.all("dt")[0].text)
+    assert first == ("Order number" if number else "You paid")
+    assert number is None or "".join(page.all("dd")[0].text).strip() == number
+    opened = visitor.open(visitor.put_in("open", metadata_json=metadata)).page
+    assert (f"Order number {number} ·" in opened.main) is (number is not None)
+
+
+def test_the_receipt_names_the_payment_as_the_customers_wallet_does(visitor: Customer) -> None:
+    url = "https://wallet.example/outgoing-payments/b15b57"
+    page = visitor.open(visitor.put_in("completed", outgoing_payment=url)).page
+    assert "Payment number in your wallet b15b57" in page.main
+
+
+CONTACTS = {
+    "help@shop.example": ("mailto:help@shop.example", "help@shop.example"),
+    "https://shop.example/help": ("https://shop.example/help", "shop.example/help"),
+}
+
+
+@pytest.mark.parametrize("contact", CONTACTS)
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_state_says_whom_to_ask(visitor: Customer, stage: str, contact: str) -> None:
+    visitor.give(contact=contact, website="shop.example")
+    href, text = CONTACTS[contact]
+    page = visitor.open(visitor.put_in(stage)).page
+    assert f"Questions? Contact Shop: {text}" in page.main
+    assert href in page.links
+    assert "Shop shop.example" in page.main
+
+
+PART: dict[str, dict[str, Any]] = {
+    "processing": {"received": 999, "attention": Attention.PARTIAL_PAYMENT},
+    "expired": {"received": 999},
+    "canceled": {"received": 999, "attention": Attention.LATE_PAYMENT},
+}
+
+
+@pytest.mark.parametrize("stage", PART)
+def test_after_a_part_a_customer_knows_whom_to_ask_what_to_say_and_the_way_back(
+    visitor: Customer, stage: str
+) -> None:
+    stored = '{"order":"42"}'
+    page = visitor.open(visitor.put_in(stage, metadata_json=stored, **PART[stage])).page
+    assert "Contact shop.example Order number 42 Reference cs_" in page.main
+    assert "https://shop.example/" in page.links
+    visitor.give(contact="help@shop.example", website="www.shop.example")
+    page = visitor.open(visitor.put_in(stage, metadata_json=stored, **PART[stage])).page
+    assert "Contact help@shop.example Order number 42 Reference cs_" in page.main
+    assert {"mailto:help@shop.example", "https://www.shop.example/"} <= set(page.links)
+
+
+def test_nobody_is_led_back_to_an_approval_that_is_over(visitor: Customer) -> None:
+    session = visitor.put_in("awaiting_approval")
+    for result, leads in (("grant_rejected", 0), ("invalid_interaction", 0), ("odd", 1)):
+        page = visitor.open(session, f"/grant/callback?result={result}").page
+        assert page.links.count(INTERACT) == leads
+
+
+def test_the_steps_tell_where_the_customer_is(visitor: Customer) -> None:
+    here = {
+        "open": "Wallet",
+        "preparing": "Price",
+        "awaiting_approval": "Price",
+        "processing": "Confirm",
+    }
+    for stage, name in here.items():
+        page = visitor.open(visitor.put_in(stage)).page
+        (step,) = page.all("li", **{"aria-current": "step"})
+        assert "".join(step.text) == name
+    session = visitor.put_in("awaiting_approval")
+    page = visitor.open(session, "/grant/callback?result=grant_rejected").page
+    assert "".join(page.one("li", **{"aria-current": "step"}).text) == "Approve"
+
+
 def test_items_are_shown_with_quantity_price_and_line_total(visitor: Customer) -> None:
     items = (line("Tea", unit_amount=1050, quantity=3, description="Green"), line("Cup"))
     page = visitor.open(visitor.put(line_items=items, amount_total=5150)).page
-    assert "Tea 3 × 10.50 USD Green 31.50 USD Cup 20.00 USD Total 51.50 USD" in page.main
+    assert "Total $51.50 Tea 3 × $10.50 Green $31.50 Cup $20.00" in page.main
 
 
 def test_the_wallet_field_has_a_label_and_a_hint(visitor: Customer) -> None:

@@ -129,12 +129,8 @@ MALFORMED_FORMS: dict[str, tuple[bytes, int, str]] = {
     "unknown field": (b"wallet_address=a&x=1", 400, "We could not understand your request."),
     "twice": (b"wallet_address=a&wallet_address=b", 400, "We could not understand your request."),
     "many": (b"a=1&" * 50_000 + b"a=2", 400, "We could not understand your request."),
-    "bad escapes": (
-        b"wallet_address=%zz%ff%00",
-        424,
-        "We could not find a wallet at this address.",
-    ),
-    "not utf-8": (b"wallet_address=\xff\xfe", 424, "We could not find a wallet at this address."),
+    "bad escapes": (b"wallet_address=%zz%ff%00", 424, "has no spaces and no invisible characters"),
+    "not utf-8": (b"wallet_address=\xff\xfe", 424, "is not a provider's address."),
     "no price": (b"wallet_address=a&was=1e3", 400, "We could not understand your request."),
     "too large": (b"wallet_address=" + b"a" * BODY_MAX, 413, "The request was too large"),
 }

@@ -32,7 +32,7 @@ def lets_the_approval_time_out(world: World, browser: Customer, session: Session
     awaiting = world.submit(session, f"{CEDAR}/interact-timeout")
     world.clock.pass_time(601)
     told = browser.get(world.network.approve(str(awaiting.interact_url)))
-    assert "You did not approve the payment in time" in told.body
+    assert "This approval is no longer valid" in told.body
     assert NOT_CHARGED in told.body
 
 
@@ -63,7 +63,7 @@ def has_no_money(world: World, browser: Customer, session: Session) -> None:
     for _ in range(WATCHED):
         told = browser.open(session)
         if world.session(session.id).status is Status.OPEN:
-            assert "The shop has not received any money" in told.body
+            assert "The shop has received no money" in told.body
             return
         assert NOT_CHARGED not in told.body
         assert PAID not in told.body

@@ -8,6 +8,8 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkout.open_payments.interaction import matches
 from tests.open_payments.script import load
@@ -22,9 +24,9 @@ def _hash(endpoint: str, *, nonce: str = "ours", finish: str = "theirs", ref: st
 
 
 def _match(presented: str, **changes: str) -> str | None:
-    given = {"client_nonce": "ours", "finish_nonce": "theirs", "interact_ref": "ref"}
-    given |= {"grant_url": GRANT, "continue_uri": CONTINUE}
-    return matches(presented, **(given | changes))
+    known = {"client_nonce": "ours", "finish_nonce": "theirs", "interact_ref": "ref"}
+    known |= {"grant_url": GRANT, "continue_uri": CONTINUE}
+    return matches(presented, **(known | changes))
 
 
 def _std(digest: bytes) -> str:
@@ -129,3 +131,19 @@ def test_unsigned_results_in_the_browser_hold_no_hash_to_match() -> None:
         query = parse_qs(urlsplit(url).query)
         assert "result" in query
         assert _match(query.get("hash", [""])[0]) is None
+
+
+@given(
+    presented=st.text(max_size=60) | st.binary(min_size=32, max_size=32).map(_std),
+    ref=st.text(max_size=20),
+)
+def test_whatever_is_presented_matches_nothing(presented: str, ref: str) -> None:
+    assert _match(presented, interact_ref=ref) is None  # 256 bits are not met by chance
+
+
+@given(place=st.integers(0, 31), bit=st.integers(0, 7))
+def test_a_hash_with_another_bit_matches_nothing(place: int, bit: int) -> None:
+    digest = bytearray(_hash(GRANT))
+    assert _match(_std(bytes(digest))) == "grant_url"
+    digest[place] ^= 1 << bit
+    assert _match(_std(bytes(digest))) is None

@@ -26,6 +26,8 @@ from http_message_signatures import (
     InvalidSignature,
     algorithms,
 )
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from checkout.open_payments.canonical import canonical
 from checkout.open_payments.models import ClientIdentity
@@ -54,8 +56,8 @@ NEGATIVE = {case["name"]: case for case in VECTORS["negative_and_acceptance"]}
 def _signed(
     method: str = "GET", path: str = "/", body: bytes | None = None, **headers: str
 ) -> Request:
-    given = Request(method, f"https://a.example{path}", headers, body)
-    return sign(given, identity(), created=CREATED)
+    request = Request(method, f"https://a.example{path}", headers, body)
+    return sign(request, identity(), created=CREATED)
 
 
 @pytest.mark.parametrize("vector", VECTORS["positive"], ids=lambda vector: vector["name"])
@@ -147,6 +149,34 @@ def test_an_independent_verifier_rejects_what_was_changed_afterwards() -> None:
     for changed in ({"url": f"{signed.url}0"}, {"headers": stolen}):
         with pytest.raises(InvalidSignature):
             _verifies(replace(signed, **changed))
+
+
+@settings(max_examples=30)
+@given(
+    st.binary(min_size=1, max_size=60).map(lambda raw: b'{"a":"' + raw.hex().encode() + b'"}'),
+    st.from_regex(r"/[a-z0-9/._~-]{0,12}(\?[a-z0-9=&%-]{0,8})?", fullmatch=True),
+    st.text("abcXYZ019/=+-_.", min_size=1, max_size=12),
+    st.sampled_from(["method", "url", "authorization", "digest", "length", "type"]),
+)
+def test_no_part_of_what_was_signed_can_be_changed(
+    body: bytes, path: str, token: str, part: str
+) -> None:
+    signed = _signed("POST", path, body, Authorization=f"GNAP {token}")
+    assert _verifies(signed)
+    assert signed.headers["Content-Digest"] == content_digest(body)
+    headers = dict(signed.headers)
+    other = {
+        "authorization": {"Authorization": f"GNAP {token}x"},
+        "digest": {"Content-Digest": content_digest(body + b" ")},
+        "length": {"Content-Length": str(len(body) + 1)},
+        "type": {"Content-Type": "text/plain"},
+    }
+    changed = {
+        "method": lambda: replace(signed, method="PUT"),
+        "url": lambda: replace(signed, url=f"{signed.url}x"),
+    }.get(part, lambda: replace(signed, headers=headers | other[part]))()
+    with pytest.raises(InvalidSignature):
+        _verifies(changed)
 
 
 # Keys.

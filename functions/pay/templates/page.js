@@ -2,7 +2,8 @@
 {
   // Everything here works without script too: forms post, links lead on, waiting pages refresh.
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
-  const KEPT = "checkout.wallet", SLOW = 10, PATIENCE = 35;  // seconds
+  const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
+  const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
@@ -10,7 +11,11 @@
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
   const bare = () => location.pathname.replace(/\/(success|wallet|grant\/callback)$/, "");
-  const tidied = typed => typed.replace(/[\s\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "");
+  // Blanks inside an address come from copying it; of what is none nothing is taken away.
+  const tidied = typed => {
+    const text = typed.replace(/[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]+/g, "").trim();
+    return text.includes("/") ? text.replace(/\s+/g, "") : text;
+  };
 
   // Follow the session: expiry, cancellation and completion, also by another tab. Silent while hidden.
   function follow() {
@@ -44,14 +49,15 @@
 
   // A form's answer is a page of ours: its main part takes the place of this one.
   async function send(form, unasked) {
-    const field = form.querySelector("#wallet_address"), box = form.querySelector("#remember");
+    const field = form.querySelector("#wallet_address"), remembers = form.querySelector(".remember input")?.checked;
     if (field) field.value = tidied(field.value);
-    if (box) keep(box.checked ? field.value : null);
     const body = new URLSearchParams(new FormData(form));
-    const buttons = main.querySelectorAll("form button");
+    const buttons = main.querySelectorAll("form button"), steps = find(".steps")?.innerHTML;
     buttons.forEach(button => { button.disabled = true; });
     stop();
     if (!unasked) {
+      left = false;
+      store(() => localStorage.removeItem(AWAY));
       main.querySelectorAll(".steps li").forEach((step, at) => {
         step.className = at < 1 ? "done" : "";
         if (at === 1) step.ariaCurrent = "step"; else step.removeAttribute("aria-current");
@@ -64,8 +70,11 @@
       const signal = AbortSignal.timeout(PATIENCE * 1000);
       const answer = await fetch(form.action, { method: "POST", body, headers: { accept: "text/html" }, signal });
       show(await answer.text(), answer, unasked);
+      const wallet = find("#again [name=wallet_address]")?.value;  // as its provider writes it
+      if (remembers && answer.ok && wallet) keep([wallet, ...kept()]);
     } catch {
       buttons.forEach(button => { button.disabled = false; });
+      if (steps) find(".steps").innerHTML = steps;
       start();
       say(main.dataset.offline);
     }
@@ -95,7 +104,9 @@
     start();
   }
 
-  // How long the price holds. Then it is renewed, unless the customer has gone on or is typing.
+  // How long the price holds. Then it is renewed, unless the customer is typing, or may be approving
+  // it at the wallet: in another window, or on a phone that was shown the QR code. A new price ends
+  // the approval of the old one.
   function price() {
     const place = find("[data-left]");
     if (!place) return;
@@ -114,7 +125,7 @@
     const form = find("#again"), typed = find("#wallet_address");
     place.textContent = place.dataset.over;
     if (typed && typed.value !== typed.defaultValue) return;
-    if (form && !left && !document.hidden && lives >= LIVES && renewals < RENEWALS) {
+    if (form && !elsewhere() && !document.hidden && lives >= LIVES && renewals < RENEWALS) {
       renewals++;
       send(form, true);
     } else location.replace(bare());
@@ -124,38 +135,72 @@
   function leave() {
     const link = find("#leave");
     if (!link) return;
-    const gone = () => { left = true; store(() => sessionStorage.setItem("left", location.pathname)); };
+    const gone = () => { away(); store(() => sessionStorage.setItem("left", location.pathname)); };
     link.onclick = link.onauxclick = gone;
     find("#came-back").hidden = store(() => sessionStorage.getItem("left")) !== location.pathname;
   }
 
-  // The address stays in this browser, if the customer wants that.
-  function remember() {
-    const box = find("#remember");
-    if (!box) return;
-    const field = find("#wallet_address"), kept = store(() => localStorage.getItem(KEPT));
-    box.closest("p").hidden = false;
-    box.checked = Boolean(kept);
-    if (kept && !field.value) field.value = kept;
-    box.onchange = () => { if (!box.checked) keep(null); };
+  function handOver() {
+    const code = find(".phone");
+    if (code) code.ontoggle = () => { if (code.open) away(); };
   }
-  const keep = wallet => store(() => wallet ? localStorage.setItem(KEPT, wallet) : localStorage.removeItem(KEPT));
+  const away = () => { left = true; store(() => localStorage.setItem(AWAY, bare())); };
+  const elsewhere = () => left || store(() => localStorage.getItem(AWAY)) === bare();
+
+  // Addresses stay in this browser, if the customer wants that, and can be forgotten one by one.
+  function remember() {
+    const boxes = main.querySelectorAll(".remember input"), known = find("#kept"), wallets = kept();
+    for (const box of boxes) {
+      box.closest("p").hidden = false;
+      box.checked = wallets.length > 0;
+      box.onchange = () => boxes.forEach(each => { each.checked = box.checked; });
+    }
+    if (!known) return;
+    known.hidden = !wallets.length;
+    known.querySelector("ul").replaceChildren(...wallets.map(wallet => {
+      const row = document.createElement("li"), pay = document.createElement("button"), forget = document.createElement("button");
+      pay.type = forget.type = "button";
+      pay.className = "quiet";
+      pay.textContent = wallet.replace("https://", "");
+      pay.onclick = () => {
+        const field = find("#wallet_address"), way = find("#typed");
+        if (way) way.open = true;
+        field.value = wallet;
+        field.form.requestSubmit();
+      };
+      forget.className = "link";
+      forget.textContent = known.dataset.forget;
+      forget.ariaLabel = `${known.dataset.forget}: ${pay.textContent}`;
+      forget.onclick = () => { keep(kept().filter(each => each !== wallet)); remember(); (find("#kept button") || find("h1")).focus(); };
+      row.append(pay, forget);
+      return row;
+    }));
+  }
+  const kept = () => {
+    const found = store(() => JSON.parse(localStorage.getItem(KEPT) || "[]"));
+    return Array.isArray(found) ? found.filter(each => typeof each === "string" && each.startsWith("https://")) : [];
+  };
+  const keep = wallets => store(() => localStorage.setItem(KEPT, JSON.stringify([...new Set(wallets)].slice(0, KEPT_MAX))));
   function store(use) {
     try { return use(); } catch { return null; }  // a browser may refuse to keep anything
   }
 
-  // On to the shop, unless the customer stays.
+  // On to the shop, unless the customer stays: announced from the start, and not while nobody looks.
   function countdown() {
     const place = find("[data-countdown]");
     if (!place) return;
-    const stay = find("#stay"), texts = place.dataset.texts.split("\n");
+    const stay = find("#stay"), status = find("[role=status]"), texts = place.dataset.texts.split("\n");
     let seconds = Number(place.dataset.countdown), stayed = false;
     stay.hidden = false;
-    stay.onclick = () => { stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; place.tabIndex = -1; place.focus(); };
+    status.classList.add("unseen");  // the line below shows it
+    find("h1").focus();
+    stay.onclick = () => { say(""); stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; place.tabIndex = -1; place.focus(); };
     (function count() {
       if (stayed) return;
+      if (document.hidden) { later(count, 1); return; }
       if (seconds < 1) { location.assign(find("#continue").href); return; }
       place.textContent = texts[--seconds];
+      if (TOLD.includes(seconds + 1)) say(place.textContent);
       later(count, 1);
     })();
   }
@@ -172,7 +217,7 @@
     stop();
     for (const form of main.querySelectorAll("form:not([data-plain])")) form.onsubmit = event => { event.preventDefault(); send(form); };
     if (main.dataset.slow) later(() => say(main.dataset.slow), SLOW);
-    [follow, price, leave, remember, countdown, dress].forEach(part => part());
+    [follow, price, leave, handOver, remember, countdown, dress].forEach(part => part());
   }
   start();
   // A page that comes back by the browser's history shows what was; ask what is.

@@ -21,7 +21,7 @@ from botocore.exceptions import BotoCoreError
 from checkout import wiring
 from checkout.domain.errors import CheckoutError, ResourceMissing
 from checkout.domain.merchant import Merchant
-from checkout.domain.webhooks import COMPLETED, OPTIONAL
+from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format
 from checkout.flows.merchant import rotation, setup
 from checkout.flows.webhooks import endpoints
 from checkout.ports.services import DashboardServices
@@ -99,6 +99,11 @@ def command_line() -> argparse.ArgumentParser:
         choices=sorted(_OPTIONAL),
         help="with --url: send these as well",
     )
+    command.add_argument(
+        "--format",
+        choices=[*Format],
+        help="with --url: the form of the bodies (native unless it was set before)",
+    )
     commands.add_parser(
         "re-encrypt",
         help="after a rotation: encrypt all merchants' secrets again with the new ENCRYPTION_KEY",
@@ -158,7 +163,8 @@ def _webhook(services: DashboardServices, chosen: argparse.Namespace) -> int:
     merchant, secret = _named(services, chosen), None
     if chosen.url:
         events = tuple(_OPTIONAL[name] for name in chosen.events)
-        done = endpoints.configure(services, merchant.id, url=chosen.url, events=events)
+        form = {"format": Format(chosen.format)} if chosen.format else {}
+        done = endpoints.configure(services, merchant.id, url=chosen.url, events=events, more=form)
         merchant, secret = done.merchant, done.secret
     elif chosen.roll_secret is not None:
         done = endpoints.roll_secret(services, merchant.id, overlap=chosen.roll_secret)
@@ -196,6 +202,7 @@ def _show(merchant: Merchant, secret: str | None) -> None:
     disabled = " (disabled: it answered 410)" if endpoint.disabled_at is not None else ""
     print(f"webhook   {endpoint.url}{disabled}")
     print(f"events    {' '.join((COMPLETED, *endpoint.events))}")
+    print(f"format    {endpoint.format}")
     if secret is not None:
         print(f"secret    {secret}")
         print("Keep the secret now: it cannot be shown again.")

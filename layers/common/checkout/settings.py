@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkout.domain import providers
+from checkout.domain.providers import Provider
 from checkout.open_payments.urls import is_loopback, target
 from checkout.ports.wallets import CompletionPolicy
 
@@ -55,6 +57,12 @@ class Settings:
         "expire on their own",
         default="",
     )
+    wallet_providers: tuple[Provider, ...] = _setting(
+        "providers that the hosted page offers, separated by `;`: `name \\| "
+        "https://wallet.example/{name} \\| website \\| countries`; empty: those known at the "
+        "release; `none`: none",
+        default=(),
+    )
     allow_loopback_wallets: bool = _setting(
         "development only: wallets on this machine are allowed", default=False
     )
@@ -73,6 +81,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         completion_policy=_policy(environment.get("COMPLETION_POLICY", "received")),
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
+        wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
         allow_loopback_wallets=_flag(environment, "ALLOW_LOOPBACK_WALLETS"),
         extra_ca_file=environment.get("EXTRA_CA_FILE", ""),
     )
@@ -115,6 +124,16 @@ def _policy(value: str) -> CompletionPolicy:
         return CompletionPolicy(value)
     except ValueError:
         raise SettingsError("COMPLETION_POLICY must be received or instructed.") from None
+
+
+def _providers(value: str) -> tuple[Provider, ...]:
+    try:
+        return () if value.strip() == "none" else providers.parse(value.strip() or providers.KNOWN)
+    except ValueError:
+        raise SettingsError(
+            "WALLET_PROVIDERS must be name | https://wallet.example/{name} | website | countries, "
+            "separated by semicolons, empty, or none."
+        ) from None
 
 
 def _flag(environment: Mapping[str, str], name: str) -> bool:

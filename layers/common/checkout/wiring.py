@@ -72,6 +72,7 @@ def api_services() -> Services:
         random_bytes=system_random,
         base_url=settings().base_url,
         allow_loopback=settings().allow_loopback_wallets,
+        providers=settings().wallet_providers,
         database=dynamo.DynamoDatabase(_dynamodb(_BRIEF), prefix),
         sessions=InstrumentedSessions(dynamo.DynamoSessions(client, prefix, **paced)),
         merchants=dynamo.DynamoMerchants(client, prefix),

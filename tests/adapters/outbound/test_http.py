@@ -15,7 +15,7 @@ import pytest
 
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.open_payments.client import OpenPayments
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
 
@@ -433,14 +433,21 @@ def test_an_address_in_the_url_is_connected_to_with_its_certificate_checked(
 
 
 @pytest.mark.parametrize(
-    "error", [socket.gaierror(-2, "Name or service not known"), UnicodeError("label too long")]
+    ("error", "kind"),
+    [
+        (socket.gaierror(socket.EAI_NONAME, "Name or service not known"), NoSuchHost),
+        (socket.gaierror(socket.EAI_NODATA, "No address"), NoSuchHost),
+        (socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"), NotSent),
+        (UnicodeError("label too long"), NotSent),
+    ],
 )
 def test_a_name_that_does_not_resolve_has_not_been_sent_anything(
-    http: PublicHttp, names: Names, error: Exception
+    http: PublicHttp, names: Names, error: Exception, kind: type[Exception]
 ) -> None:
     names.before = Mock(side_effect=error)
-    with pytest.raises(NotSent):
+    with pytest.raises(NotSent) as caught:
         http.send(Request("GET", f"https://{NAME}/", {}), timeout=2)
+    assert type(caught.value) is kind
 
 
 def test_a_connection_refused_has_not_been_sent_anything(

@@ -9,6 +9,7 @@ from typing import Final
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import MerchantPage, Merchants
 from checkout.ports.runtime import Clock
+from checkout.ports.sessions import Reservation
 
 REMEMBERED: Final = timedelta(seconds=60)
 MERCHANTS_MAX: Final = 1_000
@@ -40,8 +41,8 @@ class CachedMerchants:
     def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
         return self._merchants.add(merchant, key)
 
-    def replace(self, merchant: Merchant) -> None:
-        self._merchants.replace(merchant)
+    def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
+        self._merchants.replace(merchant, reservation)
         with self._lock:
             self._known.pop(merchant.id, None)
 

@@ -61,8 +61,16 @@ class InstrumentedSessions:
     def get(self, session_id: str) -> Session | None:
         return self._sessions.get(session_id)
 
-    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
-        saved = self._sessions.save(change, event)
+    def reservation(self, key: str) -> Reservation | None:
+        return self._sessions.reservation(key)
+
+    def save(
+        self,
+        change: Change,
+        event: WebhookEvent | None = None,
+        reservation: Reservation | None = None,
+    ) -> Session:
+        saved = self._sessions.save(change, event, reservation)
         if change.event in _COUNTED:
             telemetry.count(_COUNTED[change.event])
         if change.event in _FAILURES:
@@ -81,6 +89,7 @@ class InstrumentedSessions:
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         return self._sessions.page(
             merchant,
@@ -89,6 +98,7 @@ class InstrumentedSessions:
             created_from=created_from,
             created_before=created_before,
             search=search,
+            upward=upward,
         )
 
     def due(

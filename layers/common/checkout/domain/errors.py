@@ -165,15 +165,26 @@ class ContentTypeInvalid(CheckoutError):
 
 
 class WalletUnreachable(CheckoutError):
-    """The customer's wallet provider did not answer, or no such host."""
+    """The customer's wallet provider did not answer."""
 
     code = "wallet_unreachable"
 
 
 class WalletInvalid(CheckoutError):
-    """The text is no wallet address, or there is no Open Payments wallet behind it."""
+    """The text is no wallet address, or there is no Open Payments wallet behind it.
+
+    `slip` is the mistake in a text that is none (open_payments/slips.py), "" for an address;
+    `character` is the one that a slip is about.
+    """
 
     code = "wallet_invalid"
+
+    def __init__(
+        self, message: str, *, param: str | None = None, slip: str = "", character: str = ""
+    ) -> None:
+        super().__init__(message, param=param)
+        self.slip = slip
+        self.character = character
 
 
 class WalletUnavailable(CheckoutError):

@@ -19,6 +19,7 @@ from checkout.open_payments.urls import (
     host_and_port,
     is_infrastructure,
     is_loopback,
+    is_name,
     split,
 )
 
@@ -42,6 +43,8 @@ _POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the 
 URL_MAX: Final = 2048  # characters, after substitution
 PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
 
+EMAIL_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3
+_EMAIL_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")  # what needs no escaping in mailto:
 # RFC 3986 characters of path, query and fragment, and the brackets that browsers allow there too;
 # what is not ASCII must be printable, so that no control or direction mark hides in it.
 _REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
@@ -102,6 +105,16 @@ def return_host(typed: str) -> str | None:
     """Return a host name as `redirect_url` compares it, or None if `typed` is none."""
     host = typed.strip().lower().removesuffix(".")
     return None if _authority_problem(host, None) else host
+
+
+def contact_of(typed: str) -> str | None:
+    """Return an e-mail address or an https URL that customers may be shown; None for all else."""
+    text = typed.strip()
+    if split(text).scheme == "https":
+        return None if _problem(text, base_is_http=False) else text
+    name, at, host = text.rpartition("@")
+    fits = len(text) <= EMAIL_MAX and at and _EMAIL_NAME.fullmatch(name)
+    return text if fits and "." in host and is_name(host) else None
 
 
 def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:

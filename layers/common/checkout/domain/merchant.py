@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
+from checkout.domain.providers import Provider
 from checkout.domain.webhooks import Endpoint
 
 NAME_MAX: Final = 100  # characters of a merchant's name
@@ -28,9 +29,11 @@ class Merchant:
     `version` grows by one with each write.
 
     The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
-    language tag) of the customer's pages; `return_hosts`, the only hosts that customers may be
-    sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be missing of a
-    payment (money.least_accepted).
+    language tag) of the customer's pages; `contact` (an e-mail address or an https URL) and
+    `website` (a host), which they and receipts show; `return_hosts`, the only hosts that customers
+    may be sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be
+    missing of a payment (money.least_accepted); `providers`, which their page offers in place of
+    the operator's.
     """
 
     id: str
@@ -50,6 +53,9 @@ class Merchant:
     locale: str | None = None
     return_hosts: tuple[str, ...] = ()
     tolerance: int = 1
+    contact: str | None = None
+    website: str | None = None
+    providers: tuple[Provider, ...] = ()
 
     def changed(self, **fields: Any) -> Merchant:
         """Return the next version, with these fields; `Merchants.replace` writes it."""

@@ -24,7 +24,8 @@ from checkout.domain.session import HistoryEntry, LineItem, Session, Status
 class NewSession:
     """The validated parameters.
 
-    `metadata_json` is a JSON object; the addresses may hold the placeholder.
+    `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
+    place of `expires_in_seconds`; whoever sets it has checked its bounds.
     """
 
     line_items: tuple[LineItem, ...]
@@ -33,6 +34,9 @@ class NewSession:
     metadata_json: str = "{}"
     expires_in_seconds: int = 86_400
     locale: str | None = None
+    client_reference_id: str | None = None
+    echo_json: str | None = None
+    expires_at: datetime | None = None
 
     def fingerprint(self) -> str:
         """Return SHA-256 in hex of the parameters, equal for requests that ask for the same.
@@ -42,7 +46,7 @@ class NewSession:
         """
         parameters = asdict(self, dict_factory=_present)
         parameters["metadata_json"] = json.loads(self.metadata_json)
-        canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"))
+        canonical = json.dumps(parameters, sort_keys=True, separators=(",", ":"), default=str)
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def opened(
@@ -66,7 +70,7 @@ class NewSession:
             writer=writer,
             created_at=now,
             updated_at=now,
-            expires_at=now + timedelta(seconds=self.expires_in_seconds),
+            expires_at=self.expires_at or now + timedelta(seconds=self.expires_in_seconds),
             amount_total=amount_total,
             currency=currency,
             receive=to_wallet(
@@ -80,6 +84,8 @@ class NewSession:
             success_url=checked(self.success_url, param="success_url"),
             cancel_url=checked(self.cancel_url, param="cancel_url"),
             locale=self.locale,
+            client_reference_id=self.client_reference_id,
+            echo_json=self.echo_json,
             history=(HistoryEntry(at=now, event="created"),),
         )
 

@@ -1,4 +1,4 @@
-"""The public checkout session: the fields of spec.md in its order, then `amount_received`.
+"""The public checkout session: the fields of spec.md in its order, then those added since.
 
 Grants, tokens, nonces, interact addresses, merchant ids and servers have no place here.
 """
@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from checkout.domain.session import LineItem, Session
+from checkout.open_payments.models import Amount
 
 
 def public_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
@@ -36,7 +37,17 @@ def public_session(session: Session, *, base_url: str, now: datetime) -> dict[st
         "created_at": timestamp(session.created_at),
         "completed_at": timestamp(session.completed_at) if session.completed_at else None,
         "amount_received": session.amount_received,
+        "client_reference_id": session.client_reference_id,
+        "customer_debit": amount(session.customer_debit),
     }
+
+
+def amount(value: Amount | None) -> dict[str, Any] | None:
+    """Return an amount of a wallet, whose value is a string of digits as Open Payments has it."""
+    if value is None:
+        return None
+    scale = value.asset_scale
+    return {"value": str(value.value), "asset_code": value.asset_code, "asset_scale": scale}
 
 
 def timestamp(at: datetime) -> str:

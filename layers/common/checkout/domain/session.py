@@ -111,7 +111,8 @@ class Session:
 
     `amount_total` is in minor units of `currency`; `receive` is the same in the merchant wallet's
     scale, and `received` what its incoming payment showed at the last check. `event` is the id of
-    the webhook event of its end, `locale` the language tag that the merchant asked for.
+    the webhook event of its end, `locale` the language tag that the merchant asked for, and
+    `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
 
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
@@ -154,6 +155,8 @@ class Session:
     completed_at: datetime | None = None
     event: str | None = None
     locale: str | None = None
+    client_reference_id: str | None = None
+    echo_json: str | None = None
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
 
@@ -168,6 +171,12 @@ class Session:
         if self.received is None:
             return None
         return self.received * self.amount_total // self.receive.value
+
+    @property
+    def customer_debit(self) -> Amount | None:
+        """Return the price that the customer has paid, as quoted; None until a payment is made."""
+        made = self.payment_in_flight or self.status is Status.COMPLETED
+        return self.quote.debit if made and self.quote is not None else None
 
     @property
     def terminal(self) -> bool:

@@ -77,7 +77,8 @@ The fence proves what will have arrived, so that the customer can pay again, or 
        never closes counts as closed a day after the session's expiry.
     4. A read that begins at least FENCE (35 s) later decides. A packet that was prepared before the
        close may still be fulfilled for 30 s.
-    5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment.
+    5. Nothing received: PAYMENT_DISPROVED -> open, without quote, token and incoming payment, and
+       in the same transaction the event PAYMENT_FAILED, if the merchant asks for it.
        Too little received: no further check. The merchant accepts it as paid (-> completed) or
        gives it up (-> expired).
 
@@ -113,7 +114,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checkout.domain.session import HistoryEntry, Phase, Session, Status
-from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, LATE_PAYMENT
+from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, LATE_PAYMENT, PAYMENT_FAILED
 
 # A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
 # (design.md, the fence).
@@ -255,11 +256,11 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING_OR_IDLE),
     (_S.AWAITING_APPROVAL, _E.CLOSING_STARTED):    Row(_S.AWAITING_APPROVAL, PAYING_NOT_CLOSING, phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.CLOSED):             Row(_S.AWAITING_APPROVAL, CLOSING, phase=Phase.PAYING),
-    (_S.AWAITING_APPROVAL, _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
     (_S.PROCESSING,        _E.CHECKED):            Row(_S.PROCESSING,        IN_FLIGHT),
     (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT_NOT_CLOSING),
     (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
-    (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED),
+    (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
     (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED),
     (_S.PROCESSING,        _E.ACCEPTED_AS_PAID):   Row(_S.COMPLETED,         PARTLY_PAID, _DONE, COMPLETED, then_check=True),
     (_S.PROCESSING,        _E.GIVEN_UP):           Row(_S.EXPIRED,           PARTLY_PAID_FOR_GOOD, _DONE, EXPIRED),

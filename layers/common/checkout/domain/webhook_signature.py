@@ -42,6 +42,17 @@ def signed_headers(
     }
 
 
+def stripe_header(body: str, *, secrets: Sequence[str], now: datetime) -> dict[str, str]:
+    """Return `Stripe-Signature` of an attempt at `now`; `secrets` as in `signed_headers`.
+
+    The newest secret's `v1` is last. Stripe's libraries try each; some handlers keep only the last
+    one of a name, and a merchant who rolls a secret wants to move on to the new one.
+    """
+    at = str(int(now.timestamp()))
+    signatures = [f"v1={hex_signature(at, body, secret)}" for secret in reversed(secrets)]
+    return {"Stripe-Signature": ",".join([f"t={at}", *signatures])}
+
+
 def hex_signature(at: str, body: str, secret: str) -> str:
     """Return a `v1` of Checkout-Signature; `at` as the header has it."""
     return _hmac(secret.encode(), f"{at}.{body}").hex()

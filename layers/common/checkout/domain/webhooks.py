@@ -6,6 +6,7 @@ Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
@@ -18,8 +19,9 @@ COMPLETED: Final = "checkout.session.completed"
 EXPIRED: Final = "checkout.session.expired"
 CANCELED: Final = "checkout.session.canceled"
 LATE_PAYMENT: Final = "checkout.session.late_payment"
+PAYMENT_FAILED: Final = "checkout.session.payment_failed"
 PING: Final = "ping"
-OPTIONAL: Final = (EXPIRED, CANCELED)  # sent to endpoints that ask for them
+OPTIONAL: Final = (EXPIRED, CANCELED, PAYMENT_FAILED)  # sent to endpoints that ask for them
 
 # How long after an attempt has failed the next one is made (decisions.md "Webhooks").
 DELAYS: Final = (
@@ -45,6 +47,13 @@ DELIVERIES_MAX: Final = 50
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
 _JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
+
+
+class Format(StrEnum):
+    """The shape of the bodies that an endpoint gets."""
+
+    NATIVE = "native"  # seven fields of the session
+    STRIPE = "stripe"  # an event as Stripe's libraries read it (stripe_objects.py)
 
 
 class EventStatus(StrEnum):
@@ -85,7 +94,8 @@ class Delivery:
 class WebhookEvent:
     """A message to the merchant, and the state of its delivery.
 
-    `body` is frozen when the session changes: every attempt sends the same bytes. `attempts`
+    `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
+    attempt sends the same bytes. Events from before there was a choice have only one. `attempts`
     counts those of this round; resending begins a new round. While it is pending, no attempt is
     made before `next_at`. `session` is None for a test event. `writer` is a nonce that
     distinguishes two leases taken at the same instant.
@@ -105,6 +115,12 @@ class WebhookEvent:
     ended_at: datetime | None = None
     given_up: GivenUp | None = None
     writer: str = ""
+    stripe_body: str | None = None
+
+    def body_for(self, endpoint: Endpoint) -> str:
+        """Return the bytes that this endpoint gets."""
+        wanted = self.stripe_body if endpoint.format is Format.STRIPE else self.body
+        return wanted or self.body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,12 +134,20 @@ class WebhookSecret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """The merchant's URL, the optional events it wants, and its secrets, newest first."""
+    """The merchant's URL, the optional events it wants, and its secrets, newest first.
+
+    `id` and `created_at` are None in records from before there were any.
+    """
 
     url: str
     events: tuple[str, ...] = ()
     secrets: tuple[WebhookSecret, ...] = ()
     disabled_at: datetime | None = None
+    format: Format = Format.NATIVE
+    id: str | None = None
+    created_at: datetime | None = None
+    description: str | None = None
+    metadata_json: str = "{}"
 
     def wants(self, event_type: str) -> bool:
         return event_type not in OPTIONAL or event_type in self.events
@@ -131,6 +155,12 @@ class Endpoint:
     def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
         """Return the secrets in use at `now`, the newest first."""
         return tuple(s for s in self.secrets if s.expires_at is None or now < s.expires_at)
+
+
+def endpoint_id(merchant_id: str, endpoint: Endpoint) -> str:
+    """Return the endpoint's id; one without gets its merchant's, hashed, as it is the only one."""
+    digest = hashlib.sha256(f"endpoint\n{merchant_id}".encode()).hexdigest()
+    return endpoint.id or f"we_{digest[:22]}"
 
 
 def secret_place(merchant_id: str) -> tuple[str, str, str]:

@@ -2,6 +2,7 @@
 
     OpenPaymentsError
     ├── NotSent            it certainly had no effect: the request never reached the server
+    │   └── NoSuchHost         the name in its URL does not exist
     ├── Refused            it certainly had no effect: the server answered 4xx; `reason` says why
     └── OutcomeUnknown     it may have had its effect: no answer, a 5xx, or an answer cut short
         └── UntrustedAnswer    an answer came and contradicts what was asked, or is malformed
@@ -66,6 +67,10 @@ class NotSent(OpenPaymentsError):
     @property
     def retryable(self) -> bool:
         return True
+
+
+class NoSuchHost(NotSent):
+    """The name in the URL does not exist, as the resolver knows for certain."""
 
 
 class OutcomeUnknown(OpenPaymentsError):

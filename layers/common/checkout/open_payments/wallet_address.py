@@ -1,6 +1,6 @@
 """Wallet addresses as customers type them.
 
-Refuses, with a sentence for the customer, everything that a wallet address cannot be. Whether the
+Refuses, with the mistake that was made, everything that a wallet address cannot be. Whether the
 address may be connected to is the transport's business.
 """
 
@@ -13,60 +13,76 @@ from urllib.parse import quote
 
 import idna
 
-from checkout.open_payments.urls import MAX_URL, Parts, host_and_port, is_name, split, target_uri
+from checkout.open_payments.slips import NotAnAddress, Slip, slip_in
+from checkout.open_payments.urls import (
+    MAX_URL,
+    Parts,
+    host_and_port,
+    is_loopback,
+    is_name,
+    split,
+    target_uri,
+)
 
 _PATH_SAFE: Final = "/:@!$&'()*+,;=-._~%"
 _PORT: Final = re.compile(r"[0-9]{1,5}")
-_MALFORMED: Final = "This is not a wallet address."
-_NO_HOST: Final = "The name before the first / is not a valid host name."
+_DOTS: Final = re.compile(r"/\.{1,2}(?:/|$)")
+_QUOTES: Final = "\"'“”„‘’«»<>"  # often copied along
 
 
 def parse(typed: str, *, allow_ports: bool) -> str:
     """Return the https URL of the wallet address document that `typed` names.
 
-    Takes `https://host/path`, `host/path`, and the payment pointers `$host/path` and `$host`.
-    `allow_ports` is a development setting: other ports than 443 and names without a dot. Raises
-    ValueError with a sentence for the customer.
+    Takes `https://host/path`, `host/path`, and the payment pointers `$host/path` and `$host`; reads
+    `http://` as https, and drops quotation marks around all of it. `allow_ports` is a development
+    setting: other ports than 443, addresses in digits, and localhost. Raises NotAnAddress.
     """
     text = typed.strip()
-    _check_characters(text)
+    if text[:1] in _QUOTES:
+        text = text.strip(_QUOTES).strip()
+    _check_text(text, allow_ports=allow_ports)
     pointer = text.startswith("$")
-    parts = _parts(text.removeprefix("$"), pointer=pointer)
+    parts = _parts(text.removeprefix("$"))
     authority = _authority(parts.authority or "", allow_ports=allow_ports)
     path = quote(parts.path, safe=_PATH_SAFE)
     if pointer and path in ("", "/"):
         path = "/.well-known/pay"
+    url = f"https://{authority}{path}"
+    if len(url) > MAX_URL:
+        raise NotAnAddress(Slip.TOO_LONG)
+    if _DOTS.search(path):
+        raise NotAnAddress(Slip.CHARACTER, "..")
     try:
-        return target_uri(f"https://{authority}{path}")
+        return target_uri(url)
     except ValueError:
-        raise ValueError(_MALFORMED) from None
+        raise NotAnAddress(Slip.HOST) from None
 
 
-def _check_characters(text: str) -> None:
+def _check_text(text: str, *, allow_ports: bool) -> None:
     if not text:
-        raise ValueError("Please enter your wallet address.")
+        raise NotAnAddress(Slip.NOTHING)
     if len(text) > MAX_URL:
-        raise ValueError("This wallet address is too long.")
-    if "\\" in text or any(unicodedata.category(character)[0] in "CZ" for character in text):
-        raise ValueError("A wallet address has no spaces, backslashes or invisible characters.")
+        raise NotAnAddress(Slip.TOO_LONG)
+    slip = slip_in(text)
+    if slip is not None and not (allow_ports and is_loopback(text)):
+        raise NotAnAddress(slip)
+    if any(unicodedata.category(character)[0] in "CZ" for character in text):
+        raise NotAnAddress(Slip.SPACES)
+    if "\\" in text:
+        raise NotAnAddress(Slip.CHARACTER, "\\")
 
 
-def _parts(text: str, *, pointer: bool) -> Parts:
+def _parts(text: str) -> Parts:
     """Split `text`, in which the scheme may be left out."""
     parts = split(text)
-    if parts.scheme and parts.authority is not None:
-        if pointer or parts.scheme != "https":
-            raise ValueError("A wallet address begins with https:// or $.")
-    else:
+    if parts.authority is None:
         parts = split(f"https://{text}")
     authority = parts.authority or ""
     if ("[" in authority) != ("]" in authority):
-        raise ValueError(_MALFORMED)
-    for character, found in (("@", "@" in authority), ("? or #", parts.query or parts.fragment)):
+        raise NotAnAddress(Slip.HOST)
+    for character, found in (("@", "@" in authority), ("?", parts.query), ("#", parts.fragment)):
         if found:
-            raise ValueError(
-                f"A wallet address has no {character}. It looks like https://wallet.example/alice."
-            )
+            raise NotAnAddress(Slip.CHARACTER, character)
     return parts
 
 
@@ -74,13 +90,15 @@ def _authority(typed: str, *, allow_ports: bool) -> str:
     """Return `typed` in lower case and ASCII, without the default port."""
     host, port = host_and_port(typed)
     port = None if port == "443" else port
-    if port is not None and not (allow_ports and _PORT.fullmatch(port)):
-        raise ValueError("A wallet address has no port.")
+    if port is not None and not (allow_ports and _PORT.fullmatch(port) and 0 < int(port) <= 65535):
+        raise NotAnAddress(Slip.PORT)
+    if "," in host:
+        raise NotAnAddress(Slip.COMMA)
     name = _ascii(host.lower().removesuffix("."))
     if not is_name(name):
-        raise ValueError(_NO_HOST)
-    if "." not in name and not allow_ports:
-        raise ValueError("A wallet address looks like https://wallet.example/alice.")
+        raise NotAnAddress(Slip.HOST)
+    if not allow_ports and ("." not in name or name.rpartition(".")[2].isdigit()):
+        raise NotAnAddress(Slip.HOST)
     return name if port is None else f"{name}:{port}"
 
 
@@ -90,4 +108,4 @@ def _ascii(name: str) -> str:
     try:
         return idna.encode(name, uts46=True).decode()
     except idna.IDNAError:
-        raise ValueError(_NO_HOST) from None
+        raise NotAnAddress(Slip.HOST) from None

@@ -10,6 +10,7 @@ from typing import Protocol
 from checkout.domain.audit import AuditEntry
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.sign_in import SignIn
+from checkout.ports.sessions import Reservation
 from checkout.ports.stale import Stale
 
 
@@ -38,10 +39,10 @@ class Merchants(Protocol):
         """
         ...
 
-    def replace(self, merchant: Merchant) -> None:
+    def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
         """Write the merchant if the stored version is one less than `merchant.version`.
 
-        Raises StaleMerchant.
+        The reservation is written in the same transaction. Raises KeyHeld, StaleMerchant.
         """
         ...
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Any
 
+from checkout.domain.providers import Provider
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
@@ -22,13 +23,15 @@ class Services:
     """The ports of every entry point.
 
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
-    endpoints on this machine are allowed.
+    endpoints on this machine are allowed. `providers` are the operator's, which the hosted page
+    offers.
     """
 
     clock: Clock
     random_bytes: RandomBytes
     base_url: str
     allow_loopback: bool = False
+    providers: tuple[Provider, ...] = ()
     database: Database
     sessions: Sessions
     merchants: Merchants

@@ -39,6 +39,14 @@ class Reservation:
     expires_at: datetime
 
 
+class KeyHeld(Exception):
+    """Report that the place of a reservation is taken by this live one; nothing was written."""
+
+    def __init__(self, reservation: Reservation) -> None:
+        super().__init__("the idempotency key is in use")
+        self.reservation = reservation
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPage:
     """A page of sessions; `next_key` is the position of the last one read, or None at the end."""
@@ -71,11 +79,21 @@ class Sessions(Protocol):
         """Read the session, strongly consistent."""
         ...
 
-    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
-        """Write the change, with the event in the same transaction, on the change's condition.
+    def reservation(self, key: str) -> Reservation | None:
+        """Read the idempotency record, strongly consistent; it may be expired."""
+        ...
+
+    def save(
+        self,
+        change: Change,
+        event: WebhookEvent | None = None,
+        reservation: Reservation | None = None,
+    ) -> Session:
+        """Write the change on its condition, and event and reservation in the same transaction.
 
         Returns the session as written. A write of ours whose response was lost counts as written.
-        Raises StaleSession. Only `flows.payment.writes` calls this.
+        Raises KeyHeld if a live record holds the reservation's key, else StaleSession. Only
+        `flows.payment.writes` calls this.
         """
         ...
 
@@ -88,11 +106,13 @@ class Sessions(Protocol):
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        `after` is the position of the last session seen. `search` keeps the sessions with that
-        wallet, or with that value in their metadata (domain/search.py), by an index that lags.
+        `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
+        the last session seen. `search` keeps the sessions with that wallet, or with that value in
+        their metadata (domain/search.py), by an index that lags.
         """
         ...
 

@@ -78,10 +78,13 @@ class Events(Protocol):
         limit: int,
         after: str | None = None,
         created_from: datetime | None = None,
+        created_before: datetime | None = None,
+        upward: bool = False,
     ) -> EventPage:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        `after` is the position of the last event seen.
+        `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
+        the last event seen.
         """
         ...
 

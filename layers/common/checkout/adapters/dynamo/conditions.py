@@ -13,10 +13,11 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, code, reasons
-from checkout.adapters.dynamo.records import session_item
+from checkout.adapters.dynamo.records import reservation_from, reservation_item, session_item
 from checkout.adapters.dynamo.values import Item, Value, instant, number, text
 from checkout.domain.session import Phase
 from checkout.domain.transitions import Change
+from checkout.ports.sessions import KeyHeld, Reservation
 
 TAKEN: Final = "A new record's id is taken; nothing was written."  # 2^-130, or a mistake
 
@@ -88,6 +89,26 @@ def put_new(table: str, item: Item, key: str) -> dict[str, Any]:
         "ExpressionAttributeNames": {"#key": key},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
+
+
+def put_reservation(table: str, reservation: Reservation) -> dict[str, Any]:
+    """Return the PutItem of an idempotency record, if its key is free or its holder expired."""
+    absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
+    return {
+        "TableName": table,
+        "Item": reservation_item(reservation),
+        "ConditionExpression": absent_or_expired,
+        "ExpressionAttributeNames": {"#key": "key", "#expires_at": "expires_at"},
+        "ExpressionAttributeValues": {":now": instant(reservation.created_at)},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def raise_if_held(error: ClientError, reservation: Reservation, *, index: int) -> None:
+    """Raise KeyHeld if another write holds the reservation's key; `index` as in `failed_item`."""
+    held = failed_item(error, index=index)
+    if held is not None and reservation_from(held).writer != reservation.writer:
+        raise KeyHeld(reservation_from(held)) from None
 
 
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:

@@ -100,12 +100,19 @@ class DynamoEvents:
         limit: int,
         after: str | None = None,
         created_from: datetime | None = None,
+        created_before: datetime | None = None,
+        upward: bool = False,
     ) -> EventPage:
         """Return a page; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else "0"
-        if after is not None and after < lowest:
+        highest = position(created_before) if created_before else ":"  # sorts behind every digit
+        if after is not None:
+            lowest, highest = (
+                (max(lowest, after), highest) if upward else (lowest, min(highest, after))
+            )
+        if highest < lowest:
             return EventPage((), None)
         found = ask(
             self._client.query,
@@ -116,9 +123,9 @@ class DynamoEvents:
             ExpressionAttributeValues={
                 ":merchant": text(merchant),
                 ":low": text(lowest),
-                ":high": text(after or ":"),  # sorts behind every digit
+                ":high": text(highest),
             },
-            ScanIndexForward=False,
+            ScanIndexForward=upward,
             # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
             Limit=limit + (1 if after is None else 2),
         )

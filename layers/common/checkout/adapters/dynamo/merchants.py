@@ -9,7 +9,15 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, get
-from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next, transaction
+from checkout.adapters.dynamo.conditions import (
+    TAKEN,
+    failed_item,
+    put_new,
+    put_next,
+    put_reservation,
+    raise_if_held,
+    transaction,
+)
 from checkout.adapters.dynamo.merchant_records import (
     key_item,
     merchant_from,
@@ -19,6 +27,7 @@ from checkout.adapters.dynamo.values import Item, Value, text
 from checkout.domain.errors import Unavailable
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import MerchantPage, StaleMerchant
+from checkout.ports.sessions import Reservation
 
 _TOUCH_EVERY: Final = timedelta(minutes=1)
 _GUARD: Final = "wallet:"
@@ -31,6 +40,7 @@ class DynamoMerchants:
         self._client = client
         self._merchants = f"{prefix}-merchants"
         self._keys = f"{prefix}-api_keys"
+        self._reservations = f"{prefix}-idempotency_keys"
 
     def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
         guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
@@ -48,13 +58,20 @@ class DynamoMerchants:
             return None if held["merchant"]["S"] == merchant.id else self._of_guard(held)
         return None
 
-    def replace(self, merchant: Merchant) -> None:
-        """Write the next version. Raise StaleMerchant; LookupError if there is no such merchant."""
+    def replace(self, merchant: Merchant, reservation: Reservation | None = None) -> None:
+        """Write the next version. Raise KeyHeld, StaleMerchant; LookupError without a merchant."""
         item = merchant_item(merchant)
+        request = put_next(self._merchants, item, merchant.version)
         try:
-            request = put_next(self._merchants, item, merchant.version)
-            ask(self._client.put_item, **request)
+            if reservation is None:
+                ask(self._client.put_item, **request)
+            else:
+                put_key = put_reservation(self._reservations, reservation)
+                both = transaction({"Put": request}, {"Put": put_key})
+                ask(self._client.transact_write_items, **both)
         except ClientError as error:
+            if reservation is not None:
+                raise_if_held(error, reservation, index=1)
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such merchant") from None

@@ -19,6 +19,8 @@ from checkout.adapters.dynamo.conditions import (
     condition_failed,
     failed_item,
     put_new,
+    put_reservation,
+    raise_if_held,
     transaction,
     update,
 )
@@ -26,12 +28,11 @@ from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import (
     LATER,
     reservation_from,
-    reservation_item,
     search_item,
     session_from,
     session_item,
 )
-from checkout.adapters.dynamo.values import instant, instant_from, text, text_from
+from checkout.adapters.dynamo.values import instant_from, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
 from checkout.domain.search import metadata_keys, search_key
@@ -79,17 +80,9 @@ class DynamoSessions:
                 if found is None or session_from(found).writer != session.writer:
                     raise Unavailable(TAKEN) from error
             return None
-        absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"
-        put_reservation = {
-            "TableName": self._reservations,
-            "Item": reservation_item(reservation),
-            "ConditionExpression": absent_or_expired,
-            "ExpressionAttributeNames": {"#key": "key", "#expires_at": "expires_at"},
-            "ExpressionAttributeValues": {":now": instant(reservation.created_at)},
-            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-        }
+        put_key = put_reservation(self._reservations, reservation)
         try:
-            self._transact({"Put": put_reservation}, {"Put": put_session}, *found_by)
+            self._transact({"Put": put_key}, {"Put": put_session}, *found_by)
         except ClientError as error:
             held = failed_item(error, index=0)
             if held is None:
@@ -102,18 +95,31 @@ class DynamoSessions:
         item = get(self._client, self._sessions, id=text(session_id))
         return session_from(item) if item else None
 
-    def save(self, change: Change, event: WebhookEvent | None = None) -> Session:
+    def reservation(self, key: str) -> Reservation | None:
+        item = get(self._client, self._reservations, key=text(key))
+        return reservation_from(item) if item else None
+
+    def save(
+        self,
+        change: Change,
+        event: WebhookEvent | None = None,
+        reservation: Reservation | None = None,
+    ) -> Session:
         """Write a change, as the port says. Raise LookupError if there is no such session."""
         request = update(self._sessions, change)
+        puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
+        if reservation is not None:
+            puts.append(put_reservation(self._reservations, reservation))
         try:
-            if event is None:
+            if not puts:
                 answer = self._persistent.ask(
                     self._client.update_item, **request, ReturnValues="ALL_NEW"
                 )
                 return session_from(answer["Attributes"])
-            put_event = put_new(self._events, event_item(event), "id")
-            self._transact({"Update": request}, {"Put": put_event})
+            self._transact({"Update": request}, *({"Put": put} for put in puts))
         except ClientError as error:
+            if reservation is not None:
+                raise_if_held(error, reservation, index=len(puts))
             return self._stale_unless_ours(error, change)
         if change.by_attempt:  # it goes on from whatever version was stored
             return self.get(change.after.id) or change.after
@@ -128,12 +134,17 @@ class DynamoSessions:
         created_from: datetime | None,
         created_before: datetime | None,
         search: str | None = None,
+        upward: bool = False,
     ) -> SessionPage:
         """Return a page; `limit` is 1..100. One index query and one batch read."""
         if not 1 <= limit <= PAGE_MAX:
             raise ValueError(f"limit must be 1..{PAGE_MAX}")
         lowest = position(created_from) if created_from else _FIRST_POSITION
-        highest = min(position(created_before) if created_before else _LAST_POSITION, after or ":")
+        highest = position(created_before) if created_before else _LAST_POSITION
+        if after is not None:
+            lowest, highest = (
+                (max(lowest, after), highest) if upward else (lowest, min(highest, after))
+            )
         if lowest > highest:
             return SessionPage((), None)
         index, owner, value = "by_merchant", "merchant", merchant
@@ -153,7 +164,7 @@ class DynamoSessions:
                 ":low": text(lowest),
                 ":high": text(highest),
             },
-            ScanIndexForward=False,
+            ScanIndexForward=upward,
             Limit=rows_max,
         )
         places = dict.fromkeys(row["created_key"]["S"] for row in found["Items"])

@@ -24,7 +24,7 @@ import httpcore
 
 from checkout.adapters.outbound.addresses import Resolve, is_host
 from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.open_payments.urls import Target, target
 
@@ -32,6 +32,8 @@ from checkout.open_payments.urls import Target, target
 logging.getLogger("httpcore").setLevel(logging.INFO)
 
 _HTTPS_PORT: Final = 443
+# NXDOMAIN and "no address"; a resolver that fails has other numbers (RFC 3493 section 6.1).
+_NO_SUCH_HOST: Final = frozenset({socket.EAI_NONAME, socket.EAI_NODATA})
 _TAKES_BODY: Final = frozenset({"POST", "PUT", "PATCH"})
 
 
@@ -82,8 +84,9 @@ class PublicHttp:
         """Send `request` once, byte for byte, within `timeout` seconds for everything together.
 
         A 3xx is an answer like any other. Raises NotSent when no byte of the request went out (URL,
-        name or address refused, no connection, no TLS) and OutcomeUnknown for all else (no answer
-        in time, cut short, too big, compressed, not HTTP).
+        name or address refused, no connection, no TLS), as NoSuchHost when the name does not exist,
+        and OutcomeUnknown for all else (no answer in time, cut short, too big, compressed, not
+        HTTP).
 
         With `body_max`, the answer's status is what counts: of its body only so many bytes are
         read, as they come, and it may break off.
@@ -95,10 +98,11 @@ class PublicHttp:
                 return self._exchange(request, to, call, body_max)
         except Exception as error:  # noqa: BLE001 - whatever it was, what counts is whether it was sent
             reason = f"{_connect_to(to)}: {_reason(error)}"
+            missing = isinstance(error, socket.gaierror) and error.errno in _NO_SUCH_HOST
         # Out here, so that the library's error, which may quote a header, is not the context.
         if call.sent:
             raise OutcomeUnknown(reason)
-        raise NotSent(reason)
+        raise (NoSuchHost if missing else NotSent)(reason)
 
     def close(self) -> None:
         """Close all connections."""

@@ -1,12 +1,14 @@
 """Do what a merchant asks for in the dashboard, and write it to the audit log.
 
-The API and the command line call the flows underneath, without an audit entry.
+The webhook endpoints of /v1 are set here too. The native API and the command line call the flows
+underneath, without an audit entry.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Any
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import PaymentInProgress
@@ -54,11 +56,21 @@ def download(
 
 
 def set_webhook(
-    services: DashboardServices, key: ApiKey, *, url: str, events: tuple[str, ...]
+    services: DashboardServices, key: ApiKey, *, url: str, events: tuple[str, ...], **options: Any
 ) -> Configured:
-    """Set the webhook address. Raise as `endpoints.configure` does."""
-    done = endpoints.configure(services, key.merchant, url=url, events=events)
+    """Set the webhook address and its options. Raise as `endpoints.configure` does."""
+    done = endpoints.configure(services, key.merchant, url=url, events=events, **options)
     audit.note(services, key, Action.WEBHOOK_SET, url.partition("?")[0])
+    return done
+
+
+def update_webhook(
+    services: DashboardServices, key: ApiKey, fields: Mapping[str, Any], **options: Any
+) -> Configured:
+    """Change fields of the webhook endpoint. Raise as `endpoints.update` does."""
+    done = endpoints.update(services, key.merchant, fields, **options)
+    assert done.merchant.endpoint is not None
+    audit.note(services, key, Action.WEBHOOK_SET, done.merchant.endpoint.url.partition("?")[0])
     return done
 
 

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
+from checkout.domain import providers
 from checkout.domain.audit import Action
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.grammar import return_host
+from checkout.domain.grammar import contact_of, return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
 from checkout.domain.pictures import picture_type
@@ -29,6 +30,9 @@ _CALLED: Final = {
     "locale": "language",
     "logo": "logo",
     "tolerance": "tolerance",
+    "contact": "contact",
+    "website": "website",
+    "providers": "wallet providers",
 }
 
 
@@ -87,6 +91,37 @@ def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
 def remove_logo(services: DashboardServices, key: ApiKey) -> None:
     """Remove the logo. Raise Conflict."""
     _set(services, key, {"logo": None})
+
+
+def introduce(services: DashboardServices, key: ApiKey, *, contact: str, website: str) -> None:
+    """Set whom customers may ask, and the shop's own host; an empty text is none.
+
+    Raise ParameterInvalid, Conflict.
+    """
+    fields = {"contact": contact_of(contact), "website": return_host(website)}
+    if contact.strip() and fields["contact"] is None:
+        raise ParameterInvalid(
+            "The contact must be an e-mail address or a page that begins with https://.",
+            param="contact",
+        )
+    if website.strip() and fields["website"] is None:
+        raise ParameterInvalid(
+            "The website must be a host name like shop.example, without https:// and path.",
+            param="website",
+        )
+    _set(services, key, fields)
+
+
+def offer(services: DashboardServices, key: ApiKey, typed: str) -> None:
+    """Set the providers that the merchant's page offers; without any, the operator's.
+
+    Raise ParameterInvalid, Conflict.
+    """
+    try:
+        found = providers.parse(typed)
+    except ValueError as error:
+        raise ParameterInvalid(str(error), param="providers") from None
+    _set(services, key, {"providers": found})
 
 
 def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:

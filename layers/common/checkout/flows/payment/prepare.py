@@ -42,6 +42,7 @@ from checkout.flows.payment.writes import change, commit, move
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.models import Quote, WalletAddress
+from checkout.open_payments.slips import NotAnAddress
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
@@ -62,8 +63,10 @@ def submit_wallet(services: PayServices, session_id: str, typed: str) -> Session
     """
     try:
         url = parse(typed, allow_ports=services.allow_loopback)
-    except ValueError as error:
-        raise WalletInvalid(str(error), param="wallet_address") from None
+    except NotAnAddress as error:
+        raise WalletInvalid(
+            str(error), param="wallet_address", slip=error.slip, character=error.character
+        ) from None
     session = settle(services, load(services, session_id))
     merchant = merchants.get(services.merchants, session.merchant)
     session = _claim(services, session)
@@ -142,6 +145,8 @@ def _resolve(client: OpenPayments, url: str) -> WalletAddress:
         message = "This wallet address redirects too often, or to an address that is not usable."
     except op.UntrustedAnswer:
         message = "There is no Open Payments wallet at this address."
+    except op.NoSuchHost:
+        message = "There is no wallet at this address: no such host exists."
     except op.Refused as refused:
         if refused.reason is op.Reason.BUSY:
             raise WalletUnreachable(

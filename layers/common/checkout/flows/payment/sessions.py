@@ -5,17 +5,14 @@ No wallet is called here: what an end leaves behind at the wallets goes to the t
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from checkout.domain.errors import (
     CheckoutError,
-    IdempotencyKeyInvalid,
-    IdempotencyKeyReused,
     PaymentInProgress,
     ResourceMissing,
     SessionBusy,
@@ -29,15 +26,14 @@ from checkout.domain.public import public_session
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition, advance
 from checkout.flows.cursors import cursor, position_of
+from checkout.flows.idempotency import Answer, Posted, Reserve, answer
 from checkout.flows.payment.writes import change, give_way
 from checkout.ports.services import Services
-from checkout.ports.sessions import Reservation, StaleSession
+from checkout.ports.sessions import KeyHeld, StaleSession
 
-IDEMPOTENCY_LIFETIME: Final = timedelta(hours=24)
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
-_IDEMPOTENCY_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 _POSITION: Final = position_pattern(SESSION_ID.pattern)
 _VERB: Final = {
     Event.EXPIRE_REQUESTED: "expired",
@@ -50,22 +46,14 @@ _VERB: Final = {
 IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 
 
-@dataclass(frozen=True, slots=True)
-class Created:
-    """The response to a creation; a replay of the idempotency key has the same `body`."""
-
-    status: int
-    body: str
-    replayed: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListQuery:
     """The filters of a list.
 
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
-    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `rounds` bounds
-    the index pages that are read for one response.
+    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `statuses` are
+    several to choose from. `rounds` bounds the index pages that are read for one response. `upward`
+    asks for the sessions just newer than the cursor; the page is newest first all the same.
     """
 
     limit: int = 10
@@ -76,17 +64,24 @@ class ListQuery:
     amount_from: int | None = None
     amount_to: int | None = None
     search: str | None = None
+    statuses: tuple[Status, ...] = ()
     rounds: int = FILTER_ROUNDS
+    upward: bool = False
 
     @property
     def filters(self) -> bool:
         """Tell whether sessions must be read to be filtered: no index has these fields."""
-        return (self.status, self.amount_from, self.amount_to) != (None, None, None)
+        return bool(self.statuses) or (self.status, self.amount_from, self.amount_to) != (
+            None,
+            None,
+            None,
+        )
 
     def matches(self, session: Session, now: datetime) -> bool:
-        amount = session.amount_total
+        amount, status = session.amount_total, session.status_at(now)
         return (
-            self.status in (None, session.status_at(now))
+            self.status in (None, status)
+            and (not self.statuses or status in self.statuses)
             and (self.amount_from is None or self.amount_from <= amount)
             and (self.amount_to is None or amount <= self.amount_to)
         )
@@ -104,47 +99,47 @@ class Listed:
     looked_to: datetime | None = None
 
 
-def create(
-    services: Services, key: ApiKey, new: NewSession, idempotency_key: str | None
-) -> Created:
-    """Store an open session, and with an idempotency key the answer, in one transaction.
+def create(services: Services, key: ApiKey, new: NewSession, idempotency_key: str | None) -> Answer:
+    """Store an open session and return the native answer, which is stored with it.
 
     Raises IdempotencyKeyInvalid, IdempotencyKeyReused, and what `NewSession.opened` raises.
     """
-    if idempotency_key is not None and not _IDEMPOTENCY_KEY.fullmatch(idempotency_key):
-        raise IdempotencyKeyInvalid(
-            "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"
-        )
-    now = services.clock.now()
+    posted = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=new.fingerprint(),
+        render=partial(native_answer, services),
+        status=201,
+        lasting=True,
+    )
+    return answer(services, posted, lambda reserve: open_session(services, key, new, reserve))
+
+
+def open_session(
+    services: Services, key: ApiKey, new: NewSession, reserve: Reserve[Session] | None
+) -> Session:
+    """Store an open session and, in the same transaction, the record that `reserve` makes.
+
+    Raises KeyHeld, and what `NewSession.opened` raises.
+    """
     session = new.opened(
         key,
         session_id=new_session_id(services.random_bytes),
         writer=new_nonce(services.random_bytes),
-        now=now,
+        now=services.clock.now(),
         base_is_http=is_http(services.base_url),
     )
-    body = json_text(public_session(session, base_url=services.base_url, now=now))
-    if idempotency_key is None:
-        services.sessions.create(session, None)
-        return Created(201, body, replayed=False)
-    reservation = Reservation(
-        key=_reservation_key(key.merchant, idempotency_key),
-        fingerprint=new.fingerprint(),
-        status=201,
-        body=body,
-        writer=session.writer,
-        created_at=now,
-        expires_at=now + IDEMPOTENCY_LIFETIME,
-    )
+    reservation = reserve(session, session.writer) if reserve else None
     held = services.sessions.create(session, reservation)
-    if held is None:
-        return Created(201, body, replayed=False)
-    if held.fingerprint != reservation.fingerprint:
-        raise IdempotencyKeyReused(
-            "This Idempotency-Key was used with other parameters; use a new key.",
-            param="Idempotency-Key",
-        )
-    return Created(held.status, held.body, replayed=True)
+    if held is not None:
+        raise KeyHeld(held)
+    return session
+
+
+def native_answer(services: Services, session: Session) -> str:
+    """Return the body of the native API's answers about one session."""
+    now = services.clock.now()
+    return json_text(public_session(session, base_url=services.base_url, now=now))
 
 
 def load(services: Services, session_id: str) -> Session:
@@ -160,35 +155,44 @@ def get(services: Services, key: ApiKey, session_id: str) -> Session:
     return settle(services, _own(services, key, session_id))
 
 
-def expire(services: Services, key: ApiKey, session_id: str) -> Session:
-    """Expire an open or awaiting session.
+def expire(
+    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
+    """Expire an open or awaiting session, and write what `reserve` makes with it.
 
     Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, SessionBusy.
     """
-    return _end(services, _own(services, key, session_id), Event.EXPIRE_REQUESTED)
+    return _end(services, _own(services, key, session_id), Event.EXPIRE_REQUESTED, reserve)
 
 
-def cancel(services: Services, key: ApiKey, session_id: str) -> Session:
+def cancel(
+    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
     """Cancel an open or awaiting session. Raises as `expire` does."""
-    return _end(services, _own(services, key, session_id), Event.CANCEL_REQUESTED)
+    return _end(services, _own(services, key, session_id), Event.CANCEL_REQUESTED, reserve)
 
 
-def accept_as_paid(services: Services, key: ApiKey, session_id: str) -> Session:
+def accept_as_paid(
+    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
     """Complete a session of which only a part has arrived, as its merchant decides.
 
     Raises as `expire` does.
     """
     now = services.clock.now()
     session = _own(services, key, session_id)
-    return _end(services, session, Event.ACCEPTED_AS_PAID, note=_by(key), completed_at=now)
+    return _end(services, session, Event.ACCEPTED_AS_PAID, reserve, note=_by(key), completed_at=now)
 
 
-def give_up(services: Services, key: ApiKey, session_id: str) -> Session:
+def give_up(
+    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
     """End a session of which only a part has arrived, once no more can arrive; it is expired.
 
     Raises as `expire` does. PaymentInProgress means that the incoming payment is being closed.
     """
-    return _end(services, _own(services, key, session_id), Event.GIVEN_UP, note=_by(key))
+    session = _own(services, key, session_id)
+    return _end(services, session, Event.GIVEN_UP, reserve, note=_by(key))
 
 
 def settle(services: Services, session: Session) -> Session:
@@ -215,8 +219,9 @@ def conclude(services: Services, session: Session) -> Session:
 def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
-    Reads at most `rounds` index pages and then returns a cursor, so that a filter with few matches
-    cannot make one request read without end. Raises CursorInvalid.
+    Its cursor continues in the direction of the query. Reads at most `rounds` index pages and then
+    returns a cursor, so that a filter with few matches cannot make one request read without end.
+    Raises CursorInvalid.
     """
     after = position_of(key.merchant, query.cursor, _POSITION) if query.cursor is not None else None
     now = services.clock.now()
@@ -230,18 +235,24 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
             created_from=query.created_from,
             created_before=query.created_before,
             search=query.search,
+            upward=query.upward,
         )
         after = page.next_key
         for session in page.sessions:
             if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: there is a next page
-                    return Listed(tuple(found), cursor_behind(key, found[-1]), found[-1].created_at)
+                    more, last = cursor_behind(key, found[-1]), found[-1].created_at
+                    return Listed(_newest_first(found, query), more, last)
                 found.append(session)
             looked_to = session.created_at
         if after is None or (len(found) == query.limit and not query.filters):
             break
-    more = None if after is None else cursor(key.merchant, after)
-    return Listed(tuple(found), more, looked_to)
+    rest = None if after is None else cursor(key.merchant, after)
+    return Listed(_newest_first(found, query), rest, looked_to)
+
+
+def _newest_first(found: list[Session], query: ListQuery) -> tuple[Session, ...]:
+    return tuple(reversed(found) if query.upward else found)
 
 
 def cursor_behind(key: ApiKey, session: Session) -> str:
@@ -281,11 +292,18 @@ def _by(key: ApiKey) -> str:
     return f"by {key.name} (…{key.last_four})"
 
 
-def _end(services: Services, session: Session, event: Event, **changes: Any) -> Session:
+def _end(
+    services: Services,
+    session: Session,
+    event: Event,
+    reserve: Reserve[Session] | None,
+    **changes: Any,
+) -> Session:
+    def ending(current: Session) -> Change:
+        return _ending(services, current, event, changes)
+
     try:
-        return give_way(
-            services, session, lambda current: _ending(services, current, event, changes)
-        )
+        return give_way(services, session, ending, reserve)
     except IllegalTransition as illegal:
         current = illegal.session
         if event is not Event.ACCEPTED_AS_PAID:
@@ -351,8 +369,3 @@ def _refusal(session: Session, event: Event) -> CheckoutError:
     return SessionUnexpectedState(
         f"This session is {session.status}; it can be {verb} only while {wanted}."
     )
-
-
-def _reservation_key(merchant: str, idempotency_key: str) -> str:
-    # Neither part can hold a line break, so no two pairs hash the same text.
-    return hashlib.sha256(f"{merchant}\n{idempotency_key}".encode()).hexdigest()

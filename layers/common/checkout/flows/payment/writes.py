@@ -17,6 +17,7 @@ from checkout.domain.session import Phase, Session
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
 from checkout.flows.give_way import GIVE_WAY
+from checkout.flows.idempotency import Reserve
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
@@ -40,33 +41,38 @@ def change(services: Services, session: Session, event: Event, **changes: Any) -
 
 
 def give_way(
-    services: Services, session: Session, decide: Callable[[Session], Change | None]
+    services: Services,
+    session: Session,
+    decide: Callable[[Session], Change | None],
+    reserve: Reserve[Session] | None = None,
 ) -> Session:
     """Write what `decide` makes of the session; after a lost race, decide again from the winner.
 
     Returns the session as written, or as it is where `decide` returns None. Raises StaleSession
-    when the race is lost GIVE_WAY times, and what `decide` raises.
+    when the race is lost GIVE_WAY times, KeyHeld as `commit` does, and what `decide` raises.
     """
     for _ in range(GIVE_WAY):
         decided = decide(session)
         if decided is None:
             return session
         try:
-            return commit(services, decided)
+            return commit(services, decided, reserve)
         except StaleSession as stale:
             session = stale.current
     raise StaleSession(session)
 
 
-def commit(services: Services, change: Change) -> Session:
+def commit(services: Services, change: Change, reserve: Reserve[Session] | None = None) -> Session:
     """Write `change` and its webhook event in one transaction; enqueue delivery and clean-up.
 
-    Raises StaleSession.
+    The record that `reserve` makes of the result is in the transaction too. Raises StaleSession,
+    and KeyHeld if the place of that record is taken.
     """
     event = _webhook_event(services, change)
     if event is not None and change.after.terminal and not change.before.terminal:
         change = replace(change, after=replace(change.after, event=event.id))
-    saved = services.sessions.save(change, event)
+    reservation = reserve(change.after, change.after.writer) if reserve else None
+    saved = services.sessions.save(change, event, reservation)
     if event is not None:
         services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
     cleanup = _left_behind(change)
@@ -84,14 +90,25 @@ def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
         endpoint = merchant.endpoint if merchant is not None else None
         if endpoint is None or not endpoint.wants(change.webhook):
             return None
+    # Imported here, because most requests make no event.
+    from checkout.domain.stripe_objects import event_json
+
+    event_id = new_event_id(services.random_bytes)
     return WebhookEvent(
-        id=new_event_id(services.random_bytes),
+        id=event_id,
         merchant=change.after.merchant,
         session=change.after.id,
         type=change.webhook,
         body=event_body(change.after, change.webhook),
         created_at=change.at,
         next_at=change.at,
+        stripe_body=event_json(
+            change.after,
+            event_id=event_id,
+            event_type=change.webhook,
+            base_url=services.base_url,
+            at=change.at,
+        ),
     )
 
 

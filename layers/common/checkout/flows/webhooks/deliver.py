@@ -21,7 +21,7 @@ from typing import Final
 from checkout.domain.errors import Conflict, ResourceMissing
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import Merchant
-from checkout.domain.webhook_signature import signed_headers
+from checkout.domain.webhook_signature import signed_headers, stripe_header
 from checkout.domain.webhooks import (
     ATTEMPTS_MAX,
     LEASE,
@@ -29,6 +29,7 @@ from checkout.domain.webhooks import (
     Delivery,
     Endpoint,
     EventStatus,
+    Format,
     GivenUp,
     WebhookEvent,
     ended,
@@ -178,8 +179,11 @@ def _attempt(
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
         return Outcome.NOTHING
-    headers = signed_headers(event.id, event.type, event.body, secrets=secrets, now=began)
-    receipt = receivers.post(endpoint.url, headers, event.body.encode(), now=began)
+    body = event.body_for(endpoint)
+    headers = signed_headers(event.id, event.type, body, secrets=secrets, now=began)
+    if endpoint.format is Format.STRIPE:
+        headers |= stripe_header(body, secrets=secrets, now=began)
+    receipt = receivers.post(endpoint.url, headers, body.encode(), now=began)
     now = services.clock.now()
     delivery = Delivery(
         at=leased_at,

@@ -1,4 +1,4 @@
-"""List and read a merchant's webhook events, for the dashboard."""
+"""List and read a merchant's webhook events, as the dashboard does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.endpoints import Resent
-from checkout.ports.services import DashboardServices
+from checkout.ports.services import DashboardServices, Services
 
 PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page reads
@@ -50,7 +50,7 @@ def page(
     return Listed(tuple(found), cursor(merchant_id, start) if start else None)
 
 
-def get(services: DashboardServices, merchant_id: str, event_id: str) -> WebhookEvent:
+def get(services: Services, merchant_id: str, event_id: str) -> WebhookEvent:
     """Read an event. Raises ResourceMissing, also for another merchant's."""
     event = services.events.get(event_id) if EVENT_ID.fullmatch(event_id) else None
     if event is None or event.merchant != merchant_id:

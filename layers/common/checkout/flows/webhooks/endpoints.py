@@ -6,9 +6,10 @@ from here: events are stored and enqueued.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from checkout.domain.errors import (
     ParameterInvalid,
@@ -17,8 +18,9 @@ from checkout.domain.errors import (
     WebhookUnexpectedState,
 )
 from checkout.domain.grammar import webhook_url
-from checkout.domain.ids import new_event_id
+from checkout.domain.ids import new_endpoint_id, new_event_id, new_nonce
 from checkout.domain.merchant import Merchant
+from checkout.domain.stripe_objects import envelope
 from checkout.domain.webhook_signature import new_webhook_secret
 from checkout.domain.webhooks import (
     OPTIONAL,
@@ -27,6 +29,7 @@ from checkout.domain.webhooks import (
     EventStatus,
     WebhookEvent,
     WebhookSecret,
+    endpoint_id,
     ping_body,
     secret_place,
     sent_again,
@@ -34,6 +37,7 @@ from checkout.domain.webhooks import (
 )
 from checkout.flows import merchants
 from checkout.flows.give_way import give_way
+from checkout.flows.idempotency import Reserve
 from checkout.ports.services import DashboardServices
 from checkout.ports.webhooks import QueuedEvent
 
@@ -58,34 +62,69 @@ class Resent:
 
 
 def configure(
-    services: DashboardServices, merchant_id: str, *, url: str, events: tuple[str, ...]
+    services: DashboardServices,
+    merchant_id: str,
+    *,
+    url: str,
+    events: tuple[str, ...],
+    first: bool = False,
+    more: Mapping[str, Any] | None = None,
+    reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Send the merchant's events to `url` from now on, including these optional ones.
 
-    The first address gets a secret; a later one keeps it, and is enabled again. Raises
-    UrlInvalid, ParameterInvalid, ResourceMissing, Conflict, Unavailable.
+    The first address gets an id and a secret; a later one keeps them, and is enabled again. `more`
+    are other fields of the endpoint. `first`: there must be none yet. What `reserve` makes is
+    written with it. Raises UrlInvalid, ParameterInvalid, ResourceMissing, WebhookUnexpectedState,
+    Conflict, Unavailable, and KeyHeld with `reserve`.
     """
-    host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
-    if not services.hosts.permitted(host):
-        raise UrlInvalid(
-            "The URL's host name must lead to a public address, and now does not.", param="url"
-        )
-    if unknown := [event for event in events if event not in OPTIONAL]:
-        raise ParameterInvalid(f"There is no optional event {unknown[0]}.", param="events")
+    _check(services, url, events)
     now = services.clock.now()
     secret = new_webhook_secret(services.random_bytes)
-    first = _sealed(services, merchant_id, secret, now)
+    newest = _sealed(services, merchant_id, secret, now)
+    begun = Endpoint(url=url, id=new_endpoint_id(services.random_bytes), created_at=now)
 
     def changed(merchant: Merchant) -> Merchant:
-        before = merchant.endpoint
-        secrets = before.secrets if before is not None and before.secrets else (first,)
-        wanted = tuple(event for event in OPTIONAL if event in events)
-        return merchant.changed(endpoint=Endpoint(url=url, events=wanted, secrets=secrets))
+        before = merchant.endpoint or begun
+        if first and merchant.endpoint is not None:
+            raise WebhookUnexpectedState(
+                "There is one webhook endpoint for each merchant, and it is set already: update or "
+                f"delete {endpoint_id(merchant.id, before)}."
+            )
+        endpoint = replace(
+            before,
+            url=url,
+            events=tuple(event for event in OPTIONAL if event in events),
+            secrets=before.secrets or (newest,),
+            disabled_at=None,
+            **(more or {}),
+        )
+        return merchant.changed(endpoint=endpoint)
 
-    merchant = merchants.change(services.merchants, merchant_id, changed)
-    assert merchant.endpoint is not None
-    made = merchant.endpoint.secrets[0] == first
-    return Configured(merchant, secret if made else None)
+    def configured(merchant: Merchant) -> Configured:
+        assert merchant.endpoint is not None
+        made = merchant.endpoint.secrets[0] == newest
+        return Configured(merchant, secret if made else None)
+
+    return _written(services, merchant_id, changed, configured, reserve)
+
+
+def update(
+    services: DashboardServices,
+    merchant_id: str,
+    fields: Mapping[str, Any],
+    *,
+    reserve: Reserve[Configured] | None = None,
+) -> Configured:
+    """Change these fields of the endpoint and no others. Raises as `configure` does."""
+    if "url" in fields or "events" in fields:
+        endpoint = _endpoint(merchants.get(services.merchants, merchant_id))
+        _check(services, fields.get("url", endpoint.url), fields.get("events", endpoint.events))
+
+    def changed(merchant: Merchant) -> Merchant:
+        return merchant.changed(endpoint=replace(_endpoint(merchant), **fields))
+
+    return _written(services, merchant_id, changed, Configured, reserve)
 
 
 def remove(services: DashboardServices, merchant_id: str) -> Merchant:
@@ -138,6 +177,13 @@ def ping(services: DashboardServices, merchant_id: str) -> WebhookEvent:
         body=ping_body(event_id, currency=merchant.asset_code),
         created_at=now,
         next_at=now,
+        stripe_body=envelope(
+            {"id": event_id, "object": PING},
+            event_id=event_id,
+            event_type=PING,
+            base_url=services.base_url,
+            at=now,
+        ),
     )
     services.events.add(event)
     services.queue.enqueue([QueuedEvent(event.id, merchant_id)])
@@ -178,6 +224,33 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
     after = give_way(event, again, services.events.save)
     services.queue.enqueue([QueuedEvent(after.id, after.merchant)])
     return after
+
+
+def _check(services: DashboardServices, url: str, events: tuple[str, ...]) -> None:
+    """Raise UrlInvalid, ParameterInvalid for an address or events that cannot be set."""
+    host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
+    if not services.hosts.permitted(host):
+        raise UrlInvalid(
+            "The URL's host name must lead to a public address, and now does not.", param="url"
+        )
+    if unknown := [event for event in events if event not in OPTIONAL]:
+        raise ParameterInvalid(f"There is no optional event {unknown[0]}.", param="events")
+
+
+def _written(
+    services: DashboardServices,
+    merchant_id: str,
+    changed: Callable[[Merchant], Merchant],
+    configured: Callable[[Merchant], Configured],
+    reserve: Reserve[Configured] | None,
+) -> Configured:
+    writer = new_nonce(services.random_bytes)
+
+    def write(merchant: Merchant) -> None:
+        reservation = reserve(configured(merchant), writer) if reserve else None
+        services.merchants.replace(merchant, reservation)
+
+    return configured(merchants.change(services.merchants, merchant_id, changed, write))
 
 
 def _endpoint(merchant: Merchant) -> Endpoint:

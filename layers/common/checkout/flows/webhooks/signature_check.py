@@ -51,7 +51,7 @@ def explain(services: DashboardServices, merchant_id: str, *, headers: str, body
     now = services.clock.now()
     event = _event(services, merchant_id, given, body)
     secrets = _secrets(services, merchant_id, merchant.endpoint, now)
-    sent = event.body if event else None
+    sent = event.body_for(merchant.endpoint) if event else None
     found = check(given, body, secrets=secrets, sent=sent, now=now)
     return Checked(found, event.id if event else None)
 

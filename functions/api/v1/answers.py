@@ -1,0 +1,92 @@
+"""Responses of /v1: JSON with Stripe's headers, and errors as its libraries read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from fastapi import Request, Response
+
+from api.paging import fitting
+from api.v1.forms import with_brackets
+from checkout.domain import errors
+from checkout.domain.errors import CheckoutError
+from checkout.flows.idempotency import Answer
+from checkout.flows.payment.sessions import json_text
+from checkout.web import STATUS, Problem
+
+IGNORED: Final = "Ignored-Parameters"
+IGNORED_MAX: Final = 2000  # characters of that header
+
+# Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second: that
+# helps where another request is in the way, and not while a payment is under way.
+STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
+_RETRY: Final = (409, 429, 500, 503)
+_BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
+# Types that Stripe's libraries know; ours have more.
+_TYPES: Final = {
+    "authentication_error": "invalid_request_error",
+    "conflict_error": "invalid_request_error",
+    "rate_limit_error": "invalid_request_error",
+}
+
+
+def status_of(error: type[CheckoutError]) -> int:
+    """Return the status of an error under /v1."""
+    return STATUSES.get(error, STATUS[error][0])
+
+
+def type_of(error: type[CheckoutError]) -> str:
+    """Return the type of an error under /v1."""
+    return _TYPES.get(STATUS[error][1], STATUS[error][1])
+
+
+def problem(request: Request, found: Problem) -> Response:
+    """Return `{"error": {type, code, message, param?, request_id}}`."""
+    status = _BY_CODE.get(found.code, found.status)
+    body: dict[str, Any] = {
+        "code": found.code,
+        "message": found.message,
+        "request_id": found.request_id,
+        "type": _TYPES.get(found.type, found.type),
+    }
+    if found.param is not None:
+        body["param"] = with_brackets(found.param)
+    retry = {"Stripe-Should-Retry": "true" if status in _RETRY else "false"}
+    return _response(request, json_text({"error": body}), status, {**found.headers, **retry})
+
+
+def answered(request: Request, answer: Answer, ignored: Sequence[str] = ()) -> Response:
+    """Return the answer to a POST."""
+    headers = {IGNORED: ", ".join(ignored)[:IGNORED_MAX]} if ignored else {}
+    if answer.replayed:
+        headers["Idempotent-Replayed"] = "true"
+    return _response(request, answer.body, answer.status, headers)
+
+
+def shown(request: Request, value: Any) -> Response:
+    """Return an object that was asked for."""
+    return _response(request, json_text(value), 200, {})
+
+
+def listed(
+    request: Request, objects: list[dict[str, Any]], *, more: bool, upward: bool = False
+) -> Response:
+    """Return a page of a list, which ends early if it would be too large."""
+    data = fitting(reversed(objects)) if upward else fitting(objects)
+    page = {
+        "object": "list",
+        "url": request.url.path,
+        "has_more": more or len(data) < len(objects),
+        "data": data[::-1] if upward else data,
+    }
+    return shown(request, page)
+
+
+def _response(request: Request, body: str, status: int, headers: Mapping[str, str]) -> Response:
+    echoed = {
+        name: value
+        for name in ("Stripe-Version", "Idempotency-Key")
+        if (value := request.headers.get(name, "")).isascii() and 0 < len(value) <= 255
+    }
+    return Response(body, status, {**echoed, **headers}, media_type="application/json")

@@ -1,0 +1,18 @@
+"""The application of /v1, which two Lambda functions serve: `api`, and `dashboard` the endpoints.
+
+It is loaded at the first request to /v1, and has nothing of the native API's application.
+"""
+
+from __future__ import annotations
+
+from api.v1.answers import problem
+from api.v1.endpoints import router as endpoints
+from api.v1.routes import router, unknown
+from checkout.adapters.clock import system_random
+from checkout.web import application, lambda_handler
+
+app = application(random_bytes=system_random, render=problem)
+app.include_router(endpoints)
+unknown(router)
+app.include_router(router)
+handler = lambda_handler(app)

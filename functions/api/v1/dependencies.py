@@ -1,0 +1,83 @@
+"""Dependencies of the routes of /v1: keys in two forms, parameters in two."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from typing import Annotated
+
+from fastapi import Depends, Header, Request
+
+from api.dependencies import Injected, services
+from api.v1.forms import Leaf, from_form, from_json
+from checkout import wiring
+from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
+from checkout.domain.merchant import ApiKey
+from checkout.domain.strict_json import parse_object
+from checkout.flows.merchant import authentication
+from checkout.ports.services import DashboardServices
+from checkout.web import body_bytes, require_json
+
+__all__ = ["Body", "Injected", "Key", "Managing", "Query", "managing", "services"]
+
+_FORM = "application/x-www-form-urlencoded"
+
+
+async def managing() -> DashboardServices:
+    """Return the services of this process, with those that change a merchant's own records."""
+    return wiring.dashboard_services()
+
+
+Managing = Annotated[DashboardServices, Depends(managing)]
+
+
+async def api_key(
+    injected: Injected, authorization: Annotated[str | None, Header()] = None
+) -> ApiKey:
+    """Return the key of a Bearer token or of a Basic user name. Raises as `authenticate` does."""
+    return authentication.authenticate(injected, _bearer(authorization))
+
+
+async def query(request: Request) -> list[Leaf]:
+    """Return the parameters of the query; a body is not read."""
+    return from_form(request.url.query)
+
+
+async def body(request: Request) -> list[Leaf]:
+    """Return the parameters of the body, a form or JSON, which may be empty.
+
+    Raises ContentTypeInvalid, BodyTooLarge, InvalidJson, ParameterInvalid.
+    """
+    raw = await body_bytes(request)
+    sent = request.headers.get("content-type", "")
+    if request.url.query:
+        raise ParameterInvalid("Send the parameters in the body.")
+    if not raw:
+        return []
+    if sent.partition(";")[0].strip().lower() == _FORM:
+        try:
+            return from_form(raw.decode("ascii"))
+        except UnicodeDecodeError:
+            raise ParameterInvalid("The parameters are not form-encoded.") from None
+    try:
+        require_json(sent)
+    except ContentTypeInvalid:
+        raise ContentTypeInvalid(f"Send the body as {_FORM} or application/json.") from None
+    return from_json(parse_object(raw))
+
+
+Key = Annotated[ApiKey, Depends(api_key)]
+Query = Annotated[list[Leaf], Depends(query)]
+Body = Annotated[list[Leaf], Depends(body)]
+
+
+def _bearer(authorization: str | None) -> str | None:
+    """Return `Basic …` with the key as user name (RFC 7617) as `Bearer …`, else what was given."""
+    scheme, _, credentials = (authorization or "").strip().partition(" ")
+    if scheme.lower() != "basic":
+        return authorization
+    try:
+        user = base64.b64decode(credentials.strip(), validate=True).decode().partition(":")[0]
+    except (binascii.Error, UnicodeDecodeError):
+        return None
+    return f"Bearer {user}"

@@ -1,0 +1,212 @@
+"""The webhook endpoint of a merchant as `/v1/webhook_endpoints`: there is one.
+
+The dashboard's function serves these routes, because making a signing secret needs the key that
+seals it. An answer that holds a secret is sealed before it is kept for a repetition.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Header, Request, Response
+
+from api.v1 import parity
+from api.v1.answers import answered, listed, shown
+from api.v1.dependencies import Body, Key, Managing, Query
+from api.v1.forms import Parsed, parsed
+from api.v1.sessions import bounded, bounded_metadata, page
+from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.stripe_objects import API_VERSION, EVENT_TYPES, livemode, unix
+from checkout.domain.webhooks import (
+    COMPLETED,
+    LATE_PAYMENT,
+    OPTIONAL,
+    Endpoint,
+    Format,
+    endpoint_id,
+)
+from checkout.flows import merchants
+from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
+from checkout.flows.merchant import actions
+from checkout.flows.payment.sessions import json_text
+from checkout.flows.webhooks.endpoints import Configured
+from checkout.ports.services import DashboardServices
+
+ENDPOINTS: Final = "/v1/webhook_endpoints"
+DESCRIPTION_MAX: Final = 500  # characters
+ALWAYS: Final = (COMPLETED, LATE_PAYMENT)
+
+Act = Callable[[Reserve[Configured] | None], Configured]
+IdempotencyKey = Annotated[str | None, Header()]
+
+router = APIRouter(prefix=ENDPOINTS)
+
+
+@router.get("")
+async def list_endpoints(services: Managing, key: Key, request: Request, query: Query) -> Response:
+    given = parsed(query, parity.LIST_ENDPOINTS)
+    found = _found(services, merchants.get(services.merchants, key.merchant))
+    data, more = page(found, [each["id"] for each in found], given.values)
+    return listed(request, data, more=more)
+
+
+@router.post("")
+async def create(
+    services: Managing,
+    key: Key,
+    request: Request,
+    body: Body,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    given = parsed(body, parity.CREATE_ENDPOINT)
+    for name in ("url", "enabled_events"):
+        if name not in given.values:
+            raise ParameterMissing("This parameter is required.", param=name)
+    fields = {"format": Format.STRIPE} | _fields(given.values)
+    url, wanted = fields.pop("url"), fields.pop("events")
+
+    def act(reserve: Reserve[Configured] | None) -> Configured:
+        return actions.set_webhook(
+            services, key, url=url, events=wanted, first=True, more=fields, reserve=reserve
+        )
+
+    return _written(services, key, request, given, "create", idempotency_key, act)
+
+
+@router.get("/{identity}")
+async def get(
+    services: Managing, key: Key, request: Request, query: Query, identity: str
+) -> Response:
+    parsed(query, parity.ONE)
+    return shown(request, endpoint_object(services, _own(services, key, identity)))
+
+
+@router.post("/{identity}")
+async def update(
+    services: Managing,
+    key: Key,
+    request: Request,
+    body: Body,
+    identity: str,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    given = parsed(body, parity.UPDATE_ENDPOINT)
+    fields = _fields(given.values)
+    if "disabled" in given.values:
+        disabled = given.values["disabled"]
+        fields["disabled_at"] = services.clock.now() if disabled else None
+
+    def act(reserve: Reserve[Configured] | None) -> Configured:
+        _own(services, key, identity)
+        return actions.update_webhook(services, key, fields, reserve=reserve)
+
+    return _written(services, key, request, given, identity, idempotency_key, act)
+
+
+@router.delete("/{identity}")
+async def delete(
+    services: Managing, key: Key, request: Request, query: Query, identity: str
+) -> Response:
+    parsed(query, parity.NOTHING)
+    _own(services, key, identity)
+    actions.remove_webhook(services, key)
+    return shown(request, {"id": identity, "object": "webhook_endpoint", "deleted": True})
+
+
+def endpoint_object(
+    services: DashboardServices, merchant: Merchant, secret: str | None = None
+) -> dict[str, Any]:
+    """Return the merchant's endpoint; the secret is told by the creation only."""
+    endpoint = merchant.endpoint
+    assert endpoint is not None
+    told = {
+        "id": endpoint_id(merchant.id, endpoint),
+        "object": "webhook_endpoint",
+        "api_version": API_VERSION,
+        "application": None,
+        "created": unix(endpoint.created_at or merchant.created_at),
+        "description": endpoint.description,
+        "enabled_events": _told(endpoint),
+        "format": endpoint.format.value,
+        "livemode": livemode(services.base_url),
+        "metadata": json.loads(endpoint.metadata_json),
+        "status": "enabled" if endpoint.disabled_at is None else "disabled",
+        "url": endpoint.url,
+    }
+    return told | ({} if secret is None else {"secret": secret})
+
+
+def _told(endpoint: Endpoint) -> list[str]:
+    """Return the types that the endpoint gets, as Stripe names them."""
+    return list(dict.fromkeys(EVENT_TYPES.get(each, each) for each in (*ALWAYS, *endpoint.events)))
+
+
+def _fields(values: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of the endpoint that are given. Raises ParameterInvalid."""
+    fields: dict[str, Any] = {}
+    if "url" in values:
+        fields["url"] = values["url"]
+    if "enabled_events" in values:
+        fields["events"] = _wanted(values["enabled_events"])
+    if "description" in values:
+        fields["description"] = bounded(values["description"], DESCRIPTION_MAX, "description")
+    if "metadata" in values:
+        fields["metadata_json"] = json_text(bounded_metadata(values["metadata"], "metadata"))
+    if "format" in values:
+        fields["format"] = Format(values["format"])
+    return fields
+
+
+def _wanted(types: list[str]) -> tuple[str, ...]:
+    """Return the optional events among the types. Raises ParameterInvalid for an unknown one."""
+    known = {EVENT_TYPES.get(each, each) for each in (*ALWAYS, *OPTIONAL)}
+    for number, each in enumerate(types):
+        if each != "*" and each not in (*known, *parity.NEVER_SENT):
+            raise ParameterInvalid(
+                f"Events of this type are never sent; there are {', '.join(sorted(known))}.",
+                param=f"enabled_events[{number}]",
+            )
+    return tuple(each for each in OPTIONAL if "*" in types or EVENT_TYPES.get(each, each) in types)
+
+
+def _found(services: DashboardServices, merchant: Merchant) -> list[dict[str, Any]]:
+    return [] if merchant.endpoint is None else [endpoint_object(services, merchant)]
+
+
+def _own(services: DashboardServices, key: ApiKey, identity: str) -> Merchant:
+    """Return the merchant whose endpoint has this id. Raises ResourceMissing."""
+    merchant = merchants.get(services.merchants, key.merchant)
+    endpoint = merchant.endpoint
+    if endpoint is None or endpoint_id(merchant.id, endpoint) != identity:
+        raise ResourceMissing("No such webhook endpoint.")
+    return merchant
+
+
+def _written(
+    services: DashboardServices,
+    key: ApiKey,
+    request: Request,
+    given: Parsed,
+    operation: str,
+    idempotency_key: str | None,
+    act: Act,
+) -> Response:
+    place = ("idempotency_keys", key.merchant, "answer")
+
+    def render(done: Configured) -> str:
+        body = json_text(endpoint_object(services, done.merchant, done.secret))
+        return services.vault.seal(body, place=place)
+
+    posted = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of("v1 webhook endpoint", [operation, given.given]),
+        render=render,
+    )
+    sealed = answer(services, posted, act)
+    opened = replace(sealed, body=services.vault.open(sealed.body, place=place))
+    return answered(request, opened, given.ignored)

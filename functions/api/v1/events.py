@@ -1,0 +1,86 @@
+"""Events as /v1 shows and filters them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from api.requests import ListSessions
+from api.v1.forms import Parsed
+from api.v1.sessions import anchored, between
+from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.merchant import ApiKey
+from checkout.domain.stripe_objects import EVENT_TYPES, envelope, event_json
+from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.flows.webhooks import delivery_log
+from checkout.flows.webhooks.event_list import EventQuery
+from checkout.ports.services import Services
+from checkout.web import validated
+
+TYPES_MAX = 20
+
+
+def event_object(services: Services, event: WebhookEvent) -> dict[str, Any]:
+    """Return the event as it was frozen, with the deliveries that are left to make."""
+    found: dict[str, Any] = json.loads(event.stripe_body or _made_now(services, event))
+    return found | {"pending_webhooks": int(event.status is EventStatus.PENDING)}
+
+
+def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) -> EventQuery:
+    """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
+    values = given.values
+    if "expand" in values:
+        raise ParameterInvalid("This cannot be expanded.", param="expand[0]")
+    limit = validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
+    created_from, created_before = between(values)
+    name, anchor = anchored(values)
+    event = None
+    if name is not None:
+        try:
+            event = delivery_log.get(services, key.merchant, anchor)
+        except ResourceMissing:
+            raise ResourceMissing(f"No such event: '{anchor[:100]}'", param=name) from None
+    return EventQuery(
+        limit=limit,
+        anchor=event,
+        upward=name == "ending_before",
+        created_from=created_from,
+        created_before=created_before,
+        wanted=_wanted(values),
+        rounds=rounds,
+    )
+
+
+def _wanted(values: dict[str, Any]) -> Any:
+    types = [*values.get("types", ()), *([values["type"]] if "type" in values else ())]
+    if len(types) > TYPES_MAX:
+        raise ParameterInvalid(f"At most {TYPES_MAX} types.", param="types")
+    delivered = values.get("delivery_success")
+    if not types and delivered is None:
+        return None
+
+    def wanted(event: WebhookEvent) -> bool:
+        told = EVENT_TYPES.get(event.type, event.type)
+        fits = not types or any(_fits(told, each) for each in types)
+        done = event.status is EventStatus.DELIVERED
+        return fits and delivered in (None, done)
+
+    return wanted
+
+
+def _fits(told: str, wanted: str) -> bool:
+    return told == wanted or (wanted.endswith("*") and told.startswith(wanted[:-1]))
+
+
+def _made_now(services: Services, event: WebhookEvent) -> str:
+    """Return an event from before they were frozen in this form, with the session as it is now."""
+    session = services.sessions.get(event.session) if event.session else None
+    made: dict[str, Any] = {
+        "event_id": event.id,
+        "event_type": event.type,
+        "base_url": services.base_url,
+        "at": event.created_at,
+    }
+    if session is None:
+        return envelope({"id": event.id, "object": event.type}, **made)
+    return event_json(session, **made)

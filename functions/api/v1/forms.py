@@ -1,0 +1,230 @@
+"""Read the parameters of /v1, in brackets or JSON, by the rows of `parity.py`.
+
+A parameter that is refused, or that no row knows, is an error which names it. What is ignored is
+listed, so that the response can say so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from api.v1.parity import Does, Kind, Row
+from checkout.domain.errors import (
+    CheckoutError,
+    ParameterInvalid,
+    ParameterInvalidInteger,
+    ParameterUnknown,
+)
+from checkout.web import PARAM_MAX
+
+PARAMETERS_MAX: Final = 20_000  # 256 KiB hold no more that make sense
+DEPTH_MAX: Final = 10
+
+_NAME: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
+_INDEX: Final = re.compile(r"[0-9]{1,6}")
+_WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
+
+Path = tuple[str, ...]
+Leaf = tuple[Path, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed:
+    """The values that are taken, nested; the names that are ignored; all as they were given."""
+
+    values: dict[str, Any]
+    ignored: tuple[str, ...]
+    given: tuple[tuple[str, str], ...]
+
+    def expands(self, name: str) -> bool:
+        return name in self.values.get("expand", ())
+
+
+@dataclass(slots=True)
+class _Node:
+    row: Row | None = None
+    children: dict[str, _Node] = field(default_factory=dict)
+
+
+def from_form(raw: str) -> list[Leaf]:
+    """Return the leaves of a form or a query string. Raises ParameterInvalid."""
+    try:
+        pairs = parse_qsl(
+            raw, keep_blank_values=True, errors="strict", max_num_fields=PARAMETERS_MAX
+        )
+    except ValueError:
+        raise ParameterInvalid("The parameters are not form-encoded UTF-8.") from None
+    return list(_numbered(pairs))
+
+
+def from_json(value: dict[str, Any]) -> list[Leaf]:
+    """Return the leaves of a JSON object; null and empty objects are none."""
+    return list(_leaves((), value))
+
+
+def parsed(leaves: Iterable[Leaf], rows: Sequence[Row]) -> Parsed:
+    """Return the leaves as the rows say.
+
+    Raises ParameterUnknown, ParameterInvalid, ParameterInvalidInteger.
+    """
+    tree = _tree(tuple(rows))
+    found: dict[Path, Any] = {}
+    ignored: list[str] = []
+    given: list[tuple[str, str]] = []
+    for path, value in leaves:
+        name, shown = bracketed(path), _text(value)
+        given.append((name, shown))
+        row = _row(tree, path)
+        if row is None:
+            raise ParameterUnknown("There is no such parameter.", param=name)
+        if row.does is Does.REFUSED:
+            raise ParameterInvalid(f"This parameter is not supported. {row.text}", param=name)
+        if row.only and shown not in row.only:
+            allowed = " or ".join(row.only)
+            raise ParameterInvalid(f"Only {allowed} is supported. {row.text}", param=name)
+        if row.does is Does.IGNORED:
+            ignored.append(name)
+        elif path in found:
+            raise _twice(path)
+        elif shown or not row.path.endswith("[*]"):  # an empty value unsets metadata
+            found[path] = _typed(row, value, name)
+    return Parsed(_nested(found), tuple(dict.fromkeys(ignored)), tuple(sorted(given)))
+
+
+def bracketed(path: Sequence[str]) -> str:
+    """Return ('line_items', '0', 'quantity') as line_items[0][quantity]."""
+    return (path[0] + "".join(f"[{part}]" for part in path[1:]))[:PARAM_MAX]
+
+
+def with_brackets(param: str) -> str:
+    """Return line_items[0].price_data.currency as line_items[0][price_data][currency]."""
+    first, *rest = param.split(".")
+    return first + "".join(f"[{part}]" for part in rest)
+
+
+def _numbered(pairs: Iterable[tuple[str, str]]) -> Iterator[Leaf]:
+    """Yield the leaves of `a[b][0]=…`; an empty bracket is the next index, or the one begun."""
+    seen: dict[Path, set[Path]] = {}
+    current: dict[Path, int] = {}
+    for name, value in pairs:
+        found = _NAME.fullmatch(name)
+        if found is None:
+            raise ParameterInvalid("The name is malformed.", param=name[:PARAM_MAX] or None)
+        parts = [found[1], *re.findall(r"\[([^\[\]]*)\]", found[2])]
+        if len(parts) > DEPTH_MAX:
+            raise ParameterUnknown("There is no such parameter.", param=name[:PARAM_MAX])
+        path: Path = ()
+        for number, part in enumerate(parts):
+            if part:
+                path = (*path, part)
+                continue
+            rest = tuple(parts[number + 1 :])
+            index = current.get(path, 0)
+            if rest in seen.setdefault((*path, str(index)), set()):
+                index += 1
+            current[path] = index
+            seen.setdefault((*path, str(index)), set()).add(rest)
+            path = (*path, str(index))
+        yield path, value
+
+
+def _leaves(path: Path, value: Any) -> Iterator[Leaf]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield from _leaves((*path, name), item)
+    elif isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from _leaves((*path, str(number)), item)
+    elif value is not None:
+        yield path, value
+
+
+@cache
+def _tree(rows: tuple[Row, ...]) -> _Node:
+    root = _Node()
+    for row in rows:
+        node = root
+        for part in re.split(r"[\[\]]+", row.path.replace("[]", "[#]").rstrip("]")):
+            node = node.children.setdefault(part, _Node())
+        node.row = row
+    return root
+
+
+def _row(node: _Node, path: Path) -> Row | None:
+    """Return the row of exactly this path, or the longest one above it that is not taken."""
+    above: Row | None = None
+    for part in path:
+        index = node.children.get("#") if _INDEX.fullmatch(part) else None
+        following = node.children.get(part) or index or node.children.get("*")
+        if following is None:
+            return above
+        node = following
+        if node.row is not None and node.row.does is not Does.TAKEN:
+            above = node.row
+    return node.row or above
+
+
+def _typed(row: Row, value: Any, name: str) -> Any:
+    shown = _text(value)
+    if row.kind is Kind.INTEGER:
+        if isinstance(value, str) and _WHOLE.fullmatch(value):
+            return int(value)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+        raise ParameterInvalidInteger("This must be an integer.", param=name)
+    if row.kind is Kind.BOOLEAN:
+        if shown not in ("true", "false"):
+            raise ParameterInvalid("This must be true or false.", param=name)
+        return shown == "true"
+    if not isinstance(value, str) and not row.path.endswith("[*]"):
+        raise ParameterInvalid("This must be a string.", param=name)
+    if not shown:
+        raise _empty(name)
+    return shown
+
+
+def _twice(path: Path) -> CheckoutError:
+    return ParameterInvalid("This parameter is given twice.", param=bracketed(path))
+
+
+def _empty(name: str) -> CheckoutError:
+    return ParameterInvalid("This value is empty: leave the parameter out.", param=name)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+def _nested(found: dict[Path, Any]) -> dict[str, Any]:
+    """Return the values nested; what has numbers for names is a list, in their order.
+
+    Raises ParameterInvalid for a value that also has values inside.
+    """
+    root: dict[str, Any] = {}
+    for path, value in found.items():
+        place: Any = root
+        for part in path[:-1]:
+            place = place.setdefault(part, {})
+            if not isinstance(place, dict):
+                raise _twice(path)
+        if path[-1] in place:
+            raise _twice(path)
+        place[path[-1]] = value
+    return {name: _listed(name, value) for name, value in root.items()}
+
+
+def _listed(name: str, value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    if name != "metadata" and all(_INDEX.fullmatch(each) for each in value):
+        return [_listed("", value[each]) for each in sorted(value, key=int)]
+    return {
+        each: item if name == "metadata" else _listed(each, item) for each, item in value.items()
+    }

@@ -1,0 +1,237 @@
+"""Every parameter of /v1 as data: taken, ignored for a reason, or refused.
+
+Parsing, refusals, the OpenAPI document and the table in docs/stripe.md are made from it. What would
+change the money is never ignored. In a path, `[]` is an index and `[*]` any name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+
+class Does(StrEnum):
+    """The fate of a parameter."""
+
+    TAKEN = "taken"
+    IGNORED = "ignored"
+    REFUSED = "refused"
+
+
+class Kind(StrEnum):
+    """The type of a value."""
+
+    TEXT = "string"
+    INTEGER = "integer"
+    BOOLEAN = "boolean"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A parameter, or all that begins with `path` if it is not taken.
+
+    `text` says what it does, or why it is ignored or refused. `only`: any other value is refused.
+    """
+
+    path: str
+    does: Does
+    text: str
+    kind: Kind = Kind.TEXT
+    only: tuple[str, ...] = ()
+
+
+def _taken(path: str, text: str, kind: Kind = Kind.TEXT, *only: str) -> Row:
+    return Row(path, Does.TAKEN, text, kind, only)
+
+
+def _ignored(path: str, text: str, *only: str) -> Row:
+    return Row(path, Does.IGNORED, text, only=only)
+
+
+def _refused(path: str, text: str) -> Row:
+    return Row(path, Does.REFUSED, text)
+
+
+_ONE_TIME: Final = "There are one-time payments only."
+_NO_TAX: Final = "No tax is calculated here: put it into the prices."
+_NO_CUSTOMER: Final = "There are no customer records."
+_NO_CONNECT: Final = "The money goes to one wallet, without fees or transfers."
+_NO_SHIPPING: Final = "The page asks for no address; put the cost of shipping into a line item."
+_NO_INVOICE: Final = "There are no invoices."
+_NO_INPUT: Final = "The page asks for a wallet address and nothing else."
+_ALWAYS_WALLET: Final = "Customers pay from an Open Payments wallet, whatever is listed."
+_HOSTED: Final = "There is the hosted page only."
+_LOOK: Final = "The look of the page is set in the dashboard."
+_TEXT_LOST: Final = "The page would not show it."
+
+EXPAND: Final = _taken("expand[]", "Objects to be included in the answer.")
+# What may be expanded; an object that does not exist here stays null.
+EXPANDABLE: Final = frozenset(
+    {
+        "customer",
+        "invoice",
+        "line_items",
+        "line_items.data.price.product",
+        "payment_intent",
+        "payment_intent.customer",
+        "payment_intent.latest_charge",
+        "payment_intent.payment_method",
+        "payment_link",
+        "setup_intent",
+        "subscription",
+        "total_details.breakdown",
+    }
+)
+
+CREATE_SESSION: Final = (
+    _taken("mode", "Only `payment`.", Kind.TEXT, "payment"),
+    _taken("success_url", "Required. Where the customer goes after paying."),
+    _taken("cancel_url", "Where the customer goes without paying; else the shop's front page."),
+    _taken("client_reference_id", "Returned; up to 200 characters."),
+    _taken("customer_email", "Returned. The page does not ask for it and no mail is sent."),
+    _taken("currency", "Must be that of the line items."),
+    _taken("expires_at", "5 minutes to 24 hours ahead.", Kind.INTEGER),
+    _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
+    _taken("submit_type", "Returned. The button's text does not change."),
+    _taken("locale", "A language of the page; `auto` and any other leave it to the browser."),
+    EXPAND,
+    _taken("line_items[][quantity]", "Required, 1 to 1 000 000.", Kind.INTEGER),
+    _taken("line_items[][price_data][currency]", "Required. The currency of your wallet."),
+    _taken("line_items[][price_data][unit_amount]", "In Stripe's units.", Kind.INTEGER),
+    _taken("line_items[][price_data][unit_amount_decimal]", "If it is a whole number."),
+    _taken("line_items[][price_data][product_data][name]", "Required; up to 200 characters."),
+    _taken("line_items[][price_data][product_data][description]", "Up to 1000 characters."),
+    _taken("line_items[][price_data][product_data][images][]", "Returned with the product."),
+    _taken("line_items[][price_data][product_data][metadata][*]", "Returned with the product."),
+    _taken("line_items[][metadata][*]", "Returned with the line item."),
+    _ignored("line_items[][price_data][product_data][tax_code]", "There is no tax."),
+    _ignored("line_items[][price_data][product_data][tax_details]", "There is no tax."),
+    _ignored("line_items[][price_data][product_data][unit_label]", "The page shows no units."),
+    _ignored("line_items[][price_data][tax_behavior]", "There is no tax to include or to add."),
+    _refused("line_items[][price_data][product]", "There is no catalog; send `product_data`."),
+    _refused("line_items[][price_data][recurring]", _ONE_TIME),
+    _refused("line_items[][price]", "There is no catalog; send `price_data`."),
+    _ignored("line_items[][adjustable_quantity][enabled]", "Quantities are fixed.", "false"),
+    _refused("line_items[][adjustable_quantity]", "Quantities are fixed."),
+    _refused("line_items[][tax_rates]", _NO_TAX),
+    _refused("line_items[][dynamic_tax_rates]", _NO_TAX),
+    _taken("payment_intent_data[metadata][*]", "Returned with the expanded `payment_intent`."),
+    _taken("payment_intent_data[description]", "Returned with the expanded `payment_intent`."),
+    _ignored(
+        "payment_intent_data[capture_method]",
+        "Payments are captured at once.",
+        "automatic",
+        "automatic_async",
+    ),
+    _ignored("payment_intent_data[receipt_email]", "No mail is sent."),
+    _ignored("payment_intent_data[statement_descriptor]", "Wallets show the merchant's own name."),
+    _ignored("payment_intent_data[statement_descriptor_suffix]", "As above."),
+    _ignored("payment_intent_data[shipping]", "It is for card fraud checks; nothing reads it."),
+    _refused("payment_intent_data[application_fee_amount]", _NO_CONNECT),
+    _refused("payment_intent_data[on_behalf_of]", _NO_CONNECT),
+    _refused("payment_intent_data[transfer_data]", _NO_CONNECT),
+    _refused("payment_intent_data[transfer_group]", _NO_CONNECT),
+    _refused("payment_intent_data[setup_future_usage]", "Wallets are not saved."),
+    _ignored("payment_method_types[]", _ALWAYS_WALLET),
+    _ignored("allowed_payment_method_types[]", _ALWAYS_WALLET),
+    _ignored("excluded_payment_method_types[]", _ALWAYS_WALLET),
+    _ignored("payment_method_configuration", _ALWAYS_WALLET),
+    _ignored("payment_method_collection", "Every session has an amount to pay."),
+    _ignored("payment_method_data", "Wallets are not saved."),
+    _ignored("payment_method_options[card][request_three_d_secure]", "There are no cards."),
+    _refused("payment_method_options", "There are no such payment methods."),
+    _ignored("wallet_options", "It is about Stripe's own wallet."),
+    _ignored("saved_payment_method_options", "Wallets are not saved."),
+    _ignored("automatic_tax[enabled]", _NO_TAX, "false"),
+    _refused("automatic_tax", _NO_TAX),
+    _ignored("tax_id_collection[enabled]", _NO_INPUT, "false"),
+    _refused("tax_id_collection", _NO_INPUT),
+    _ignored("managed_payments[enabled]", "You are the merchant of record.", "false"),
+    _refused("managed_payments", "You are the merchant of record."),
+    _ignored("adaptive_pricing", "Customers always pay in their wallet's own currency."),
+    _ignored("allow_promotion_codes", "There are no discounts.", "false"),
+    _refused("discounts", "There are no discounts: send the reduced prices."),
+    _refused("optional_items", "The page sells what the line items say."),
+    _refused("shipping_address_collection", _NO_SHIPPING),
+    _refused("shipping_options", _NO_SHIPPING),
+    _refused("permissions", _NO_SHIPPING),
+    _ignored("phone_number_collection[enabled]", _NO_INPUT, "false"),
+    _refused("phone_number_collection", _NO_INPUT),
+    _ignored("billing_address_collection", _NO_INPUT, "auto"),
+    _ignored("name_collection[business][enabled]", _NO_INPUT, "false"),
+    _ignored("name_collection[individual][enabled]", _NO_INPUT, "false"),
+    _refused("name_collection", _NO_INPUT),
+    _refused("custom_fields", _NO_INPUT),
+    _refused("consent_collection", _NO_INPUT),
+    _refused("custom_text", _TEXT_LOST),
+    _ignored("branding_settings", _LOOK),
+    _refused("customer", _NO_CUSTOMER),
+    _refused("customer_account", _NO_CUSTOMER),
+    _refused("customer_update", _NO_CUSTOMER),
+    _ignored("customer_creation", _NO_CUSTOMER, "if_required"),
+    _ignored("invoice_creation[enabled]", _NO_INVOICE, "false"),
+    _refused("invoice_creation", _NO_INVOICE),
+    _ignored("after_expiration[recovery][enabled]", "An expired session stays so.", "false"),
+    _refused("after_expiration", "An expired session stays so."),
+    _ignored("origin_context", "The page is the same everywhere."),
+    _ignored("integration_identifier", "It is for Stripe's own statistics."),
+    _ignored("ui_mode", _HOSTED, "hosted", "hosted_page"),
+    _refused("return_url", _HOSTED),
+    _refused("redirect_on_completion", _HOSTED),
+    _refused("setup_intent_data", _ONE_TIME),
+    _refused("subscription_data", _ONE_TIME),
+)
+
+_PAGE: Final = (
+    _taken("limit", "1 to 100; the default is 10.", Kind.INTEGER),
+    _taken("starting_after", "The id behind which the page begins."),
+    _taken("ending_before", "The id before which the page ends."),
+)
+_CREATED: Final = tuple(
+    _taken(f"created{sign}", "Unix seconds.", Kind.INTEGER)
+    for sign in ("", "[gt]", "[gte]", "[lt]", "[lte]")
+)
+LIST_SESSIONS: Final = (
+    *_PAGE,
+    *_CREATED,
+    _taken("status", "Only these.", Kind.TEXT, "open", "complete", "expired"),
+    _taken("payment_intent", "Only the session of this payment."),
+    _taken("expand[]", "Each is written `data.…`."),
+    _refused("customer", _NO_CUSTOMER),
+    _refused("customer_account", _NO_CUSTOMER),
+    _refused("customer_details", "Sessions are not found by their mail address."),
+    _refused("payment_link", "There are no payment links."),
+    _refused("subscription", _ONE_TIME),
+)
+ONE: Final = (EXPAND,)
+LINE_ITEMS: Final = (*_PAGE, EXPAND)
+LIST_EVENTS: Final = (
+    *_PAGE,
+    *_CREATED,
+    _taken("type", "A type, or `checkout.session.*`."),
+    _taken("types[]", "Up to 20 types."),
+    _taken("delivery_success", "Whether they were delivered.", Kind.BOOLEAN),
+    EXPAND,
+)
+NOTHING: Final[tuple[Row, ...]] = ()
+LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
+_ENDPOINT: Final = (
+    _taken("url", "https, on a public host."),
+    _taken("enabled_events[]", "Types, or `*`. A completed session is always told."),
+    _taken("description", "Returned; up to 500 characters."),
+    _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
+    _taken("format", "Ours: `stripe` (the default) or `native`.", Kind.TEXT, "stripe", "native"),
+    EXPAND,
+)
+CREATE_ENDPOINT: Final = (
+    *_ENDPOINT,
+    _ignored("api_version", "Events have one shape, whatever the version."),
+    _ignored("connect", "There are no connected accounts.", "false"),
+)
+UPDATE_ENDPOINT: Final = (
+    *_ENDPOINT,
+    _taken("disabled", "Whether nothing is sent.", Kind.BOOLEAN),
+)
+# Types that are never sent, and cannot be missed.
+NEVER_SENT: Final = ("checkout.session.async_payment_succeeded",)

@@ -1,0 +1,286 @@
+"""Translate the parameters of sessions into what the flows take, and sessions into answers."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, TypeVar
+
+from api.requests import (
+    METADATA_KEY_MAX,
+    METADATA_KEYS_MAX,
+    METADATA_VALUE_MAX,
+    UNIX_SECONDS_MAX,
+    CreateSession,
+    ListSessions,
+)
+from api.v1.forms import Parsed
+from api.v1.parity import EXPANDABLE
+from checkout.domain.errors import (
+    CurrencyMismatch,
+    ParameterInvalid,
+    ParameterInvalidInteger,
+    ParameterMissing,
+    ResourceMissing,
+)
+from checkout.domain.grammar import SESSION_ID
+from checkout.domain.languages import language_of
+from checkout.domain.merchant import ApiKey
+from checkout.domain.new_session import NewSession
+from checkout.domain.session import Session, Status
+from checkout.domain.stripe_objects import (
+    STATUS,
+    checkout_session,
+    from_stripe,
+    line_items,
+    payment_intent,
+)
+from checkout.flows.payment import sessions
+from checkout.flows.payment.sessions import ListQuery
+from checkout.open_payments.urls import split
+from checkout.ports.services import Services
+from checkout.web import validated
+
+T = TypeVar("T")
+
+EXPIRES_FROM: Final = timedelta(minutes=5)
+EXPIRES_TO: Final = timedelta(hours=24)
+EMAIL_MAX: Final = 512  # characters
+TEXT_MAX: Final = 1000
+# Index pages that a filtered list reads: a page with nothing on it would end a client's paging.
+ROUNDS: Final = 20
+
+_WHOLE: Final = re.compile(r"([0-9]{1,15})(?:\.0{1,12})?")
+_STATUSES: Final = {
+    shown: tuple(each for each in Status if STATUS.get(each, "open") == shown)
+    for shown in ("open", "complete", "expired")
+}
+
+
+def new_session(given: Parsed, now: datetime) -> NewSession:
+    """Return the session that the parameters ask for. Raises as the native request does."""
+    values = given.values
+    expandable(given, "")
+    items = [_item(number, item) for number, item in enumerate(values.get("line_items", []))]
+    body: dict[str, Any] = {
+        name: values[name]
+        for name in ("mode", "success_url", "cancel_url", "metadata", "client_reference_id")
+        if name in values
+    }
+    if "line_items" in values:
+        body["line_items"] = items
+    if "cancel_url" not in body and "success_url" in body:
+        body["cancel_url"] = _front_page(body["success_url"])
+    if language_of(values.get("locale", "")) is not None:
+        body["locale"] = values["locale"]
+    new = validated(CreateSession, body).new_session()
+    currency = values.get("currency", "").lower()
+    if currency and currency != new.line_items[0].currency:
+        raise CurrencyMismatch("This is not the currency of the line items.", param="currency")
+    echo = json.dumps(_echo(values), separators=(",", ":"), ensure_ascii=False)
+    return replace(new, expires_at=_expires_at(values.get("expires_at"), now), echo_json=echo)
+
+
+def shown(services: Services, session: Session, given: Parsed, *, within: str = "") -> Any:
+    """Return the session with what `expand` names; in lists the names begin with `within`."""
+    base_url = services.base_url
+    found = checkout_session(session, base_url=base_url, now=services.clock.now())
+    names = [name.removeprefix(within) for name in given.values.get("expand", ())]
+    if any(name.split(".")[0] == "line_items" for name in names):
+        product = "line_items.data.price.product" in names
+        found["line_items"] = {
+            "object": "list",
+            "data": line_items(session, base_url=base_url, expand_product=product),
+            "has_more": False,
+            "url": f"/v1/checkout/sessions/{session.id}/line_items",
+        }
+    if found["payment_intent"] and any(each.split(".")[0] == "payment_intent" for each in names):
+        found["payment_intent"] = payment_intent(session, base_url=base_url)
+    return found
+
+
+def expandable(given: Parsed, within: str) -> None:
+    """Raise ParameterInvalid for a name that cannot be expanded."""
+    for number, name in enumerate(given.values.get("expand", ())):
+        if not name.startswith(within) or name.removeprefix(within) not in EXPANDABLE:
+            raise ParameterInvalid(
+                f"This property cannot be expanded ({name[:100]}).", param=f"expand[{number}]"
+            )
+
+
+def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
+    """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
+    values = given.values
+    named = {name: str(values[name]) for name in ("limit",) if name in values}
+    query = validated(ListSessions, named).query()
+    created_from, created_before = between(values)
+    query = replace(
+        query,
+        created_from=created_from,
+        created_before=created_before,
+        statuses=_STATUSES[values["status"]] if "status" in values else (),
+        rounds=ROUNDS,
+    )
+    name, anchor = anchored(values)
+    if name is None:
+        return query
+    try:
+        session = sessions.get(services, key, anchor)
+    except ResourceMissing:
+        raise ResourceMissing(f"No such checkout.session: '{anchor[:100]}'", param=name) from None
+    cursor = sessions.cursor_behind(key, session)
+    return replace(query, cursor=cursor, upward=name == "ending_before")
+
+
+def anchored(values: dict[str, Any]) -> tuple[str | None, str]:
+    """Return the parameter that names where the page begins or ends, and the id in it."""
+    names = [name for name in ("starting_after", "ending_before") if name in values]
+    if len(names) == 2:
+        raise ParameterInvalid("Give only one of the two.", param="ending_before")
+    return (names[0], values[names[0]]) if names else (None, "")
+
+
+def between(values: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
+    """Return the bounds of `created`: from inclusive, before exclusive."""
+    given = values.get("created", {})
+    bounds = given if isinstance(given, dict) else {"gte": given, "lte": given}
+    for name, seconds in bounds.items():
+        if not 0 <= seconds <= UNIX_SECONDS_MAX:
+            param = "created" if bounds is not given else f"created[{name}]"
+            raise ParameterInvalidInteger("This is no time in Unix seconds.", param=param)
+    lowest = [bounds[name] + more for name, more in (("gte", 0), ("gt", 1)) if name in bounds]
+    highest = [bounds[name] + more for name, more in (("lt", 0), ("lte", 1)) if name in bounds]
+    return (
+        datetime.fromtimestamp(max(lowest), UTC) if lowest else None,
+        datetime.fromtimestamp(min(highest), UTC) if highest else None,
+    )
+
+
+def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tuple[list[T], bool]:
+    """Return the page of a list that is known whole, and whether more follows in its direction.
+
+    Raises ParameterInvalidInteger, ResourceMissing.
+    """
+    limit = validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
+    name, anchor = anchored(values)
+    if name is not None and anchor not in ids:
+        raise ResourceMissing(f"No such object: '{anchor[:100]}'", param=name)
+    if name == "ending_before":
+        before = list(items[: ids.index(anchor)])
+        return before[-limit:], len(before) > limit
+    rest = list(items[ids.index(anchor) + 1 :] if name else items)
+    return rest[:limit], len(rest) > limit
+
+
+def of_payment(services: Services, key: ApiKey, payment: str) -> Iterable[Session]:
+    """Return the one session of a payment, or none."""
+    session_id = payment.replace("pi_", "cs_", 1)
+    if not (payment.startswith("pi_") and SESSION_ID.fullmatch(session_id)):
+        return ()
+    try:
+        session = sessions.get(services, key, session_id)
+    except ResourceMissing:
+        return ()
+    return (session,) if session.status is Status.COMPLETED else ()
+
+
+def _item(number: int, given: dict[str, Any]) -> dict[str, Any]:
+    """Return a line item as the native request has it, in ISO 4217's minor units."""
+    where = f"line_items[{number}]"
+    if "quantity" not in given:
+        raise ParameterMissing("This parameter is required.", param=f"{where}[quantity]")
+    price = dict(given.get("price_data", {}))
+    product = {
+        name: value
+        for name, value in price.pop("product_data", {}).items()
+        if name in ("name", "description")
+    }
+    decimal = price.pop("unit_amount_decimal", None)
+    if decimal is not None:
+        place = f"{where}[price_data][unit_amount_decimal]"
+        whole = _WHOLE.fullmatch(decimal)
+        if whole is None or "unit_amount" in price:
+            raise ParameterInvalid("Send a whole number, and no unit_amount.", param=place)
+        price["unit_amount"] = int(whole[1])
+    if "unit_amount" in price and "currency" in price:
+        price["unit_amount"] = from_stripe(
+            price["unit_amount"],
+            price["currency"].lower(),
+            param=f"{where}[price_data][unit_amount]",
+        )
+    return {"price_data": price | {"product_data": product}, "quantity": given["quantity"]}
+
+
+def _front_page(success_url: str) -> str:
+    parts = split(success_url)
+    return f"{parts.scheme}://{parts.authority}/"
+
+
+def _expires_at(seconds: int | None, now: datetime) -> datetime | None:
+    if seconds is None:
+        return None
+    if 0 <= seconds <= UNIX_SECONDS_MAX:
+        at = datetime.fromtimestamp(seconds, UTC)
+        if now + EXPIRES_FROM <= at <= now + EXPIRES_TO:
+            return at
+    raise ParameterInvalidInteger(
+        "This must be 5 minutes to 24 hours from now, in Unix seconds.", param="expires_at"
+    )
+
+
+def _echo(values: dict[str, Any]) -> dict[str, Any]:
+    """Return what is given back and has no other use."""
+    echo: dict[str, Any] = {}
+    for name, longest in (("customer_email", EMAIL_MAX), ("submit_type", 40), ("locale", 40)):
+        if name in values:
+            echo[name] = bounded(values[name], longest, name)
+    if "cancel_url" not in values:
+        echo["no_cancel_url"] = True
+    if "payment_intent_data" in values:
+        data = echo["payment_intent_data"] = values["payment_intent_data"]
+        bounded(data.get("description", ""), TEXT_MAX, "payment_intent_data[description]")
+        bounded_metadata(data.get("metadata", {}), "payment_intent_data[metadata]")
+    extras = [_extra(number, item) for number, item in enumerate(values["line_items"])]
+    if any(extras):
+        echo["line_items"] = extras
+    return echo
+
+
+def _extra(number: int, item: dict[str, Any]) -> dict[str, Any]:
+    product = item["price_data"]["product_data"]
+    found = {
+        "images": product.get("images"),
+        "product_metadata": product.get("metadata"),
+        "metadata": item.get("metadata"),
+    }
+    where = f"line_items[{number}]"
+    data = f"{where}[price_data][product_data]"
+    bounded_metadata(found["product_metadata"] or {}, f"{data}[metadata]")
+    bounded_metadata(found["metadata"] or {}, f"{where}[metadata]")
+    images = found["images"] or []
+    if len(images) > 8:
+        raise ParameterInvalid("A product has at most 8 images.", param=f"{data}[images]")
+    return {name: value for name, value in found.items() if value}
+
+
+def bounded(value: str, longest: int, param: str) -> str:
+    """Return the text. Raises ParameterInvalid if it is too long."""
+    if len(value) > longest:
+        raise ParameterInvalid(f"This has at most {longest} characters.", param=param)
+    return value
+
+
+def bounded_metadata(value: dict[str, str], param: str) -> dict[str, str]:
+    """Return metadata that keeps the native bounds. Raises ParameterInvalid."""
+    if len(value) > METADATA_KEYS_MAX:
+        raise ParameterInvalid(f"Metadata holds at most {METADATA_KEYS_MAX} keys.", param=param)
+    for name, each in value.items():
+        if not 1 <= len(name) <= METADATA_KEY_MAX:
+            raise ParameterInvalid(
+                f"A metadata key has 1 to {METADATA_KEY_MAX} characters.", param=param
+            )
+        bounded(each, METADATA_VALUE_MAX, f"{param}[{name}]")
+    return value

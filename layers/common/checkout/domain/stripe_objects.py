@@ -1,0 +1,317 @@
+"""Sessions, line items, events and prices in the shapes that Stripe's client libraries read.
+
+Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
+units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
+Fields without a meaning here are null, so that clients that read them do not fail. What only this
+service knows is in the field `open_payments`.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.domain.errors import AmountNotRepresentable
+from checkout.domain.public import amount
+from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.webhooks import CANCELED, EXPIRED, PAYMENT_FAILED
+
+API_VERSION: Final = "2026-10-28.endive"  # the version whose shapes these are
+STATUS: Final = {
+    Status.COMPLETED: "complete",
+    Status.EXPIRED: "expired",
+    Status.CANCELED: "expired",
+}  # else "open": a payment that has not arrived can still fail, and then the customer pays again
+# What an event is called there; a type that is not in the table has one name.
+EVENT_TYPES: Final = {
+    CANCELED: EXPIRED,
+    PAYMENT_FAILED: "checkout.session.async_payment_failed",
+}
+
+# Stripe's currencies whose smallest unit is not ISO 4217's: (Stripe's units, ISO units) of one sum.
+# 5 krónur are 500 there and 5 here; 5 ariary are 5 there and 500 here (Stripe, "Supported
+# currencies", special cases and zero-decimal currencies).
+_UNITS: Final = {"isk": (100, 1), "ugx": (100, 1), "mga": (1, 100)}
+# In currencies of three digits Stripe charges in steps of ten units.
+_TENS: Final = ("bhd", "jod", "kwd", "omr", "tnd")
+
+_NULL: Final = dict.fromkeys(
+    (
+        "adaptive_pricing",
+        "after_expiration",
+        "allow_promotion_codes",
+        "allowed_payment_method_types",
+        "billing_address_collection",
+        "branding_settings",
+        "client_secret",
+        "collected_information",
+        "consent",
+        "consent_collection",
+        "currency_conversion",
+        "customer",
+        "customer_account",
+        "customer_creation",
+        "excluded_payment_method_types",
+        "integration_identifier",
+        "invoice",
+        "invoice_creation",
+        "managed_payments",
+        "name_collection",
+        "optional_items",
+        "origin_context",
+        "payment_link",
+        "payment_method_configuration_details",
+        "payment_method_options",
+        "permissions",
+        "phone_number_collection",
+        "presentment_details",
+        "recovered_from",
+        "redirect_on_completion",
+        "return_url",
+        "saved_payment_method_options",
+        "setup_intent",
+        "shipping_address_collection",
+        "shipping_cost",
+        "shipping_details",
+        "subscription",
+        "tax_id_collection",
+        "wallet_options",
+    )
+)
+_TEXTS: Final = ("after_submit", "shipping_address", "submit", "terms_of_service_acceptance")
+
+
+def from_stripe(units: int, currency: str, *, param: str) -> int:
+    """Return a price in Stripe's units of `currency` (lower case) in those of ISO 4217, exactly.
+
+    Raises AmountNotRepresentable for a price that Stripe would refuse.
+    """
+    theirs, ours = _UNITS.get(currency, (1, 1))
+    step = 10 if currency in _TENS else theirs
+    if units % step:
+        raise AmountNotRepresentable(
+            f"A price in {currency.upper()} must be a multiple of {step}.", param=param
+        )
+    return units * ours // theirs
+
+
+def to_stripe(value: int, currency: str) -> int:
+    """Return ISO 4217 minor units in Stripe's units, rounded down where those are coarser."""
+    theirs, ours = _UNITS.get(currency, (1, 1))
+    return value * theirs // ours
+
+
+def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
+    """Return the session as `checkout.session`, without `line_items`."""
+    echo = echo_of(session)
+    status = session.status_at(now)
+    paid, shown = status is Status.COMPLETED, STATUS.get(status, "open")
+    total = to_stripe(session.amount_total, session.currency)
+    received = session.amount_received
+    email = echo.get("customer_email")
+    return {
+        "id": session.id,
+        "object": "checkout.session",
+        **_NULL,
+        "amount_subtotal": total,
+        "amount_total": total,
+        "automatic_tax": {"enabled": False, "liability": None, "provider": None, "status": None},
+        "cancel_url": None if echo.get("no_cancel_url") else session.cancel_url,
+        "client_reference_id": session.client_reference_id,
+        "created": unix(session.created_at),
+        "currency": session.currency,
+        "custom_fields": [],
+        "custom_text": dict.fromkeys(_TEXTS),
+        "customer_details": _customer(email) if paid or email else None,
+        "customer_email": email,
+        "discounts": [],
+        "expires_at": unix(session.expires_at),
+        "livemode": livemode(base_url),
+        "locale": echo.get("locale"),
+        "metadata": _strings(session.metadata),
+        "mode": "payment",
+        "open_payments": {
+            "status": status.value,
+            "customer_wallet": session.customer.id if session.customer else None,
+            "incoming_payment": session.incoming_payment.id if session.incoming_payment else None,
+            "outgoing_payment": session.outgoing_payment,
+            "amount_received": None if received is None else to_stripe(received, session.currency),
+            "customer_debit": amount(session.customer_debit),
+        },
+        "payment_intent": payment_intent_id(session.id) if paid else None,
+        "payment_method_collection": "if_required",
+        "payment_method_types": ["open_payments"],
+        "payment_status": "paid" if paid else "unpaid",
+        "shipping_options": [],
+        "status": shown,
+        "submit_type": echo.get("submit_type"),
+        "success_url": session.success_url,
+        "total_details": {"amount_discount": 0, "amount_shipping": 0, "amount_tax": 0},
+        "ui_mode": "hosted",
+        "url": f"{base_url}/pay/{session.id}" if shown == "open" else None,
+    }
+
+
+def payment_intent(session: Session, *, base_url: str) -> dict[str, Any]:
+    """Return the payment of a completed session as `payment_intent`."""
+    given = echo_of(session).get("payment_intent_data", {})
+    total = to_stripe(session.amount_total, session.currency)
+    received = session.amount_received
+    return {
+        "id": payment_intent_id(session.id),
+        "object": "payment_intent",
+        "amount": total,
+        "amount_capturable": 0,
+        "amount_received": total if received is None else to_stripe(received, session.currency),
+        "canceled_at": None,
+        "capture_method": "automatic",
+        "client_secret": None,
+        "created": unix(session.created_at),
+        "currency": session.currency,
+        "customer": None,
+        "description": given.get("description"),
+        "last_payment_error": None,
+        "latest_charge": None,
+        "livemode": livemode(base_url),
+        "metadata": given.get("metadata", {}),
+        "payment_method": None,
+        "payment_method_types": ["open_payments"],
+        "receipt_email": None,
+        "status": "succeeded",
+    }
+
+
+def line_items(
+    session: Session, *, base_url: str, expand_product: bool = False
+) -> list[dict[str, Any]]:
+    """Return all line items of the session as `item`, each with its price."""
+    extras = echo_of(session).get("line_items") or [{}] * len(session.line_items)
+    items = [
+        _item(session, number, item, extra, base_url)
+        for number, (item, extra) in enumerate(zip(session.line_items, extras, strict=True))
+    ]
+    return items if expand_product else [_folded(item) for item in items]
+
+
+def event_json(
+    session: Session, *, event_id: str, event_type: str, base_url: str, at: datetime
+) -> str:
+    """Return the `event` of a change of the session that happened `at`, as compact JSON."""
+    shown = checkout_session(session, base_url=base_url, now=at)
+    return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
+
+
+def envelope(
+    shown: dict[str, Any], *, event_id: str, event_type: str, base_url: str, at: datetime
+) -> str:
+    """Return the `event` about one object, as compact JSON."""
+    body = {
+        "id": event_id,
+        "object": "event",
+        "api_version": API_VERSION,
+        "created": unix(at),
+        "data": {"object": shown},
+        "livemode": livemode(base_url),
+        "pending_webhooks": 1,
+        "request": {"id": None, "idempotency_key": None},
+        "type": EVENT_TYPES.get(event_type, event_type),
+    }
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+
+
+def echo_of(session: Session) -> dict[str, Any]:
+    """Return what the request gave that is only given back; empty for a native session."""
+    echo: dict[str, Any] = json.loads(session.echo_json or "{}")
+    return echo
+
+
+def payment_intent_id(session_id: str) -> str:
+    return session_id.replace("cs_", "pi_", 1)
+
+
+def livemode(base_url: str) -> bool:
+    """Return false where the service itself is http, as it is in development only."""
+    return base_url.startswith("https://")
+
+
+def unix(at: datetime) -> int:
+    return int(at.timestamp())
+
+
+def _item(
+    session: Session, number: int, item: LineItem, extra: dict[str, Any], base_url: str
+) -> dict[str, Any]:
+    unit = to_stripe(item.unit_amount, session.currency)
+    digits = session.id.removeprefix("cs_")
+    created, live = unix(session.created_at), livemode(base_url)
+    total = to_stripe(item.unit_amount * item.quantity, session.currency)
+    product = {
+        "id": f"prod_{digits}{number:02d}",
+        "object": "product",
+        "active": False,
+        "created": created,
+        "default_price": None,
+        "description": item.description or None,
+        "images": extra.get("images", []),
+        "livemode": live,
+        "metadata": extra.get("product_metadata", {}),
+        "name": item.name,
+        "type": "service",
+        "updated": created,
+        "url": None,
+    }
+    price = {
+        "id": f"price_{digits}{number:02d}",
+        "object": "price",
+        "active": False,
+        "billing_scheme": "per_unit",
+        "created": created,
+        "currency": session.currency,
+        "custom_unit_amount": None,
+        "livemode": live,
+        "lookup_key": None,
+        "metadata": {},
+        "nickname": None,
+        "product": product,
+        "recurring": None,
+        "tax_behavior": "unspecified",
+        "tiers_mode": None,
+        "transform_quantity": None,
+        "type": "one_time",
+        "unit_amount": unit,
+        "unit_amount_decimal": str(unit),
+    }
+    return {
+        "id": f"li_{digits}{number:02d}",
+        "object": "item",
+        "adjustable_quantity": None,
+        "amount_discount": 0,
+        "amount_subtotal": total,
+        "amount_tax": 0,
+        "amount_total": total,
+        "currency": session.currency,
+        "description": item.name,
+        "metadata": extra.get("metadata", {}),
+        "price": price,
+        "quantity": item.quantity,
+    }
+
+
+def _folded(item: dict[str, Any]) -> dict[str, Any]:
+    """Return the item with its product's id in place of the product."""
+    price = item["price"]
+    return item | {"price": price | {"product": price["product"]["id"]}}
+
+
+def _customer(email: str | None) -> dict[str, Any]:
+    unknown = dict.fromkeys(("address", "name", "phone"))
+    return {"email": email, **unknown, "tax_exempt": "none", "tax_ids": []}
+
+
+def _strings(metadata: Any) -> dict[str, str]:
+    """Return metadata as /v1 has it: a value that is no text is written as JSON."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in metadata.items()
+    }

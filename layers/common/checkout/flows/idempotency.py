@@ -1,0 +1,114 @@
+"""Answer a repeated request as the first time, by its `Idempotency-Key` (decisions.md).
+
+The answer is stored in the transaction that makes the change of which it tells, so there is no
+state in between. A refused request stores nothing and leaves its key free.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final, Generic, TypeVar
+
+from checkout.domain.errors import CheckoutError, IdempotencyKeyInvalid, IdempotencyKeyReused
+from checkout.ports.services import Services
+from checkout.ports.sessions import KeyHeld, Reservation
+
+T = TypeVar("T")
+
+LIFETIME: Final = timedelta(hours=24)
+_KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The response to a POST; a replay of the idempotency key has the same `body`."""
+
+    status: int
+    body: str
+    replayed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted(Generic[T]):
+    """A POST of a merchant: its key or None, its fingerprint, and how its result is answered.
+
+    `lasting`: what is accepted once is always accepted, so a refusal is never due to the first
+    request or to the time since.
+    """
+
+    merchant: str
+    key: str | None
+    fingerprint: str
+    render: Callable[[T], str]
+    status: int = 200
+    lasting: bool = False
+
+
+# Makes the record that is written with a result; the text is the writer that marks the write.
+Reserve = Callable[[T, str], Reservation]
+
+
+def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | None], T]) -> Answer:
+    """Return the answer to `posted`: the stored one, or that of `act`, which writes it.
+
+    `act` gets the function that makes the record, or None without a key. When `act` is refused, the
+    first request may have been the reason: then its answer is returned. Raises
+    IdempotencyKeyInvalid, IdempotencyKeyReused, and what `act` raises.
+    """
+    if posted.key is None:
+        return Answer(posted.status, posted.render(act(None)), replayed=False)
+    place = _place(posted.merchant, posted.key)
+
+    def reserve(result: T, writer: str) -> Reservation:
+        now = services.clock.now()
+        return Reservation(
+            key=place,
+            fingerprint=posted.fingerprint,
+            status=posted.status,
+            body=posted.render(result),
+            writer=writer,
+            created_at=now,
+            expires_at=now + LIFETIME,
+        )
+
+    try:
+        result = act(reserve)
+    except KeyHeld as held:
+        return replayed(posted.fingerprint, held.reservation)
+    except CheckoutError:
+        found = None if posted.lasting else services.sessions.reservation(place)
+        if found is None or found.expires_at <= services.clock.now():
+            raise
+        return replayed(posted.fingerprint, found)
+    return Answer(posted.status, posted.render(result), replayed=False)
+
+
+def replayed(fingerprint: str, held: Reservation) -> Answer:
+    """Return the stored answer. Raises IdempotencyKeyReused if other parameters had it."""
+    if held.fingerprint != fingerprint:
+        raise IdempotencyKeyReused(
+            "This Idempotency-Key was used with other parameters; use a new key.",
+            param="Idempotency-Key",
+        )
+    return Answer(held.status, held.body, replayed=True)
+
+
+def fingerprint_of(operation: str, parameters: Any) -> str:
+    """Return SHA-256 in hex of an operation and its parameters, which are JSON values."""
+    canonical = json.dumps([operation, parameters], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _place(merchant: str, key: str) -> str:
+    """Return the place of a key's record. Raises IdempotencyKeyInvalid."""
+    if not _KEY.fullmatch(key):
+        raise IdempotencyKeyInvalid(
+            "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"
+        )
+    # Neither part can hold a line break, so no two pairs hash the same text.
+    return hashlib.sha256(f"{merchant}\n{key}".encode()).hexdigest()

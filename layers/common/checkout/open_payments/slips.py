@@ -1,0 +1,151 @@
+"""Tell what somebody typed who should have typed a wallet address: a card number, an IBAN, a name.
+
+Pure: nothing here resolves a name or sends a byte. The customer is told what the text looks like,
+and no text that is no address leaves the server. Only forms that cannot be an address are named, so
+an address is never mistaken for something else.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from enum import StrEnum
+from typing import Final
+
+
+class Slip(StrEnum):
+    """A kind of mistake; the hosted page has a sentence for each (`fault.typed.SLIP`)."""
+
+    NOTHING = "nothing"
+    TOO_LONG = "too_long"
+    CARD = "card"
+    IBAN = "iban"
+    EMAIL = "email"
+    PHONE = "phone"
+    NUMBER = "number"
+    CRYPTO = "crypto"
+    SECRET = "secret"  # a recovery phrase or a private key
+    NAME = "name"
+    SPACES = "spaces"
+    BEGINNING = "beginning"  # https:// mistyped, or another scheme
+    CHARACTER = "character"
+    COMMA = "comma"
+    PORT = "port"
+    HOST = "host"
+
+    @property
+    def confidential(self) -> bool:
+        """Whether the text must not be repeated on a page."""
+        return self in (Slip.CARD, Slip.SECRET)
+
+
+_LOOKS: Final = "A wallet address looks like https://wallet.example/alice."
+SENTENCES: Final = {
+    Slip.NOTHING: "Please enter your wallet address.",
+    Slip.TOO_LONG: "This wallet address is too long.",
+    Slip.CARD: "This looks like a card number. Cards cannot pay here; do not enter them.",
+    Slip.IBAN: f"This looks like a bank account number (IBAN). {_LOOKS}",
+    Slip.EMAIL: f"This looks like an e-mail address; a wallet address has no @. {_LOOKS}",
+    Slip.PHONE: f"This looks like a phone number. {_LOOKS}",
+    Slip.NUMBER: f"This is a number. {_LOOKS}",
+    Slip.CRYPTO: f"This looks like a cryptocurrency address. {_LOOKS}",
+    Slip.SECRET: "This looks like a recovery phrase or a private key. Never enter it on a page.",
+    Slip.NAME: f"This looks like a name without its provider. {_LOOKS}",
+    Slip.SPACES: "A wallet address has no spaces and no invisible characters.",
+    Slip.BEGINNING: "A wallet address begins with https:// or $.",
+    Slip.CHARACTER: f"A wallet address has no {{character}}. {_LOOKS}",
+    Slip.COMMA: f"There is a comma where a dot should be. {_LOOKS}",
+    Slip.PORT: "A wallet address has no port.",
+    Slip.HOST: "The name before the first / is not a valid host name.",
+}
+
+
+class NotAnAddress(ValueError):
+    """The text is no wallet address. `character` is the one that a `CHARACTER` is about."""
+
+    def __init__(self, slip: Slip, character: str = "") -> None:
+        super().__init__(SENTENCES[slip].replace("{character}", character))
+        self.slip = slip
+        self.character = character
+
+
+_BETWEEN_DIGITS: Final = re.compile(r"[\s.\-–()/]+")
+_PHONE: Final = re.compile(r"(?:\+|00)[\d]{7,15}|0\d{8,11}")
+_CARD_DIGITS: Final = range(13, 20)
+_USUAL_CARD: Final = 16
+_IBAN: Final = re.compile(r"(?:IBAN:?)?[A-Z]{2}\d{2}[A-Z0-9]{11,30}")
+_EMAIL: Final = re.compile(r"[^\s@/:]+@[^\s@/:]+|[^/]*[^\s@/<]+@[^\s@/>]+\.[^/]+", re.DOTALL)
+_PHRASE: Final = re.compile(r"(?:[a-z]{3,8}[\s,]+){11,23}[a-z]{3,8}", re.IGNORECASE)
+_PRIVATE_KEY: Final = re.compile(r"(?:0x)?[0-9a-f]{64}|s[1-9A-HJ-NP-Za-km-z]{28}|S[A-Z2-7]{55}")
+_CRYPTO: Final = re.compile(
+    r"(?:bitcoin|ethereum|xrp|solana):.+|0x[0-9A-Fa-f]{40}|bc1[0-9a-z]{11,71}|G[A-Z2-7]{55}"
+    r"|(?=\D*\d)(?=[^A-Z]*[A-Z])[1-9A-HJ-NP-Za-km-z]{26,44}"
+)
+# "http", "https" and their misspellings, and what stands between them and the name.
+_SCHEME: Final = re.compile(r"(h{0,2}t{1,3}p{0,2}s{0,2})([:;.,]*[\\/]+)", re.IGNORECASE)
+_OTHER_SCHEME: Final = re.compile(
+    r"\$?(?:[a-z][a-z0-9+.-]*:(?://|\\\\)|(?:mailto|acct|tel|sms|data|javascript|file):)",
+    re.IGNORECASE,
+)
+_NO_NAME: Final = re.compile(r"[./:\\%<>\[\]{}\ufffd]")
+_READ: Final = ("http", "https")
+
+
+def slip_in(text: str) -> Slip | None:
+    """Return the mistake if `text`, without outer blanks, has no form of a wallet address."""
+    plain = unicodedata.normalize("NFKC", text).replace("。", ".")
+    compact = "".join(plain.split())
+    return (
+        _numbers(plain)
+        or (Slip.SECRET if _PHRASE.fullmatch(plain) or _PRIVATE_KEY.fullmatch(compact) else None)
+        or (Slip.IBAN if _IBAN.fullmatch(compact.replace("-", "").upper()) else None)
+        or (Slip.CRYPTO if _CRYPTO.fullmatch(compact) else None)
+        or (Slip.EMAIL if _EMAIL.fullmatch(plain.removeprefix("mailto:")) else None)
+        or _beginning(plain)
+        or (Slip.NAME if _is_name(plain) else None)
+    )
+
+
+def _is_name(text: str) -> bool:
+    """Return whether these are words without the marks of an address."""
+    letters = text.isprintable() and any(map(str.isalpha, text))
+    return letters and not _NO_NAME.search(text.rstrip(".!?"))
+
+
+def _numbers(text: str) -> Slip | None:
+    number = _BETWEEN_DIGITS.sub("", text)
+    digits = number.removeprefix("+")
+    if not digits.isdecimal():
+        return None
+    if number == digits and _is_card(digits):
+        return Slip.CARD
+    return Slip.PHONE if _PHONE.fullmatch(number) else Slip.NUMBER
+
+
+def _is_card(digits: str) -> bool:
+    """Return whether it can be a card's number; one of the usual length may have a wrong digit.
+
+    More digits may follow it: the date and the code on the card.
+    """
+    if len(digits) in _CARD_DIGITS:
+        return len(digits) == _USUAL_CARD or _luhn(digits)
+    return len(digits) > _CARD_DIGITS.stop - 1 and _luhn(digits[:_USUAL_CARD])
+
+
+def _luhn(digits: str) -> bool:
+    """Return whether the last digit is the check digit (ISO/IEC 7812-1, annex B)."""
+    values = [int(digit) for digit in reversed(digits)]
+    doubled = [sum(divmod(2 * value, 10)) for value in values[1::2]]
+    return (sum(values[0::2]) + sum(doubled)) % 10 == 0
+
+
+def _beginning(text: str) -> Slip | None:
+    """Return BEGINNING if `text` begins with a scheme other than http:// and https://."""
+    pointer = text.startswith("$")
+    found = _SCHEME.match(text.removeprefix("$"))
+    if found is None or len(found[1]) < len("ttp"):
+        return Slip.BEGINNING if _OTHER_SCHEME.match(text) else None
+    as_it_should = found[1].lower() in _READ and found[2] == "://" and not pointer
+    rest = text[found.end() :] if as_it_should else ""
+    doubled = rest.startswith("$") or _SCHEME.match(rest) or _OTHER_SCHEME.match(rest)
+    return None if as_it_should and not doubled else Slip.BEGINNING

@@ -1,0 +1,330 @@
+"""Ids, cursors and idempotency keys of others, forged, mutated or guessed.
+
+What belongs to another merchant cannot be told from what does not exist, and nothing moves.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from checkout.domain.errors import CursorInvalid
+from checkout.domain.grammar import BASE62, position_pattern
+from checkout.domain.session import Session
+from checkout.flows.cursors import cursor, position_of
+from tests.attacks.counts import Attack
+from tests.attacks.doors import Doors, Visitor
+from tests.hosted_pages import Answer
+from tests.merchant_api import a_body
+
+ACTIONS = ["", "/cancel", "/expire", "/accept_as_paid", "/give_up"]
+NOBODY = f"cs_{'0' * 22}"
+POSITION = position_pattern(f"cs_{BASE62}")
+
+
+def an_open(doors: Doors) -> Session:
+    return doors.create()
+
+
+def an_approved(doors: Doors) -> Session:
+    return doors.approved()[0]
+
+
+def a_completed(doors: Doors) -> Session:
+    browser = Visitor()
+    session, back = doors.approved(browser)
+    assert doors.follow(back, browser).status == 303
+    return doors.world.session(session.id)
+
+
+def in_doubt(doors: Doors) -> Session:
+    return doors.world.in_doubt()
+
+
+STAGES: dict[str, Callable[[Doors], Session]] = {
+    "open": an_open,
+    "awaiting_approval": an_approved,
+    "processing": in_doubt,
+    "completed": a_completed,
+}
+
+
+def ask(doors: Doors, session_id: str, action: str, key: str = "") -> Answer:
+    return doors.call("POST" if action else "GET", f"/{session_id}{action}", key=key)
+
+
+def without_ids(answer: Answer) -> tuple[int, dict[str, Any]]:
+    error = dict(answer.json["error"])
+    del error["request_id"]
+    return answer.status, error
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_another_merchants_session_is_missing_at_every_stage(
+    doors: Doors, attack: Attack, stage: str
+) -> None:
+    session = STAGES[stage](doors)
+
+    def attempt(action: str) -> None:
+        with doors.nothing_happens():
+            theirs = ask(doors, session.id, action, doors.other_key)
+            nobodys = ask(doors, NOBODY, action, doors.other_key)
+        assert theirs.status == 404
+        assert without_ids(theirs) == without_ids(nobodys)
+
+    attack.each(ACTIONS, attempt)
+    assert session.id not in doors.call("GET", key=doors.other_key).body
+
+
+def mutations(identifier: str) -> dict[str, str]:
+    """Return what a careless look-up would take for the id."""
+    prefix, _, digits = identifier.partition("_")
+    return {
+        "in other case": identifier.swapcase(),
+        "the prefix in capitals": f"CS_{digits}",
+        "without prefix": digits,
+        "another prefix": f"evt_{digits}",
+        "cut": identifier[:-1],
+        "longer": f"{identifier}0",
+        "a blank behind": f"{identifier}%20",
+        "a blank before": f"%20{identifier}",
+        "a line break": f"{identifier}%0a",
+        "a carriage return": f"{identifier}%0d",
+        "a nul": f"{identifier}%00",
+        "a slash": f"{identifier}/",
+        "a dot": f"{identifier}/.",
+        "a path": f"x/../{identifier}",
+        "an encoded path": f"x%2f..%2f{identifier}",
+        "a double slash": f"/{identifier}",
+        "a semicolon": f"{identifier};x=1",
+        "a suffix": f"{identifier}.json",
+        "a hash": f"{identifier}%23",
+        "a star": f"{prefix}_*",
+        "a percent": f"{prefix}_%25",
+        "an underscore": f"{prefix}_{'_' * 22}",
+        "SQL": f"{identifier}'%20OR%20'1'='1",
+        "a brace": f"{identifier}%7B%24ne%3A1%7D",
+        "full width": f"cs_{digits[:-1]}%EF%BC%91",
+        "an encoded digit": f"cs_%25{ord(digits[0]):x}{digits[1:]}",
+        "doubled": f"{identifier},{identifier}",
+        "doubled by a slash": f"{identifier}/{identifier}",
+        "a zero-width space": f"{identifier}%E2%80%8B",
+        "not UTF-8": f"{identifier}%ff",
+        "the row's key": f"checkout_sessions%23{identifier}",
+        "an event's form": f"evt_{'0' * 22}",
+        "a merchant's form": f"mer_{'0' * 22}",
+        "dots": "..",
+        "nothing": "%20",
+        "long": "cs_" + "a" * 8000,
+    }
+
+
+def test_no_id_is_nearly_right(shared: Doors, attack: Attack) -> None:
+    """Under the merchant's own key, and as the address of a page, which needs none."""
+    session = shared.create()
+
+    def attempt(identifier: str) -> None:
+        with shared.nothing_happens():
+            for action in ACTIONS:
+                answer = ask(shared, identifier, action)
+                assert answer.status in (404, 405), answer.status
+            for path in ("", "/success", "/status", "/qr", "/logo"):
+                page = shared.pay("GET", f"/{identifier}{path}")
+                assert page.status == 404, (path, page.status)
+                assert session.id not in page.body.replace(identifier, "")
+
+    attack.each(mutations(session.id), attempt)
+
+
+# --- cursors
+
+
+def with_pages(doors: Doors) -> tuple[str, list[str]]:
+    """Return the cursor of the merchant's second page, and the ids that lie there."""
+    ids = []
+    for _ in range(3):
+        ids.append(doors.create().id)
+        doors.world.clock.pass_time(1)
+    page = doors.call("GET", query="limit=1").json
+    assert page["data"][0]["id"] == ids[-1]
+    return page["next_cursor"], ids[-2::-1]
+
+
+def listed(doors: Doors, presented: str, key: str = "") -> Answer:
+    return doors.call("GET", query=f"limit=100&cursor={quote(presented, safe='')}", key=key)
+
+
+def test_no_other_merchants_cursor_is_taken(doors: Doors, attack: Attack) -> None:
+    presented, _ = with_pages(doors)
+    browser = doors.signed_in(doors.other_key)
+
+    def attempt(path: str) -> None:
+        with doors.nothing_happens():
+            query = f"cursor={presented}"
+            if path == "/api":
+                answer = listed(doors, presented, doors.other_key)
+                assert (answer.status, answer.code) == (400, "cursor_invalid")
+            else:
+                assert doors.dashboard("GET", path, query=query, visitor=browser).status == 400
+
+    attack.each(["/api", "", "/webhooks", "/audit", "/export", "/export/items.csv"], attempt)
+
+
+def test_a_changed_cursor_is_refused_or_is_the_same(doors: Doors, attack: Attack) -> None:
+    """The last digit of base64 has bits that mean nothing: another one may be the same cursor."""
+    presented, ids = with_pages(doors)
+    alphabet = "AZaz09-_+/=. "
+
+    def attempt(case: tuple[int, str]) -> None:
+        place, digit = case
+        changed = presented[:place] + digit + presented[place + 1 :]
+        answer = listed(doors, changed)
+        if answer.status == 200:
+            assert place == len(presented) - 1 or digit == presented[place]
+            assert [each["id"] for each in answer.json["data"]] == ids
+        else:
+            assert (answer.status, answer.code) == (400, "cursor_invalid")
+
+    places = [*range(0, len(presented), 5), len(presented) - 1]
+    attack.each([(place, digit) for place in places for digit in alphabet], attempt)
+
+
+def forged(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def signed(merchant: str, position: str) -> str:
+    """Return a cursor as we make it: the way is public, and a merchant's id is no secret to it."""
+    checksum = hashlib.sha256(f"cursor\n{merchant}\n{position}".encode()).hexdigest()[:16]
+    return forged(f"{position}#{checksum}")
+
+
+SHAPES = [
+    *("", "#", "##", "0", "0" * 13, f"{'0' * 13}#", f"{'0' * 12}#{NOBODY}", f"{'0' * 14}#{NOBODY}"),
+    *(f"-{'0' * 12}#{NOBODY}", f"{'9' * 13}#evt_{'0' * 22}", f"{'9' * 13}#{NOBODY}\n"),
+    *(f"{'9' * 13}#{NOBODY}#x", f"{'9' * 13}##{NOBODY}", f"{'9' * 13}#cs_{'é' * 11}"),
+    *("' OR 1=1", '{"id":{"S":"x"}}', "../../x", "\x00", "9" * 4000, "[]", "null", "٣" * 13),
+]  # fmt: skip
+
+
+def test_no_forged_cursor_is_taken(shared: Doors, attack: Attack) -> None:
+    def attempt(text: str) -> None:
+        with shared.nothing_happens():
+            for presented in (text, forged(text), signed(shared.merchant.id, text)):
+                answer = listed(shared, presented)
+                assert (answer.status, answer.code) == (400, "cursor_invalid"), presented
+
+    attack.each(SHAPES, attempt)
+
+
+def test_a_position_that_a_merchant_made_up_shows_its_own_sessions_alone(
+    doors: Doors, attack: Attack
+) -> None:
+    """A cursor's form is public: it holds a position, and no right."""
+    presented, _ = with_pages(doors)
+    theirs = position_of(doors.merchant.id, presented, POSITION)
+    mine = doors.call("POST", "", a_body(), key=doors.other_key).json["id"]
+
+    def attempt(position: str) -> None:
+        answer = listed(doors, signed(doors.other.id, position), doors.other_key)
+        assert answer.status == 200
+        assert {each["id"] for each in answer.json["data"]} <= {mine}
+
+    attack.each([theirs, f"{'9' * 13}#{NOBODY}", f"{'0' * 13}#{NOBODY}"], attempt)
+
+
+@given(st.text(), st.text(), st.text())
+def test_a_cursor_is_of_one_merchant_and_one_position(one: str, other: str, text: str) -> None:
+    made = cursor("mer_1", f"{1:013d}#{NOBODY}")
+    for presented in (text, made + text, text + made, one + made[len(one) :]):
+        try:
+            found = position_of("mer_1", presented, POSITION)
+        except CursorInvalid:
+            continue
+        assert found == f"{1:013d}#{NOBODY}"
+    if other != "mer_1":
+        with pytest.raises(CursorInvalid):
+            position_of(other.encode("utf-8", "replace").decode(), made, POSITION)
+
+
+# --- idempotency keys
+
+REFUSED_KEYS = ["", "x" * 256, "é", "a\x00", "a\n", "a\tb", "a\x7f", "\u202e", "a\r\nX: y", "💶"]
+
+
+def test_no_such_idempotency_key_is_taken(shared: Doors, attack: Attack) -> None:
+    def attempt(key: str) -> None:
+        with shared.nothing_happens():
+            answer = shared.call("POST", "", a_body(), headers={"Idempotency-Key": key})
+            assert (answer.status, answer.code) == (400, "idempotency_key_invalid")
+
+    attack.each(REFUSED_KEYS, attempt)
+
+
+def same_keys(merchant: str) -> list[str]:
+    """Return keys that would meet another merchant's `order-1` in a careless table."""
+    return [
+        "order-1",
+        f"{merchant}#order-1",
+        f"{merchant}:order-1",
+        f"{merchant}\\norder-1",
+        f"idempotency#{merchant}#order-1",
+        "order-1#",
+        "#order-1",
+        "order-1,order-1",
+        "ORDER-1",
+        hashlib.sha256(f"{merchant}\norder-1".encode()).hexdigest(),
+    ]
+
+
+def test_no_key_replays_another_merchants_answer(doors: Doors, attack: Attack) -> None:
+    asked = a_body(metadata={"order": "of the other"})
+    first = doors.call("POST", "", asked, headers={"Idempotency-Key": "order-1"})
+
+    def attempt(key: str) -> None:
+        headers = {"Idempotency-Key": key}
+        answer = doors.call("POST", "", asked, headers=headers, key=doors.other_key)
+        assert answer.status == 201
+        assert "idempotent-replayed" not in answer.headers
+        assert answer.json["id"] != first.json["id"]
+        found = doors.world.session(answer.json["id"])
+        assert found.merchant == doors.other.id
+
+    attack.each(same_keys(doors.merchant.id), attempt)
+    with doors.nothing_happens():
+        again = doors.call("POST", "", asked, headers={"Idempotency-Key": "order-1"})
+    assert (again.body, again.headers["idempotent-replayed"]) == (first.body, "true")
+
+
+OTHERS: list[dict[str, Any]] = [
+    {"metadata": {"a": "1"}},
+    {"metadata": {"a": 1.0}},
+    {"metadata": {"a": True}},
+    {"metadata": {"a": 1, "b": None}},
+    {"success_url": "https://shop.example/other"},
+    {"cancel_url": "https://shop.example/basket?"},
+    {"expires_in_seconds": 300},
+    {"locale": "de"},
+    {"line_items": [*a_body()["line_items"], *a_body()["line_items"]]},
+]
+
+
+def test_no_key_is_used_for_another_purchase(doors: Doors, attack: Attack) -> None:
+    headers = {"Idempotency-Key": "order-1"}
+    first = doors.call("POST", "", a_body(metadata={"a": 1}), headers=headers)
+    assert first.status == 201
+
+    def attempt(changes: dict[str, Any]) -> None:
+        with doors.nothing_happens():
+            body = a_body(**{"metadata": {"a": 1}} | changes)
+            answer = doors.call("POST", "", body, headers=headers)
+            assert (answer.status, answer.code) == (400, "idempotency_key_reused")
+
+    attack.each(OTHERS, attempt)

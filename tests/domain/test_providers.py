@@ -1,0 +1,66 @@
+"""Test the directory of wallet providers."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.domain import providers
+from checkout.domain.providers import Provider
+
+CEDAR = "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join | DE KE"
+HARBOR = "Harbor | https://harbor.example/p/{name}/usd | https://harbor.example/"
+
+
+@pytest.mark.parametrize("between", ["\n", ";", " ;\r\n\n"])
+def test_a_list_is_read_and_written_back(between: str) -> None:
+    found = providers.parse(f"{CEDAR}{between}{HARBOR}")
+    assert found == (
+        Provider(
+            "Cedar Bank", "https://wallet.example/{name}", "https://wallet.example/join", "DE KE"
+        ),
+        Provider("Harbor", "https://harbor.example/p/{name}/usd", "https://harbor.example/"),
+    )
+    assert providers.parse(providers.written(found)) == found
+    assert providers.parse("") == ()
+
+
+def test_what_is_known_at_the_release_can_be_read() -> None:
+    (gatehub,) = providers.parse(providers.KNOWN)
+    assert gatehub.address("1234/EUR") == "https://ilp.gatehub.net/1234/EUR"
+
+
+def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None:
+    _, harbor = providers.parse(f"{CEDAR};{HARBOR}")
+    assert harbor.address("zoë?#") == "https://harbor.example/p/zo%C3%AB%3F%23/usd"
+    assert (harbor.stem, harbor.rest) == ("harbor.example/p/", "/usd")
+    assert harbor.has("https://harbor.example/anything")
+    assert not harbor.has("https://harbor.example.evil.example/p/zoe/usd")
+    assert not harbor.has("https://harbor.example:444/p/zoe/usd")
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("Cedar", "not of the form"),
+        ("Cedar | https://wallet.example/{name}", "not of the form"),
+        (f"{CEDAR} | more", "not of the form"),
+        ("| https://wallet.example/{name} | https://wallet.example/", "the name"),
+        ("x" * 41 + " | https://wallet.example/{name} | https://wallet.example/", "the name"),
+        ("A\u202eb | https://wallet.example/{name} | https://wallet.example/", "the name"),
+        ("Cedar | https://wallet.example/ | https://wallet.example/", "once in its path"),
+        ("Cedar | https://{name}.example/ | https://wallet.example/", "once in its path"),
+        ("Cedar | https://w.example/{name}/{name} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/?{name} | https://w.example/", "once in its path"),
+        ("Cedar | http://w.example/{name} | https://w.example/", "once in its path"),
+        ("Cedar | javascript:{name} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{name} | javascript:alert(1)", "the website"),
+        ("Cedar | https://w.example/{name} | http://w.example/", "the website"),
+        ("Cedar | https://w.example/{name} | https://w.example/ | Germany", "countries"),
+        ("Cedar | https://w.example/{name} | https://w.example/" + "a" * 1000, "characters"),
+        ("\n".join([CEDAR] * 13), "at most 12"),
+    ],
+)
+def test_a_line_that_is_none_is_named(line: str, said: str) -> None:
+    with pytest.raises(ValueError, match=said) as caught:
+        providers.parse(line)
+    assert str(caught.value).endswith(".")

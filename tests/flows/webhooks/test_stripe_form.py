@@ -1,0 +1,148 @@
+"""Deliveries to an endpoint whose format is Stripe's: its library reads and verifies them."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import stripe
+
+from checkout.domain.ids import new_session_id
+from checkout.domain.session import Attention, Session, Status
+from checkout.domain.transitions import Event
+from checkout.domain.webhooks import OPTIONAL, PAYMENT_FAILED, Format
+from checkout.flows.payment import sessions
+from checkout.flows.payment.writes import move
+from checkout.flows.webhooks import endpoints
+from tests.product import CEDAR, World
+from tests.support import NOW, a_session
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def listens(world: World, form: Format = Format.STRIPE) -> str:
+    secret = world.listen(*OPTIONAL)
+    endpoints.update(world.endpoints, world.merchant.id, {"format": form})
+    return secret
+
+
+def got(world: World, secret: str) -> Any:
+    """Return the one delivery as Stripe's library gives it to a handler."""
+    world.deliver_hinted()
+    [(_, headers, body)] = world.receivers.got
+    world.receivers.got.clear()
+    # Its tolerance is against the machine's clock, which is not the test's.
+    return stripe.Webhook.construct_event(
+        body, headers["Stripe-Signature"], secret, tolerance=10**12
+    )
+
+
+def test_a_payment_is_an_event_with_the_session_in_it(world: World) -> None:
+    secret = listens(world)
+    session = world.pay(world.create(metadata_json='{"order":"ü-1","n":1}'))
+    event = got(world, secret)
+    assert (event.id, event.type, event.object) == (
+        session.event,
+        "checkout.session.completed",
+        "event",
+    )
+    assert event.created == int(session.updated_at.timestamp())
+    shown = event.data.object
+    assert isinstance(shown, stripe.checkout.Session)
+    assert (shown.id, shown.status, shown.payment_status) == (session.id, "complete", "paid")
+    assert (shown.amount_total, shown.currency) == (2000, "usd")
+    assert shown["metadata"].to_dict() == {"order": "ü-1", "n": "1"}
+    assert shown.payment_intent == session.id.replace("cs_", "pi_")
+    assert shown.url is None
+    own = shown["open_payments"]
+    assert (own["status"], own["customer_wallet"]) == ("completed", f"{CEDAR}/alice")
+
+
+def test_a_cancel_is_an_expiry_there(world: World) -> None:
+    secret = listens(world)
+    session = world.create()
+    sessions.cancel(world.services, world.key(), session.id)
+    event = got(world, secret)
+    assert event.type == "checkout.session.expired"
+    assert event.data.object["status"] == "expired"
+    assert event.data.object["open_payments"]["status"] == "canceled"
+
+
+def store(world: World, status: Status, **changes: Any) -> Session:
+    identity = new_session_id(world.services.random_bytes)
+    session = a_session(status, id=identity, merchant=world.merchant.id, **changes)
+    assert world.services.sessions.create(session, None) is None
+    return session
+
+
+def disproved(world: World) -> Session:
+    """A payment was made, nothing arrived, and nothing can any more."""
+    closed = NOW - timedelta(seconds=36)
+    stored = store(world, Status.PROCESSING, closing_at=closed, closed_at=closed)
+    return move(world.core, stored, Event.PAYMENT_DISPROVED)
+
+
+def test_a_payment_that_failed_is_told_to_those_who_ask(world: World) -> None:
+    assert disproved(world).event is None
+    assert world.events() == []
+    secret = listens(world)
+    session = disproved(world)
+    assert (session.status, session.event) == (Status.OPEN, None)
+    [stored] = world.events()
+    assert stored["type"] == PAYMENT_FAILED
+    assert json.loads(stored["body"])["status"] == "open"
+    event = got(world, secret)
+    assert event.type == "checkout.session.async_payment_failed"
+    assert (event.data.object["status"], event.data.object["payment_status"]) == ("open", "unpaid")
+
+
+def test_late_money_and_tests_have_our_own_types(world: World) -> None:
+    secret = listens(world)
+    endpoints.ping(world.endpoints, world.merchant.id)
+    event = got(world, secret)
+    assert (event.type, event.data.object["object"]) == ("ping", "ping")
+    late = store(world, Status.EXPIRED, check_at=NOW)
+    changes: dict[str, Any] = {"received": 500, "attention": Attention.LATE_PAYMENT}
+    move(world.services, late, Event.LATE_PAYMENT, **changes)
+    event = got(world, secret)
+    assert event.type == "checkout.session.late_payment"
+    assert event.data.object["open_payments"]["amount_received"] == 500
+
+
+def test_each_form_is_frozen_when_the_session_changes(world: World) -> None:
+    world.listen()
+    world.pay(world.create())
+    event = world.event()
+    assert event.stripe_body is not None
+    assert list(json.loads(event.body))[:2] == ["id", "status"]
+    world.deliver_hinted()
+    [(_, headers, body)] = world.receivers.got
+    assert body.decode() == event.body
+    assert "Stripe-Signature" not in headers
+    endpoints.update(world.endpoints, world.merchant.id, {"format": Format.STRIPE})
+    endpoints.resend(world.endpoints, world.merchant.id, event.id)
+    world.deliver_hinted()
+    assert world.receivers.got[1][2].decode() == event.stripe_body
+
+
+def test_while_a_secret_is_rolled_the_newest_signs_last(world: World) -> None:
+    before = listens(world)
+    rolled = endpoints.roll_secret(
+        world.endpoints, world.merchant.id, overlap=timedelta(hours=1)
+    ).secret
+    assert rolled is not None
+    endpoints.ping(world.endpoints, world.merchant.id)
+    world.deliver_hinted()
+    [(_, headers, body)] = world.receivers.got
+    header = headers["Stripe-Signature"]
+    for secret in (before, rolled):
+        stripe.Webhook.construct_event(body, header, secret, tolerance=10**12)
+    kept = dict(part.split("=", 1) for part in header.split(","))  # as a careless handler keeps it
+    only = f"t={kept['t']},v1={kept['v1']}"
+    stripe.Webhook.construct_event(body, only, rolled, tolerance=10**12)
+    assert headers["Checkout-Signature"].split(",")[1] == f"v1={kept['v1']}"

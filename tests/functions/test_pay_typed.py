@@ -1,0 +1,81 @@
+"""Test that what a customer types by mistake is named, is sent nowhere, and is kept nowhere."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+
+import pytest
+
+from checkout.domain.session import Status
+from checkout.open_payments.errors import NoSuchHost
+from checkout.open_payments.slips import Slip
+from pay.texts import texts
+from tests.hosted_pages import Customer
+from tests.open_payments.test_wallet_address import REFUSED
+from tests.product import on, raising
+
+# No form can send half of a surrogate pair.
+TYPED = [
+    (slip, text)
+    for slip, several in REFUSED.items()
+    for text in several
+    if text.encode("utf-8", "ignore").decode() == text
+]
+ENGLISH = texts("en")
+
+
+def sentence(slip: Slip) -> str:
+    if slip is Slip.CHARACTER:
+        return "A wallet address has no"
+    return ENGLISH[f"fault.typed.{slip}"]
+
+
+@pytest.mark.parametrize(("slip", "text"), TYPED)
+def test_a_mistake_has_its_own_sentence_and_nobody_is_called(
+    visitor: Customer, caplog: pytest.LogCaptureFixture, slip: Slip, text: str
+) -> None:
+    world = visitor.world
+    world.services = replace(world.services, allow_loopback=False)  # as in production
+    caplog.set_level(logging.DEBUG)
+    session = world.create()
+    asked = len(world.transport.sent)
+    answer = visitor.form(session, text)
+    assert answer.status == 424
+    said = answer.page.one("div", role="alert")
+    assert sentence(slip) in "".join(said.text)
+    assert "You have not been charged." in answer.page.main
+    assert len(world.transport.sent) == asked
+    assert world.session(session.id) == session
+    assert world.session(session.id).status is Status.OPEN
+    if slip.confidential:
+        digits = "".join(text.split())
+        assert text not in answer.body
+        assert digits not in "".join(answer.body.split())
+        assert all(text not in record.getMessage() for record in caplog.records)
+
+
+def test_an_address_whose_name_does_not_exist_is_not_blamed_on_a_provider(
+    visitor: Customer,
+) -> None:
+    visitor.world.transport.before = on("GET", "/alice", raising(NoSuchHost("no such name")))
+    session = visitor.world.create()
+    answer = visitor.submit_json(session, {"wallet_address": "wallet.exmaple/alice"})
+    assert (answer.status, answer.code) == (424, "wallet_invalid")
+    page = visitor.form(session, "wallet.exmaple/alice").page
+    assert "We could not find a wallet at this address." in page.main
+    assert page.one("button").text == ["See the price"]
+    assert page.one("input", name="wallet_address").attributes["value"] == "wallet.exmaple/alice"
+
+
+def test_programs_are_told_the_mistake_in_the_message(visitor: Customer) -> None:
+    answer = visitor.submit_json(
+        visitor.world.create(), {"wallet_address": "DE89370400440532013000"}
+    )
+    assert answer.code == "wallet_invalid"
+    assert "IBAN" in answer.json["error"]["message"]
+
+
+def test_an_address_with_http_is_read_as_https(visitor: Customer) -> None:
+    session = visitor.world.create()
+    assert visitor.form(session, "http://localhost:4101/alice").status == 303

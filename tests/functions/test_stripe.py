@@ -1,0 +1,620 @@
+"""The API under /v1: what it does, request by request."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.ids import new_event_id
+from checkout.domain.session import IncomingPaymentRef, LineItem, Phase, Status
+from checkout.domain.transitions import Event
+from checkout.flows.payment.writes import move
+from checkout.open_payments.models import Amount, Quote, WalletAddress
+from tests.adapters.samples import an_event
+from tests.merchant_api import SESSIONS as NATIVE
+from tests.merchant_api import Answer, a_body
+from tests.stripe_api import EVENTS, SESSIONS, StripeApi, a_purchase, an_item
+from tests.support import NOW
+
+UNIX = int(NOW.timestamp())
+
+
+@pytest.fixture
+def api() -> StripeApi:
+    return StripeApi()
+
+
+def ids(answer: Answer) -> list[str]:
+    assert answer.status == 200, answer
+    return [each["id"] for each in answer.json["data"]]
+
+
+def refused(answer: Answer, status: int = 400) -> tuple[str, str | None]:
+    assert answer.status == status, answer
+    error = answer.json["error"]
+    assert error["request_id"] == answer.headers["request-id"]
+    assert error["message"]
+    return error["code"], error.get("param")
+
+
+# --- create and read
+
+
+def test_a_session_is_created_from_a_form_and_read_back(api: StripeApi) -> None:
+    created = api.form(
+        SESSIONS,
+        a_purchase(
+            client_reference_id="order-1",
+            customer_email="ada@shop.example",
+            metadata={"order": "1234", "7": "seven"},
+            expires_at=UNIX + 1800,
+            submit_type="pay",
+            locale="auto",
+        ),
+    )
+    session = created.json
+    assert created.status == 200
+    assert session["object"] == "checkout.session"
+    assert (session["status"], session["payment_status"]) == ("open", "unpaid")
+    assert session["url"] == f"https://pay.example/pay/{session['id']}"
+    assert (session["amount_total"], session["amount_subtotal"]) == (2000, 2000)
+    assert (session["currency"], session["mode"], session["livemode"]) == ("usd", "payment", True)
+    assert (session["created"], session["expires_at"]) == (UNIX, UNIX + 1800)
+    assert session["metadata"] == {"order": "1234", "7": "seven"}
+    assert session["client_reference_id"] == "order-1"
+    assert session["customer_email"] == session["customer_details"]["email"] == "ada@shop.example"
+    assert (session["submit_type"], session["locale"]) == ("pay", "auto")
+    assert session["success_url"] == f"https://shop.example/thanks?s={session['id']}"
+    assert session["payment_intent"] is None
+    assert "line_items" not in session
+    assert api.ask(f"{SESSIONS}/{session['id']}").body == created.body
+    native = api.get(f"{NATIVE}/{session['id']}").json
+    assert (native["amount_total"], native["client_reference_id"]) == (2000, "order-1")
+
+
+def test_json_is_read_as_a_form_is(api: StripeApi) -> None:
+    values = a_purchase(metadata={"order": "1"}, expires_at=UNIX + 600, client_reference_id="x")
+    header = {"Idempotency-Key": "order-1"}
+    first = api.form(SESSIONS, values, headers=header)
+    again = api.post(SESSIONS, values, headers=header)
+    assert (again.status, again.body) == (200, first.body)
+    assert again.headers["idempotent-replayed"] == "true"
+
+
+def test_without_a_cancel_url_the_customer_goes_to_the_shops_front_page(api: StripeApi) -> None:
+    created = api.form(SESSIONS, a_purchase(cancel_url=None)).json
+    assert created["cancel_url"] is None
+    assert api.stored(created["id"]).cancel_url == "https://shop.example/"
+
+
+@pytest.mark.parametrize("user", ["Basic", "bearer", "Bearer"])
+def test_the_key_is_a_token_or_the_user_name(api: StripeApi, user: str) -> None:
+    token = api.secret if user != "Basic" else base64.b64encode(f"{api.secret}:".encode()).decode()
+    headers = {"Authorization": f"{user} {token}"}
+    assert api.ask(SESSIONS, key=None, headers=headers).status == 200
+
+
+@pytest.mark.parametrize("given", [None, "Basic !", "Basic /w==", "Basic eDp5", "Digest x"])
+def test_a_request_without_a_key_is_refused(api: StripeApi, given: str | None) -> None:
+    headers = {"Authorization": given} if given else {}
+    for path in (SESSIONS, "/v1/customers"):
+        answer = api.ask(path, key=None, headers=headers)
+        assert refused(answer, 401)[0] in ("api_key_missing", "api_key_invalid")
+        assert answer.json["error"]["type"] == "invalid_request_error"
+
+
+def test_any_version_is_accepted_and_told_back(api: StripeApi) -> None:
+    for version in ("2020-08-27", "2026-10-28.endive"):
+        answer = api.ask(SESSIONS, headers={"Stripe-Version": version})
+        assert answer.headers["stripe-version"] == version
+    assert "stripe-version" not in api.ask(SESSIONS).headers
+
+
+def test_a_get_with_a_forms_content_type_is_a_get(api: StripeApi) -> None:
+    headers = {"Content-Type": "application/x-www-form-urlencoded"}
+    assert api.ask(SESSIONS, headers=headers).status == 200
+
+
+def test_what_is_ignored_is_said(api: StripeApi) -> None:
+    answer = api.form(SESSIONS, a_purchase(payment_method_types=["card"], origin_context="web"))
+    assert answer.headers["ignored-parameters"] == "payment_method_types[0], origin_context"
+    assert "ignored-parameters" not in api.form(SESSIONS, a_purchase()).headers
+
+
+def test_what_is_only_given_back_is_given_back(api: StripeApi) -> None:
+    item = an_item(
+        metadata={"row": "1"},
+        product_data={"images": ["https://shop.example/tea.png"], "metadata": {"sku": "T-1"}},
+    )
+    given = {"metadata": {"internal": "9"}, "description": "Order 9"}
+    created = api.form(
+        SESSIONS, a_purchase(line_items=[an_item(), item], payment_intent_data=given)
+    ).json
+    paid(api, created["id"])
+    names = {"expand": ["line_items.data.price.product", "payment_intent"]}
+    session = api.ask(f"{SESSIONS}/{created['id']}", names).json
+    payment = session["payment_intent"]
+    assert (payment["metadata"], payment["description"]) == ({"internal": "9"}, "Order 9")
+    assert (payment["amount"], payment["status"]) == (4000, "succeeded")
+    first, second = session["line_items"]["data"]
+    assert first["price"]["product"]["metadata"] == {}
+    assert second["price"]["product"]["metadata"] == {"sku": "T-1"}
+    assert second["price"]["product"]["images"] == ["https://shop.example/tea.png"]
+    assert (second["metadata"], second["amount_total"], second["quantity"]) == (
+        {"row": "1"},
+        2000,
+        2,
+    )
+
+
+def paid(api: StripeApi, session_id: str) -> None:
+    """Let the money of an open session arrive."""
+    session = move(api.services, api.stored(session_id), Event.MONEY_FOUND)
+    move(api.services, session, Event.RECONCILED, received=session.receive.value, completed_at=NOW)
+
+
+def test_a_paid_session_is_complete_and_names_its_payment(api: StripeApi) -> None:
+    created = api.form(SESSIONS, a_purchase()).json
+    paid(api, created["id"])
+    session = api.ask(f"{SESSIONS}/{created['id']}").json
+    assert (session["status"], session["payment_status"]) == ("complete", "paid")
+    assert session["url"] is None
+    assert session["payment_intent"] == created["id"].replace("cs_", "pi_")
+    assert session["open_payments"]["amount_received"] == 2000
+    assert ids(api.ask(SESSIONS, {"payment_intent": session["payment_intent"]})) == [session["id"]]
+    for other in ("pi_x", "x", "pi_" + "0" * 22):
+        assert ids(api.ask(SESSIONS, {"payment_intent": other})) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        (Status.OPEN, "open"),
+        (Status.PREPARING, "open"),
+        (Status.AWAITING_APPROVAL, "open"),
+        (Status.PROCESSING, "open"),
+        (Status.COMPLETED, "complete"),
+        (Status.EXPIRED, "expired"),
+        (Status.CANCELED, "expired"),
+    ],
+)
+def test_each_status_has_one_of_three(api: StripeApi, status: Status, shown: str) -> None:
+    session = api.store(status=status, lease_until=NOW + timedelta(minutes=1))
+    answer = api.ask(f"{SESSIONS}/{session.id}").json
+    assert (answer["status"], answer["open_payments"]["status"]) == (shown, status.value)
+    assert (answer["url"] is None) == (shown != "open")
+    for asked in ("open", "complete", "expired"):
+        assert ids(api.ask(SESSIONS, {"status": asked})) == ([session.id] if asked == shown else [])
+
+
+def test_what_the_wallets_know_has_a_field_of_its_own(api: StripeApi) -> None:
+    session = api.store(
+        status=Status.PROCESSING,
+        customer=WalletAddress("https://w.example/alice", "EUR", 2, "a", "r"),
+        incoming_payment=IncomingPaymentRef("https://w.example/in/1", NOW),
+        outgoing_payment="https://w.example/out/1",
+        quote=Quote("https://w.example/q", Amount(1854, "EUR", 2), Amount(2000, "USD", 2), NOW),
+        received=1999,
+    )
+    assert api.ask(f"{SESSIONS}/{session.id}").json["open_payments"] == {
+        "status": "processing",
+        "customer_wallet": "https://w.example/alice",
+        "incoming_payment": "https://w.example/in/1",
+        "outgoing_payment": "https://w.example/out/1",
+        "amount_received": 1999,
+        "customer_debit": {"value": "1854", "asset_code": "EUR", "asset_scale": 2},
+    }
+
+
+def test_native_metadata_is_text_here(api: StripeApi) -> None:
+    metadata = {"a": "x", "b": 1, "c": True, "d": 1.5, "e": None}
+    created = api.post(NATIVE, a_body(metadata=metadata)).json
+    shown = api.ask(f"{SESSIONS}/{created['id']}").json["metadata"]
+    assert shown == {"a": "x", "b": "1", "c": "true", "d": "1.5", "e": "null"}
+
+
+def test_an_empty_value_of_metadata_unsets_it(api: StripeApi) -> None:
+    created = api.form(SESSIONS, a_purchase(metadata={"a": "", "b": "1"})).json
+    assert created["metadata"] == {"b": "1"}
+
+
+# --- idempotency
+
+
+def test_a_repetition_gets_the_first_answer(api: StripeApi) -> None:
+    header = {"Idempotency-Key": "order-1"}
+    values = a_purchase(expires_at=UNIX + 300)
+    first = api.form(SESSIONS, values, headers=header)
+    api.clock.pass_time(60)  # now the time of expiry would be refused
+    assert refused(api.form(SESSIONS, values)) == ("parameter_invalid_integer", "expires_at")
+    again = api.form(SESSIONS, values, headers=header)
+    assert (again.status, again.body) == (200, first.body)
+    assert (again.headers["idempotent-replayed"], again.headers["idempotency-key"]) == (
+        "true",
+        "order-1",
+    )
+
+
+@pytest.mark.parametrize("change", [{"metadata": {"a": "1"}}, {"expand": ["line_items"]}])
+def test_another_request_with_the_key_is_an_idempotency_error(
+    api: StripeApi, change: dict[str, Any]
+) -> None:
+    header = {"Idempotency-Key": "order-1"}
+    api.form(SESSIONS, a_purchase(), headers=header)
+    other = api.form(SESSIONS, a_purchase(**change), headers=header)
+    assert refused(other) == ("idempotency_key_reused", "Idempotency-Key")
+    assert other.json["error"]["type"] == "idempotency_error"
+
+
+def test_the_native_api_and_this_one_do_not_answer_for_each_other(api: StripeApi) -> None:
+    header = {"Idempotency-Key": "order-1"}
+    api.form(SESSIONS, a_purchase(), headers=header)
+    assert api.post(NATIVE, a_body(), headers=header).code == "idempotency_key_reused"
+
+
+def test_expiring_again_with_the_key_gives_the_first_answer(api: StripeApi) -> None:
+    session, header = api.store(), {"Idempotency-Key": "end-1"}
+    first = api.form(f"{SESSIONS}/{session.id}/expire", headers=header)
+    assert (first.status, first.json["status"]) == (200, "expired")
+    again = api.send("POST", f"{SESSIONS}/{session.id}/expire", headers=header)  # no body at all
+    assert (again.status, again.body) == (200, first.body)
+    assert refused(api.form(f"{SESSIONS}/{session.id}/expire"))[0] == "session_unexpected_state"
+
+
+def test_a_payment_under_way_is_no_conflict_that_a_client_repeats(api: StripeApi) -> None:
+    paying = api.store(status=Status.AWAITING_APPROVAL, phase=Phase.PAYING)
+    answer = api.form(f"{SESSIONS}/{paying.id}/expire")
+    assert refused(answer)[0] == "payment_in_progress"
+    assert answer.headers["stripe-should-retry"] == "false"
+
+
+# --- lists
+
+
+def several(api: StripeApi, count: int, **fields: Any) -> list[str]:
+    made = []
+    for _ in range(count):
+        made.append(api.store(created_at=api.clock.now(), **fields).id)
+        api.clock.pass_time(1)
+    return made[::-1]
+
+
+def test_pages_follow_each_other_in_both_directions(api: StripeApi) -> None:
+    made = several(api, 7)
+    first = api.ask(SESSIONS, {"limit": 3})
+    assert (ids(first), first.json["has_more"]) == (made[:3], True)
+    assert (first.json["object"], first.json["url"]) == ("list", SESSIONS)
+    second = api.ask(SESSIONS, {"limit": 3, "starting_after": made[2]})
+    assert (ids(second), second.json["has_more"]) == (made[3:6], True)
+    last = api.ask(SESSIONS, {"limit": 3, "starting_after": made[5]})
+    assert (ids(last), last.json["has_more"]) == (made[6:], False)
+    back = api.ask(SESSIONS, {"limit": 3, "ending_before": made[6]})
+    assert (ids(back), back.json["has_more"]) == (made[3:6], True)
+    newest = api.ask(SESSIONS, {"limit": 3, "ending_before": made[3]})
+    assert (ids(newest), newest.json["has_more"]) == (made[:3], False)
+    assert ids(api.ask(SESSIONS, {"ending_before": made[0]})) == []
+
+
+def test_sessions_of_one_millisecond_are_paged_too(api: StripeApi) -> None:
+    made = sorted((api.store().id for _ in range(9)), reverse=True)
+    found: list[str] = []
+    while len(found) < 9:
+        anchor = {"starting_after": found[-1]} if found else {}
+        found += ids(api.ask(SESSIONS, {"limit": 2} | anchor))
+    assert found == made
+    assert ids(api.ask(SESSIONS, {"limit": 2, "ending_before": made[5]})) == made[3:5]
+
+
+def test_times_are_exact_or_bounds(api: StripeApi) -> None:
+    made = several(api, 4)  # of the seconds 3, 2, 1, 0
+    assert ids(api.ask(SESSIONS, {"created": UNIX + 1})) == [made[2]]
+    assert ids(api.ask(SESSIONS, {"created": {"gt": UNIX + 1}})) == made[:2]
+    assert ids(api.ask(SESSIONS, {"created": {"gte": UNIX + 1, "lt": UNIX + 3}})) == made[1:3]
+    assert ids(api.ask(SESSIONS, {"created": {"lte": UNIX + 1}})) == made[2:]
+    assert ids(
+        api.ask(SESSIONS, {"created": {"gte": UNIX + 1}, "ending_before": made[3], "limit": 1})
+    ) == [made[2]]
+
+
+@pytest.mark.parametrize("query", ["created=1&created[gte]=1", "created[gte]=1&created=1"])
+def test_a_time_is_exact_or_bounded_and_not_both(api: StripeApi, query: str) -> None:
+    code, param = refused(api.send("GET", SESSIONS, query=query))
+    assert code == "parameter_invalid"
+    assert param in ("created", "created[gte]")
+
+
+def test_a_filtered_list_goes_on_until_it_has_found_something(api: StripeApi) -> None:
+    expired = several(api, 2, status=Status.EXPIRED)
+    several(api, 250)
+    found = api.ask(SESSIONS, {"status": "expired", "limit": 1})
+    assert (ids(found), found.json["has_more"]) == ([expired[0]], True)
+    found = api.ask(SESSIONS, {"status": "expired", "limit": 1, "starting_after": expired[0]})
+    assert (ids(found), found.json["has_more"]) == ([expired[1]], False)
+
+
+def test_a_filter_that_finds_nothing_in_reach_says_so(
+    api: StripeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.v1.sessions.ROUNDS", 1)
+    several(api, 101)
+    assert refused(api.ask(SESSIONS, {"status": "complete"})) == ("parameter_invalid", "status")
+
+
+def test_an_anchor_of_nobody_or_somebody_else_is_not_found(api: StripeApi) -> None:
+    foreign = api.store(merchant="mer_2").id
+    for anchor in (foreign, "cs_x", "x"):
+        for name in ("starting_after", "ending_before"):
+            answer = api.ask(SESSIONS, {name: anchor})
+            assert refused(answer, 404) == ("resource_missing", name)
+    both = {"starting_after": foreign, "ending_before": foreign}
+    assert refused(api.ask(SESSIONS, both)) == ("parameter_invalid", "ending_before")
+
+
+def test_expanding_in_a_list_needs_its_prefix(api: StripeApi) -> None:
+    api.store()
+    [shown] = api.ask(SESSIONS, {"expand": ["data.line_items"]}).json["data"]
+    assert shown["line_items"]["data"][0]["amount_total"] == 2000
+    assert refused(api.ask(SESSIONS, {"expand": ["line_items"]}))[1] == "expand[0]"
+
+
+def test_a_page_of_large_sessions_ends_early_in_both_directions(api: StripeApi) -> None:
+    items = (LineItem("usd", "😀" * 200, "D" * 1000, 1000, 2),) * 100
+    made = several(api, 30, line_items=items)
+    names: dict[str, Any] = {"limit": 100, "expand": ["data.line_items"]}
+    down = api.ask(SESSIONS, names)
+    assert down.json["has_more"]
+    assert ids(down) == made[: len(ids(down))]
+    assert 0 < len(ids(down)) < 30
+    up = api.ask(SESSIONS, names | {"ending_before": made[-1]})
+    assert up.json["has_more"]
+    assert ids(up) == made[29 - len(ids(up)) : 29]
+
+
+def test_line_items_are_listed_page_by_page(api: StripeApi) -> None:
+    items = [an_item(quantity=number) for number in range(1, 13)]
+    session = api.form(SESSIONS, a_purchase(line_items=items)).json["id"]
+    path = f"{SESSIONS}/{session}/line_items"
+    first = api.ask(path)
+    assert (len(ids(first)), first.json["has_more"], first.json["url"]) == (10, True, path)
+    rest = api.ask(path, {"starting_after": ids(first)[-1]})
+    assert [each["quantity"] for each in rest.json["data"]] == [11, 12]
+    assert not rest.json["has_more"]
+    before = api.ask(path, {"ending_before": ids(rest)[0], "limit": 4})
+    assert (ids(before), before.json["has_more"]) == (ids(first)[6:], True)
+    assert rest.json["data"][0]["price"]["product"].startswith("prod_")
+    [whole, *_] = api.ask(path, {"expand": ["data.price.product"]}).json["data"]
+    assert whole["price"]["product"]["name"] == "Tea"
+    assert refused(api.ask(path, {"starting_after": "li_x"}), 404)[1] == "starting_after"
+    assert refused(api.ask(path, {"expand": ["data.x"]}))[1] == "expand[0]"
+
+
+# --- events and the balance
+
+
+def test_events_are_listed_and_read_as_they_were_frozen(api: StripeApi) -> None:
+    made = [api.form(SESSIONS, a_purchase()).json["id"] for _ in range(3)]
+    for session_id in made:
+        paid(api, session_id)
+        api.clock.pass_time(1)
+    listed = api.ask(EVENTS)
+    assert [each["data"]["object"]["id"] for each in listed.json["data"]] == made[::-1]
+    event = listed.json["data"][0]
+    assert (event["object"], event["type"]) == ("event", "checkout.session.completed")
+    assert (event["pending_webhooks"], event["created"]) == (1, UNIX + 2)
+    assert api.ask(f"{EVENTS}/{event['id']}").json == event
+    assert refused(api.ask(f"{EVENTS}/{event['id']}", key=api.other_secret), 404)
+    assert ids(api.ask(EVENTS, {"limit": 1, "starting_after": event["id"]})) == ids(listed)[1:2]
+    assert ids(api.ask(EVENTS, {"limit": 1, "ending_before": ids(listed)[2]})) == ids(listed)[1:2]
+    assert ids(api.ask(EVENTS, {"created": {"gte": UNIX + 1}})) == ids(listed)[:2]
+    assert ids(api.ask(EVENTS, {"created": {"lt": UNIX + 1}})) == ids(listed)[2:]
+    for wanted in (
+        {"type": "checkout.session.completed"},
+        {"type": "checkout.*"},
+        {"types": ["x", "*"]},
+        {"delivery_success": False},
+    ):
+        assert ids(api.ask(EVENTS, wanted)) == ids(listed)
+    for wanted in ({"type": "checkout.session.expired"}, {"delivery_success": True}):
+        assert ids(api.ask(EVENTS, wanted)) == []
+    assert refused(api.ask(EVENTS, {"types": ["x"] * 21})) == ("parameter_invalid", "types")
+    assert refused(api.ask(EVENTS, {"starting_after": "evt_x"}), 404)[1] == "starting_after"
+    assert refused(api.ask(EVENTS, {"expand": ["data.x"]}))[1] == "expand[0]"
+
+
+def test_an_event_from_before_is_made_of_the_session_as_it_is(api: StripeApi) -> None:
+    session_id = api.form(SESSIONS, a_purchase()).json["id"]
+    paid(api, session_id)
+    [row] = api.rows("webhook_events")
+    frozen = api.ask(f"{EVENTS}/{row['id']['S']}").json
+    del row["stripe_body"]
+    api.dynamo.put_item(TableName="test-webhook_events", Item=row)
+    assert api.ask(f"{EVENTS}/{row['id']['S']}").json == frozen
+    del row["session"]
+    api.dynamo.put_item(TableName="test-webhook_events", Item=row)
+    shown = api.ask(f"{EVENTS}/{row['id']['S']}").json
+    assert shown["data"]["object"]["object"] == "checkout.session.completed"
+
+
+def test_a_search_for_events_ends_somewhere(
+    api: StripeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.v1.routes.ROUNDS", 1)
+    for _ in range(101):
+        event = an_event(id=new_event_id(api.services.random_bytes), created_at=api.clock.now())
+        api.services.events.add(event)
+        api.clock.pass_time(1)
+    asked = {"type": "checkout.session.completed"}
+    assert refused(api.ask(EVENTS, asked)) == ("parameter_invalid", "type")
+    found = api.ask(EVENTS, {"type": "checkout.session.expired", "limit": 100})
+    assert (len(ids(found)), found.json["has_more"]) == (100, True)
+    rest = {"type": "checkout.session.expired", "starting_after": ids(found)[-1]}
+    assert len(ids(api.ask(EVENTS, rest))) == 1
+    future = {"created": {"lt": UNIX}, "starting_after": ids(found)[0]}
+    assert ids(api.ask(EVENTS, future)) == []
+    past = {"created": {"gte": UNIX + 90}, "starting_after": ids(found)[50]}
+    assert ids(api.ask(EVENTS, past)) == []
+
+
+def test_no_money_is_held(api: StripeApi) -> None:
+    balance = api.ask("/v1/balance").json
+    nothing = [{"amount": 0, "currency": "usd", "source_types": {}}]
+    assert balance == {
+        "object": "balance",
+        "available": nothing,
+        "pending": nothing,
+        "livemode": True,
+    }
+
+
+# --- what is refused
+
+
+def test_what_does_not_exist_is_named(api: StripeApi) -> None:
+    for method, path in (("GET", "/v1/customers"), ("POST", "/v1/refunds"), ("DELETE", SESSIONS)):
+        answer = api.send(method, path)
+        assert refused(answer, 404)[0] == "resource_missing"
+        assert path in answer.json["error"]["message"]
+    assert refused(api.ask(f"{SESSIONS}/cs_x"), 404)[0] == "resource_missing"
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "param"),
+    [
+        ({"mode": "subscription"}, "parameter_invalid", "mode"),
+        ({"mode": None}, "parameter_missing", "mode"),
+        ({"line_items": None}, "parameter_missing", "line_items"),
+        ({"success_url": None}, "parameter_missing", "success_url"),
+        ({"success_url": "x"}, "url_invalid", "success_url"),
+        ({"sucess_url": "x"}, "parameter_unknown", "sucess_url"),
+        ({"cancel_url": ""}, "parameter_invalid", "cancel_url"),
+        ({"currency": "eur"}, "currency_mismatch", "currency"),
+        ({"customer": "cus_1"}, "parameter_invalid", "customer"),
+        ({"expires_at": UNIX + 299}, "parameter_invalid_integer", "expires_at"),
+        ({"expires_at": UNIX + 86_401}, "parameter_invalid_integer", "expires_at"),
+        ({"expires_at": 10**14}, "parameter_invalid_integer", "expires_at"),
+        ({"expires_at": "soon"}, "parameter_invalid_integer", "expires_at"),
+        ({"metadata": {"k" * 41: "v"}}, "parameter_invalid", "metadata"),
+        ({"client_reference_id": "x" * 201}, "parameter_invalid", "client_reference_id"),
+        ({"customer_email": "x" * 513}, "parameter_invalid", "customer_email"),
+        ({"expand": ["customer.x"]}, "parameter_invalid", "expand[0]"),
+        ({"line_items": [{"price": "price_1"}]}, "parameter_invalid", "line_items[0][price]"),
+        (
+            {"line_items": [an_item(), {"price_data": {"currency": "usd"}, "quantity": 1}]},
+            "parameter_missing",
+            "line_items[1][price_data][product_data][name]",
+        ),
+        ({"line_items": [{"quantity": 1}]}, "parameter_missing", None),
+        (
+            {"line_items": [{"price_data": an_item()["price_data"]}]},
+            "parameter_missing",
+            "line_items[0][quantity]",
+        ),
+        (
+            {"line_items": [an_item(quantity=0)]},
+            "parameter_invalid_integer",
+            "line_items[0][quantity]",
+        ),
+        (
+            {"line_items": [an_item(price_data={"unit_amount": -1})]},
+            "amount_too_small",
+            "line_items[0][price_data][unit_amount]",
+        ),
+        (
+            {"line_items": [an_item(price_data={"unit_amount_decimal": "10.5"})]},
+            "parameter_invalid",
+            "line_items[0][price_data][unit_amount_decimal]",
+        ),
+        (
+            {"line_items": [an_item(product_data={"images": ["x"] * 9})]},
+            "parameter_invalid",
+            "line_items[0][price_data][product_data][images]",
+        ),
+        (
+            {"line_items": [an_item(product_data={"metadata": {"a": "v" * 501}})]},
+            "parameter_invalid",
+            "line_items[0][price_data][product_data][metadata][a]",
+        ),
+        (
+            {"payment_intent_data": {"metadata": {f"{n}": "v" for n in range(51)}}},
+            "parameter_invalid",
+            "payment_intent_data[metadata]",
+        ),
+        (
+            {"payment_intent_data": {"capture_method": "manual"}},
+            "parameter_invalid",
+            "payment_intent_data[capture_method]",
+        ),
+    ],
+)
+def test_a_wrong_parameter_is_named_in_brackets(
+    api: StripeApi, change: dict[str, Any], code: str, param: str | None
+) -> None:
+    found = refused(api.form(SESSIONS, a_purchase(**change)))
+    assert found[0] == code
+    assert param is None or found[1] == param
+    assert api.rows("checkout_sessions") == []
+
+
+@pytest.mark.parametrize(
+    ("raw", "kind", "code"),
+    [
+        (b"mode=\xff", "application/x-www-form-urlencoded", "parameter_invalid"),
+        (b"mode=%FF", "application/x-www-form-urlencoded", "parameter_invalid"),
+        (b"[a]=1", "application/x-www-form-urlencoded", "parameter_invalid"),
+        (b"a[b=1", "application/x-www-form-urlencoded", "parameter_invalid"),
+        (b"=1", "application/x-www-form-urlencoded", "parameter_invalid"),
+        (b"a" + b"[b]" * 11 + b"=1", "application/x-www-form-urlencoded", "parameter_unknown"),
+        (b"mode=payment&mode=payment", "application/x-www-form-urlencoded", "parameter_invalid"),
+        (b"mode[a]=payment", "application/x-www-form-urlencoded", "parameter_unknown"),
+        (b"{", "application/json", "invalid_json"),
+        (b'{"mode":1}', "application/json", "parameter_invalid"),
+        (b'{"success_url":1}', "application/json", "parameter_invalid"),
+        (b'{"expires_at":true}', "application/json", "parameter_invalid_integer"),
+        (b'{"expires_at":1.5}', "application/json", "parameter_invalid_integer"),
+        (b'{"line_items":"x"}', "application/json", "parameter_unknown"),
+    ],
+)
+def test_a_malformed_body_is_refused(api: StripeApi, raw: bytes, kind: str, code: str) -> None:
+    answer = api.send("POST", SESSIONS, raw=raw, headers={"Content-Type": kind})
+    assert refused(answer)[0] == code
+
+
+def test_other_bodies_and_parameters_beside_the_body_are_refused(api: StripeApi) -> None:
+    answer = api.send("POST", SESSIONS, raw=b"x", headers={"Content-Type": "text/plain"})
+    assert refused(answer, 415)[0] == "content_type_invalid"
+    assert refused(api.send("POST", SESSIONS, query="mode=payment"))[0] == "parameter_invalid"
+    large = api.send(
+        "POST",
+        SESSIONS,
+        raw=b"a=" + b"x" * 300_000,
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    assert refused(large, 413)[0] == "body_too_large"
+
+
+def test_empty_brackets_count_on(api: StripeApi) -> None:
+    """As PHP and older libraries write lists: an index is begun when a name comes again."""
+    item = "line_items[][price_data]"
+    raw = "&".join(
+        f"{item}[currency]=usd&{item}[unit_amount]={price}&{item}[product_data][name]=Tea"
+        f"&line_items[][quantity]=1"
+        for price in (100, 200)
+    )
+    raw += "&mode=payment&success_url=https://shop.example/&expand[]=line_items"
+    answer = api.send(
+        "POST",
+        SESSIONS,
+        raw=raw.encode(),
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+    )
+    amounts = [each["amount_total"] for each in answer.json["line_items"]["data"]]
+    assert amounts == [100, 200]
+
+
+def test_nulls_and_empty_lists_of_json_are_no_parameters(api: StripeApi) -> None:
+    answer = api.post(SESSIONS, a_purchase() | {"customer": None, "discounts": []})
+    assert answer.status == 200, json.dumps(answer.json)

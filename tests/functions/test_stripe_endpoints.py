@@ -1,0 +1,179 @@
+"""The merchant's webhook endpoint under /v1, which the dashboard's function serves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkout.domain.audit import Action
+from checkout.domain.webhooks import CANCELED, EXPIRED, PAYMENT_FAILED, Endpoint, Format
+from checkout.flows.webhooks import endpoints
+from tests.adapters.samples import a_merchant
+from tests.stripe_api import ENDPOINTS, StripeApi
+from tests.support import NOW
+
+URL = "https://shop.example/hooks"
+WANTED = {"url": URL, "enabled_events": ["checkout.session.completed", "checkout.session.expired"]}
+ALWAYS = ["checkout.session.completed", "checkout.session.late_payment"]
+
+
+@pytest.fixture
+def api() -> StripeApi:
+    return StripeApi()
+
+
+def stored(api: StripeApi) -> Endpoint | None:
+    merchant = api.services.merchants.get("mer_1")
+    assert merchant is not None
+    return merchant.endpoint
+
+
+def created(api: StripeApi, **more: Any) -> dict[str, Any]:
+    answer = api.manage("POST", ENDPOINTS, WANTED | more)
+    assert answer.status == 200, answer
+    found: dict[str, Any] = answer.json
+    return found
+
+
+def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None:
+    assert api.manage("GET", ENDPOINTS).json["data"] == []
+    made = created(api, description="Till", metadata={"a": "1"})
+    secret = made.pop("secret")
+    assert secret.startswith("whsec_")
+    assert made == {
+        "id": made["id"],
+        "object": "webhook_endpoint",
+        "api_version": "2026-10-28.endive",
+        "application": None,
+        "created": int(NOW.timestamp()),
+        "description": "Till",
+        "enabled_events": [*ALWAYS, "checkout.session.expired"],
+        "format": "stripe",
+        "livemode": True,
+        "metadata": {"a": "1"},
+        "status": "enabled",
+        "url": URL,
+    }
+    path = f"{ENDPOINTS}/{made['id']}"
+    assert api.manage("GET", path).json == made
+    assert api.manage("GET", ENDPOINTS).json["data"] == [made]
+    endpoint = stored(api)
+    assert endpoint is not None
+    assert (endpoint.format, endpoint.events) == (Format.STRIPE, (EXPIRED, CANCELED))
+    changed = api.manage(
+        "POST", path, {"enabled_events": ["*"], "disabled": True, "format": "native"}
+    ).json
+    assert (changed["status"], changed["format"], changed["url"]) == ("disabled", "native", URL)
+    assert changed["enabled_events"][2:] == [
+        "checkout.session.expired",
+        "checkout.session.async_payment_failed",
+    ]
+    assert "secret" not in changed
+    endpoint = stored(api)
+    assert endpoint is not None
+    assert endpoint.events == (EXPIRED, CANCELED, PAYMENT_FAILED)
+    enabled = api.manage("POST", path, {"disabled": False, "url": "https://shop.example/new"}).json
+    assert (enabled["status"], enabled["url"]) == ("enabled", "https://shop.example/new")
+    gone = {"id": made["id"], "object": "webhook_endpoint", "deleted": True}
+    assert api.manage("DELETE", path).json == gone
+    assert stored(api) is None
+    assert api.manage("GET", path).status == 404
+    actions = [
+        each.action for each in api.managing.audit.page("mer_1", limit=9, after=None).entries
+    ]
+    assert actions.count(Action.WEBHOOK_SET) == 3
+    assert actions.count(Action.WEBHOOK_REMOVED) == 1
+
+
+def test_a_second_endpoint_is_refused_and_named(api: StripeApi) -> None:
+    made = created(api)
+    again = api.manage("POST", ENDPOINTS, WANTED)
+    assert (again.status, again.code) == (400, "webhook_unexpected_state")
+    assert made["id"] in again.json["error"]["message"]
+
+
+def test_a_repeated_creation_gets_the_secret_again_and_stores_none_in_the_clear(
+    api: StripeApi,
+) -> None:
+    header = {"Idempotency-Key": "setup-1"}
+    first = api.manage("POST", ENDPOINTS, WANTED, header)
+    again = api.manage("POST", ENDPOINTS, WANTED, header)
+    assert (again.status, again.body) == (200, first.body)
+    assert again.headers["idempotent-replayed"] == "true"
+    assert first.json["secret"] not in str(api.rows("idempotency_keys"))
+    path = f"{ENDPOINTS}/{first.json['id']}"
+    other = api.manage("POST", path, {"description": "x"}, header)
+    assert other.code == "idempotency_key_reused"
+    fresh = {"Idempotency-Key": "change-1"}
+    changed = api.manage("POST", path, {"disabled": True}, fresh)
+    api.manage("DELETE", path)
+    assert api.manage("POST", path, {"disabled": True}, fresh).body == changed.body
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "param"),
+    [
+        ({"enabled_events": ["*"]}, "parameter_missing", "url"),
+        ({"url": URL}, "parameter_missing", "enabled_events"),
+        (WANTED | {"url": "http://shop.example"}, "url_invalid", "url"),
+        (WANTED | {"url": "https://inside.example"}, "url_invalid", "url"),
+        (
+            WANTED | {"enabled_events": ["charge.refunded"]},
+            "parameter_invalid",
+            "enabled_events[0]",
+        ),
+        (WANTED | {"connect": True}, "parameter_invalid", "connect"),
+        (WANTED | {"description": "x" * 501}, "parameter_invalid", "description"),
+        (WANTED | {"disabled": True}, "parameter_unknown", "disabled"),
+    ],
+)
+def test_what_cannot_be_set_is_refused(
+    api: StripeApi, values: dict[str, Any], code: str, param: str
+) -> None:
+    refused = api.manage("POST", ENDPOINTS, values)
+    assert (refused.status, refused.code) == (400, code)
+    assert refused.json["error"]["param"] == param
+    assert stored(api) is None
+
+
+def test_what_is_never_sent_can_be_asked_for(api: StripeApi) -> None:
+    wanted = ["checkout.session.async_payment_succeeded", "checkout.session.completed"]
+    assert created(api, enabled_events=wanted, api_version="x")["enabled_events"] == ALWAYS
+
+
+def test_a_change_of_what_is_not_there_is_refused(api: StripeApi) -> None:
+    for method in ("GET", "POST", "DELETE"):
+        answer = api.manage(method, f"{ENDPOINTS}/we_x")
+        assert (answer.status, answer.code) == (404, "resource_missing")
+    path = f"{ENDPOINTS}/{created(api)['id']}"
+    assert api.manage("POST", path, {"disabled": "maybe"}).json["error"]["param"] == "disabled"
+    assert api.manage("POST", path, {"url": "https://inside.example"}).code == "url_invalid"
+
+
+def test_the_dashboards_endpoint_is_the_same_and_keeps_its_id(api: StripeApi) -> None:
+    done = endpoints.configure(api.managing, "mer_1", url=URL, events=())
+    shown = api.manage("GET", ENDPOINTS).json["data"]
+    assert [(each["format"], each["enabled_events"]) for each in shown] == [("native", ALWAYS)]
+    changed = endpoints.configure(
+        api.managing, "mer_1", url=URL, events=(EXPIRED,), more={"format": Format.STRIPE}
+    )
+    assert changed.secret is None
+    assert changed.merchant.endpoint is not None
+    assert done.merchant.endpoint is not None
+    assert changed.merchant.endpoint.id == done.merchant.endpoint.id == shown[0]["id"]
+
+
+def test_an_endpoint_from_before_has_an_id_too(api: StripeApi) -> None:
+    merchant = api.services.merchants.get("mer_1")
+    assert merchant is not None
+    api.services.merchants.replace(merchant.changed(endpoint=Endpoint(url=URL)))
+    [shown] = api.manage("GET", ENDPOINTS).json["data"]
+    assert shown["created"] == int(a_merchant().created_at.timestamp())
+    assert api.manage("GET", f"{ENDPOINTS}/{shown['id']}").json == shown
+
+
+def test_the_pages_are_still_served_beside_it(api: StripeApi) -> None:
+    assert api.manage("GET", "/v1/checkout").status == 404
+    answer = api.manage("GET", "/v1/webhook_endpoints", headers={"Authorization": "Bearer x"})
+    assert (answer.status, answer.code) == (401, "api_key_invalid")

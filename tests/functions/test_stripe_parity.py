@@ -1,0 +1,306 @@
+"""Every parameter of Stripe's creation of a session: obeyed, or refused, or said to be ignored."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, Final
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from api.v1 import parity
+from api.v1.forms import bracketed, from_form, parsed, with_brackets
+from api.v1.parity import Does, Row
+from checkout.domain.errors import ParameterInvalid
+from tests.merchant_api import Answer
+from tests.stripe_api import SESSIONS, StripeApi, a_purchase, an_item
+from tests.stripe_parameters import Path, create_session
+from tests.support import NOW
+
+PARAMETERS: Final = create_session()
+CASES: Final = [(path, value) for path, values in PARAMETERS.items() for value in values]
+# Values that mean something, in place of "text" and "1".
+MEANT: Final[dict[Path, str]] = {
+    ("cancel_url",): "https://shop.example/back",
+    ("success_url",): "https://shop.example/done",
+    ("currency",): "usd",
+    ("expand", "0"): "line_items",
+    ("expires_at",): str(int(NOW.timestamp()) + 3600),
+    ("line_items", "0", "price_data", "currency"): "usd",
+    ("line_items", "0", "price_data", "unit_amount"): "700",
+}
+ITEM: Final = ("line_items", "0")
+PRODUCT: Final = (*ITEM, "price_data", "product_data")
+# How a session shows that a parameter was obeyed.
+OBEYED: Final[dict[Path, Callable[[Any], Any]]] = {
+    ("mode",): lambda s: s["mode"],
+    ("success_url",): lambda s: s["success_url"],
+    ("cancel_url",): lambda s: s["cancel_url"],
+    ("client_reference_id",): lambda s: s["client_reference_id"],
+    ("customer_email",): lambda s: s["customer_email"],
+    ("currency",): lambda s: s["currency"],
+    ("expires_at",): lambda s: str(s["expires_at"]),
+    ("metadata", "some"): lambda s: s["metadata"]["some"],
+    ("submit_type",): lambda s: s["submit_type"],
+    ("locale",): lambda s: s["locale"],
+    ("expand", "0"): lambda s: "line_items" if "line_items" in s else None,
+    (*ITEM, "quantity"): lambda s: str(s["line_items"]["data"][0]["quantity"]),
+    (*ITEM, "metadata", "some"): lambda s: s["line_items"]["data"][0]["metadata"]["some"],
+    (*ITEM, "price_data", "currency"): lambda s: s["line_items"]["data"][0]["currency"],
+    (*ITEM, "price_data", "unit_amount"): lambda s: str(
+        s["line_items"]["data"][0]["price"]["unit_amount"]
+    ),
+    (*PRODUCT, "name"): lambda s: product(s)["name"],
+    (*PRODUCT, "description"): lambda s: product(s)["description"],
+    (*PRODUCT, "images", "0"): lambda s: product(s)["images"][0],
+    (*PRODUCT, "metadata", "some"): lambda s: product(s)["metadata"]["some"],
+    ("payment_intent_data", "description"): lambda s: None,  # of the payment, when there is one
+    ("payment_intent_data", "metadata", "some"): lambda s: None,
+}
+
+
+def product(session: Any) -> Any:
+    return session["line_items"]["data"][0]["price"]["product"]
+
+
+def test_the_types_list_all_parameters() -> None:
+    assert len(PARAMETERS) >= 320
+    assert len(CASES) >= 600
+
+
+def with_parameter(values: dict[str, Any], path: Path, value: str) -> None:
+    """Put a value into nested parameters, whose lists here are dicts with numbers for names."""
+    place = values
+    for part in path[:-1]:
+        place = place.setdefault(part, {})
+    place[path[-1]] = value
+
+
+def purchase() -> dict[str, Any]:
+    """A creation whose lists are dicts, and whose answer shows the line items whole."""
+    return a_purchase(line_items={"0": an_item()}, expand={"9": "line_items.data.price.product"})
+
+
+def fate(path: Path) -> Row:
+    rows = [row for row in parity.CREATE_SESSION if fits(row.path, path)]
+    assert rows, f"no row for {bracketed(path)}"
+    return max(rows, key=lambda row: row.path.count("["))
+
+
+def fits(pattern: str, path: Path) -> bool:
+    """Tell whether a row is of this parameter or, if it is not taken, of what is around it."""
+    parts = pattern.replace("]", "").split("[")
+    generic = ["" if part == "0" else "*" if part == "some" else part for part in path]
+    return parts == generic[: len(parts)]
+
+
+def check(path: Path, value: str, answer: Answer) -> None:
+    """Fail unless the parameter was refused by name, said to be ignored, or obeyed."""
+    name = bracketed(path)
+    row = fate(path)
+    if answer.status != 200:
+        assert answer.status == 400, answer
+        error = answer.json["error"]
+        assert error["param"] == name, answer
+        assert row.does is Does.REFUSED or row.only or row.does is Does.TAKEN
+        return
+    ignored = answer.headers.get("ignored-parameters", "").split(", ")
+    assert row.does is not Does.REFUSED, name
+    if row.does is Does.IGNORED:
+        assert name in ignored, name
+        return
+    assert name not in ignored
+    assert OBEYED[path](answer.json) in (value, None), name
+
+
+@pytest.mark.parametrize(
+    ("path", "values"), PARAMETERS.items(), ids=[bracketed(path) for path in PARAMETERS]
+)
+def test_no_parameter_is_dropped_silently(path: Path, values: list[str], shared: StripeApi) -> None:
+    for value in values:
+        meant = MEANT.get(path, value)
+        asked = purchase()
+        with_parameter(asked, path, meant)
+        answer = shared.form(SESSIONS, asked)
+        check(path, meant, answer)
+        if path in MEANT or fate(path).path.endswith("[*]"):
+            assert answer.status == 200, answer
+
+
+@pytest.fixture(scope="module")
+def shared() -> StripeApi:
+    return StripeApi()
+
+
+def test_three_hundred_combinations_are_refused_or_obeyed_whole(shared: StripeApi) -> None:
+    rng = random.Random(16)
+    accepted = 0
+    for number in range(300):
+        # Every other one is of parameters that alone are accepted, so that combinations are too.
+        among = CASES if number % 2 else [each for each in CASES if not refused_alone(*each)]
+        chosen = dict(rng.sample(among, rng.randint(2, 6)))
+        asked = purchase()
+        for path, value in chosen.items():
+            with_parameter(asked, path, MEANT.get(path, value))
+        answer = shared.form(SESSIONS, asked)
+        if answer.status != 200:
+            assert answer.status == 400, answer
+            param = answer.json["error"]["param"]
+            assert param in {bracketed(path) for path in chosen}, (param, chosen)
+            continue
+        accepted += 1
+        for path, value in chosen.items():
+            check(path, MEANT.get(path, value), answer)
+    assert accepted >= 100
+
+
+def refused_alone(path: Path, value: str) -> bool:
+    row = fate(path)
+    return (
+        row.does is Does.REFUSED
+        or bool(row.only and value not in row.only)
+        or path == (*ITEM, "price_data", "unit_amount_decimal")
+        or (path == ("expand", "0") and value != "line_items")
+    )
+
+
+def test_every_taken_parameter_has_a_check_of_its_effect() -> None:
+    taken = {path for path in PARAMETERS if fate(path).does is Does.TAKEN}
+    assert taken - set(OBEYED) == {(*ITEM, "price_data", "unit_amount_decimal")}
+    assert set(OBEYED) <= taken
+
+
+MONEY: Final = (
+    "tax", "discount", "promotion", "shipping", "fee", "transfer", "on_behalf", "recurring",
+    "trial", "optional_items", "adjustable", "invoice_creation", "capture", "currency_options",
+)  # fmt: skip
+
+
+def test_nothing_that_changes_money_is_ignored() -> None:
+    """What sounds of money is refused, or ignored only with the value that means none."""
+    harmless = {
+        "line_items[][price_data][product_data][tax_code]",  # which tax: there is none
+        "line_items[][price_data][product_data][tax_details]",
+        "line_items[][price_data][tax_behavior]",
+        "payment_intent_data[shipping]",  # an address
+    }
+    for row in parity.CREATE_SESSION:
+        if row.does is Does.IGNORED and any(word in row.path for word in MONEY):
+            assert row.only or row.path in harmless, row.path
+
+
+# --- the amount
+
+# Stripe's documentation, "Supported currencies": the divisor of an amount's integer.
+ZERO: Final = ("bif", "clp", "djf", "gnf", "jpy", "kmf", "krw", "mga", "pyg", "rwf", "vnd", "vuv",
+               "xaf", "xof", "xpf")  # fmt: skip
+THREE: Final = ("bhd", "jod", "kwd", "omr", "tnd")
+HUNDREDS: Final = ("isk", "ugx")  # two digits, which must be zero
+TWO: Final = ("usd", "eur", "gbp", "huf", "twd", "mxn", "zar", "try")
+# ISO 4217: what our own amounts are in, and the wallet.
+ISO: Final = {**dict.fromkeys(ZERO, 0), **dict.fromkeys(THREE, 3), **dict.fromkeys(HUNDREDS, 0),
+              **dict.fromkeys(TWO, 2), "mga": 2}  # fmt: skip
+
+
+def stripes_sum(currency: str, items: list[tuple[int, int]]) -> Decimal:
+    """The sum that Stripe would charge, in whole units of the currency."""
+    digits = 0 if currency in ZERO else 3 if currency in THREE else 2
+    total = Decimal(sum(price * count for price, count in items))
+    return total.scaleb(-digits)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    currency=st.sampled_from([*ZERO, *THREE, *HUNDREDS, *TWO]),
+    items=st.lists(
+        st.tuples(
+            st.one_of(st.integers(0, 10**6), st.integers(0, 10**9).map(lambda n: n * 100)),
+            st.integers(1, 1000),
+        ),
+        min_size=1,
+        max_size=5,
+    ),
+    spelling=st.sampled_from(["unit_amount", "unit_amount_decimal"]),
+    upper=st.booleans(),
+)
+def test_an_accepted_request_charges_what_stripe_would(
+    currency: str, items: list[tuple[int, int]], spelling: str, upper: bool
+) -> None:
+    api = CHARGING
+    secret = KEYS.get(currency)
+    if secret is None:
+        secret, _ = api.join(f"mer_{currency}", asset_code=currency.upper(), asset_scale=4)
+        KEYS[currency] = secret
+    code = currency.upper() if upper else currency
+    asked = []
+    for price, count in items:
+        item = an_item(quantity=count)
+        item["price_data"] = {
+            "currency": code,
+            spelling: price,
+            "product_data": {"name": "Tea"},
+        }
+        asked.append(item)
+    answer = api.form(SESSIONS, a_purchase(line_items=asked), key=secret)
+    whole = stripes_sum(currency, items)
+    if answer.status != 200:
+        step = 10 if currency in THREE else 100 if currency in HUNDREDS else 1
+        uneven = any(price % step for price, _ in items)
+        assert uneven or whole == 0 or answer.code == "amount_too_large", answer
+        return
+    session = api.stored(answer.json["id"])
+    assert Decimal(session.amount_total) / 10 ** ISO[currency] == whole
+    assert Decimal(session.receive.value) / 10**4 == whole  # what the wallet is asked for
+    digits = 0 if currency in ZERO else 3 if currency in THREE else 2
+    assert Decimal(answer.json["amount_total"]) / 10**digits == whole
+
+
+CHARGING: Final = StripeApi()
+KEYS: Final[dict[str, str]] = {}
+
+
+# --- the parser
+
+
+@pytest.mark.parametrize(
+    ("raw", "values"),
+    [
+        ("limit=5&starting_after=x", {"limit": 5, "starting_after": "x"}),
+        ("created[gte]=1&created[lt]=2", {"created": {"gte": 1, "lt": 2}}),
+        ("created=1", {"created": 1}),
+        ("expand[]=data.a&expand[]=data.b", {"expand": ["data.a", "data.b"]}),
+        ("expand[5]=data.a&expand[1]=data.b", {"expand": ["data.b", "data.a"]}),
+        ("expand%5B0%5D=data.%C3%A4", {"expand": ["data.ä"]}),
+        ("limit=-0", {"limit": 0}),
+        ("", {}),
+    ],
+)
+def test_brackets_are_read_as_nested_values(raw: str, values: dict[str, Any]) -> None:
+    assert parsed(from_form(raw), parity.LIST_SESSIONS).values == values
+
+
+@given(st.text(max_size=60))
+def test_no_form_makes_the_parser_fail(text: str) -> None:
+    try:
+        parsed(from_form(text), parity.CREATE_SESSION)
+    except Exception as error:
+        if not type(error).__module__.startswith("checkout.domain"):
+            raise
+
+
+def test_a_path_is_written_in_brackets() -> None:
+    for native, written in (
+        ("line_items[0].price_data.currency", "line_items[0][price_data][currency]"),
+        ("line_items[10].quantity", "line_items[10][quantity]"),
+        ("created[gte]", "created[gte]"),
+        ("Idempotency-Key", "Idempotency-Key"),
+    ):
+        assert with_brackets(native) == written
+
+
+def test_too_many_parameters_are_refused() -> None:
+    with pytest.raises(ParameterInvalid):
+        from_form("&".join(["a=1"] * 20_001))

@@ -1,0 +1,41 @@
+"""Python packages that are not ours, each set in a folder of its own, installed once."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+PACKAGES: Final = Path(__file__).parent / ".packages"
+REPOSITORY: Final = Path(__file__).parents[2]
+
+# Current, and one release of each of the last three major versions.
+STRIPE: Final = ("stripe==16.1.0", "stripe==15.6.2", "stripe==14.4.2", "stripe==13.2.1")
+FLASK: Final = ("flask==3.1.3", "stripe==16.1.0")
+DJANGO: Final = ("django==5.2.19", "django-payments[stripe]==4.1.0", "stripe==12.5.2")
+CLIENT_GENERATOR: Final = ("openapi-python-client==0.29.1",)
+
+
+def installed(*requirements: str) -> Path:
+    """Return the folder with these packages and what they need."""
+    folder = PACKAGES / "_".join(requirements).replace("==", "-").replace("[stripe]", "")
+    PACKAGES.mkdir(exist_ok=True)
+    with (PACKAGES / "lock").open("w") as one_at_a_time:
+        fcntl.flock(one_at_a_time, fcntl.LOCK_EX)
+        if not folder.exists():
+            partial = folder.with_suffix(".partial")
+            shutil.rmtree(partial, ignore_errors=True)
+            pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(partial)]
+            options = ["--disable-pip-version-check", "--no-warn-script-location"]
+            subprocess.run([*pip, *options, *requirements], check=True, timeout=300)
+            partial.rename(folder)
+    return folder
+
+
+def environment(folder: Path, **more: str) -> dict[str, str]:
+    """Return the environment of a Python process that finds these packages before all others."""
+    return {**os.environ, "PYTHONPATH": str(folder), "PYTHONWARNINGS": "ignore", **more}

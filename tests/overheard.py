@@ -1,0 +1,43 @@
+"""Listen to what goes between us and the wallets: everything in it that is a secret."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any, Final
+
+from checkout.open_payments.transport import Request, Response
+
+# Members of GNAP's requests and answers, except texts too short to be a secret.
+SECRET_FIELDS: Final = ("finish", "nonce", "uri", "redirect", "value", "interact_ref", "manage")
+SHORTEST: Final = 12
+
+
+class Overheard:
+    """Calls `made` with the name and the value of each; for a `CountingTransport`'s hooks."""
+
+    def __init__(self, made: Callable[[str, str], object]) -> None:
+        self._made = made
+
+    def request(self, request: Request) -> None:
+        for name in ("Authorization", "Signature"):
+            if name in request.headers:
+                self._made(name.lower(), request.headers[name].removeprefix("GNAP "))
+        self._body(request.body)
+
+    def response(self, request: Request, response: Response) -> None:
+        self._body(response.body)
+
+    def _body(self, raw: bytes | None) -> None:
+        if raw and raw.startswith(b"{"):  # else a page or a word of a server's
+            self._collect(json.loads(raw))
+
+    def _collect(self, value: Any, name: str = "") -> None:
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                self._collect(inner, key)
+        elif isinstance(value, list):
+            for inner in value:
+                self._collect(inner)
+        elif name in SECRET_FIELDS and isinstance(value, str) and len(value) >= SHORTEST:
+            self._made(name, value)
