@@ -25,7 +25,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse restore-drill logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-load simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse restore-drill logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -80,14 +80,17 @@ simulate: setup ## simulate WORLDS= worlds from SEED=: customers, merchants and 
 soak: setup ## simulate EVENTS= webhook events over days of retries, checked at each step
 	$(BIN)/python -m tests.simulation --soak $(or $(EVENTS),10000) $(if $(SEED),--seed $(SEED))
 
+simulate-load: setup ## simulate a day of 1 000 abandoned sessions a minute, MINUTES= of it, while payments lose their answers
+	$(BIN)/python -m tests.simulation.load $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))
+
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
 	$(BIN)/python -m tests.simulation --mutants
 
 fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (both of docs/), or right ones changed
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
-bench: setup ## count what a thousand checkouts cost on AWS, time the first byte of a page, and flood the local gateway
-	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.page
+bench: setup ## count what checkouts cost on AWS; time the first byte of a page; flood the gateway; hang wallets before an honest payment
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.hanging && $(BIN)/python -m benchmarks.page
 
 lint: setup ## ⭐ check style, types, import directions and template.yaml
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml

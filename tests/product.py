@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import cache
@@ -16,14 +17,15 @@ from urllib.parse import parse_qs, urlsplit
 
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
+from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Phase, Session
+from checkout.domain.session import LineItem, Phase, Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookEvent
 from checkout.flows.merchant import authentication, setup
 from checkout.flows.payment import prepare, reconcile, sessions
 from checkout.flows.payment.approve import Finish
-from checkout.flows.schedule import sweep
+from checkout.flows.schedule import expiries, sweep
 from checkout.flows.webhooks import endpoints
 from checkout.flows.webhooks.deliver import Outcome, deliver
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
@@ -141,10 +143,11 @@ class World:
         shop: str = f"{HARBOR}/shop",
         policy: CompletionPolicy = CompletionPolicy.RECEIVED,
         client: Any = None,
+        clock: HandClock | None = None,
         rules: Rules | None = None,
         seed: int = 3,
     ) -> None:
-        self.clock = HandClock()
+        self.clock = clock or HandClock()
         self.network = default_network(
             self.clock.now, seeded(2), sleep=self.clock.sleep, rules=rules
         )
@@ -281,11 +284,22 @@ class World:
             self.clock.pass_time(every)
         return session
 
+    def abandoned(self, **changes: Any) -> Session:
+        """Return a session whose customer gave a wallet that leads nowhere, and left."""
+        session = self.create(**changes)
+        with suppress(CheckoutError):
+            self.submit(session, "https://nowhere.example/alice")
+        left = self.session(session.id)
+        assert (left.status, left.incoming_payment) == (Status.OPEN, None)
+        return left
+
     def sweep(self, *, rounds: int = 1) -> None:
         """Let the schedule run once a minute."""
         for _ in range(rounds):
             self.clock.pass_time(60)
-            sweep.run(self.services, until=self.clock.now() + timedelta(seconds=25))
+            until = self.clock.now() + timedelta(seconds=25)
+            sweep.run(self.services, until=until)
+            expiries.run(self.services, until=until)
 
     def pay_from_outside(self, session: Session, value: int, *, ended: bool = False) -> None:
         """Have a stranger pay the session's incoming payment, `ended` or not."""

@@ -8,8 +8,9 @@ from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.dynamo.merchant_records import key_item
 from checkout.adapters.limits import Allowances
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.merchant import ApiKey
-from checkout.ports.runtime import Clock, RandomBytes, Vault
+from checkout.ports.runtime import Clock, RandomBytes, SideBySide, Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Hosts
@@ -50,6 +51,7 @@ def pay(
     *,
     vault: Vault,
     wallets: Wallets,
+    side_by_side: SideBySide = in_turn,
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
     client_limit: int = 0,
 ) -> PayServices:
@@ -64,6 +66,7 @@ def pay(
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
         limits=limits(base, client, prefix, client_limit),
+        side_by_side=side_by_side,
         completion_policy=completion_policy,
     )
 

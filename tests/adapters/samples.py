@@ -47,6 +47,7 @@ def full_session(**changes: Any) -> Session:
         "lease_until": NOW + 1 * MS,
         "check_at": NOW + 2 * MS,
         "checks": 3,
+        "hung_until": NOW + 3 * MS,
         "customer": WalletAddress(
             "https://w.example/älice", "EUR", 9, "https://a.example", "https://r.example"
         ),

@@ -18,6 +18,7 @@ from checkout.adapters.dynamo import (
     DynamoEvents,
     DynamoMerchants,
     DynamoSessions,
+    DynamoTallies,
 )
 from sandbox.cloud import table_definitions
 from tests.support import seeded
@@ -65,6 +66,7 @@ class Store:
     merchants: DynamoMerchants
     api_keys: DynamoApiKeys
     events: DynamoEvents
+    tallies: DynamoTallies
     database: DynamoDatabase
 
     def with_client(self, client: Any) -> Store:
@@ -79,6 +81,7 @@ def new_store(client: Any, prefix: str) -> Store:
         merchants=DynamoMerchants(client, prefix),
         api_keys=DynamoApiKeys(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),
     )
 

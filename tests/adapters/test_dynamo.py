@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -15,13 +16,14 @@ from checkout.adapters.dynamo import (
     records,
     values,
 )
+from checkout.adapters.side_by_side import Threads, in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
 from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
-from checkout.ports.sessions import KeyHeld, StaleSession
+from checkout.ports.sessions import DueSessions, KeyHeld, StaleSession, Stretch, Walk
 from tests.adapters.samples import (
     DAY,
     MS,
@@ -49,6 +51,10 @@ def saved(store: Store, session: Session) -> Session:
 def saved_many(store: Store, count: int, **changes: Any) -> list[str]:
     """Save sessions of the same moment; return their ids in that order."""
     return [saved(store, a_session(id=session_id(n), **changes)).id for n in range(count)]
+
+
+# A session to which something has happened, so that it owes a check at its expiry.
+touched = partial(a_session, version=2)
 
 
 class ShortPages:
@@ -168,6 +174,12 @@ def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
     assert item["status"] == {"S": "canceled"}
 
 
+def due_ids(
+    store: Store, now: datetime, *, urgent: bool = False, limit: int = 100
+) -> tuple[str, ...]:
+    return store.sessions.due(now, urgent=urgent, limit=limit, side_by_side=in_turn).ids
+
+
 def test_the_due_index_follows_the_session(store: Store) -> None:
     before = saved(store, paying())
     processing = payment_created(before).after
@@ -176,11 +188,13 @@ def test_the_due_index_follows_the_session(store: Store) -> None:
     for last, at in ((before, before.check_at), (processing, processing.check_at)):
         if last is processing:
             assert store.sessions.save(payment_created(before)) == processing
-        assert store.sessions.due(at - MS, limit=9) == ()
-        assert store.sessions.due(at, limit=9) == (before.id,)
+        assert due_ids(store, at - MS, urgent=True) == ()
+        assert due_ids(store, at, urgent=True) == (before.id,)
+        assert due_ids(store, at) == ()
     done = advance(processing, Event.RECONCILED, now=NOW, writer="last", received=2000)
     store.sessions.save(done, an_event())
-    assert store.sessions.due(NOW + timedelta(days=30), limit=9) == ()
+    assert due_ids(store, NOW + timedelta(days=30), urgent=True) == ()
+    assert due_ids(store, NOW + timedelta(days=30)) == ()
 
 
 @pytest.mark.parametrize("event", [None, an_event()], ids=["alone", "with an event"])
@@ -389,36 +403,88 @@ def test_pages_show_the_sessions_as_they_are_now(store: Store) -> None:
 def test_due_sessions_come_the_longest_due_first_whatever_their_shard(store: Store) -> None:
     ages = [7, 3, 11, 0, 5, 9, 1, 12, 4, 8, 2, 10, 6]
     for number, age in enumerate(ages):
-        saved(store, a_session(id=session_id(number), expires_at=NOW - age * MS))
+        saved(store, touched(id=session_id(number), expires_at=NOW - age * MS))
     ordered = [session_id(ages.index(age)) for age in range(12, -1, -1)]
     assert len({records.due_shard(session_id(number)) for number in range(len(ages))}) > 4
-    assert store.sessions.due(NOW, limit=100) == tuple(ordered)
-    assert store.sessions.due(NOW, limit=4) == tuple(ordered[:4])
-    assert store.sessions.due(NOW - 10 * MS, limit=100) == tuple(ordered[:3])
+    found = store.sessions.due(NOW, urgent=False, limit=100, side_by_side=Threads(3))
+    assert found == DueSessions(tuple(ordered), 13, NOW - 12 * MS)
+    assert due_ids(store, NOW - 10 * MS) == tuple(ordered[:3])
+    assert due_ids(store, NOW, urgent=True) == ()
+
+
+def test_of_each_shard_the_oldest_are_named_and_all_are_counted(store: Store) -> None:
+    ids = [session_id(number) for number in range(40)]
+    for age, each in enumerate(reversed(ids)):
+        saved(store, touched(id=each, expires_at=NOW - age * MS))
+    found = store.sessions.due(NOW, urgent=False, limit=1, side_by_side=in_turn)
+    oldest = {records.due_shard(each): each for each in reversed(ids)}
+    assert set(found.ids) == set(oldest.values())
+    assert (found.ids[0], found.total, found.oldest) == (ids[0], 40, NOW - 39 * MS)
 
 
 def test_what_owes_nothing_or_nothing_yet_is_not_due(store: Store) -> None:
-    saved(store, a_session(id=session_id(1), expires_at=NOW + MS))
+    saved(store, touched(id=session_id(1), expires_at=NOW + MS))
     unpaid = {"phase": None, "incoming_payment": None, "expires_at": NOW + DAY}
     ended = saved(store, full_session(id=session_id(2), **unpaid))
     store.sessions.save(cancel(ended))
     leased = Status.PREPARING
     saved(store, a_session(leased, id=session_id(3), lease_until=NOW + MS, expires_at=NOW))
     saved(store, a_session(leased, id=session_id(4), lease_until=NOW, expires_at=NOW + DAY))
-    assert store.sessions.due(NOW, limit=100) == (session_id(4),)
+    assert due_ids(store, NOW, urgent=True) == (session_id(4),)
+    assert due_ids(store, NOW) == ()
+
+
+def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store: Store) -> None:
+    session = saved(store, a_session(expires_at=NOW))
+    assert session.left_to_clock
+    assert due_ids(store, NOW) == due_ids(store, NOW, urgent=True) == ()
+    shard = int(records.due_shard(session.id))
+    stretch = store.tallies.ahead(Walk.COUNT, shard, NOW, limit=9)
+    assert stretch == Stretch(Walk.COUNT, shard, None, NOW, (session,))
+    ended = store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="late"))
+    assert ended.left_to_clock  # it is counted once, written or not
+    assert store.tallies.ahead(Walk.COUNT, shard, NOW, limit=9) == replace(
+        stretch, sessions=(ended,)
+    )
+    assert store.tallies.uncounted(NOW + DAY, limit=9) == ()
+
+
+def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None:
+    session = saved(store, a_session(expires_at=NOW + MS))
+    lease = NOW + timedelta(seconds=45)
+    store.sessions.save(
+        advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=lease)
+    )
+    shard = int(records.due_shard(session.id))
+    assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, limit=9) is None
+    assert due_ids(store, lease, urgent=True) == (session.id,)
+
+
+def test_a_due_entry_of_an_older_release_goes_with_the_end(store: Store) -> None:
+    session = saved(store, a_session(expires_at=NOW))
+    store.client.update_item(
+        TableName=f"{store.prefix}-checkout_sessions",
+        Key={"id": values.text(session.id)},
+        UpdateExpression="SET #shard = :shard, #at = :at",
+        ExpressionAttributeNames={"#shard": "due_shard", "#at": "due_at"},
+        ExpressionAttributeValues={":shard": values.text("3"), ":at": values.instant(NOW)},
+    )
+    assert due_ids(store, NOW, urgent=True) == (session.id,)
+    store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="sweep"))
+    assert due_ids(store, NOW, urgent=True) == ()
 
 
 def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: Store) -> None:
-    saved_many(store, 40, expires_at=NOW)
+    saved_many(store, 40, expires_at=NOW, version=2)
     store.client.calls.clear()
-    assert len(store.sessions.due(NOW, limit=100)) == 40
+    assert len(due_ids(store, NOW)) == 40
     assert store.client.calls == {"query": records.DUE_SHARDS}
 
 
 def test_a_page_of_the_due_index_that_ends_early_is_gone_on_with(store: Store) -> None:
-    ids = saved_many(store, 30, expires_at=NOW)
-    sessions = store.with_client(ShortPages(store.client)).sessions
-    assert set(sessions.due(NOW, limit=100)) == set(ids)
+    ids = saved_many(store, 30, expires_at=NOW, version=2)
+    short = store.with_client(ShortPages(store.client))
+    assert set(due_ids(short, NOW)) == set(ids)
 
 
 @pytest.mark.parametrize("limit", [0, 101, -5])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
 import pytest
 
 from checkout.adapters.dynamo import event_records, values
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import (
     Delivery,
@@ -38,11 +39,15 @@ def added(store: Store, event: WebhookEvent) -> WebhookEvent:
     return event
 
 
+def due(store: Store, until: datetime) -> tuple[DueEvent, ...]:
+    return store.events.due(until, limit=9, side_by_side=in_turn)
+
+
 def added_due(store: Store) -> tuple[WebhookEvent, DueEvent]:
     """Add an event that is due NOW; return it, and as the index has it."""
     event = added(store, an_event())
-    [due] = store.events.due(NOW, limit=9)
-    return event, due
+    [entry] = due(store, NOW)
+    return event, entry
 
 
 def lease(event: WebhookEvent, writer: str = "first") -> WebhookEvent:
@@ -168,25 +173,25 @@ def test_only_a_pending_event_is_due_from_its_time_on_and_names_its_merchant(sto
     added(store, an_event(id="evt_later", next_at=NOW + MS))
     added(store, full_event(id="evt_over", next_at=NOW))
     added(store, an_event(id="evt_due", merchant="mer_7"))
-    due = DueEvent("evt_due", "mer_7", at=NOW, since=NOW)
-    assert store.events.due(NOW, limit=9) == store.events.due(NOW + MS, limit=1) == (due,)
-    assert [event.id for event in store.events.due(NOW + MS, limit=9)] == ["evt_due", "evt_later"]
+    entry = DueEvent("evt_due", "mer_7", at=NOW, since=NOW)
+    assert due(store, NOW) == (entry,)
+    assert [event.id for event in due(store, NOW + MS)] == ["evt_due", "evt_later"]
 
 
 # --- put_off ---
 
 
 def due_now(store: Store) -> list[str]:
-    return [event.id for event in store.events.due(NOW, limit=9)]
+    return [event.id for event in due(store, NOW)]
 
 
 def test_what_is_put_off_is_due_again_later_and_otherwise_as_it_was(store: Store) -> None:
-    event, due = added_due(store)
-    assert store.events.put_off(due, NOW + MINUTE)
+    event, entry = added_due(store)
+    assert store.events.put_off(entry, NOW + MINUTE)
     assert store.events.get(event.id) == event
     assert due_now(store) == []
-    assert not store.events.put_off(due, NOW + 2 * MINUTE)  # as another round would
-    assert store.events.due(NOW + MINUTE, limit=9) == (replace(due, at=NOW + MINUTE),)
+    assert not store.events.put_off(entry, NOW + 2 * MINUTE)  # as another round would
+    assert due(store, NOW + MINUTE) == (replace(entry, at=NOW + MINUTE),)
     store.events.save(lease(event))  # it takes no lease from anybody
     assert store.events.get(event.id) == lease(event)
 
@@ -197,9 +202,9 @@ def test_what_is_put_off_is_due_again_later_and_otherwise_as_it_was(store: Store
     ids=["leased", "ended"],
 )
 def test_what_is_written_meanwhile_is_not_put_off(store: Store, after: WebhookEvent) -> None:
-    _, due = added_due(store)
+    _, entry = added_due(store)
     store.events.save(after)
-    assert not store.events.put_off(due, NOW + MINUTE)
+    assert not store.events.put_off(entry, NOW + MINUTE)
     assert attribute(store, after, "due_at") == event_records.event_item(after).get("due_at")
 
 
@@ -209,17 +214,17 @@ def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> No
 
 
 def test_a_put_off_whose_answer_was_lost_counts_as_done(store: Store) -> None:
-    _, due = added_due(store)
+    _, entry = added_due(store)
     store.client.lose = 1
-    assert store.events.put_off(due, NOW + MINUTE)
+    assert store.events.put_off(entry, NOW + MINUTE)
 
 
 def test_who_lost_its_answer_and_then_the_event_has_not_put_it_off(store: Store) -> None:
-    event, due = added_due(store)
+    event, entry = added_due(store)
     other = store.with_client(store.client.client)
     store.client.meanwhile = lambda: other.events.save(lease(event))
     store.client.lose = 1
-    assert not store.events.put_off(due, NOW + MINUTE)
+    assert not store.events.put_off(entry, NOW + MINUTE)
 
 
 # --- pages ---

@@ -41,6 +41,7 @@ HIDDEN = {
     "lease_until",
     "check_at",
     "checks",
+    "hung_until",
     "quote",
     "interact_url",
     "grant",

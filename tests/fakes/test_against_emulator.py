@@ -20,6 +20,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo import DynamoAudit, DynamoCounters, DynamoSignIns
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.errors import CheckoutError
 from checkout.domain.sign_in import SignIn
@@ -27,7 +28,7 @@ from checkout.domain.transitions import Event
 from checkout.domain.webhooks import OPTIONAL
 from checkout.flows.merchant import setup
 from checkout.flows.payment import sessions
-from checkout.flows.schedule import sweep, tally
+from checkout.flows.schedule import expiries, sweep, tally
 from checkout.flows.webhooks import deliver, endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
@@ -75,7 +76,10 @@ def recorded() -> list[Call]:
         _trouble(world)
         for _ in range(3):
             world.clock.pass_time(3600)
-            sweep.run(world.services, until=world.clock.now() + timedelta(minutes=1), limit=5)
+            until = world.clock.now() + timedelta(minutes=1)
+            sweep.run(world.services, until=until)
+            world.create(expires_in_seconds=1800)
+            expiries.run(world.services, until=until)
         _merchant(world)
         _webhooks(world)
         tally.run(world.services.tallies, world.clock, until=world.clock.now() + timedelta(1))
@@ -176,6 +180,13 @@ def _merchant(world: World) -> None:
     setup.add_api_key(services, world.shop, name="Another key")
 
 
+def _enqueue_due(world: World) -> None:
+    events, clock = world.services.events, world.clock
+    found = deliver.due_events(events, clock.now(), in_turn)
+    until = clock.now() + timedelta(minutes=1)
+    deliver.enqueue_due(events, world.queue, clock, in_turn, found, until=until)
+
+
 def _webhooks(world: World) -> None:
     """An endpoint's life, and events that are delivered, fail, are given up and sent again."""
     hooks, merchant = world.endpoints, world.merchant.id
@@ -183,12 +194,12 @@ def _webhooks(world: World) -> None:
     for ending in (sessions.cancel, sessions.expire):
         ending(world.services, world.key(), world.create().id)
     world.clock.pass_time(600)
-    deliver.enqueue_due(hooks.events, world.queue, now=world.clock.now(), limit=100)
+    _enqueue_due(world)
     world.deliver_hinted()
     world.receivers.answers = [Receipt(status=500), Receipt(status=200), Receipt(status=410)]
     for _ in range(3):
         endpoints.ping(hooks, merchant)
-    deliver.enqueue_due(hooks.events, world.queue, now=world.clock.now(), limit=100)
+    _enqueue_due(world)
     world.deliver_hinted()
     world.clock.pass_time(1)
     world.deliver_hinted()

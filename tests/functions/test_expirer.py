@@ -7,6 +7,7 @@ from typing import Any
 from checkout import telemetry
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.session import Status
+from checkout.domain.webhooks import EXPIRED
 from checkout.flows.payment import sessions
 from expirer.app import LAST_CHECK, scheduled
 from expirer.cleanup import queued
@@ -38,17 +39,24 @@ def test_a_round_answers_with_its_counts_and_tells_them_as_metrics(
 ) -> None:
     telemetry.start("expirer")
     world = World()
-    expired = [world.create(expires_in_seconds=1800) for _ in range(2)]
-    world.clock.pass_time(1800)
+    carts = [world.abandoned(expires_in_seconds=1800) for _ in range(2)]
+    world.create(expires_in_seconds=1800)
+    world.listen(EXPIRED)
+    doubtful = world.in_doubt()
+    world.clock.pass_time(1800 + 600)
     answer = scheduled(lambda: world.services)({}, Left(75))
-    counts = {"SessionsChecked": 2, "Moved": 2, "Failed": 0, "NeedsAttention": 0, "NotReached": 0}
-    counts["EventsDue"] = 0
-    assert answer == {**counts, "MovedBy": {"expiry_passed": 2}, "Counted": 2}
+    sent = {"SessionsChecked": 3, "Moved": 4, "OldestDuePayment": 2390.0}
+    zero = {"Failed": 0, "NeedsAttention": 0, "SweepBacklog": 0, "EventsDue": 0}
+    by = {"expiry_passed": 2, "reconciled": 1}
+    counted = 4
+    assert answer == {**sent, **zero, "OldestDueEvent": 0.0, "MovedBy": by, "Counted": counted}
     line = metrics(told())
-    assert {name: line[name] for name in counts} == {name: [n] for name, n in counts.items()}
+    assert {name: line[name] for name in sent} == {name: [n] for name, n in sent.items()}
+    assert not {*zero, "OldestDueEvent"} & set(line)  # what is 0 costs nothing
     assert line["service"] == "expirer"
     assert line["_aws"]["CloudWatchMetrics"][0]["Namespace"] == "CheckoutSessions"
-    assert {world.session(session.id).status for session in expired} == {Status.EXPIRED}
+    assert {world.session(session.id).status for session in carts} == {Status.EXPIRED}
+    assert world.session(doubtful.id).status is Status.COMPLETED
 
 
 def test_a_round_with_nothing_to_do_still_counts_zero(
@@ -57,15 +65,17 @@ def test_a_round_with_nothing_to_do_still_counts_zero(
     telemetry.start("expirer")
     world = World()
     assert not any(scheduled(lambda: world.services)({}, Left(75)).values())
-    assert metrics(told())["SessionsChecked"] == [0]
+    line = metrics(told())
+    assert line["SessionsChecked"] == [0]
+    assert len(line["_aws"]["CloudWatchMetrics"][0]["Metrics"]) == 1
 
 
 def test_a_round_leaves_the_last_look_its_time() -> None:
     world = World()
-    session = world.create(expires_in_seconds=1800)
+    session = world.abandoned(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     round_ = scheduled(lambda: world.services)
-    assert round_({}, Left(LAST_CHECK.total_seconds()))["NotReached"] == 1
+    assert round_({}, Left(LAST_CHECK.total_seconds()))["SweepBacklog"] == 1
     assert world.session(session.id).status is Status.OPEN
     assert round_({}, Left(LAST_CHECK.total_seconds() + 1))["SessionsChecked"] == 1
 

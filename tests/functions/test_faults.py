@@ -151,18 +151,18 @@ def test_every_call_of_a_purchase_may_be_throttled_for_a_moment_and_one_payment_
 
 
 def test_a_sweep_that_cannot_read_its_index_fails_and_the_next_works(deployed: Deployment) -> None:
-    session = deployed.created()
+    session = deployed.world.abandoned()
     deployed.world.clock.pass_time(86_400)
     deployed.dynamo.fault = always(refusal("ThrottlingException", "Query"), operation="query")
     with pytest.raises(Unavailable):
         deployed.sweep()
     deployed.dynamo.fault = None
     assert deployed.sweep()["Moved"] == 1
-    assert deployed.stored(session).status is Status.EXPIRED
+    assert deployed.world.session(session.id).status is Status.EXPIRED
 
 
 def test_a_throttled_check_is_counted_and_comes_again(deployed: Deployment, told: Told) -> None:
-    session = deployed.created()
+    session = deployed.world.abandoned()
     deployed.world.clock.pass_time(86_400)
     throttled = refusal("ThrottlingException", "UpdateItem")
     deployed.dynamo.fault = always(throttled, operation="update_item")
@@ -171,7 +171,7 @@ def test_a_throttled_check_is_counted_and_comes_again(deployed: Deployment, told
     assert counted(told)["Failed"] == 1
     deployed.dynamo.fault = None
     assert deployed.sweep()["Moved"] == 1
-    assert deployed.stored(session).status is Status.EXPIRED
+    assert deployed.world.session(session.id).status is Status.EXPIRED
 
 
 # --- the key service, and the secret ---

@@ -15,10 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import Attention, LineItem, Session, Status
+from checkout.domain.session import (
+    CLOCK_IS_FINAL_AFTER,
+    Attention,
+    LineItem,
+    Session,
+    Status,
+)
 from checkout.domain.transitions import Event
 from checkout.flows.payment import approve, cleanup, prepare, reconcile, sessions
-from checkout.flows.schedule import sweep
+from checkout.flows.schedule import expiries, sweep, tally
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
@@ -60,6 +66,9 @@ class Merchant:
         if session_id is None:
             return
         world.sessions.append(session_id)
+        if world.profile == "storm" and world.seed % 8 == 3:
+            world.counts["abandoned"] += 1
+            return  # nobody ever opens it
         world.scheduler.spawn(f"customer {self.number}", Customer(world, session_id).run)
         if world.profile != "storm" or rng.random() < 0.1:
             world.scheduler.spawn(f"shop {self.number}", lambda: self._follow(session_id))
@@ -449,7 +458,8 @@ def tick(world: SimWorld) -> None:
     """
     while True:
         world.scheduler.sleep(MINUTE - world.scheduler.now % MINUTE)
-        if not due(world) and not world.deliveries.due(moment(world.scheduler.now + MINUTE)):
+        events = world.deliveries.due(moment(world.scheduler.now + MINUTE))
+        if not (events or due(world) or of_the_clock(world)):
             continue
         world.scheduler.spawn("sweeper", lambda: round_of_sweep(world))
         if world.profile == "storm" and world.rng.random() < 0.1:
@@ -467,14 +477,32 @@ def due(world: SimWorld) -> list[str]:
     ]
 
 
+def of_the_clock(world: SimWorld) -> list[str]:
+    """The sessions that the clock has ended, and that may still have to be told of or counted."""
+    now = moment(world.scheduler.now)
+    since = now - CLOCK_IS_FINAL_AFTER - timedelta(minutes=3)
+    return [
+        session.id
+        for session in world.checker.sessions.values()
+        if session.left_to_clock and since < session.expires_at <= now
+    ]
+
+
 def round_of_sweep(world: SimWorld) -> None:
     """Do the scheduled function's work of one tick."""
     calm = world.faults.rates is CALM  # from its first call on
-    answer = world.request(
-        "sweep", lambda services: sweep.run(services, until=services.clock.now() + SWEEP_TIME)
-    )
+    answer = world.request("sweep", swept)
     if answer.value is not None and answer.value.failed and calm:
         world.checker.fail("sweeps_deal_with_all", f"{answer.value.failed} sessions failed")
+
+
+def swept(services: PayServices) -> sweep.Counts:
+    """Do what functions/expirer does."""
+    until = services.clock.now() + SWEEP_TIME
+    counts = sweep.run(services, until=until)
+    counts.failed += expiries.run(services, until=until).failed
+    tally.run(services.tallies, services.clock, until=until)
+    return counts
 
 
 def void(_: Answer | Session | None) -> None:

@@ -12,11 +12,12 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from checkout.adapters.dynamo.records import session_from
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
+from checkout.domain.tally import DayTally
 from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
@@ -39,6 +40,7 @@ NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 SKEW: Final = timedelta(seconds=4)  # between two clocks
 TERMINAL: Final = (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
 COMPLETED_EVENT: Final = "checkout.session.completed"
+EXPIRED_EVENT: Final = "checkout.session.expired"
 LATE_EVENT: Final = "checkout.session.late_payment"
 
 
@@ -100,6 +102,8 @@ class Checker:
         touched = []
         for table, old, new in changes:
             if table.endswith("-checkout_sessions"):
+                if not new["id"]["S"].startswith("cs_") or _only_counted(old, new):
+                    continue
                 self._session_written(old, new, by)
                 touched.append(new["id"]["S"])
             elif table.endswith("-webhook_events"):
@@ -261,11 +265,28 @@ class Checker:
 
     def _due(self, after: Session, item: Item) -> None:
         due = "due_at" in item and "due_shard" in item
+        told = f"{after.status} {after.phase} v{after.version}"
+        self._of_the_clock(after, item, told)
         if after.status in TERMINAL:
             if due and after.incoming_payment is None:
-                self.fail("done_owes_nothing", after.status)
+                self.fail("done_owes_nothing", told)
+        elif _new(after):
+            if due:
+                self.fail("untouched_owes_nothing", told)
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
-            self.fail("unfinished_is_due", f"{after.status} {after.phase}")
+            self.fail("unfinished_is_due", told)
+        later = item.get("due_shard", {"S": ""})["S"].startswith("later-")
+        if due and later is (after.payment_in_flight or after.lease_until is not None):
+            self.fail("payments_come_first", told)
+
+    def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
+        """A session that nobody gave a wallet is found under its expiry, and no other is."""
+        expired = after.version == 2 and after.happened(Event.EXPIRY_PASSED)
+        untouched = _new(after) or expired
+        under = item.get("uncounted_shard", {"S": ""})["S"].startswith("clock-")
+        at = datetime.fromtimestamp(int(item.get("uncounted_at", {"N": "0"})["N"]) / 1000, UTC)
+        if under is not untouched or (under and at != after.expires_at):
+            self.fail("the_clock_finds_it", told)
 
     def _money_matches(self, after: Session) -> None:
         received = self.received(after.id)
@@ -450,7 +471,8 @@ class Checker:
         for session in self._sessions.values():
             received = self.received(session.id)
             told = f"{session.status} {session.phase} check_at {session.check_at}"
-            open_end = session.status not in TERMINAL and not session.partly_paid
+            status = session.status_at(moment(self._world.scheduler.now))
+            open_end = status not in TERMINAL and not session.partly_paid
             if open_end or session.due_at() is not None:
                 self.fail("nothing_is_stuck", told)
             elif session.partly_paid and not received:
@@ -463,6 +485,28 @@ class Checker:
             if _ended_unpaid(session) and received:
                 self._told_of_late_money(session, received)
 
+    def counted(self, days: Sequence[DayTally], now: datetime) -> None:
+        """All has been counted: the sums are those of the sessions."""
+        ended = [each for each in self._sessions.values() if each.status_at(now) in TERMINAL]
+        paid = [each for each in ended if each.status is Status.COMPLETED]
+        sums = (sum(each.ended for each in days), sum(each.paid for each in days))
+        if sums != (len(ended), len(paid)):
+            self.fail("sums_are_true", f"{sums}, not {len(ended)}, {len(paid)}")
+
+    def told_of_expiries(self, *, wanted: bool) -> None:
+        """Each expiry has its event if the merchant asked for it, and else none."""
+        for session in self._sessions.values():
+            types = [
+                each["type"]["S"]
+                for each in self._events.values()
+                if each.get("session", {}).get("S") == session.id
+            ]
+            by_clock = session.status_at(moment(self._world.scheduler.now)) is Status.EXPIRED
+            expected = int(wanted and by_clock)
+            if types.count(EXPIRED_EVENT) != expected:
+                told = f"{types.count(EXPIRED_EVENT)} of {expected}: {session.status}"
+                self.fail("wanted_end_is_told", told)
+
     def _told_of_late_money(self, session: Session, received: int) -> None:
         events = [
             json.loads(each["body"]["S"])["amount_received"]
@@ -471,6 +515,16 @@ class Checker:
         ]
         if session.attention is not Attention.LATE_PAYMENT or received not in events:
             self.fail("money_is_never_silent", f"{received}, {session.attention}, told {events}")
+
+
+def _only_counted(old: Item | None, new: Item) -> bool:
+    """Return whether the write only says that the session has been counted."""
+    names = ("uncounted_shard", "uncounted_at")
+    return old == {**new, **{name: old[name] for name in names if old and name in old}}
+
+
+def _new(session: Session) -> bool:
+    return session.version == 1 and session.status is Status.OPEN
 
 
 def _last(url: str) -> str:

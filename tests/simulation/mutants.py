@@ -29,7 +29,7 @@ from checkout.domain.transitions import (
     Row,
 )
 from checkout.domain.transitions import Event as E
-from tests.simulation import sim_world
+from tests.simulation import load, sim_world
 
 WORLDS_MAX: Final = 3_000
 FIRST_SEED: Final = 1
@@ -94,11 +94,15 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A seeded bug. `only`: the kind of wallet in whose worlds it is hunted; None: all kinds."""
+    """A seeded bug. `only`: the kind of wallet in whose worlds it is hunted; None: all kinds.
+
+    `in_load`: it is hunted in a day of load (load.py), and not in worlds.
+    """
 
     name: str
     parts: tuple[Line | Cell | Value, ...]
     only: str | None = None
+    in_load: bool = False
 
 
 def drops_all_but(*kept: str) -> Callable[[Row], Row]:
@@ -125,6 +129,8 @@ _OUTSIDE: Final = "checkout.flows.payment.outside"
 _WITNESS: Final = "checkout.flows.payment.witness"
 _TRANSITIONS: Final = "checkout.domain.transitions"
 _DELIVER: Final = "checkout.flows.webhooks.deliver"
+_SWEEP: Final = "checkout.flows.schedule.sweep"
+_EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _NO_TIME: Final = timedelta(0)
 _FENCED: Final = (_TRANSITIONS, _RECONCILE, _OUTSIDE, _PREPARE)  # they know FENCE
@@ -427,9 +433,9 @@ MUTANTS: Final = (
         "the sweep forgets the events that are owed",
         (
             Line(
-                "checkout.flows.schedule.sweep:_enqueue",
-                "deliver.enqueue_due(services.events, services.queue, now=now, limit=ENQUEUED_MAX)",
-                "deliver.Enqueued(0, now - now)",
+                "checkout.flows.schedule.sweep:_due_events",
+                "deliver.due_events(services.events, now, services.side_by_side)",
+                "()",
             ),
         ),
     ),
@@ -569,12 +575,13 @@ MUTANTS: Final = (
     ),
     Mutant(
         "a part is judged before the fence",
-        (
+        tuple(
             Line(
-                f"{_RECONCILE}:_decide",
+                f"{_RECONCILE}:{place}",
                 "received.judge(work, session, seen)",
                 "received.judge(work, session, seen, final=True)",
-            ),
+            )
+            for place in ("arrived", "_checked")
         ),
     ),
     Mutant(
@@ -666,6 +673,84 @@ MUTANTS: Final = (
         "a stray 404 is believed at the expiry",
         (Value(_WITNESS, "STRAY_404", _NO_TIME),),
     ),
+    # The sweep, and what is left to the clock.
+    Mutant(
+        "a session that nobody opened is not found by the clock",
+        (
+            Line(
+                "checkout.adapters.dynamo.records:session_item",
+                "if session.over_at is not None:",
+                "if session.terminal:",
+            ),
+        ),
+    ),
+    Mutant(
+        "an end by the clock is told to nobody",
+        (Line(f"{_EXPIRIES}:_tell", "if session.terminal or not", "if True or not"),),
+    ),
+    Mutant(
+        "a walk passes what it has not counted",
+        (Line(f"{_EXPIRIES}:_follow", "tallies = tallied(ended)", "tallies = tallied(ended[1:])"),),
+    ),
+    Mutant(
+        "a payment in flight is among what can wait",
+        (
+            Line(
+                "checkout.adapters.dynamo.records:session_item",
+                '"" if session.urgent else LATER',
+                "LATER",
+            ),
+        ),
+    ),
+    Mutant(
+        "carts come before payments",
+        (
+            Line(
+                f"{_SWEEP}:run",
+                "first = _due(services, now, urgent=True)",
+                "first = _due(services, now, urgent=False)",
+                also=(
+                    (
+                        "later = _due(services, now, urgent=False)",
+                        "later = _due(services, now, urgent=True)",
+                    ),
+                ),
+            ),
+        ),
+        in_load=True,
+    ),
+    Mutant(
+        "the backlog is at most one",
+        (
+            Line(
+                f"{_SWEEP}:run",
+                "first.total + later.total - round_.reached",
+                "int(first.total + later.total > round_.reached)",
+            ),
+        ),
+        in_load=True,
+    ),
+    Mutant(
+        "strangers' wallets are asked before all merchants' are",
+        (Line(f"{_SWEEP}:_Round._asked", "if checked.paid:", "if checked.seen:"),),
+        in_load=True,
+    ),
+    Mutant(
+        "merchants do not take turns",
+        (
+            Line(
+                f"{_DELIVER}:_in_turn",
+                "for turn in zip_longest(*by_merchant.values()):",
+                "for turn in by_merchant.values():",
+            ),
+        ),
+        in_load=True,
+    ),
+    Mutant(
+        "an abandoned session is written when it expires",
+        (Line(f"{_EXPIRIES}:_tell", "or not _wanted(services, session.merchant)", ""),),
+        in_load=True,
+    ),
 )
 
 
@@ -689,12 +774,23 @@ class Caught:
 
 def hunt(mutant: Mutant, *, first: int = FIRST_SEED, most: int = WORLDS_MAX) -> Caught:
     """Worlds in the order of their seeds, until one catches the mutant that is good without it."""
+    if mutant.in_load:
+        return _hunt_in_load(mutant)
     for seed in range(first, first + most):
         with applied(mutant):
             violations = sim_world.run(seed, only=mutant.only).violations
         if violations and not sim_world.run(seed, only=mutant.only).violations:
             return Caught(mutant.name, violations[0].check, seed, seed - first + 1)
     return Caught(mutant.name, None, 0, most)
+
+
+def _hunt_in_load(mutant: Mutant) -> Caught:
+    """Run one day of load, which is good without the mutant (test_load.py)."""
+    with applied(mutant):
+        violations = load.run().violations
+    if violations:
+        return Caught(mutant.name, violations[0][0], load.SMALL.seed, 1)
+    return Caught(mutant.name, None, 0, 1)
 
 
 def hunt_all(processes: int) -> Iterator[Caught]:

@@ -12,28 +12,33 @@ import base64
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
-from typing import Any, Final
+from operator import length_hint
+from typing import Any, Final, TypeVar
 
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
 from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
-from checkout.domain.session import Status
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
 from checkout.domain.webhooks import OPTIONAL, Endpoint, WebhookSecret, secret_place
+from checkout.flows.schedule import expiries, tally
 from checkout.flows.webhooks.deliver import Outcome as Delivered
 from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
+from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
+from checkout.ports.sessions import Walk
 from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
 from tests import services
@@ -47,11 +52,15 @@ from tests.simulation.boundaries import (
     SimTransport,
     moment,
 )
-from tests.simulation.checks import Checker, Violation
+from tests.simulation.checks import TERMINAL, Checker, Violation
 from tests.simulation.faults import CALM, LAGS, ONE_PERCENT, STRAY, Around, Faults, Rates, storm
 from tests.simulation.providers import KINDS, LIKE_RAFIKI_TOO, SHOP, SHOPS, Kind, Shop, skew
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries, SimReceivers, Weather
+from tests.support import HandClock
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 PREFIX: Final = "sim"
 BASE_URL: Final = "http://localhost:4000"
@@ -65,6 +74,8 @@ BOUND: Final = timedelta(hours=1, minutes=5)
 # day after the session's expiry.
 ENDLESS: Final = timedelta(days=1)
 DELIVERED_WITHIN: Final = timedelta(minutes=10)  # of when the next attempt is due, once all is fair
+THREADS: Final = 3  # of a process
+AGES: Final = 10**9  # milliseconds
 POOL_MAX: Final = 4  # processes that do not all serve at once
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
@@ -91,6 +102,52 @@ class Answer:
     value: Any = None
     error: CheckoutError | None = None
     lost: bool = False
+
+
+class ActorsLock:
+    """A lock between the actors of a process: who waits lets the others take their turns."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._held = False
+
+    def __enter__(self) -> None:
+        while self._held:
+            self._process.pass_turn(5)
+        self._held = True
+
+    def __exit__(self, *raised: object) -> None:
+        self._held = False
+
+
+class SideBySideActors:
+    """`ports.SideBySide`: the threads of a process are actors, which take turns at every call."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def __call__(self, do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
+        scheduler = self._process.world.scheduler
+        numbered = enumerate(items)
+        results: dict[int, R] = {}
+        errors: list[Exception] = []
+
+        def work() -> None:
+            try:
+                for number, item in numbered:
+                    results[number] = do(item)
+            except Exception as error:  # noqa: BLE001 - the caller gets it
+                errors.append(error)
+
+        width = min(THREADS, length_hint(items, THREADS))
+        threads = [scheduler.spawn(f"{scheduler.actor}.{number}", work) for number in range(width)]
+        for thread in threads:
+            scheduler.wait(thread, at_most=AGES)
+        if self._process.dead:
+            raise Died
+        for error in errors:
+            raise error
+        return [results[number] for number in sorted(results)]
 
 
 class SimWorld:
@@ -153,7 +210,9 @@ class SimWorld:
             self.network.advance()
             self.checker.money()
             self.checker.finished()
+            self.checker.told_of_expiries(wanted=bool(self._endpoint.events))
             self.deliveries.finished()
+            self._count_all()
         self.scheduler.close()
         self._count()
         return Outcome(
@@ -167,6 +226,24 @@ class SimWorld:
             self.counts,
             self._trace or [],
         )
+
+    def _count_all(self) -> None:
+        """Have everything counted that ended, and compare; nothing fails any more."""
+        clock = HandClock(moment(self.scheduler.now) + CLOCK_IS_FINAL_AFTER)
+        counting = replace(
+            self._services[next(iter(self._services))],
+            clock=clock,
+            tallies=dynamo.DynamoTallies(
+                self.tables, PREFIX, sleep=clock.sleep, random_bytes=self.rng.randbytes
+            ),
+            side_by_side=in_turn,
+        )
+        until = clock.now() + timedelta(minutes=1)
+        tally.run(counting.tallies, clock, until=until)
+        expiries.follow(counting, Walk.COUNT, until=until)
+        first = BEGINNING.date()
+        days = [first + timedelta(days=number) for number in range(5)]
+        self.checker.counted(counting.tallies.days("mer_1", "usd", days), clock.now())
 
     def note(self, what: str) -> None:
         """A line of the trace."""
@@ -249,13 +326,16 @@ class SimWorld:
             allow_loopback=True,
         )
         receivers = SimReceivers(process, self.deliveries)
+        wallets = SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True)
+        wallets.tokens = TokenKeeper(process.now, partial(ActorsLock, process))
         self._senders[process] = partial(deliver, base, self.vault, receivers)
         self._services[process] = services.pay(
             base,
             client,
             PREFIX,
             vault=self.vault,
-            wallets=SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True),
+            wallets=wallets,
+            side_by_side=SideBySideActors(process),
             completion_policy=self.policy,
         )
 
@@ -334,6 +414,7 @@ class SimWorld:
             secrets=(WebhookSecret(sealed=secret, created_at=BEGINNING),),
         )
         plain = base64.b64encode(private_key).decode()
+        self._endpoint = endpoint
         provider = self.network.providers["harbor"]
         merchant = a_merchant(
             wallet_address=SHOP,
@@ -362,7 +443,10 @@ class SimWorld:
     def _unfinished(self) -> bool:
         """Somebody still does something, or something is still owed."""
         sessions = self.checker.sessions.values()
-        owing = any(not each.terminal or each.due_at() is not None for each in sessions)
+        now = moment(self.scheduler.now)
+        owing = any(
+            each.status_at(now) not in TERMINAL or each.due_at() is not None for each in sessions
+        )
         return owing or bool(self.deliveries.unfinished)
 
     def _bound(self) -> int:
@@ -396,6 +480,8 @@ def _shown(change: tuple[str, Any, Any]) -> str:
     table, _, item = change
     if table.endswith("webhook_events"):
         return f" event {item['status']['S']} attempts {item['attempts']['N']}"
+    if "version" not in item:
+        return f" {item['id']['S']}"
     phase = f" {item['phase']['S']}" if "phase" in item else ""
     return f" -> {item['status']['S']}{phase} v{item['version']['N']}"
 

@@ -19,13 +19,13 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.queue import NoQueue
+from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_event_id
 from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
-from checkout.flows.schedule.sweep import ENQUEUED_MAX
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import deliver, enqueue_due
+from checkout.flows.webhooks.deliver import deliver, due_events, enqueue_due
 from checkout.ports.services import DashboardServices, Services
 from checkout.ports.webhooks import QueuedEvent
 from sandbox.cloud import table_definitions
@@ -40,6 +40,7 @@ from tests.simulation.webhooks import SPACING, Deliveries, SimReceivers, Weather
 PREFIX: Final = "soak"
 MERCHANTS: Final = 40
 MINUTE: Final = 60_000  # milliseconds
+SWEEP_TIME: Final = timedelta(seconds=50)
 MADE_WITHIN: Final = 12 * 60 * MINUTE
 DAYS_MAX: Final = 14
 RATES: Final = Rates(death=0.002)
@@ -129,7 +130,9 @@ class Soak:
         process = self._process()
         base = self._services(process, SimDynamo(process))
         try:
-            enqueue_due(base.events, base.queue, now=process.now(), limit=ENQUEUED_MAX)
+            found = due_events(base.events, process.now(), in_turn)
+            until = process.now() + SWEEP_TIME
+            enqueue_due(base.events, base.queue, process, in_turn, found, until=until)
         except (CheckoutError, Died, ClientError):
             return
 

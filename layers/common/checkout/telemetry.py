@@ -13,6 +13,7 @@ import hashlib
 import logging
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -51,6 +52,7 @@ _SECRETS: Final = re.compile(
 
 _request: ContextVar[str | None] = ContextVar("request_id", default=None)
 _metrics: Metrics | None = None
+_counting: Final = threading.Lock()
 
 
 def start(service: str) -> None:
@@ -91,7 +93,8 @@ def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | Non
     """Increment metric `name`; with `reason` (low cardinality) also under that dimension."""
     if _metrics is None:
         return
-    _metrics.add_metric(name, unit, value)
+    with _counting:  # the sweep counts in several threads
+        _metrics.add_metric(name, unit, value)
     if reason is not None:
         from aws_lambda_powertools.metrics import MetricUnit, single_metric
 

@@ -107,6 +107,7 @@ def pay_services() -> PayServices:
     """Build the services of functions/pay, functions/expirer and the setup command."""
     from checkout.adapters.cached_merchants import CachedMerchants
     from checkout.adapters.outbound.wallets import SignedWallets
+    from checkout.adapters.side_by_side import Threads
 
     base, vault = api_services(), _vault()
     transport = InstrumentedTransport(_public_http(), base.clock.now)
@@ -124,6 +125,7 @@ def pay_services() -> PayServices:
         tallies=_tallies(),
         limits=_limits(),
         edge_secret=settings().edge_secret,
+        side_by_side=Threads(),
         completion_policy=settings().completion_policy,
     )
 
@@ -185,7 +187,7 @@ def _tallies() -> Tallies:
 
 
 def _limits() -> Allowances:
-    counters = dynamo.DynamoCounters(_dynamodb(_AWS), _prefix())
+    counters = dynamo.DynamoCounters(_store(), _prefix())
     return Allowances(SystemClock(), counters, a_minute=settings().client_limit)
 
 

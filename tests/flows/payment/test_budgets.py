@@ -96,7 +96,8 @@ def test_a_round_of_the_sweep_with_nothing_due_costs_one_query_a_shard() -> None
     world.forget()
     counts = sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
     assert counts == sweep.Counts()
-    assert world.aws_calls() == ["query"] * (2 * DUE_SHARDS)  # of sessions, of events
+    # Of sessions, urgent and others, and of events.
+    assert world.aws_calls() == ["query"] * (3 * DUE_SHARDS)
     assert world.transport.sent == []
 
 

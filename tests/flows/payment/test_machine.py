@@ -27,6 +27,7 @@ from hypothesis.stateful import (
 )
 
 from checkout.adapters.dynamo.records import session_from
+from checkout.adapters.dynamo.values import instant
 from checkout.domain.errors import CallbackInvalid, CheckoutError
 from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.transitions import TRANSITIONS, Event
@@ -149,6 +150,9 @@ class Watched(InMemoryDynamoDb):
         due = {"due_at", "due_shard"} & set(row)
         if after.status in TERMINAL:  # due while its incoming payment may still receive
             assert not due or after.incoming_payment is not None
+        elif after.version == 1:  # nobody gave it a wallet: the clock ends it
+            assert not due
+            assert row["uncounted_at"] == instant(after.expires_at)
         elif after.attention is not Attention.PARTIAL_PAYMENT:
             assert due == {"due_at", "due_shard"}
 
@@ -394,7 +398,8 @@ class Checkout(RuleBasedStateMachine):
                 assert partly_paid or now <= max(begun, session.expires_at) + DECIDED_WITHIN
             self.the_money_fits()
         for session in self.client.known.values():
-            assert session.terminal or session.attention is Attention.PARTIAL_PAYMENT
+            partly_paid = session.attention is Attention.PARTIAL_PAYMENT
+            assert session.terminal or session.left_to_clock or partly_paid
 
 
 TestCheckout = Checkout.TestCase

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
-from checkout.domain.transitions import FENCE, Event, advance
+from checkout.domain.transitions import FENCE, Event, IllegalTransition, advance
 from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.payment import reconcile
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
@@ -440,3 +440,14 @@ def test_a_quote_that_names_no_end_holds_a_session_for_ten_minutes() -> None:
     begun = world.clock.now()
     assert world.settle(doubtful).status is Status.OPEN
     assert timedelta(minutes=10) < world.clock.now() - begun < timedelta(minutes=13)
+
+
+def test_a_step_that_another_writer_has_made_impossible_is_a_lost_race(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = world.in_doubt()
+    world.clock.pass_time(60)
+    moved = raising(IllegalTransition(session, Event.CHECKED))
+    monkeypatch.setattr(reconcile, "_ask_wallet", moved)
+    with pytest.raises(StaleSession):
+        reconcile.step(world.services, session)

@@ -2,26 +2,32 @@ from __future__ import annotations
 
 import logging
 import re
+import threading
+import time
+from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from checkout.adapters.side_by_side import Threads
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.flows.payment import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
-from checkout.open_payments.errors import NotSent
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
-from tests.product import CEDAR, PREFIX, World, interrupt, raising
+from checkout.open_payments.urls import authority
+from tests.product import CEDAR, HARBOR, PREFIX, World, interrupt, raising
+from tests.support import between
 
 MINUTE = 60
 DAY = 24 * 3600
 
 
-def round_of(world: World, *, limit: int = 200, seconds: float = 50) -> Counts:
-    until = world.clock.now() + timedelta(seconds=seconds)
-    return sweep.run(world.services, until=until, limit=limit)
+def round_of(world: World, *, seconds: float = 50) -> Counts:
+    return sweep.run(world.services, until=world.clock.now() + timedelta(seconds=seconds))
 
 
 def rounds(world: World, count: int) -> Counts:
@@ -46,7 +52,7 @@ def poison(world: World, session: Session) -> None:
 
 
 def test_a_session_past_its_expiry_is_expired(world: World) -> None:
-    session = world.create(expires_in_seconds=1800)
+    session = world.abandoned(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     counts = round_of(world)
     assert (counts.checked, dict(counts.moved)) == (1, {"expiry_passed": 1})
@@ -145,50 +151,64 @@ def test_two_rounds_at_once_do_no_more_than_one(world: World) -> None:
 # --- what it is bounded by ---
 
 
-def test_a_round_looks_at_no_more_than_its_limit_the_longest_due_first(world: World) -> None:
-    created = []
-    for _ in range(5):
-        created.append(world.create(expires_in_seconds=1800))
-        world.clock.pass_time(1)
+def test_a_round_whose_time_is_over_begins_nothing_more_and_tells_how_much_is_left() -> None:
+    world = World()
+    payments = [world.in_doubt() for _ in range(3)]
+    carts = [world.abandoned(expires_in_seconds=1800) for _ in range(4)]
     world.clock.pass_time(1800)
-    counts = round_of(world, limit=3)
-    assert (counts.checked, counts.not_reached) == (3, 1)  # one more is asked for, to know of it
-    statuses = [world.session(session.id).status for session in created]
-    assert statuses == [Status.EXPIRED] * 3 + [Status.OPEN] * 2
-    assert round_of(world, limit=3).checked == 2
-    assert round_of(world, limit=3) == Counts()
-
-
-def test_a_round_whose_time_is_over_begins_nothing_more(world: World) -> None:
-    for _ in range(3):
-        world.in_doubt()
-    world.clock.pass_time(MINUTE)
     world.transport.after = lambda request, response: world.clock.pass_time(1)
-    counts = round_of(world, seconds=1)
-    assert (counts.checked, counts.not_reached) == (1, 2)
+    counts = round_of(world, seconds=1.5)
+    assert (counts.checked, counts.not_reached) == (1, 6)  # a read takes a second of 0.6 * 1.5
+    assert counts.oldest_payment > timedelta(minutes=29)
+    nothing = round_of(world, seconds=0)
+    assert nothing == Counts(not_reached=6, oldest_payment=nothing.oldest_payment)
+    assert nothing.oldest_payment > timedelta(minutes=29)
+    world.transport.after = lambda request, response: None
+    assert round_of(world).checked == 6
     world.deliver_hinted()
-    assert round_of(world, seconds=0) == Counts(not_reached=2)
+    assert round_of(world) == Counts()
+    assert {world.session(each.id).status for each in payments} == {Status.COMPLETED}
+    assert {world.session(each.id).status for each in carts} == {Status.EXPIRED}
 
 
-def test_a_poisoned_record_stops_no_other_and_starves_none(world: World) -> None:
-    poisoned = [world.create(expires_in_seconds=1800) for _ in range(4)]
+def test_payments_come_before_carts_that_have_been_due_for_longer(world: World) -> None:
+    carts = [world.abandoned(expires_in_seconds=1800) for _ in range(3)]
+    world.clock.pass_time(1800 - 30)
+    payment = world.in_doubt()
+    world.clock.pass_time(3600)
+    seen: list[str] = []
+    get = world.services.sessions.get
+
+    def noting(session_id: str) -> Session | None:
+        seen.append(session_id)
+        return get(session_id)
+
+    noted = between(world.services.sessions, "none", lambda: None)
+    noted.get = noting
+    world.services = replace(world.services, sessions=noted)
+    round_of(world)
+    assert seen[0] == payment.id
+    assert set(seen[1:]) == {each.id for each in carts}
+
+
+def test_a_poisoned_record_stops_no_other(world: World) -> None:
+    poisoned = [world.abandoned(expires_in_seconds=1800) for _ in range(4)]
     for session in poisoned:
         poison(world, session)
     world.clock.pass_time(60)  # due behind the poisoned ones
-    good = [world.create(expires_in_seconds=1800) for _ in range(12)]
+    good = [world.abandoned(expires_in_seconds=1800) for _ in range(12)]
     world.clock.pass_time(1800)
-    for left in (9, 6, 3, 0):
-        counts = round_of(world, limit=3)
-        assert (counts.checked, counts.failed) == (3, 4)
-        assert sum(world.session(s.id).status is Status.OPEN for s in good) == left
-    assert round_of(world, limit=3) == Counts(failed=4)
+    counts = round_of(world)
+    assert (counts.checked, counts.failed, counts.not_reached) == (12, 4, 4)
+    assert {world.session(each.id).status for each in good} == {Status.EXPIRED}
+    assert round_of(world) == Counts(failed=4, not_reached=4)
 
 
 def test_a_failure_is_logged_without_the_sessions_address_or_the_errors_text(
     world: World,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    session = world.create(expires_in_seconds=1800)
+    session = world.abandoned(expires_in_seconds=1800)
     poison(world, session)
     world.clock.pass_time(1800)
     with caplog.at_level(logging.WARNING):
@@ -197,25 +217,122 @@ def test_a_failure_is_logged_without_the_sessions_address_or_the_errors_text(
     assert session.id not in caplog.text
 
 
-def test_a_provider_that_hangs_holds_up_no_others_sessions(world: World) -> None:
+def hang(world: World, part: str, *, seconds: float = 20) -> None:
+    """Let servers with `part` in their address keep every request waiting, and never answer."""
+
+    def hanging(request: Request) -> None:
+        if part in request.url:
+            world.clock.pass_time(seconds)
+            raise OutcomeUnknown("no answer")
+
+    world.transport.before = hanging
+
+
+def test_a_merchants_provider_that_hangs_holds_up_no_others_sessions(world: World) -> None:
     hanging = [world.in_doubt() for _ in range(4)]
     world.clock.pass_time(30)
-    good = [world.create(expires_in_seconds=1800) for _ in range(3)]
+    good = [world.abandoned(expires_in_seconds=1800) for _ in range(3)]
     world.clock.pass_time(1800)
-
-    def hang(request: Request) -> None:
-        world.clock.pass_time(20)
-        raise NotSent("no answer")
-
-    world.transport.before = hang
+    hang(world, HARBOR)
     counts = round_of(world, seconds=50)
     assert {world.session(session.id).status for session in good} == {Status.EXPIRED}
-    assert counts.checked == 3 + 3  # the others of the provider had what time was left
-    assert counts.not_reached == 1
+    assert (counts.checked, counts.not_reached) == (3 + 2, 2)
     world.transport.before = lambda request: None
     world.clock.pass_time(MINUTE)
     assert round_of(world).checked == 4
     assert {world.session(session.id).status for session in hanging} == {Status.COMPLETED}
+
+
+def test_customers_wallets_that_hang_hold_up_no_payment(world: World) -> None:
+    """The merchant's wallet is asked about all payments first; its word completes them."""
+    hostile = [world.pay(world.create(), f"{CEDAR}/never-credits") for _ in range(8)]
+    honest = world.in_doubt()
+    world.clock.pass_time(MINUTE)
+    hang(world, CEDAR)
+    begun = world.clock.now()
+    counts = round_of(world)
+    paid = world.session(honest.id)
+    assert paid.status is Status.COMPLETED
+    assert paid.completed_at is not None
+    assert paid.completed_at - begun <= timedelta(seconds=20)  # its own wallet hangs as well
+    assert counts.not_reached == 0
+    assert {world.session(each.id).status for each in hostile} == {Status.PROCESSING}
+
+
+def test_a_wallet_that_hung_is_left_alone_for_longer_and_longer(world: World) -> None:
+    session = world.pay(world.create(expires_in_seconds=DAY), f"{CEDAR}/never-credits")
+    hang(world, CEDAR)
+    asked = []
+    for minute in range(6):
+        world.clock.pass_time(MINUTE)
+        before = world.clock.now()
+        assert round_of(world).checked == 1  # its merchant's wallet is asked each time
+        if world.clock.now() > before:
+            asked.append(minute)
+    assert asked == [0, 2]  # then for as long as the payment has been in doubt: to the quote's end
+    assert world.session(session.id).hung_until is not None
+    rounds(world, 2)
+    opened = world.session(session.id)
+    assert (opened.status, opened.hung_until) == (Status.OPEN, None)
+
+
+def test_many_checks_at_one_provider_leave_room_for_another(world: World) -> None:
+    """With threads: one in a provider's half of them waits for the others."""
+    payments = [world.in_doubt() for _ in range(12)]
+    world.clock.pass_time(MINUTE)
+    at_once, most, lock = Counter[str](), Counter[str](), threading.Lock()
+
+    def enter(request: Request) -> None:
+        with lock:
+            at_once[authority(request.url)] += 1
+            most[authority(request.url)] = max(
+                most[authority(request.url)], at_once[authority(request.url)]
+            )
+        time.sleep(0.01)
+
+    def leave(request: Request, response: object) -> None:
+        with lock:
+            at_once[authority(request.url)] -= 1
+
+    world.transport.before, world.transport.after = enter, leave
+    world.services = replace(world.services, side_by_side=Threads(16))
+    counts = round_of(world)
+    assert (counts.checked, counts.failed, counts.not_reached) == (12, 0, 0)
+    assert {world.session(each.id).status for each in payments} == {Status.COMPLETED}
+    assert most[authority(HARBOR)] >= 2
+
+
+def test_a_session_that_is_decided_between_the_halves_of_its_check_is_left_alone(
+    world: World,
+) -> None:
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(MINUTE)
+    page = reconcile.advance_pending
+
+    def meanwhile(request: Request) -> None:
+        if CEDAR in request.url:
+            world.transport.before = lambda request: None
+            world.clock.pass_time(1200)  # the quote has expired: the page begins the fence
+            page(world.services, session.id)
+
+    world.transport.before = meanwhile
+    counts = round_of(world, seconds=5000)
+    assert (counts.checked, counts.failed) == (1, 0)
+    assert world.session(session.id).closing_at is not None
+
+
+def test_a_customers_wallet_that_cannot_be_asked_by_a_mistake_of_ours_stops_no_other(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(2):
+        world.pay(world.create(), f"{CEDAR}/never-credits")
+    world.clock.pass_time(MINUTE)
+    real, mistakes = reconcile.ask_customer, iter([raising(TypeError("ours"))])
+    monkeypatch.setattr(
+        reconcile, "ask_customer", lambda *given, **more: next(mistakes, real)(*given, **more)
+    )
+    counts = round_of(world)
+    assert (counts.checked, counts.failed, counts.not_reached) == (1, 1, 0)
 
 
 # --- what it cannot decide ---
@@ -274,7 +391,7 @@ def test_a_queue_that_takes_nothing_does_not_stop_the_sessions(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world.pay(world.create())
-    session = world.create(expires_in_seconds=1800)
+    session = world.abandoned(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     monkeypatch.setattr(world.queue, "enqueue", raising(RuntimeError("no queue")))
     counts = round_of(world)
@@ -283,7 +400,7 @@ def test_a_queue_that_takes_nothing_does_not_stop_the_sessions(
 
 
 def test_a_session_that_the_index_alone_still_knows_is_nothing(world: World) -> None:
-    world.create(expires_in_seconds=1800)
+    world.abandoned(expires_in_seconds=1800)
     world.clock.pass_time(1800)
     rows = world.dynamo._tables[f"{PREFIX}-checkout_sessions"].items
     interrupt(world, "get_item", rows.clear)

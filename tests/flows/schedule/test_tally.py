@@ -76,7 +76,7 @@ def test_money_that_comes_late_counts_nothing_again(world: World) -> None:
 
 
 def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
-    session = world.create()
+    session = world.abandoned()
     world.clock.pass_time(86_400)
     sessions.get(world.services, world.key(), session.id)
     world.clock.pass_time(3 * 86_400)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, ReadTimeoutError
 
+from checkout.adapters.side_by_side import Threads, in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import (
     ATTEMPTS_MAX,
@@ -25,7 +26,7 @@ from checkout.domain.webhooks import (
 from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.webhooks import deliver as flow
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import Outcome, deliver, enqueue_due
+from checkout.flows.webhooks.deliver import Enqueued, Outcome, deliver, due_events, enqueue_due
 from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
@@ -569,9 +570,16 @@ def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: Wor
 # --- what the sweep hints at ---
 
 
-def swept(world: World, *, limit: int = 10) -> list[str]:
+def enqueue(world: World, events: Any = None, *, seconds: float = 10) -> Enqueued:
+    events, clock = events or world.services.events, world.clock
+    found = due_events(events, clock.now(), in_turn)
+    until = clock.now() + timedelta(seconds=seconds)
+    return enqueue_due(events, world.queue, clock, in_turn, found, until=until)
+
+
+def swept(world: World) -> list[str]:
     world.forget()
-    enqueue_due(world.services.events, world.queue, now=world.clock.now(), limit=limit)
+    enqueue(world)
     return world.queue.messages
 
 
@@ -590,7 +598,7 @@ def test_putting_off_makes_what_is_due_no_younger(world: World) -> None:
     pinged(world)
     ages = []
     for _ in range(3):
-        found = enqueue_due(world.services.events, world.queue, now=world.clock.now(), limit=10)
+        found = enqueue(world)
         ages.append(found.longest.total_seconds())
         world.clock.pass_time(300)
     assert ages == [0, 300, 600]
@@ -602,13 +610,45 @@ def test_what_falls_due_before_the_next_round_is_hinted_at_with_its_delay(world:
     assert (swept(world), world.queue.delays) == ([event_id], [30])
 
 
-def test_a_round_hints_at_the_longest_due_up_to_its_limit(world: World) -> None:
-    ids = []
-    for _ in range(3):
-        ids.append(pinged(world))
-        world.clock.pass_time(1)
-    assert swept(world, limit=2) == ids[:2]
-    assert swept(world, limit=1) == ids[2:]
+def owe(world: World, merchant: str, count: int, *, age: float) -> list[str]:
+    """Add events of a merchant that have been due for `age` seconds, the oldest first."""
+    since = world.clock.now() - timedelta(seconds=age)
+    ids = [f"evt_{merchant}_{number:04d}" for number in range(count)]
+    for number, each in enumerate(ids):
+        at = since + timedelta(milliseconds=number)
+        world.services.events.add(an_event(id=each, merchant=merchant, created_at=at, next_at=at))
+    return ids
+
+
+def test_merchants_take_turns_however_much_one_of_them_owes(world: World) -> None:
+    flood = owe(world, "mer_flood", 100, age=3600)
+    one, few = owe(world, "mer_one", 1, age=5), owe(world, "mer_few", 3, age=1)
+    enqueued = swept(world)
+    assert set(enqueued[:7]) == {*flood[:3], *one, *few}
+    assert enqueued[7:] == flood[3:]
+
+
+def test_a_round_ends_in_time_and_the_next_one_goes_on(world: World) -> None:
+    flood, one = owe(world, "mer_flood", 50, age=3600), owe(world, "mer_one", 1, age=5)
+    slow = between(world.services.events, "put_off", lambda: world.clock.pass_time(0.1), times=99)
+    found = enqueue(world, slow, seconds=1.5)
+    assert found.enqueued == len(world.queue.messages) == 20  # a batch that has begun is finished
+    assert found.longest == timedelta(hours=1)
+    assert one[0] in world.queue.messages
+    first, again = world.queue.messages.copy(), swept(world)
+    now = [each for each, delay in zip(again, world.queue.delays, strict=True) if not delay]
+    assert sorted([*first, *now]) == sorted([*flood, *one])
+
+
+def test_side_by_side_every_event_is_enqueued_once(world: World) -> None:
+    ids = owe(world, "mer_flood", 95, age=60)
+    events, clock, threads = world.services.events, world.clock, Threads(4)
+    found = due_events(events, clock.now(), threads)
+    until = clock.now() + timedelta(seconds=10)
+    enqueue_due(events, world.queue, clock, threads, found, until=until)
+    assert sorted(world.queue.messages) == ids
+    swept(world)
+    assert set(world.queue.delays) == {300}  # none is due now
 
 
 def test_being_hinted_at_costs_an_event_neither_version_nor_attempt(world: World) -> None:
@@ -628,10 +668,10 @@ def test_two_rounds_at_once_hint_twice_and_one_attempt_is_made(world: World) -> 
 
     def meanwhile() -> None:
         world.clock.pass_time(0.001)
-        enqueue_due(events, world.queue, now=world.clock.now(), limit=10)
+        enqueue(world)
 
     late = between(events, "put_off", meanwhile)
-    assert enqueue_due(late, world.queue, now=world.clock.now(), limit=10).enqueued == 1
+    assert enqueue(world, late).enqueued == 1
     assert enqueued == [event_id] * 2
     assert world.deliver_hinted() == [Outcome.DELIVERED, Outcome.NOTHING]
 
@@ -651,10 +691,10 @@ def test_a_round_that_dies_in_the_middle_keeps_no_hint_back(world: World) -> Non
     turns = iter([lambda: None, raising(Killed())])
     dying = between(world.services.events, "put_off", lambda: next(turns)(), times=2)
     with pytest.raises(Killed):
-        enqueue_due(dying, world.queue, now=world.clock.now(), limit=10)
+        enqueue(world, dying)
     assert world.queue.messages == [first, second]
     world.clock.pass_time(60)
-    assert swept(world, limit=1) == [second]
+    assert (swept(world), world.queue.delays) == ([second, first], [0, 240])
 
 
 def test_a_completed_session_whose_process_died_after_the_commit_is_told_of(world: World) -> None:

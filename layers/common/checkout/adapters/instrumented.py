@@ -20,7 +20,8 @@ from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.sessions import Reservation, SessionPage, Sessions
+from checkout.ports.runtime import SideBySide
+from checkout.ports.sessions import DueSessions, Reservation, SessionPage, Sessions
 from checkout.ports.webhooks import Receipt, Receivers
 
 _COUNTED: Final = {
@@ -100,8 +101,10 @@ class InstrumentedSessions:
             upward=upward,
         )
 
-    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
-        return self._sessions.due(now, limit=limit)
+    def due(
+        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+    ) -> DueSessions:
+        return self._sessions.due(now, urgent=urgent, limit=limit, side_by_side=side_by_side)
 
 
 class InstrumentedTransport:

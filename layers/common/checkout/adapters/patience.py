@@ -24,7 +24,10 @@ from checkout.domain.errors import Unavailable
 # A table answers in milliseconds; what takes longer is tried again on another connection. Times are
 # in seconds.
 USUAL: Final = Config(
-    connect_timeout=1, read_timeout=1.5, retries={"mode": "standard", "total_max_attempts": 2}
+    connect_timeout=1,
+    read_timeout=1.5,
+    retries={"mode": "standard", "total_max_attempts": 2},
+    max_pool_connections=16,  # one for each thread of the sweep (adapters/side_by_side.py)
 )
 # For what nobody should wait for: health, courtesies, and tasks after the answer.
 BRIEF: Final = Config(

@@ -21,10 +21,16 @@ INCOMING_PAYMENT_GRACE: Final = timedelta(minutes=15)
 # So long after its session's expiry an incoming payment counts as closed, though its provider
 # neither closes it nor heeds its expiry.
 NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
+# So long after its expiry a session that only the clock ends has certainly ended: no write that
+# began in time can still land. Functions are stopped after 29 s; effects 200 s late are tested.
+CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
 # So long after it was sent, a payment without a result is in doubt. An honest wallet has answered.
 IN_DOUBT_AFTER: Final = timedelta(seconds=30)
+# Of transitions.Event, which imports this module.
+_EXPIRY_PASSED: Final = "expiry_passed"
+_WALLET_SUBMITTED: Final = "wallet_submitted"
 
 
 class Status(StrEnum):
@@ -111,7 +117,8 @@ class Session:
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
 
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
-    the end until it is certain what the incoming payment received.
+    the end until it is certain what the incoming payment received. The customer's wallet is not
+    asked before `hung_until`, after it has kept a check waiting.
     """
 
     id: str
@@ -133,6 +140,7 @@ class Session:
     lease_until: datetime | None = None
     check_at: datetime | None = None
     checks: int = 0
+    hung_until: datetime | None = None
     customer: WalletAddress | None = None
     incoming_payment: IncomingPaymentRef | None = None
     quote: Quote | None = None
@@ -227,10 +235,32 @@ class Session:
         """Return the status that a reader sees at `now` (decisions.md "Expiry")."""
         return Status.EXPIRED if self.overdue(now) else self.status
 
+    @property
+    def left_to_clock(self) -> bool:
+        """Return whether time alone ends it, or has ended it: nobody ever gave it a wallet.
+
+        No money can come of it, so nothing needs to be written at its end.
+        """
+        if self.status is Status.EXPIRED:
+            return self.happened(_EXPIRY_PASSED) and not self.happened(_WALLET_SUBMITTED)
+        return self.status is Status.OPEN and self.version == 1
+
+    @property
+    def over_at(self) -> datetime | None:
+        """Return when it ended, or will end if nobody touches it; None if that is not known."""
+        if self.left_to_clock:
+            return self.expires_at
+        return self.updated_at if self.terminal else None
+
+    @property
+    def urgent(self) -> bool:
+        """Return whether the sweep checks it before all others: a process may have left money."""
+        return self.payment_in_flight or self.lease_until is not None
+
     def due_at(self) -> datetime | None:
         """Return when the scheduled sweep should check this session; None if nothing is left."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:
             return self.lease_until
-        return self.expires_at
+        return None if self.left_to_clock else self.expires_at

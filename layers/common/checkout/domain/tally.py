@@ -51,7 +51,8 @@ def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
     """Return the tallies of these ended sessions, one per merchant, currency and day."""
     found: dict[tuple[str, str, date], DayTally] = {}
     for session in sessions:
-        day = session.updated_at.astimezone(UTC).date()
+        assert session.over_at is not None
+        day = session.over_at.astimezone(UTC).date()
         key = (session.merchant, session.currency, day)
         empty = DayTally(merchant=session.merchant, currency=session.currency, day=day)
         found[key] = found.get(key, empty).plus(session)

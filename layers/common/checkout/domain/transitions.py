@@ -54,7 +54,8 @@ Confirm (flows/payment/reconcile.py, witness.py).
     W8  processing -> completed, and in the same transaction the event that its webhook sends.
 
 Reconcile. A payment in flight (paying or processing) is checked by the customer's open page and by
-the scheduled sweep, until one of these holds:
+the scheduled sweep: first the merchant's wallet, then the customer's, unless that one has hung.
+Until one of these holds:
 
     received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
@@ -90,6 +91,10 @@ event LATE_PAYMENT.
 
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
+
+A session that nobody ever gave a wallet (session.py, left_to_clock) ends by the clock alone:
+nothing is written, unless its merchant wants the event (flows/schedule/expiries.py). A reader
+writes EXPIRY_PASSED only while a write that began in time could still land.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
@@ -202,7 +207,15 @@ ACCOUNTED = Condition("certain what was received", lambda s, now: s.check_at is 
 
 # What a step removes. SECRETS never outlive the phase that needs them.
 SECRETS: Final = ("grant", "token", "interact_url")
-APPROVAL: Final = (*SECRETS, "quote", "phase", "lease_until", "attempt", "check_at")
+APPROVAL: Final = (
+    *SECRETS,
+    "quote",
+    "phase",
+    "lease_until",
+    "attempt",
+    "check_at",
+    "hung_until",
+)
 FENCE_MARKS: Final = ("closing_at", "closed_at")
 
 
@@ -222,7 +235,7 @@ class Row:
 
 
 _S, _E = Status, Event
-_DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "problem", "attention")
+_DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "hung_until", "problem", "attention")
 _FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
 _DISPROVED: Final = (
     *APPROVAL,

@@ -26,7 +26,7 @@ from checkout.domain.transitions import Change, Event
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.give_way import give_way
 from checkout.flows.payment import writes
-from checkout.flows.payment.sessions import settle
+from checkout.flows.payment.sessions import conclude
 from checkout.ports.erasure import Records
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleSession
@@ -113,7 +113,7 @@ def _erase_session(
         return without_wallet(writes.change(services, current, Event.ERASED), wallet)
 
     try:
-        session = writes.give_way(services, settle(services, session), erased)
+        session = writes.give_way(services, conclude(services, session), erased)
     except StaleSession:
         report.kept[Kept.BUSY] += 1
         return

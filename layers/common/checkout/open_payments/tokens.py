@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.errors import OpenPaymentsError, Reason, Refused
@@ -28,15 +28,23 @@ _MOST: Final = 1024  # customers choose the servers: their number is bounded her
 
 @dataclass(slots=True)
 class _Slot:
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: AbstractContextManager[Any]
     token: AccessToken | None = field(default=None, repr=False)
 
 
 class TokenKeeper:
-    """One per process; safe between threads. `now` gives aware times."""
+    """One per process; safe between threads. `now` gives aware times.
 
-    def __init__(self, now: Callable[[], datetime]) -> None:
+    A thread waits for a `new_lock` while another renews the same token.
+    """
+
+    def __init__(
+        self,
+        now: Callable[[], datetime],
+        new_lock: Callable[[], AbstractContextManager[Any]] = threading.Lock,
+    ) -> None:
         self._now = now
+        self._new_lock = new_lock
         self._lock = threading.Lock()
         self._slots: dict[tuple[str, str, str, str, Access], _Slot] = {}
 
@@ -76,7 +84,7 @@ class TokenKeeper:
         identity = client.identity
         key = (identity.wallet_address, identity.key_id, auth_server, resource_server, access)
         with self._lock:
-            slot = self._slots.pop(key, None) or _Slot()
+            slot = self._slots.pop(key, None) or _Slot(self._new_lock())
             self._slots[key] = slot  # last in, last out
             if len(self._slots) > _MOST:
                 del self._slots[next(iter(self._slots))]

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Clock(Protocol):
@@ -20,6 +24,18 @@ class RandomBytes(Protocol):
     """Return `size` cryptographically strong random bytes."""
 
     def __call__(self, size: int, /) -> bytes: ...
+
+
+class SideBySide(Protocol):
+    """Do one thing to many items, to several of them at a time."""
+
+    def __call__(self, do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
+        """Return what `do` makes of each item, in their order.
+
+        The next item is taken when there is room for it, so an iterator may end the work. Raises
+        what `do` raises, after everything that had begun.
+        """
+        ...
 
 
 class SecretUnreadable(ValueError):

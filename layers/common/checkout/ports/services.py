@@ -13,7 +13,7 @@ from typing import Any
 from checkout.domain.providers import Provider
 from checkout.ports.limits import Limits
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
-from checkout.ports.runtime import Clock, Database, RandomBytes, Vault
+from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Events, Hosts
@@ -48,7 +48,7 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayServices(Services):
-    """The ports of flows that speak to wallets.
+    """The ports of flows that speak to wallets, and of the sweep.
 
     With `edge_secret`, an edge proves that it names the client (`clients.py`).
     """
@@ -58,6 +58,7 @@ class PayServices(Services):
     tallies: Tallies
     limits: Limits
     edge_secret: str = field(default="", repr=False)
+    side_by_side: SideBySide
     completion_policy: CompletionPolicy
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from enum import StrEnum
 from typing import Protocol
 
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
+from checkout.ports.runtime import SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -51,6 +53,15 @@ class SessionPage:
 
     sessions: tuple[Session, ...]
     next_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class DueSessions:
+    """The ids of due sessions, the longest due first, since `oldest`; `total` counts all."""
+
+    ids: tuple[str, ...]
+    total: int
+    oldest: datetime | None
 
 
 class Sessions(Protocol):
@@ -105,16 +116,66 @@ class Sessions(Protocol):
         """
         ...
 
-    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
-        """Return the ids of up to `limit` sessions due for a check at `now`, oldest first.
+    def due(
+        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+    ) -> DueSessions:
+        """Return the sessions due for a check at `now` that are, or are not, `urgent`.
 
-        The index lags a little: read each session before acting on it.
+        Of each shard of the index at most `limit` are named. The index lags a little: read each
+        session before acting on it.
         """
         ...
 
 
+class Walk(StrEnum):
+    """A walk along the sessions that the clock ends, each of which it passes once."""
+
+    TELL = "tell"  # the event of the end is written where the merchant wants it
+    COUNT = "count"
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The sessions of one shard that a walk passes next, by the time of their expiry.
+
+    `since` is where the walk stands, None at its beginning, and `to` where it stands afterwards.
+    `unreadable` counts records that are no session. `more`: the stretch ends before its time.
+    """
+
+    walk: Walk
+    shard: int
+    since: datetime | None
+    to: datetime
+    sessions: tuple[Session, ...]
+    unreadable: int = 0
+    more: bool = False
+
+
 class Tallies(Protocol):
-    """Store the daily sums of each merchant, counted after sessions have ended."""
+    """Store the daily sums of each merchant, counted after sessions have ended.
+
+    A session that the clock ends (`Session.left_to_clock`) is not written to be counted: two walks
+    remember how far they have come along the expiries.
+    """
+
+    @property
+    def shards(self) -> range:
+        """Return the shards along which walks go."""
+        ...
+
+    def ahead(self, walk: Walk, shard: int, until: datetime, *, limit: int) -> Stretch | None:
+        """Return the next stretch of a walk, of about `limit` sessions with expiry by `until`.
+
+        None if there is none.
+        """
+        ...
+
+    def passed(self, stretch: Stretch, tallies: Sequence[DayTally]) -> bool:
+        """Add to the days and remember that the stretch is passed, or do neither.
+
+        Returns False if another run has passed it.
+        """
+        ...
 
     def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
         """Return up to `limit` sessions that ended by `until` and are not counted, oldest first."""

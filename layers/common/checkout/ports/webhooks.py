@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from checkout.domain.webhooks import WebhookEvent
+from checkout.ports.runtime import SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -56,10 +57,10 @@ class Events(Protocol):
         """
         ...
 
-    def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
-        """Return up to `limit` events whose next attempt is due by `until`, oldest first.
+    def due(self, until: datetime, *, limit: int, side_by_side: SideBySide) -> tuple[DueEvent, ...]:
+        """Return events whose next attempt is due by `until`, oldest first.
 
-        The index lags a little.
+        Of each shard of the index, which lags a little, at most `limit`.
         """
         ...
 

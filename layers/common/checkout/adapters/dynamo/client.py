@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from datetime import datetime, timedelta
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from checkout.adapters.aws import AWS_ERRORS, Answer, ask
 from checkout.adapters.dynamo.records import DUE_SHARDS
 from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
 from checkout.open_payments.urls import split
+from checkout.ports.runtime import SideBySide
 
 T = TypeVar("T")
 
+_MILLISECOND: Final = timedelta(milliseconds=1)  # the unit of stored times
 PAGE_MAX: Final = 100  # what one BatchGetItem takes
 _PLACE: Final = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?")
 _PREFIX: Final = re.compile(r"/(?P<prefix>[A-Za-z0-9_.-]+)")
@@ -60,6 +62,14 @@ def parse_database_url(url: str) -> DatabaseUrl:
     return DatabaseUrl(found["prefix"], f"http://{place}" if place else None)
 
 
+@dataclass(frozen=True, slots=True)
+class Entries(Generic[T]):
+    """Entries of an index, oldest first. `total` also counts those that were not kept."""
+
+    kept: list[T]
+    total: int
+
+
 class DynamoDatabase:
     """`ports.Database`: one cheap read, within the client's time limits."""
 
@@ -88,38 +98,60 @@ def due(
     limit: int,
     *,
     read: Callable[[Item], T],
-    index: str = "due",
-) -> list[T]:
-    """Return entries of the `due` index (or one shaped like it) up to `until`, oldest first.
+    side_by_side: SideBySide,
+    lane: str = "",
+) -> Entries[T]:
+    """Return what a lane of the `due` index holds up to `until`.
 
-    At most `limit`. One query per shard, each of `limit` rows, since all may be in one.
+    At most `limit` entries of each shard are kept, the oldest; all are counted. One query per shard
+    and page.
     """
-    rows: list[Item] = []
-    for shard in range(DUE_SHARDS):
-        rows += _due_in(client, table, index, str(shard), until, limit)
-    rows.sort(key=lambda row: (int(row[f"{index}_at"]["N"]), row["id"]["S"]))
-    return [read(row) for row in rows[:limit]]
+
+    def in_shard(shard: int) -> tuple[list[Item], int]:
+        kept: list[Item] = []
+        total = 0
+        for page in entries(client, table, "due", f"{lane}{shard}", until):
+            kept += page[: limit - len(kept)]
+            total += len(page)
+        return kept, total
+
+    found = side_by_side(in_shard, range(DUE_SHARDS))
+    rows = [row for kept, _ in found for row in kept]
+    rows.sort(key=lambda row: (int(row["due_at"]["N"]), row["id"]["S"]))
+    return Entries([read(row) for row in rows], sum(total for _, total in found))
 
 
-def _due_in(
-    client: Client, table: str, index: str, shard: str, until: datetime, limit: int
-) -> list[Item]:
-    """Return the oldest entries of a shard; a page of a query may end early."""
-    rows: list[Item] = []
-    start: dict[str, Any] = {}
-    while len(rows) < limit:
+def entries(
+    client: Client,
+    table: str,
+    index: str,
+    shard: str,
+    until: datetime,
+    *,
+    since: datetime | None = None,
+    limit: int | None = None,
+) -> Iterator[list[Item]]:
+    """Yield the pages of a shard of an index by time, after `since` and up to `until`.
+
+    A page of DynamoDB's ends at 1 MB, or after `limit` entries.
+    """
+    key = "#shard = :shard AND #at <= :until"
+    values = {":shard": text(shard), ":until": instant(until)}
+    if since is not None:
+        key = "#shard = :shard AND #at BETWEEN :since AND :until"
+        values[":since"] = instant(since + _MILLISECOND)
+    request: dict[str, Any] = {} if limit is None else {"Limit": limit}
+    while True:
         found = ask(
             client.query,
             TableName=table,
             IndexName=index,
-            KeyConditionExpression="#shard = :shard AND #at <= :now",
+            KeyConditionExpression=key,
             ExpressionAttributeNames={"#shard": f"{index}_shard", "#at": f"{index}_at"},
-            ExpressionAttributeValues={":shard": text(shard), ":now": instant(until)},
-            Limit=limit - len(rows),
-            **start,
+            ExpressionAttributeValues=values,
+            **request,
         )
-        rows += found["Items"]
+        yield found["Items"]
         if "LastEvaluatedKey" not in found:
-            break
-        start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
-    return rows
+            return
+        request["ExclusiveStartKey"] = found["LastEvaluatedKey"]

@@ -78,7 +78,9 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    removed = [name for name in before if name not in after]
+    # An older release may have put it into the index.
+    maybe = dict.fromkeys((*before, "due_shard", "due_at"))
+    removed = [name for name in maybe if name not in after]
     names |= {f"#{name}": name for name in removed}
     remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
     return {

@@ -17,7 +17,7 @@ from checkout.adapters.dynamo.values import instant, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import RandomBytes
+from checkout.ports.runtime import RandomBytes, SideBySide
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
 _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
@@ -63,8 +63,16 @@ class DynamoEvents:
             if event_from(found) != event:  # else it is our own write, whose answer was lost
                 raise StaleEvent(event_from(found)) from None
 
-    def due(self, until: datetime, *, limit: int) -> tuple[DueEvent, ...]:
-        return tuple(due(self._client, self._table, until, limit, read=_DUE.decode))
+    def due(self, until: datetime, *, limit: int, side_by_side: SideBySide) -> tuple[DueEvent, ...]:
+        found = due(
+            self._client,
+            self._table,
+            until,
+            limit,
+            read=_DUE.decode,
+            side_by_side=side_by_side,
+        )
+        return tuple(found.kept)
 
     def put_off(self, event: DueEvent, until: datetime) -> bool:
         as_seen = "#due_at = :seen"

@@ -22,7 +22,12 @@ from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
 from checkout.ports.sessions import Reservation
 
+# The partitions of each lane of an index, so that none is hot. A later release may have more, since
+# what is in the first ones is still found, but never fewer.
 DUE_SHARDS: Final = 8
+# The second lane of `due`, for what is not urgent, and of `uncounted`, for what the clock ends.
+LATER: Final = "later-"
+CLOCK: Final = "clock-"
 _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides nothing
 
 _SESSION: Final = Codec(
@@ -35,7 +40,7 @@ reservation_from: Final = _RESERVATION.decode
 
 
 def due_shard(record_id: str) -> str:
-    """Return the partition of the `due` index, which has a few so that none is hot."""
+    """Return the partition of an index in which this record is."""
     return str(hashlib.sha256(record_id.encode()).digest()[0] % DUE_SHARDS)
 
 
@@ -50,11 +55,13 @@ def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
     item["created_key"] = text(position(session.created_at, session.id))
     due = session.due_at()
     if due:
-        item["due_shard"] = text(due_shard(session.id))
+        item["due_shard"] = text(("" if session.urgent else LATER) + due_shard(session.id))
         item["due_at"] = instant(due)
-    if session.terminal:  # until tallies.py has counted it and removes them
-        item["uncounted_shard"] = text(due_shard(session.id))
-        item["uncounted_at"] = instant(session.updated_at)
+    # Until tallies.py has counted it and removes them; where the clock ends a session, for good.
+    if session.over_at is not None:
+        clock = CLOCK if session.left_to_clock else ""
+        item["uncounted_shard"] = text(clock + due_shard(session.id))
+        item["uncounted_at"] = instant(session.over_at)
     if session.customer:
         item["search_key"] = text(search_key(session.merchant, session.customer.id))
     kept_until = session_kept_until(session, retention)

@@ -27,12 +27,13 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import (
+    LATER,
     reservation_from,
     search_items,
     session_from,
     session_item,
 )
-from checkout.adapters.dynamo.values import text, text_from
+from checkout.adapters.dynamo.values import instant_from, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
 from checkout.domain.retention import RETENTION
@@ -40,8 +41,8 @@ from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import RandomBytes
-from checkout.ports.sessions import Reservation, SessionPage, StaleSession
+from checkout.ports.runtime import RandomBytes, SideBySide
+from checkout.ports.sessions import DueSessions, Reservation, SessionPage, StaleSession
 
 _FIRST_POSITION: Final = "0"
 _LAST_POSITION: Final = ":"  # sorts behind every digit
@@ -184,9 +185,20 @@ class DynamoSessions:
             shown[-1] if len(places) > limit else None,
         )
 
-    def due(self, now: datetime, *, limit: int) -> tuple[str, ...]:
-        rows = due(self._client, self._sessions, now, limit, read=lambda row: text_from(row["id"]))
-        return tuple(rows)
+    def due(
+        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+    ) -> DueSessions:
+        found = due(
+            self._client,
+            self._sessions,
+            now,
+            limit,
+            read=lambda row: (text_from(row["id"]), instant_from(row["due_at"])),
+            side_by_side=side_by_side,
+            lane="" if urgent else LATER,
+        )
+        oldest = found.kept[0][1] if found.kept else None
+        return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
 
     def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
         """Read up to 100 sessions, strongly; a missing one is not in the result."""

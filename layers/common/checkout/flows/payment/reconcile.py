@@ -8,10 +8,11 @@ open page and the sweep may all do this at the same time.
 from __future__ import annotations
 
 import contextlib
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from checkout.domain.session import Attention, Problem, Session, Status
+from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Event, IllegalTransition
 from checkout.flows import limits, merchants
 from checkout.flows.payment import outside, received, sealed, witness
@@ -26,6 +27,11 @@ from checkout.ports.wallets import CompletionPolicy
 
 DEADLINE: Final = timedelta(seconds=20)
 PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
+# A wallet that keeps a check waiting for so long hangs.
+HUNG: Final = timedelta(seconds=3)
+# One that has hung is left alone for as long as the payment has been in doubt, within these bounds.
+HUNG_LEAST: Final = timedelta(minutes=1)
+HUNG_MOST: Final = timedelta(hours=1)
 # Covers the clocks of the servers that judge a quote's or an incoming payment's expiry, and packets
 # under way (domain/transitions.py, the fence).
 WAIT_MARGIN: Final = timedelta(seconds=30)
@@ -70,44 +76,109 @@ def due(session: Session, now: datetime) -> bool:
     return owes and session.check_at is not None and session.check_at <= now
 
 
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A session after its merchant's wallet was asked.
+
+    `seen`: what that showed, where the session is not decided yet. `paid`: it will be, whatever the
+    customer's wallet says, which only adds the payment's address.
+    """
+
+    session: Session
+    seen: witness.Seen | None = None
+    paid: bool = False
+
+
 def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
     """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
 
     A wallet that does not answer changes nothing: the first write here has already scheduled the
     next check.
     """
+    until = services.clock.now() + within
+    checked = ask_merchant(services, session, within=within)
+    return ask_customer(services, checked, within=until - services.clock.now())
+
+
+def ask_merchant(
+    services: PayServices, session: Session, *, within: timedelta = DEADLINE
+) -> Checked:
+    """Take the first half of a step: ask the merchant's wallet, the witness.
+
+    Raises as `step` does.
+    """
     try:
         session = move(services, session, Event.CHECKED, **_next_check(services, session))
-        merchant = merchants.get(services.merchants, session.merchant)
-        work = Work.begin(services, merchant, within=within)
+        work = _work(services, session, within)
+        checked = Checked(session)
         with contextlib.suppress(op.OpenPaymentsError):
-            session = _checked(work, session)
-        return settle(services, session)
+            checked = _checked(work, session)
+        return replace(checked, session=settle(services, checked.session))
     except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
         raise StaleSession(illegal.session) from None
 
 
-def _checked(work: Work, session: Session) -> Session:
+def ask_customer(
+    services: PayServices, checked: Checked, *, within: timedelta = DEADLINE
+) -> Session:
+    """Take the second half of a step: ask the customer's wallet, if it is its turn.
+
+    One that hangs is noted on the record, and left alone for a while; what was seen at the merchant
+    decides then, as it does where there is no time. Raises as `step` does.
+    """
+    session, seen = checked.session, checked.seen
+    if seen is None:
+        return session
+    begun = services.clock.now()
+    try:
+        work = _work(services, session, within)
+        payment: OutgoingPayment | None = None
+        if _may_ask(session, begun, within):
+            try:
+                session, payment = _ask_wallet(work, session)
+            except op.OpenPaymentsError:  # the witness alone decides
+                session = _note_if_hung(services, session, begun)
+        if session.status is Status.PROCESSING:
+            session = _decide(work, session, seen, payment)
+        elif payment is None and seen.received == 0:
+            session = _close_when_waited(work, session)
+        else:
+            session = arrived(work, session, seen, payment)
+        return settle(services, session)
+    except IllegalTransition as illegal:
+        raise StaleSession(illegal.session) from None
+
+
+def _may_ask(session: Session, now: datetime, within: timedelta) -> bool:
+    rested = session.hung_until is None or now >= session.hung_until
+    return rested and within > timedelta(0)
+
+
+def _work(services: PayServices, session: Session, within: timedelta) -> Work:
+    return Work.begin(services, merchants.get(services.merchants, session.merchant), within=within)
+
+
+def _checked(work: Work, session: Session) -> Checked:
     if session.terminal:
-        return outside.account(work, session)
+        return Checked(outside.account(work, session))
     if not session.payment_in_flight:
-        return outside.found(work, session, witness.check(work, session))
+        return Checked(outside.found(work, session, witness.check(work, session)))
     if session.closing_at is not None:
-        return _fence(work, session)
-    if session.status is Status.PROCESSING:
-        return _processing(work, session)
-    return _paying(work, session)
-
-
-def _paying(work: Work, session: Session) -> Session:
-    """Look for a payment whose intent is written and whose outcome is unknown."""
+        return Checked(_fence(work, session))
     seen = received.seen_if_readable(work, session)
-    payment: OutgoingPayment | None = None
-    with contextlib.suppress(op.OpenPaymentsError):  # else the witness alone decides
-        session, payment = _ask_wallet(work, session)
-    if payment is None and seen.received == 0:
-        return _close_when_waited(work, session)
-    return arrived(work, session, seen, payment)
+    if session.phase is Phase.PAYING:
+        return Checked(session, seen, paid=work.paid(session, seen.received))
+    session = received.judge(work, session, seen)
+    return Checked(session, seen if session.status is Status.PROCESSING else None)
+
+
+def _note_if_hung(services: PayServices, session: Session, begun: datetime) -> Session:
+    now = services.clock.now()
+    if now < begun + HUNG:
+        return session
+    sent = session.attempt.deadline if session.attempt is not None else now
+    pause = min(max(now - sent, HUNG_LEAST), HUNG_MOST)
+    return move(services, session, Event.CHECKED, hung_until=now + pause)
 
 
 def arrived(
@@ -122,26 +193,16 @@ def arrived(
         check_at=work.services.clock.now(),
         checks=0,
     )
-    return _decide(work, session, seen, payment)
-
-
-def _processing(work: Work, session: Session) -> Session:
-    """Check whether a payment that the wallet accepted has arrived."""
-    seen = received.seen_if_readable(work, session)
-    payment: OutgoingPayment | None = None
-    if not work.paid(session, seen.received):
-        with contextlib.suppress(op.OpenPaymentsError):
-            session, payment = _ask_wallet(work, session)
+    session = received.judge(work, session, seen)
+    if session.status is not Status.PROCESSING:
+        return session
     return _decide(work, session, seen, payment)
 
 
 def _decide(
     work: Work, session: Session, seen: witness.Seen, payment: OutgoingPayment | None
 ) -> Session:
-    """Decide on a processing session by its money, then by what the customer's wallet says."""
-    session = received.judge(work, session, seen)
-    if session.status is not Status.PROCESSING:
-        return session
+    """Decide on a processing session that is not paid by what the customer's wallet says."""
     if payment is not None and payment.failed:
         return _start_closing(work, session)
     instructed = work.services.completion_policy is CompletionPolicy.INSTRUCTED

@@ -23,8 +23,8 @@ from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
 from checkout.domain.public import public_session
-from checkout.domain.session import Phase, Problem, Session, Status
-from checkout.domain.transitions import Change, Event, IllegalTransition
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Phase, Problem, Session, Status
+from checkout.domain.transitions import Change, Event, IllegalTransition, advance
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer
 from checkout.flows.payment.writes import change, give_way
@@ -196,8 +196,17 @@ def settle(services: Services, session: Session) -> Session:
     """Write what the clock has decided already; return the session as it is now.
 
     A session past its expiry is expired. A preparation or continuation whose lease has lapsed is
-    dead, and no money can come of it, so the session is open again.
+    dead, and no money can come of it, so the session is open again. A session that nobody gave a
+    wallet, and that can change no more, is only shown as expired: nothing has to be written.
     """
+    if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
+        ended_at = session.expires_at
+        return advance(session, Event.EXPIRY_PASSED, now=ended_at, writer=session.writer).after
+    return conclude(services, session)
+
+
+def conclude(services: Services, session: Session) -> Session:
+    """Write what the clock has decided, also where nobody needs it; return the session."""
     try:
         return give_way(services, session, lambda current: _decided(services, current))
     except StaleSession as stale:

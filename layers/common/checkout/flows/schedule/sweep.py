@@ -1,30 +1,45 @@
-"""Run one round of the sweep: enqueue webhook events that are due, check each due session once.
+"""Run one round of the sweep: check each due session, payments in doubt before all others.
 
 All writes are conditional, so a round may overlap with itself, with every handler and with the
-customer's open page: the loser of a write leaves the session to the winner. One record that fails
-stops no other, nor does one provider that hangs. Nothing is decided here: the clock's decisions are
-`sessions.settle`, a payment in doubt is `reconcile.step`.
+customer's open page: the loser of a write leaves the session to the winner. Checks run side by
+side. One record that fails stops no other, nor does one provider that hangs. Nothing is decided
+here: the clock's decisions are `sessions.conclude`, a payment in doubt is `reconcile`.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, TypeVar
 
 from checkout.domain.session import Session
 from checkout.flows.payment import reconcile
-from checkout.flows.payment.sessions import settle
+from checkout.flows.payment.reconcile import Checked
+from checkout.flows.payment.sessions import conclude
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
+from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import StaleSession
+from checkout.ports.sessions import DueSessions, StaleSession
+from checkout.ports.webhooks import DueEvent
 
-LIMIT: Final = 200  # sessions a round
-ENQUEUED_MAX: Final = 500  # webhook events a round; each costs a write
+T = TypeVar("T")
+
+NAMED_MAX: Final = 2_000  # due sessions of each shard; a round has time for fewer
+MERCHANT_WITHIN: Final = timedelta(seconds=10)  # for all calls to a merchant's wallet in one check
+CUSTOMER_WITHIN: Final = timedelta(seconds=5)
+PAYER_WITHIN: Final = timedelta(seconds=2)  # for the payment's address, where the money is there
 SLOW: Final = timedelta(seconds=5)  # a check that takes longer means that a provider hangs
+AT_ONE_PROVIDER: Final = 12  # checks at a time: the other threads are for others
+# The shares of the remaining time that the parts of a round may take; the last one takes the rest.
+PAYMENTS: Final = 0.6
+EVENTS: Final = 0.25
+CUSTOMERS: Final = 0.5
+NO_TIME: Final = timedelta(0)
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +49,8 @@ class Counts:
     """The counts of one round.
 
     `moved` counts the last event of each session that changed. `failed`: the check raised, and will
-    be retried. `not_reached`: due, but not reached this round. `enqueued` counts the webhook events
+    be retried. `not_reached`: due, but not reached this round. `oldest_payment` is how long the
+    payment in doubt had been due that had been so longest. `enqueued` counts the webhook events
     that were due, the oldest of them for `longest_due`.
     """
 
@@ -43,94 +59,216 @@ class Counts:
     failed: int = 0
     needs_attention: int = 0
     not_reached: int = 0
+    oldest_payment: timedelta = timedelta(0)
     enqueued: int = 0
     longest_due: timedelta = timedelta(0)
 
 
-def run(services: PayServices, *, until: datetime, limit: int = LIMIT) -> Counts:
-    """Check up to `limit` due sessions, oldest first, and begin none after `until`.
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The check of one session, as far as it has come."""
 
-    A session that fails stays at the head of the index and costs one read a round; it does not
-    count towards `limit`. Nor do the other sessions of a provider that has just hung: they are
-    checked in the time that remains at the end. Raises Unavailable if the index cannot be read.
+    before: Session
+    checked: Checked
+
+
+def run(services: PayServices, *, until: datetime) -> Counts:
+    """Check due sessions, the longest due first, and begin no check after `until`.
+
+    1. The merchants' wallets are asked about all payments in doubt: they alone complete a session.
+    2. Due webhook events are enqueued.
+    3. The customers' wallets are asked, which strangers choose.
+    4. The other sessions: what has expired, and what is still to be closed after its end.
+
+    Each part ends in time for the next.
+
+    Raises Unavailable if the index cannot be read.
     """
-    now = services.clock.now()
     counts = Counts()
-    _enqueue(services, now, counts)
-    hanging: set[str] = set()
-    put_off: list[str] = []
-    seen: set[str] = set()
-    full = True
-    while full and counts.checked < limit:
-        asked = limit + len(seen) - counts.checked + 1
-        found = services.sessions.due(now, limit=asked)
-        full = len(found) == asked
-        fresh = [session_id for session_id in found if session_id not in seen]
-        for index, session_id in enumerate(fresh):
-            if counts.checked == limit or services.clock.now() >= until:
-                counts.not_reached = len(fresh) - index + len(put_off)
-                return counts
-            seen.add(session_id)
-            if not _check(services, session_id, counts, hanging):
-                put_off.append(session_id)
-        full = full and bool(fresh)
-    while put_off and counts.checked < limit and services.clock.now() < until:
-        _check(services, put_off.pop(0), counts, set())
-    counts.not_reached = len(put_off)
+    now = services.clock.now()
+    round_ = _Round(services, counts)
+    events = _due_events(services, now, counts)  # before this round makes new ones
+    try:
+        first = _due(services, now, urgent=True)
+        if first.oldest is not None:
+            counts.oldest_payment = now - first.oldest
+        in_doubt = round_.check(first.ids, _part(services.clock, until, PAYMENTS))
+    finally:
+        _enqueue(services, events, _part(services.clock, until, EVENTS), counts)
+    round_.finish(in_doubt, _part(services.clock, until, CUSTOMERS))
+    later = _due(services, now, urgent=False)
+    others = round_.check(later.ids, until)
+    round_.finish(others, until)
+    counts.not_reached = first.total + later.total - round_.reached
     return counts
 
 
-def _enqueue(services: PayServices, now: datetime, counts: Counts) -> None:
-    """Enqueue due events first: it is quick, and merchants wait for them."""
-    try:
-        due = deliver.enqueue_due(services.events, services.queue, now=now, limit=ENQUEUED_MAX)
-        counts.enqueued, counts.longest_due = due.enqueued, due.longest
-    except Exception as error:  # noqa: BLE001 - the sessions are checked all the same
-        logger.warning("enqueueing due webhook events failed, will retry: %s", _place(error))
-        counts.failed += 1
+def in_time(clock: Clock, until: datetime, items: Iterable[T]) -> Iterator[T]:
+    """Yield the items until it is `until`."""
+    for item in items:
+        if clock.now() >= until:
+            return
+        yield item
 
 
-def _check(services: PayServices, session_id: str, counts: Counts, hanging: set[str]) -> bool:
-    """Check one session; return False to put it off because one of its providers hangs."""
-    try:
-        before = services.sessions.get(session_id)
-        if before is None:  # the index lags behind
-            return True
+class _Round:
+    """The checks of a round, which run side by side, and what they have learned of providers."""
+
+    def __init__(self, services: PayServices, counts: Counts) -> None:
+        self._services = services
+        self._counts = counts
+        self._lock = threading.Lock()
+        self._hanging: set[str] = set()
+        self._busy: Counter[str] = Counter()
+        self.reached = 0
+
+    def check(self, ids: Sequence[str], until: datetime) -> list[Check]:
+        """Settle these sessions, and ask the merchants' wallets about them.
+
+        Those of a provider that hangs, or that is being asked about many, wait for the others.
+        """
+        put_off: list[tuple[str, str]] = []
+        found = self._all(lambda each: self._check(each, put_off), ids, until)
+        put_off.sort(key=lambda each: each[0] in self._hanging)
+        found += self._all(lambda each: self._check(each[1], None), put_off, until)
+        return [each for each in found if each is not None]
+
+    def finish(self, checks: Sequence[Check], until: datetime) -> None:
+        """Ask the customers' wallets where they are still to be asked, and count what came of it.
+
+        Where there is no time left for a wallet, what the merchant's showed decides.
+        """
+        self._services.side_by_side(lambda check: self._finish(check, until), checks)
+
+    def _all(
+        self, do: Callable[[T], Check | None], items: Iterable[T], until: datetime
+    ) -> list[Check | None]:
+        return self._services.side_by_side(do, in_time(self._services.clock, until, items))
+
+    def _check(self, session_id: str, put_off: list[tuple[str, str]] | None) -> Check | None:
+        """Check one session; None if there is no more to do, or if it was `put_off`."""
+        services = self._services
+        try:
+            before = services.sessions.get(session_id)
+            place = ""  # the provider that will be asked
+            if before is not None and reconcile.due(before, services.clock.now()):
+                place = authority(before.incoming_payment.id) if before.incoming_payment else ""
+            if not self._enter(place, wait=put_off is None):
+                assert put_off is not None
+                put_off.append((place, session_id))
+                return None
+            with self._lock:
+                self.reached += 1
+            if before is None:  # the index lags behind
+                return None
+            return Check(before, self._asked(before, place))
+        except Exception as error:  # noqa: BLE001 - one poisoned record must not stop the others
+            self._failed(error)
+            return None
+
+    def _asked(self, session: Session, place: str) -> Checked:
+        services = self._services
         begun = services.clock.now()
-        if reconcile.due(before, begun) and hanging & _providers(before):
-            return False
-        after = _reconciled(services, before)
-        if services.clock.now() - begun >= SLOW:
-            hanging |= _providers(before)
-    except Exception as error:  # noqa: BLE001 - one poisoned record must not stop the others
+        try:
+            session = conclude(services, session)
+            if not reconcile.due(session, services.clock.now()):
+                return Checked(session)
+            checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
+            if checked.paid:  # whoever pays is not one who keeps us waiting
+                return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
+            return checked
+        except StaleSession as stale:
+            return Checked(stale.current)
+        finally:
+            self._leave(place, begun)
+
+    def _finish(self, check: Check, until: datetime) -> None:
+        services, before, after = self._services, check.before, check.checked.session
+        asked = after.customer if check.checked.seen is not None else None
+        place = authority(asked.resource_server) if asked else ""
+        begun = services.clock.now()
+        time_left = begun < until and place not in self._hanging
+        try:
+            after = reconcile.ask_customer(
+                services, check.checked, within=CUSTOMER_WITHIN if time_left else NO_TIME
+            )
+        except StaleSession as stale:
+            after = stale.current
+        except Exception as error:  # noqa: BLE001 - as above
+            self._failed(error)
+            return
+        finally:
+            self._leave(place, begun)
+        with self._lock:
+            self._counts.checked += 1
+            self._counts.needs_attention += after.attention is not None
+            if after.history != before.history:
+                self._counts.moved[after.history[-1].event] += 1
+
+    def _enter(self, place: str, *, wait: bool) -> bool:
+        """Note a check that begins at a provider; False if it should be put off."""
+        with self._lock:
+            full = self._busy[place] >= AT_ONE_PROVIDER or place in self._hanging
+            if place and full and not wait:
+                return False
+            self._busy[place] += 1
+            return True
+
+    def _leave(self, place: str, begun: datetime) -> None:
+        """Note that a check has ended, and whether its provider hangs."""
+        with self._lock:
+            self._busy[place] -= 1
+            if place and self._services.clock.now() - begun >= SLOW:
+                self._hanging.add(place)
+
+    def _failed(self, error: Exception) -> None:
         # Neither the error's text nor the id: a session's id is enough to pay it.
-        logger.warning("reconciling a due session failed, will retry: %s", _place(error))
-        counts.failed += 1
-        return True
-    counts.checked += 1
-    counts.needs_attention += after.attention is not None
-    if after.history != before.history:
-        counts.moved[after.history[-1].event] += 1
-    return True
+        logger.warning("reconciling a due session failed, will retry: %s", place_of(error))
+        with self._lock:
+            self._counts.failed += 1
 
 
-def _reconciled(services: PayServices, session: Session) -> Session:
-    session = settle(services, session)
-    if not reconcile.due(session, services.clock.now()):
-        return session
+def _due(services: PayServices, now: datetime, *, urgent: bool) -> DueSessions:
+    return services.sessions.due(
+        now, urgent=urgent, limit=NAMED_MAX, side_by_side=services.side_by_side
+    )
+
+
+def _part(clock: Clock, until: datetime, share: float) -> datetime:
+    """Return the end of that share of the time until then."""
+    now = clock.now()
+    return now + max(until - now, NO_TIME) * share
+
+
+def _due_events(services: PayServices, now: datetime, counts: Counts) -> Sequence[DueEvent]:
+    """Return the webhook events that are due, or none if they cannot be read."""
     try:
-        return reconcile.step(services, session)
-    except StaleSession as stale:
-        return stale.current
+        return deliver.due_events(services.events, now, services.side_by_side)
+    except Exception as error:  # noqa: BLE001 - the sessions are checked all the same
+        logger.warning("reading due webhook events failed, will retry: %s", place_of(error))
+        counts.failed += 1
+        return ()
 
 
-def _providers(session: Session) -> set[str]:
-    merchants, customers = session.incoming_payment, session.customer
-    urls = [merchants.id if merchants else "", customers.resource_server if customers else ""]
-    return {authority(url) for url in urls if url}
+def _enqueue(
+    services: PayServices, events: Sequence[DueEvent], until: datetime, counts: Counts
+) -> None:
+    try:
+        due = deliver.enqueue_due(
+            services.events,
+            services.queue,
+            services.clock,
+            services.side_by_side,
+            events,
+            until=until,
+        )
+        counts.enqueued, counts.longest_due = due.enqueued, due.longest
+    except Exception as error:  # noqa: BLE001 - as above
+        logger.warning("enqueueing due webhook events failed, will retry: %s", place_of(error))
+        counts.failed += 1
 
 
-def _place(error: Exception) -> str:
+def place_of(error: Exception) -> str:
     """Return the error's type and the function and line that raised it."""
     trace = error.__traceback__
     assert trace is not None

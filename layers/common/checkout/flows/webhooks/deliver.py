@@ -9,10 +9,13 @@ decisions.md "Webhooks".
 from __future__ import annotations
 
 import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import islice, zip_longest
 from typing import Final
 
 from checkout.domain.errors import Conflict, ResourceMissing
@@ -38,9 +41,17 @@ from checkout.domain.webhooks import (
 )
 from checkout.flows import merchants
 from checkout.flows.give_way import give_way
-from checkout.ports.runtime import Vault
+from checkout.ports.runtime import Clock, SideBySide, Vault
 from checkout.ports.services import Services
-from checkout.ports.webhooks import EventQueue, Events, QueuedEvent, Receipt, Receivers, StaleEvent
+from checkout.ports.webhooks import (
+    DueEvent,
+    EventQueue,
+    Events,
+    QueuedEvent,
+    Receipt,
+    Receivers,
+    StaleEvent,
+)
 
 # The queue's longest delay; the sweep enqueues later attempts.
 DELAY_MAX: Final = timedelta(minutes=15)
@@ -51,6 +62,9 @@ GONE: Final = 410
 # without delay, and enqueues an event again if it is still due later.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
+# So many due events of each shard are known to a round, so that all merchants are among them.
+DUE_MAX: Final = 10_000
+BATCH: Final = 10  # what the queue takes at once
 
 
 class Outcome(StrEnum):
@@ -101,18 +115,49 @@ class Enqueued:
     longest: timedelta
 
 
-def enqueue_due(events: Events, queue: EventQueue, *, now: datetime, limit: int) -> Enqueued:
-    """Enqueue events due within AHEAD.
+def due_events(events: Events, now: datetime, side_by_side: SideBySide) -> Sequence[DueEvent]:
+    """Return events due within AHEAD.
 
-    An event that is already enqueued is enqueued again only if it is still due later.
+    An event that is already enqueued is among them again only if it is still due later.
     """
-    found = events.due(now + AHEAD, limit=limit)
-    # Enqueue first: a process that dies in between makes the next round enqueue them once more,
-    # which costs a read each. The other order would hide them until they are due again.
-    queue.enqueue([QueuedEvent(due.id, due.merchant, _seconds(due.at - now)) for due in found])
+    return events.due(now + AHEAD, limit=DUE_MAX, side_by_side=side_by_side)
+
+
+def enqueue_due(
+    events: Events,
+    queue: EventQueue,
+    clock: Clock,
+    side_by_side: SideBySide,
+    found: Sequence[DueEvent],
+    *,
+    until: datetime,
+) -> Enqueued:
+    """Enqueue `due_events`, the merchants in turn, and begin no batch after `until`."""
+    now = clock.now()
+
+    def enqueue(batch: Sequence[DueEvent]) -> int:
+        if clock.now() >= until:
+            return 0
+        # Enqueue first: a process that dies in between makes the next round enqueue them once more,
+        # which costs a read each. The other order would hide them until they are due again.
+        queue.enqueue([QueuedEvent(due.id, due.merchant, _seconds(due.at - now)) for due in batch])
+        for due in batch:
+            events.put_off(due, max(due.at, now) + ENQUEUED_FOR)
+        return len(batch)
+
+    fair = iter(_in_turn(found))
+    batches = iter(lambda: tuple(islice(fair, BATCH)), ())
+    enqueued = sum(side_by_side(enqueue, batches))
+    return Enqueued(enqueued, max([timedelta(0), *(now - due.since for due in found)]))
+
+
+def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
+    """Yield one event of each merchant, the longest due, then the next of each."""
+    by_merchant: dict[str, list[DueEvent]] = defaultdict(list)
     for due in found:
-        events.put_off(due, max(due.at, now) + ENQUEUED_FOR)
-    return Enqueued(len(found), max([timedelta(0), *(now - due.since for due in found)]))
+        by_merchant[due.merchant].append(due)
+    for turn in zip_longest(*by_merchant.values()):
+        yield from (due for due in turn if due is not None)
 
 
 def _secrets(vault: Vault, merchant: Merchant, endpoint: Endpoint, now: datetime) -> list[str]:

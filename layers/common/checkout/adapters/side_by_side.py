@@ -1,0 +1,55 @@
+"""Run work in several threads, or in one. The waiting for others' servers is what takes time."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from operator import length_hint
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+WIDTH: Final = 16  # threads
+
+
+def in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
+    """Do one item after the other: `ports.SideBySide` for tests and small commands."""
+    return [do(item) for item in items]
+
+
+class Threads:
+    """`ports.SideBySide` on up to `width` threads, which end with each call.
+
+    Lambda freezes a process between events, so no thread may be left over. Log lines of a thread
+    name the invocation of its caller.
+    """
+
+    def __init__(self, width: int = WIDTH) -> None:
+        self._width = width
+
+    def __call__(self, do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
+        """Return what `do` makes of each item. Raise what it raised first, at the end."""
+        width = min(self._width, length_hint(items, self._width))
+        if width <= 1:
+            return in_turn(do, items)
+        numbered = enumerate(items)
+        lock = threading.Lock()
+        results: dict[int, R] = {}
+
+        def work() -> None:
+            while True:
+                with lock:
+                    taken = next(numbered, None)
+                if taken is None:
+                    return
+                number, item = taken
+                results[number] = do(item)
+
+        with ThreadPoolExecutor(width) as pool:
+            working = [pool.submit(copy_context().run, work) for _ in range(width)]
+        for each in working:
+            each.result()
+        return [result for _, result in sorted(results.items(), key=lambda pair: pair[0])]

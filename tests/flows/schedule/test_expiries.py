@@ -1,0 +1,268 @@
+"""Sessions that the clock ends: told where the merchant asked, counted once, never written."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import date, timedelta
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError
+
+from checkout.adapters.dynamo.tallies import DynamoTallies
+from checkout.adapters.side_by_side import Threads
+from checkout.domain.errors import SessionUnexpectedState
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
+from checkout.domain.tally import tallied
+from checkout.domain.webhooks import CANCELED, EXPIRED
+from checkout.flows.payment import reconcile, sessions
+from checkout.flows.schedule import expiries, sweep, tally
+from checkout.flows.schedule.expiries import STRETCH, Followed
+from checkout.ports.sessions import Walk
+from tests.adapters.stores import Watched
+from tests.product import PREFIX, World, interrupt, raising
+from tests.support import NOW, between
+
+HALF_AN_HOUR = 1800
+MINUTE = 60
+FINAL = CLOCK_IS_FINAL_AFTER.total_seconds()
+
+
+def follow(world: World, *, seconds: float = 10) -> Followed:
+    until = world.clock.now() + timedelta(seconds=seconds)
+    return expiries.run(world.services, until=until)
+
+
+def ended_on(world: World, day: date) -> int:
+    (found,) = world.services.tallies.days(world.merchant.id, "usd", [day])
+    return found.ended
+
+
+def abandon(world: World, count: int = 1) -> list[str]:
+    """Create sessions to which nobody comes."""
+    return [world.create(expires_in_seconds=HALF_AN_HOUR).id for _ in range(count)]
+
+
+def stored(world: World) -> list[dict[str, Any]]:
+    """Return the rows of sessions, as they are."""
+    rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
+    return sorted((row for row in rows if "version" in row), key=lambda row: str(row["id"]["S"]))
+
+
+def test_an_abandoned_session_is_counted_and_never_written(world: World) -> None:
+    abandon(world, 3)
+    before = stored(world)
+    world.clock.pass_time(HALF_AN_HOUR)
+    assert follow(world) == Followed()  # a write in time could still land
+    world.clock.pass_time(FINAL)
+    world.forget()
+    assert follow(world) == Followed(counted=3)
+    assert sweep.run(world.services, until=world.clock.now() + timedelta(seconds=9)).checked == 0
+    assert (stored(world), ended_on(world, NOW.date())) == (before, 3)
+    assert follow(world) == Followed()
+    assert world.events() == []
+
+
+def test_reading_it_shows_it_as_expired_and_writes_nothing(world: World) -> None:
+    (session_id,) = abandon(world)
+    before = stored(world)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    read = sessions.get(world.services, world.key(), session_id)
+    assert (read.status, read.version) == (Status.EXPIRED, 2)
+    assert [(entry.event, entry.at) for entry in read.history[1:]] == [
+        ("expiry_passed", read.expires_at)
+    ]
+    assert reconcile.advance_pending(world.services, session_id) == read
+    query = sessions.ListQuery(status=Status.EXPIRED)
+    (listed,) = sessions.list_page(world.services, world.key(), query).sessions
+    assert listed.id == session_id
+    for end in (sessions.expire, sessions.cancel):
+        with pytest.raises(SessionUnexpectedState, match="is expired"):
+            end(world.services, world.key(), session_id)
+    assert stored(world) == before
+
+
+def test_while_a_write_in_time_could_still_land_a_reader_writes_what_it_shows(
+    world: World,
+) -> None:
+    (session_id,) = abandon(world)
+    world.clock.pass_time(HALF_AN_HOUR)
+    assert sessions.get(world.services, world.key(), session_id).status is Status.EXPIRED
+    assert world.session(session_id).status is Status.EXPIRED
+    world.clock.pass_time(FINAL)
+    assert follow(world).counted == 1
+    tally.run(world.services.tallies, world.clock, until=world.clock.now() + timedelta(seconds=9))
+    assert ended_on(world, NOW.date()) == 1
+
+
+def test_the_merchant_who_asks_for_the_event_gets_it_at_once_and_one(world: World) -> None:
+    world.listen(EXPIRED)
+    ids = abandon(world, 3)
+    world.clock.pass_time(HALF_AN_HOUR)
+    assert follow(world).told == 3
+    assert {event["session"] for event in world.events()} == set(ids)
+    assert {world.session(each).status for each in ids} == {Status.EXPIRED}
+    world.clock.pass_time(FINAL)
+    assert follow(world) == Followed(counted=3)
+    assert (len(world.events()), ended_on(world, NOW.date())) == (3, 3)
+
+
+def test_who_asks_for_the_event_later_is_told_of_what_expires_then(world: World) -> None:
+    early = abandon(world)
+    world.clock.pass_time(HALF_AN_HOUR)
+    follow(world)
+    late = abandon(world)
+    world.listen(CANCELED, EXPIRED)
+    world.clock.pass_time(HALF_AN_HOUR)
+    assert follow(world).told == 1
+    sessions.get(world.services, world.key(), early[0])
+    assert [event["session"] for event in world.events()] == late
+
+
+def test_what_ends_otherwise_is_counted_where_it_always_was(world: World) -> None:
+    (canceled,) = abandon(world)
+    sessions.cancel(world.services, world.key(), canceled)
+    world.pay(world.create(expires_in_seconds=HALF_AN_HOUR))
+    world.abandoned(expires_in_seconds=HALF_AN_HOUR)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    assert follow(world) == Followed()
+    until = world.clock.now() + timedelta(seconds=9)
+    sweep.run(world.services, until=until)
+    assert tally.run(world.services.tallies, world.clock, until=until) == 3
+    assert ended_on(world, NOW.date()) == 3
+
+
+def test_it_counts_on_the_day_of_its_expiry_whenever_that_is(world: World) -> None:
+    world.create()  # for a day
+    world.clock.pass_time(9 * 86_400)
+    assert follow(world).counted == 1
+    assert ended_on(world, NOW.date() + timedelta(days=1)) == 1
+
+
+def test_many_of_the_same_moment_and_of_many_moments_are_each_counted_once(world: World) -> None:
+    for _ in range(3):
+        abandon(world, STRETCH * 3)
+        world.clock.pass_time(1)
+    abandon(world, 1)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    assert follow(world) == Followed(counted=9 * STRETCH + 1)
+    assert ended_on(world, NOW.date()) == 9 * STRETCH + 1
+
+
+def test_two_rounds_at_once_count_and_tell_once(world: World) -> None:
+    world.listen(EXPIRED)
+    abandon(world, 20)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    interrupt(world, "transact_write_items", lambda: follow(world), times=1)
+    follow(world)
+    assert (len(world.events()), ended_on(world, NOW.date())) == (20, 20)
+
+
+def test_a_round_that_another_one_has_overtaken_leaves_the_rest_to_it(world: World) -> None:
+    abandon(world, 3)
+    world.clock.pass_time(MINUTE)
+    abandon(world, 3)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL - MINUTE)
+    services = world.services
+
+    def overtaken() -> None:
+        world.services = services
+        world.clock.pass_time(MINUTE)
+        follow(world)
+
+    world.services = replace(services, tallies=between(services.tallies, "passed", overtaken))
+    follow(world)
+    assert ended_on(world, NOW.date()) == 6
+
+
+def test_side_by_side_each_is_counted_once(world: World) -> None:
+    abandon(world, 50)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    services = world.services
+    for walk in Walk:
+        Threads(8)(
+            lambda shard, walk=walk: expiries._follow(  # type: ignore[misc]
+                services, walk, world.clock.now() + timedelta(seconds=9), shard
+            ),
+            [*services.tallies.shards, *services.tallies.shards],
+        )
+    assert ended_on(world, NOW.date()) == 50
+
+
+def test_a_count_whose_answer_was_lost_is_made_once(world: World) -> None:
+    client = Watched(world.dynamo)
+    paced: Any = {"sleep": lambda seconds: None, "random_bytes": lambda size: bytes(size)}
+    tallies = DynamoTallies(client, PREFIX, **paced)
+    (session_id,) = abandon(world)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    shard, until = next(
+        (shard, world.clock.now())
+        for shard in tallies.shards
+        if tallies.ahead(Walk.COUNT, shard, world.clock.now(), limit=9)
+    )
+    for walk, sums in ((Walk.TELL, ()), (Walk.COUNT, None)):
+        stretch = tallies.ahead(walk, shard, until, limit=9)
+        assert stretch is not None
+        counted = tallied(stretch.sessions) if sums is None else sums
+        client.lose = 1
+        assert tallies.passed(stretch, counted)
+        assert tallies.ahead(walk, shard, until, limit=9) is None
+    assert ended_on(world, NOW.date()) == 1
+    assert world.session(session_id).version == 1
+
+
+def test_a_round_begins_nothing_when_its_time_is_over(world: World) -> None:
+    abandon(world)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    assert follow(world, seconds=0) == Followed()
+    assert follow(world).counted == 1
+
+
+def test_a_poisoned_record_is_passed_and_told_of(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    ids = abandon(world, 5)
+    world.dynamo.update_item(
+        TableName=f"{PREFIX}-checkout_sessions",
+        Key={"id": {"S": ids[0]}},
+        UpdateExpression="REMOVE #amount",
+        ExpressionAttributeNames={"#amount": "amount_total"},
+    )
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    with caplog.at_level(logging.WARNING):
+        assert follow(world) == Followed(counted=4, failed=2)  # by each walk
+    assert follow(world) == Followed()
+    assert ids[0] not in caplog.text
+
+
+def test_an_end_that_cannot_be_told_now_is_told_later(world: World) -> None:
+    world.listen(EXPIRED)
+    abandon(world, 3)
+    world.clock.pass_time(HALF_AN_HOUR)
+    down = {"Error": {"Code": "InternalServerError", "Message": ""}}
+    real = world.dynamo.transact_write_items
+    world.dynamo.transact_write_items = raising(  # type: ignore[method-assign]
+        ClientError(down | {"ResponseMetadata": {"HTTPStatusCode": 500}}, "TransactWriteItems")
+    )
+    assert follow(world).told == 0
+    world.dynamo.transact_write_items = real  # type: ignore[method-assign]
+    assert follow(world).told == 3
+
+
+def test_one_that_fails_otherwise_stops_no_other(world: World) -> None:
+    world.listen(EXPIRED)
+    abandon(world, 5)
+    world.clock.pass_time(HALF_AN_HOUR)
+    mistakes = iter([raising(TypeError("a mistake of ours"))])
+    services = world.services
+    failing = between(services.sessions, "save", lambda: next(mistakes, lambda: None)(), times=1)
+    world.services = replace(services, sessions=failing)
+    assert follow(world) == Followed(told=4, failed=1)
+
+
+def test_at_rest_a_round_reads_two_rows_and_two_queries_a_shard(world: World) -> None:
+    world.create()
+    world.forget()
+    follow(world)
+    assert world.dynamo.calls == {"get_item": 16, "query": 16}
