@@ -271,8 +271,8 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_DYNAMO}:DynamoSessions.save",
-                'self._transact({"Update": request}, {"Put": put_event})',
-                'self._transact({"Update": request}); self._transact({"Put": put_event})',
+                'self._transact({"Update": request}, *({"Put": put} for put in puts))',
+                'self._transact({"Update": request}); self._transact(*({"Put": p} for p in puts))',
             ),
         ),
     ),
@@ -446,7 +446,7 @@ MUTANTS: Final = (
         "two answers to one idempotency key",
         (
             Line(
-                f"{_DYNAMO}:DynamoSessions.create",
+                "checkout.adapters.dynamo.conditions:put_reservation",
                 'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"',
                 'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at > :now)"',
             ),
