@@ -108,7 +108,7 @@ def test_the_form_of_the_body_is_chosen_and_shown_with_the_event(shop: Dashboard
     event = stored(shop, stripe_body='{"object":"event"}')
     shown = [each.text for each in browser.get(f"/webhooks/{event.id}").page.all("pre")]
     assert ['{"object":"event"}'] in shown
-    configured(browser, format="native")
+    browser.post("/webhooks", {"url": URL, "format": "native"})
     assert endpoint(shop).format is Format.NATIVE
 
 

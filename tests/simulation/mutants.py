@@ -453,7 +453,7 @@ MUTANTS: Final = (
         "two answers to one idempotency key",
         (
             Line(
-                f"{_DYNAMO}:DynamoSessions.create",
+                "checkout.adapters.dynamo.conditions:put_reservation",
                 'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at <= :now)"',
                 'absent_or_expired = "(attribute_not_exists(#key) OR #expires_at > :now)"',
             ),
