@@ -19,7 +19,7 @@ from checkout.adapters import vault
 from checkout.adapters.outbound import addresses
 from checkout.domain import grammar, strict_json
 from checkout.domain.webhooks import Delivery
-from checkout.flows import cursors
+from checkout.flows import cursors, idempotency
 from checkout.flows.merchant import sign_in
 from checkout.flows.payment import sessions
 from checkout.flows.payment.sealed import Grant
@@ -132,7 +132,7 @@ def anybodys_cursor(patch: Patch) -> None:
 
 
 def anybodys_answer(patch: Patch) -> None:
-    patch.setattr(sessions, "_reservation_key", lambda merchant, key: key)
+    patch.setattr(idempotency, "_place", lambda merchant, key: key)
 
 
 def any_hash(patch: Patch) -> None:
