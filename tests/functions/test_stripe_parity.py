@@ -180,7 +180,7 @@ MONEY: Final = (
 
 
 def test_nothing_that_changes_money_is_ignored() -> None:
-    """What sounds of money is refused, or ignored only with the value that means none."""
+    """Refuse what sounds of money, or ignore it only with the value that means none."""
     harmless = {
         "line_items[][price_data][product_data][tax_code]",  # which tax: there is none
         "line_items[][price_data][product_data][tax_details]",
