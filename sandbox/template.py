@@ -38,7 +38,12 @@ _Loader.add_multi_constructor("!", _intrinsic)
 @cache
 def template() -> dict[str, Any]:
     """Return the whole template; do not modify it."""
-    loaded = yaml.load(TEMPLATE.read_text("utf-8"), _Loader)  # noqa: S506 - a SafeLoader
+    return read(TEMPLATE)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a CloudFormation template as data."""
+    loaded = yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - a SafeLoader
     assert isinstance(loaded, dict)
     return loaded
 
@@ -71,6 +76,6 @@ def routes() -> list[Route]:
     found = []
     for route in resources("AWS::ApiGatewayV2::Route").values():
         integration = route["Target"]["Fn::Sub"].removeprefix("integrations/${").removesuffix("}")
-        function = integrations[integration]["IntegrationUri"]["Fn::GetAtt"].split(".")[0]
+        function = integrations[integration]["IntegrationUri"]["Ref"].removesuffix(".Alias")
         found.append(Route(route["RouteKey"], functions[function]["Handler"], function))
     return found

@@ -21,6 +21,7 @@ from checkout.adapters.instrumented import (
     InstrumentedReceivers,
     InstrumentedSessions,
     InstrumentedTransport,
+    count_throttle,
     report_refusal,
 )
 from checkout.adapters.outbound.addresses import ResolvedHosts
@@ -48,9 +49,12 @@ _BRIEF = Config(
 
 
 def observe(service: str) -> None:
-    """Start logs and metrics as the function `service`, if this process runs in Lambda."""
+    """Start logs and metrics as the function `service`, if this process runs in Lambda.
+
+    The tables' prefix is the stack's name. Raises SettingsError.
+    """
     if settings_module.in_lambda(os.environ):
-        telemetry.start(service)
+        telemetry.start(service, stack=_prefix())
 
 
 @cache
@@ -144,8 +148,10 @@ def _public_http() -> PublicHttp:
 def _dynamodb(config: Config) -> dynamo.Client:
     """Return the client that all stores share: making connections takes time."""
     place = dynamo.parse_database_url(settings().database_url)
-    client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
-    return client
+    client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
+    client.meta.events.register("response-received.dynamodb", count_throttle)
+    made: dynamo.Client = client
+    return made
 
 
 def _prefix() -> str:
