@@ -11,22 +11,18 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from operations import preflight
-from operations.stages import ROOT, Account, Refused, Stage, stage
+from operations.stages import ROOT, Account, Refused, Stage, named
 
 SAM: Final = ROOT / ".venv-sam" / "bin" / "sam"
 
 
 def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
-    """Check the account, deploy, and protect. `more` are options of `sam deploy`. Raises Refused.
-
-    They may repeat `--parameter-overrides`, which replaces the stage's.
-    """
+    """Check, deploy and protect. `more` are options of `sam deploy`. Raises Refused."""
     preflight.run(account, chosen)
     found = account.stack(chosen.stack)
     if found is not None and found["StackStatus"] == "ROLLBACK_COMPLETE":
@@ -47,14 +43,16 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
 def sam(
     account: Account, chosen: Stage, *options: str, overrides: dict[str, str] | None = None
 ) -> None:
-    """Run `sam deploy` with all of the stage's parameters. Raises Refused."""
-    parameters = {**chosen.parameters, **(overrides or {})}
-    pairs = [f"{name}={value}" for name, value in parameters.items()]
-    command = [str(SAM), "deploy", "--config-env", chosen.name, *options]
+    """Run `sam deploy` with the stage's parameters. Raises Refused."""
+    pairs = [f"{name}={value}" for name, value in {**chosen.chosen, **(overrides or {})}.items()]
+    command = [str(SAM), "deploy", "--config-file", str(chosen.config)]
+    command += ["--config-env", chosen.name, *options]
+    if pairs:
+        command += ["--parameter-overrides", *pairs]
     done = subprocess.run(
-        [*command, "--parameter-overrides", *pairs],
+        command,
         env={**os.environ, "AWS_DEFAULT_REGION": account.region, "SAM_CLI_TELEMETRY": "0"},
-        cwd=Path.cwd(),
+        cwd=ROOT,
         stdin=subprocess.DEVNULL,  # it asks nothing
         check=False,
     )
@@ -63,9 +61,10 @@ def sam(
 
 
 def main(arguments: list[str]) -> int:
-    """Deploy the stage that the first argument names; return the exit status."""
+    """Deploy the stage that the arguments name; return the exit status."""
     try:
-        deploy(Account(), stage(arguments[0]), arguments[1:])
+        chosen, more = named(arguments)
+        deploy(Account(), chosen, more)
     except (Refused, BotoCoreError, ClientError) as refused:
         print(refused, file=sys.stderr)
         return 1

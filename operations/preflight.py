@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from operations.stages import Account, Refused, Stage, stage, table_names
+from operations.stages import Account, Refused, Stage, named, table_names
 
 UNRESERVED: Final = 100  # Lambda keeps so many executions that no function can reserve
 COMFORTABLE: Final = 100  # executions; new accounts have 10
@@ -213,9 +213,9 @@ def run(account: Account, chosen: Stage) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Check the stage that the only argument names; return the exit status."""
+    """Check the stage that the arguments name; return the exit status."""
     try:
-        run(Account(), stage(arguments[0]))
+        run(Account(), named(arguments)[0])
     except (Refused, BotoCoreError, ClientError) as refused:
         print(refused, file=sys.stderr)
         return 1

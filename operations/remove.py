@@ -13,7 +13,7 @@ from typing import Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from operations.stages import Account, Refused, Stage, stage, table_names
+from operations.stages import Account, Refused, Stage, named, table_names
 
 DAYS: Final = 7
 
@@ -47,9 +47,9 @@ def remove(account: Account, chosen: Stage) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """Remove the stage that the only argument names; return the exit status."""
+    """Remove the stage that the arguments name; return the exit status."""
     try:
-        remove(Account(), stage(arguments[0]))
+        remove(Account(), named(arguments)[0])
     except (Refused, BotoCoreError, ClientError) as refused:
         print(refused, file=sys.stderr)
         return 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import tomllib
@@ -26,11 +27,18 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage: its stack, and all parameters of the template."""
+    """A stage: its stack, and the parameters that it chooses."""
 
     name: str
     stack: str
-    parameters: Mapping[str, str]
+    chosen: Mapping[str, str]
+    config: Path = CONFIG
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Return all parameters of the template: those chosen, and the defaults."""
+        defaults = template()["Parameters"].items()
+        return {name: str(each["Default"]) for name, each in defaults} | dict(self.chosen)
 
     @property
     def protected(self) -> bool:
@@ -43,20 +51,33 @@ class Stage:
 
 
 def stage(name: str, config: Path = CONFIG) -> Stage:
-    """Return a stage, with the template's defaults where it chooses nothing. Raises Refused."""
+    """Return a stage of samconfig.toml. Raises Refused."""
     stages = tomllib.loads(config.read_text("utf-8"))
     if name not in stages or not isinstance(stages[name], dict):
         raise Refused(f"{config.name} has no stage {name!r}.")
     described = stages[name]
-    chosen = described.get("deploy", {}).get("parameters", {}).get("parameter_overrides", "")
-    pairs = chosen if isinstance(chosen, list) else shlex.split(chosen)
-    parameters = {key: str(each["Default"]) for key, each in template()["Parameters"].items()}
+    written = described.get("deploy", {}).get("parameters", {}).get("parameter_overrides", "")
+    pairs = written if isinstance(written, list) else shlex.split(written)
+    chosen = {}
     for pair in pairs:
         key, _, value = pair.partition("=")
-        if key not in parameters:
+        if key not in template()["Parameters"]:
             raise Refused(f"{config.name}: template.yaml has no parameter {key!r}.")
-        parameters[key] = value.strip("\"'")
-    return Stage(name, described["global"]["parameters"]["stack_name"], parameters)
+        if value:  # SAM CLI takes no empty one
+            chosen[key] = value
+    return Stage(name, described["global"]["parameters"]["stack_name"], chosen, config)
+
+
+def named(arguments: list[str]) -> tuple[Stage, list[str]]:
+    """Return the stage that a command's arguments name, and the arguments after it. Raises Refused.
+
+    The first argument is the stage; `--config FILE` names another samconfig.toml.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("stage")
+    parser.add_argument("--config", type=Path, default=CONFIG)
+    found, rest = parser.parse_known_args(arguments)
+    return stage(found.stage, found.config), rest
 
 
 class Account:
