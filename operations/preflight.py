@@ -35,7 +35,7 @@ STUCK: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong. `refuses` says whether a deployment would fail."""
+    """Something that is wrong. `refuses` says whether a deployment would fail."""
 
     refuses: bool
     text: str

@@ -2,7 +2,7 @@
 
 A deployed table changes within limits: its key and its indexes' keys stay, and one update adds or
 removes one index. `python -m operations.schema` prints what an upgrade from the last release could
-not do; with `--write`, it makes the tables of template.yaml those of the last release
+not do; `make released-tables` makes the tables of template.yaml those of the last release
 (docs/releasing.md).
 """
 

@@ -26,6 +26,14 @@ def alarm_topic(endpoint: str) -> str:
     sqs, sns = stack.client("sqs", endpoint), stack.client("sns", endpoint)
     url = sqs.create_queue(QueueName=_QUEUE)["QueueUrl"]
     attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    allowed = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": attributes["QueueArn"],
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
     topic: str = sns.create_topic(Name=_QUEUE)["TopicArn"]
     sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=attributes["QueueArn"])
     return topic

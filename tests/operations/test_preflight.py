@@ -1,4 +1,4 @@
-"""What would fail in the middle of a deployment is refused before it begins."""
+"""A deployment that would fail in its middle is refused before it begins."""
 
 from __future__ import annotations
 
