@@ -24,7 +24,10 @@ def remove(account: Account, chosen: Stage) -> None:
         raise Refused(
             f"The stage {chosen.name} has DeletionProtection=true; deploy it with false first."
         )
-    outputs = account.outputs(chosen.stack)
+    outputs, tables = account.outputs(chosen.stack), account.client("dynamodb")
+    for name in table_names(chosen.stack):
+        if tables.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
+            raise Refused(f"The table {name} is protected; deploy the stage first.")
     formation = account.client("cloudformation")
     formation.update_termination_protection(
         StackName=chosen.stack, EnableTerminationProtection=False
@@ -32,7 +35,6 @@ def remove(account: Account, chosen: Stage) -> None:
     formation.delete_stack(StackName=chosen.stack)
     formation.get_waiter("stack_delete_complete").wait(StackName=chosen.stack)
     print(f"deleted   the stack {chosen.stack}")
-    tables = account.client("dynamodb")
     for name in table_names(chosen.stack):
         with suppress(tables.exceptions.ResourceNotFoundException):
             tables.delete_table(TableName=name)

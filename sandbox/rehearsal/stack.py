@@ -87,7 +87,7 @@ class Operator:
             self.run("deploy", stage, "-t", str(template))
         finally:
             _grant_batches(self.endpoint)
-            _number_limits(self.endpoint)
+            _type_values(self.endpoint)
 
     def run(self, operation: str, stage: str, *options: str) -> None:
         """Run `python -m operations.OPERATION` for a stage. Raises RehearsalFailed."""
@@ -167,14 +167,17 @@ def _grant_batches(endpoint: str) -> None:
                 )
 
 
-def _number_limits(endpoint: str) -> None:
-    """Set the mappings' concurrency as numbers; the emulator takes a parameter for a text."""
-    functions = client("lambda", endpoint)
+def _type_values(endpoint: str) -> None:
+    """Set numbers and truth values again that are parameters: the emulator takes them as texts."""
+    functions, tables = client("lambda", endpoint), client("dynamodb", endpoint)
     for each in functions.list_event_source_mappings()["EventSourceMappings"]:
         limit = int(each["ScalingConfig"]["MaximumConcurrency"])
         functions.update_event_source_mapping(
             UUID=each["UUID"], ScalingConfig={"MaximumConcurrency": limit}
         )
+    for name in tables.list_tables()["TableNames"]:
+        protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
+        tables.update_table(TableName=name, DeletionProtectionEnabled=protected in (True, "true"))
 
 
 def physical(endpoint: str, stack: str, kind: str) -> dict[str, str]:

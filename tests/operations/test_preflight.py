@@ -347,10 +347,20 @@ def test_a_protected_stage_is_not_removed() -> None:
 
 
 def test_a_stage_is_removed_with_its_tables_its_secret_and_its_key() -> None:
-    account = FakeAccount(describe_stacks=in_state("CREATE_COMPLETE"))
+    account = FakeAccount(describe_stacks=in_state("CREATE_COMPLETE"), describe_table={"Table": {}})
     remove.remove(account, a_stage(DeletionProtection="false"))
     assert account.calls.count("delete_table") == 5
     assert account.calls[-2:] == ["delete_secret", "schedule_key_deletion"]
+
+
+def test_a_table_that_is_still_protected_stops_the_removal_before_it_begins() -> None:
+    account = FakeAccount(
+        describe_stacks=in_state("CREATE_COMPLETE"),
+        describe_table={"Table": {"DeletionProtectionEnabled": True}},
+    )
+    with pytest.raises(Refused, match="is protected"):
+        remove.remove(account, a_stage(DeletionProtection="false"))
+    assert "delete_stack" not in account.calls
 
 
 def test_a_stage_that_is_not_there_is_not_removed() -> None:
