@@ -63,6 +63,12 @@ class Settings:
         "release; `none`: none",
         default=(),
     )
+    edge_secret: str = _setting(
+        "what a CDN in front sends as X-Edge-Secret, to be believed which client it serves; while "
+        "it is replaced, the new one, a comma and the old one",
+        default="",
+        repr=False,
+    )
     allow_loopback_wallets: bool = _setting(
         "development only: wallets on this machine are allowed", default=False
     )
@@ -82,6 +88,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
+        edge_secret=environment.get("EDGE_SECRET", ""),
         allow_loopback_wallets=_flag(environment, "ALLOW_LOOPBACK_WALLETS"),
         extra_ca_file=environment.get("EXTRA_CA_FILE", ""),
     )

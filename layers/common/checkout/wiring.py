@@ -63,6 +63,11 @@ def settings() -> Settings:
     return settings_module.load(os.environ)
 
 
+def edge_secret() -> str:
+    """Return the edge's secret, without which no request is answered in Lambda; "" for no edge."""
+    return settings().edge_secret if settings_module.in_lambda(os.environ) else ""
+
+
 @cache
 def api_services() -> Services:
     """Build the services of functions/api: no wallet, no secret."""
