@@ -54,6 +54,11 @@ def resources(kind: str) -> dict[str, Resource]:
     return {name: each["Properties"] for name, each in found if each["Type"] == kind}
 
 
+def default(value: Any) -> Any:
+    """Resolve `!Ref X` as the default of the parameter X."""
+    return template()["Parameters"][value["Ref"]]["Default"]
+
+
 def stack_name(value: Any, prefix: str) -> str:
     """Resolve `!Sub ${AWS::StackName}…` with `prefix` as the stack's name."""
     text: str = value["Fn::Sub"]
