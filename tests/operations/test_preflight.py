@@ -19,11 +19,10 @@ CERTIFICATE = f"arn:aws:acm:{REGION}:123456789012:certificate/abc"
 ACL = "arn:aws:wafv2:us-east-1:123456789012:global/webacl/checkout-edge/0a1b"
 
 
-class Missing(ClientError):
-    """Any service's answer for what is not there."""
-
-    def __init__(self, message: str = "does not exist") -> None:
-        super().__init__({"Error": {"Code": "NotFound", "Message": message}}, "Describe")
+def missing() -> ClientError:
+    """Return any service's answer for what is not there."""
+    error = {"Error": {"Code": "NotFound", "Message": "does not exist"}}
+    return ClientError(error, "Describe")
 
 
 class FakeAccount(Account):
@@ -34,8 +33,8 @@ class FakeAccount(Account):
         self.calls: list[str] = []
         self._answers = {
             "get_caller_identity": {"Account": "123456789012"},
-            "describe_stacks": Missing(),
-            "describe_table": Missing(),
+            "describe_stacks": missing(),
+            "describe_table": missing(),
             "describe_log_groups": {"logGroups": []},
             "describe_alarms": {"MetricAlarms": []},
             "get_account_settings": limits(1000),
@@ -125,7 +124,7 @@ def test_an_empty_account_of_some_age_is_ready(capsys: pytest.CaptureFixture[str
         ),
         ({"get_account_settings": limits(10)}, {"PayConcurrency": "5"}, "reserve fewer"),
         ({"get_account_settings": limits(10)}, {"SenderConcurrency": "8"}, "none for customers"),
-        ({"get_topic_attributes": Missing()}, {}, "alarm topic"),
+        ({"get_topic_attributes": missing()}, {}, "alarm topic"),
         ({}, {"AlarmTopicArn": TOPIC.replace(REGION, "us-west-2")}, f"not in {REGION}"),
         (
             {"get_topic_attributes": {"Attributes": {"KmsMasterKeyId": "alias/aws/sns"}}},
@@ -134,7 +133,7 @@ def test_an_empty_account_of_some_age_is_ready(capsys: pytest.CaptureFixture[str
         ),
         ({}, {"DomainName": "a.example"}, "requires CertificateArn"),
         (
-            {"describe_certificate": Missing()},
+            {"describe_certificate": missing()},
             {"DomainName": "a.example", "CertificateArn": CERTIFICATE},
             "does not exist",
         ),
@@ -155,7 +154,7 @@ def test_an_empty_account_of_some_age_is_ready(capsys: pytest.CaptureFixture[str
             "must be in us-east-1",
         ),
         ({}, {"Edge": "true"}, "requires EdgeWebAclArn"),
-        ({"get_web_acl": Missing()}, {"Edge": "true", "EdgeWebAclArn": ACL}, "web ACL"),
+        ({"get_web_acl": missing()}, {"Edge": "true", "EdgeWebAclArn": ACL}, "web ACL"),
         (
             {
                 "describe_stacks": in_state("UPDATE_COMPLETE"),
@@ -335,7 +334,7 @@ def test_the_rest_of_a_failed_creation_is_deleted_first(deployments: list[dict[s
 
 def test_nothing_is_deployed_after_a_refusal(deployments: list[dict[str, str]]) -> None:
     with pytest.raises(Refused):
-        deploy.deploy(FakeAccount(get_topic_attributes=Missing()), a_stage())
+        deploy.deploy(FakeAccount(get_topic_attributes=missing()), a_stage())
     assert deployments == []
 
 
