@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from botocore.config import Config
 
 from checkout import telemetry, wiring
 
@@ -21,7 +22,7 @@ def dynamodb(monkeypatch: pytest.MonkeyPatch, told: Told) -> Any:
     wiring.settings.cache_clear()
     wiring._dynamodb.cache_clear()
     telemetry.start("api", stack="shop")
-    yield wiring._dynamodb(wiring._BRIEF)
+    yield wiring._dynamodb(Config())
     wiring.settings.cache_clear()
     wiring._dynamodb.cache_clear()
 
