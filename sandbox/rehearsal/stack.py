@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from checkout.domain.languages import LANGUAGES
 from sandbox import cloud
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -116,7 +118,7 @@ def release(folder: Path, version: str) -> Path:
     default TrafficShift is AllAtOnce, because the emulator has no CodeDeploy, and shows the SAM
     translator the parameters' defaults only.
     """
-    shutil.copytree(BUILT, folder)
+    shutil.copytree(BUILT, folder, ignore=_unread)
     product = folder / "CommonLayer" / "python" / "checkout" / "version.py"
     text = product.read_text("utf-8")
     before, _, rest = text.partition(_VERSION)
@@ -130,6 +132,13 @@ def release(folder: Path, version: str) -> Path:
     text = template.read_text("utf-8")
     template.write_text(text.replace(f"Default: {_GRADUAL}", "Default: AllAtOnce"), "utf-8")
     return template
+
+
+def _unread(folder: str, names: list[str]) -> set[str]:
+    """Return the files of locales that no page has: most of a layer, unpacked for each version."""
+    if not folder.endswith("locale-data"):
+        return set()
+    return {name for name in names if re.split(r"[_.]", name)[0] not in {"root", *LANGUAGES}}
 
 
 def _replace(module: Path, text: str) -> None:
