@@ -7,6 +7,7 @@ stack itself is protected.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -44,13 +45,12 @@ def sam(
     account: Account, chosen: Stage, *options: str, overrides: dict[str, str] | None = None
 ) -> None:
     """Run `sam deploy` with the stage's parameters. Raises Refused."""
-    pairs = [f"{name}={value}" for name, value in {**chosen.chosen, **(overrides or {})}.items()]
+    parameters = {"Revision": revision(chosen), **chosen.chosen, **(overrides or {})}
+    pairs = [f"{name}={value}" for name, value in parameters.items()]
     command = [str(SAM), "deploy", "--config-file", str(chosen.config)]
     command += ["--config-env", chosen.name, *options]
-    if pairs:
-        command += ["--parameter-overrides", *pairs]
     done = subprocess.run(
-        command,
+        [*command, "--parameter-overrides", *pairs],
         env={**os.environ, "AWS_DEFAULT_REGION": account.region, "SAM_CLI_TELEMETRY": "0"},
         cwd=ROOT,
         stdin=subprocess.DEVNULL,  # it asks nothing
@@ -58,6 +58,11 @@ def sam(
     )
     if done.returncode:
         raise Refused("The deployment failed; its events are above.")
+
+
+def revision(chosen: Stage) -> str:
+    """Return a text that changes with the stage's parameters, so that versions change with them."""
+    return hashlib.sha256(repr(sorted(chosen.chosen.items())).encode()).hexdigest()[:12]
 
 
 def main(arguments: list[str]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -365,3 +366,27 @@ def test_a_table_that_is_still_protected_stops_the_removal_before_it_begins() ->
 def test_a_stage_that_is_not_there_is_not_removed() -> None:
     with pytest.raises(Refused, match="no stack checkout"):
         remove.remove(FakeAccount(), a_stage(DeletionProtection="false"))
+
+
+def test_the_revision_changes_with_each_parameter_and_with_nothing_else() -> None:
+    one = deploy.revision(a_stage(WalletProviders="none", CompletionPolicy="instructed"))
+    again = deploy.revision(a_stage(CompletionPolicy="instructed", WalletProviders="none"))
+    assert one == again != deploy.revision(a_stage(CompletionPolicy="instructed"))
+    assert re.fullmatch("[0-9a-f]{12}", one)
+
+
+def test_sam_gets_the_stages_parameters_and_the_revision(monkeypatch: pytest.MonkeyPatch) -> None:
+    run: list[list[str]] = []
+
+    def done(command: list[str], **options: Any) -> SimpleNamespace:
+        run.append(command)
+        return SimpleNamespace(returncode=0)
+
+    monkeypatch.setattr("subprocess.run", done)
+    chosen = a_stage(Arch="x86_64")
+    deploy.sam(FakeAccount(), chosen, overrides={"DeletionProtection": "false"})
+    [command] = run
+    parameters = command[command.index("--parameter-overrides") + 1 :]
+    assert {"Arch=x86_64", "DeletionProtection=false", f"Revision={deploy.revision(chosen)}"} <= {
+        *parameters
+    }
