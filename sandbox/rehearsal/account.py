@@ -106,7 +106,7 @@ def refuses_deletion(endpoint: str, stack_name: str) -> None:
             attempt()
         except ClientError:
             continue
-        raise RehearsalFailed(f"{stack_name} is not protected")
+        raise RehearsalFailed(f"{stack_name} is not protected: {attempt} went through")
 
 
 def gone(endpoint: str, stack_name: str, *, other: str | None) -> None:
