@@ -18,6 +18,10 @@ PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
+# SAM and boto3 read AWS_DEFAULT_REGION only; either name is enough here.
+ifdef AWS_REGION
+export AWS_DEFAULT_REGION ?= $(AWS_REGION)
+endif
 # Taken as typed and passed in the environment: make and the shell would expand the $w of WALLET='$wallet.example/shop'.
 override NAME := $(value NAME)
 override WALLET := $(value WALLET)
@@ -25,7 +29,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-load simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts deploy rehearse restore-drill logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser interop coverage screenshots readme-pictures simulate soak simulate-load simulate-mutants fuzz bench lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -93,8 +97,8 @@ bench: setup ## count what checkouts cost on AWS; time the first byte of a page;
 	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.hanging && $(BIN)/python -m benchmarks.page
 
 lint: setup ## ⭐ check style, types, import directions and template.yaml
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml
-	$(BIN)/mypy layers/common functions sandbox tests benchmarks
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml
+	$(BIN)/mypy layers/common functions sandbox operations tests benchmarks
 	$(BIN)/lint-imports
 
 fmt: setup ## format the code and fix what can be fixed automatically
@@ -121,8 +125,14 @@ build: .venv-sam/stamp ## build what is deployed, into .aws-sam/build (STAGE= of
 	$(SAM) validate --lint --config-env $(STAGE)
 	$(SAM) build --config-env $(STAGE) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/build
 
-deploy: build ## build, then deploy STAGE= of samconfig.toml to your AWS account
-	$(SAM) deploy --config-env $(STAGE)
+preflight: .venv/run-stamp ## check that your AWS account is ready for STAGE= of samconfig.toml
+	@$(BIN)/python -m operations.preflight $(STAGE)
+
+deploy: preflight build ## check the account, build, deploy STAGE= of samconfig.toml, and protect it from deletion
+	@$(BIN)/python -m operations.deploy $(STAGE)
+
+remove: .venv/run-stamp ## delete STAGE= with its data, which must have DeletionProtection=false
+	@$(BIN)/python -m operations.remove $(STAGE)
 
 artifacts: setup build rehearsal-build ## build for both processors, then test the built functions under Lambda's own runtime client
 	$(PYTEST) -rP -m artifacts $(T)
@@ -130,11 +140,17 @@ artifacts: setup build rehearsal-build ## build for both processors, then test t
 rehearsal-build: .venv-sam/stamp ## build for this machine's processor, into .aws-sam/rehearsal
 	$(SAM) build --build-dir .aws-sam/rehearsal --parameter-overrides Arch=$(subst aarch64,arm64,$(shell uname -m)) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/rehearsal
 
-rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy into the AWS emulator, pay a checkout there, delete it (Linux only)
+rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy two stages into the AWS emulator, sell, upgrade, roll back, remove (Linux only)
 	$(BIN)/python -m sandbox.rehearsal
 
 restore-drill: $(RUN) ## restore all tables of DATABASE_URL beside the running ones, read them, delete them (KEEP=1 keeps them)
 	@$(BIN)/python -m operations.restore drill $(if $(KEEP),--keep)
+
+proving-day: .venv/run-stamp ## list what only a real account can show; with ACCOUNT= (and STEP=) do it there
+	@$(BIN)/python -m operations.proving_day $(if $(ACCOUNT),--account $(ACCOUNT)) $(STEP)
+
+released-tables: .venv/run-stamp ## record the tables of template.yaml as those of the last release
+	@$(BIN)/python -m operations.schema --write
 
 logs: .venv-sam/stamp ## follow the deployed logs of FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
 	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"

@@ -32,11 +32,12 @@ PRICES: Final = {
     "log and metric lines, GB": 0.50,
     "traffic out, GB": 0.09,
 }
-FIXED: Final = {  # US dollars per month
+FIXED: Final = {  # US dollars per month; a deployment at rest sends no metrics of its own
     "KMS key": 1.00,
     "secret": 0.40,
-    "alarms (12)": 1.20,
-    "custom metrics (up to 40)": 12.00,
+    "alarms (8)": 0.80,
+    "dashboard": 3.00,
+    "polling two empty queues": 0.53,  # 5 pollers each, 3 times a minute
 }
 MEMORY_GB: Final = 1.0
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint

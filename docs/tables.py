@@ -145,6 +145,13 @@ def _only(row: Row) -> str:
     return f" if {values}, else refused" if values and row.does is Does.IGNORED else ""
 
 
+def proving() -> str:
+    """Return the steps of the proving day."""
+    from operations.proving_day import listed
+
+    return listed()
+
+
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/reference/states.md": {"diagram": diagram, "states": states},
     "docs/stripe.md": {"parity": parity},
@@ -152,6 +159,7 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/settings.md": {"settings": settings},
     "docs/development.md": {"targets": targets},
     "docs/deploying.md": {"parameters": parameters, "alarms": alarms},
+    "docs/proving-day.md": {"proving": proving},
 }
 
 

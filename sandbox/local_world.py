@@ -33,7 +33,7 @@ from sandbox.demo import world_answers
 from sandbox.place import Place
 from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
-from sandbox.template import resources
+from sandbox.template import default, resources
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.defaults import default_network
@@ -177,7 +177,7 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
 def _at_once(mapping: str) -> int:
     """Return the template's concurrency limit of the function behind that mapping."""
     scaling = resources("AWS::Lambda::EventSourceMapping")[mapping]["ScalingConfig"]
-    return int(scaling["MaximumConcurrency"])
+    return int(default(scaling["MaximumConcurrency"]))
 
 
 @contextmanager

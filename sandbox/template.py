@@ -38,7 +38,12 @@ _Loader.add_multi_constructor("!", _intrinsic)
 @cache
 def template() -> dict[str, Any]:
     """Return the whole template; do not modify it."""
-    loaded = yaml.load(TEMPLATE.read_text("utf-8"), _Loader)  # noqa: S506 - a SafeLoader
+    return read(TEMPLATE)
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Return a CloudFormation template as data."""
+    loaded = yaml.load(path.read_text("utf-8"), _Loader)  # noqa: S506 - a SafeLoader
     assert isinstance(loaded, dict)
     return loaded
 
@@ -47,6 +52,11 @@ def resources(kind: str) -> dict[str, Resource]:
     """Return the properties of all resources of a type, by logical id."""
     found = template()["Resources"].items()
     return {name: each["Properties"] for name, each in found if each["Type"] == kind}
+
+
+def default(value: Any) -> Any:
+    """Resolve `!Ref X` as the default of the parameter X."""
+    return template()["Parameters"][value["Ref"]]["Default"]
 
 
 def stack_name(value: Any, prefix: str) -> str:
@@ -71,6 +81,6 @@ def routes() -> list[Route]:
     found = []
     for route in resources("AWS::ApiGatewayV2::Route").values():
         integration = route["Target"]["Fn::Sub"].removeprefix("integrations/${").removesuffix("}")
-        function = integrations[integration]["IntegrationUri"]["Fn::GetAtt"].split(".")[0]
+        function = integrations[integration]["IntegrationUri"]["Ref"].removesuffix(".Alias")
         found.append(Route(route["RouteKey"], functions[function]["Handler"], function))
     return found

@@ -99,13 +99,34 @@ def test_a_command_without_a_usable_key_says_which_setting_is_wrong(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["re-encrypt"],
+        ["setup", "--name", "Shop", "--wallet-address", "https://w.example/s", "--new-api-key"],
+        ["webhook", "--merchant", "mer_1"],
+    ],
+)
 def test_without_a_region_the_operator_reads_what_is_missing(
-    environment: Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    environment: Environment,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: list[str],
 ) -> None:
     monkeypatch.delenv("AWS_DEFAULT_REGION")
     environment(AWS_CONFIG_FILE="/nowhere")
-    assert cli.main(["re-encrypt"]) == 1
-    assert capsys.readouterr().err == "You must specify a region.\n"
+    assert cli.main(command) == 1
+    said = capsys.readouterr().err
+    assert said == "No AWS region: set AWS_REGION, for example to eu-central-1.\n"
+
+
+def test_the_region_may_be_named_by_either_variable(
+    environment: Environment, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AWS_DEFAULT_REGION")
+    environment(AWS_CONFIG_FILE="/nowhere", AWS_REGION="us-east-1")
+    assert cli.main(["re-encrypt"]) == 0
+    assert capsys.readouterr().err == ""
 
 
 def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(

@@ -12,7 +12,9 @@ RELATIVE = {"what", "whatever", "who", "whoever", "whose", "how", "where", "wher
 DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-@pytest.mark.parametrize("folder", ["layers", "functions", "sandbox", "benchmarks", "tests"])
+@pytest.mark.parametrize(
+    "folder", ["layers", "functions", "sandbox", "operations", "benchmarks", "tests"]
+)
 def test_no_docstring_opens_with_a_relative_clause(folder: str) -> None:
     opened = [
         f"{path}:{getattr(node, 'lineno', 1)} {text.splitlines()[0]}"

@@ -105,7 +105,7 @@ def test_debug_lines_are_those_of_about_one_request_in_a_hundred(told: Told) -> 
 
 
 def test_metrics_are_told_once_in_the_end_also_of_a_handler_that_fails(told: Told) -> None:
-    telemetry.start("pay")
+    telemetry.start("pay", stack="shop")
 
     @telemetry.observed
     def handler(event: Any, context: Any) -> None:
@@ -121,7 +121,9 @@ def test_metrics_are_told_once_in_the_end_also_of_a_handler_that_fails(told: Tol
     assert (together["Tea"], together["Heat"], together["service"]) == ([1, 2], [90], "pay")
     [directive] = together["_aws"]["CloudWatchMetrics"]
     assert directive["Namespace"] == telemetry.NAMESPACE
-    assert directive["Dimensions"] == [["service"]]
+    assert directive["Dimensions"] == [["stack"]]
+    assert by_reason["stack"] == together["stack"] == "shop"
+    assert set(*by_reason["_aws"]["CloudWatchMetrics"][0]["Dimensions"]) == {"stack", "reason"}
     assert directive["Metrics"] == [
         {"Name": "Tea", "Unit": "Count"},
         {"Name": "Heat", "Unit": "Milliseconds"},
@@ -130,7 +132,33 @@ def test_metrics_are_told_once_in_the_end_also_of_a_handler_that_fails(told: Tol
     assert told() == []
 
 
+def test_a_zero_is_not_sent_because_each_metric_costs(told: Told) -> None:
+    telemetry.start("pay")
+    telemetry.count("Tea", 0)
+    telemetry.observed(lambda event, context: None)({}, None)
+    assert told() == []
+
+
+@pytest.mark.parametrize("name", sorted(telemetry.FOR_A_PERSON))
+def test_what_a_person_must_look_at_also_counts_for_the_alarm(told: Told, name: str) -> None:
+    telemetry.start("pay")
+    telemetry.count(name, 2)
+    telemetry.observed(lambda event, context: None)({}, None)
+    [line] = told()
+    assert line[name] == line[telemetry.ATTENTION] == [2]
+
+
+def test_two_stacks_count_apart(told: Told) -> None:
+    for stack in ("shop", "shop-dev"):
+        telemetry.start("pay", stack=stack)
+        telemetry.count("Tea")
+        telemetry.observed(lambda event, context: None)({}, None)
+        telemetry.stop()
+    assert [line["stack"] for line in told()] == ["shop", "shop-dev"]
+
+
 def test_outside_of_lambda_nothing_is_told(told: Told, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring, "_prefix", lambda: "shop")
     monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
     wiring.observe("pay")
     log.info("x")

@@ -12,7 +12,7 @@ import pytest
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from checkout import web
+from checkout import web, wiring
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from tests.merchant_api import gateway_event
@@ -276,3 +276,46 @@ def test_json_in_utf_8_is_taken_however_it_is_written(content_type: str) -> None
 def test_any_other_content_type_is_refused(content_type: str | None) -> None:
     with pytest.raises(errors.ContentTypeInvalid):
         web.require_json(content_type)
+
+
+# --- the edge ---
+
+
+@pytest.mark.parametrize(
+    ("secret", "given", "status"),
+    [
+        ("", None, 200),
+        ("", "anything", 200),
+        ("s3cret", "s3cret", 200),
+        ("new,s3cret", "s3cret", 200),
+        ("new,s3cret", "new", 200),
+        ("s3cret", None, 403),
+        ("s3cret", "", 403),
+        ("s3cret", "s3cret ", 403),
+        ("s3cret,", "", 403),
+        ("new,s3cret", "new,s3cret", 403),
+        ("s3cret", "\ud800", 403),
+    ],
+)
+def test_with_an_edge_the_direct_address_is_closed(
+    secret: str, given: str | None, status: int
+) -> None:
+    headers = {} if given is None else {"X-Edge-Secret": given}
+    event = gateway_event("GET", "/fine", "", headers, None)
+    event["headers"] = {name.lower(): value for name, value in event["headers"].items()}
+    answer = web.lambda_handler(an_app(), lambda: secret)(event, None)
+    assert answer["statusCode"] == status
+    if status == 403:
+        assert answer["body"] == '{"message":"Forbidden"}'
+
+
+def test_only_a_deployed_function_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EDGE_SECRET", "s3cret")
+    monkeypatch.setenv("DATABASE_URL", "dynamodb:///shop")
+    monkeypatch.setenv("BASE_URL", "https://pay.example")
+    monkeypatch.delenv("AWS_LAMBDA_FUNCTION_NAME", raising=False)
+    wiring.settings.cache_clear()
+    assert wiring.edge_secret() == ""
+    monkeypatch.setenv("AWS_LAMBDA_FUNCTION_NAME", "checkout-pay")
+    assert wiring.edge_secret() == "s3cret"
+    wiring.settings.cache_clear()

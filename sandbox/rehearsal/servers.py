@@ -7,6 +7,7 @@ import socket
 import socketserver
 import ssl
 import threading
+from collections import defaultdict
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
@@ -59,7 +60,7 @@ class Delivery:
 
 
 class Receiver(ThreadingHTTPServer):
-    """The shop's https endpoint: stores every delivery and responds with 200."""
+    """The shop's https endpoint: stores every delivery, by its path, and responds with 200."""
 
     daemon_threads = True
     block_on_close = False
@@ -67,7 +68,7 @@ class Receiver(ThreadingHTTPServer):
     def __init__(self, host: str, tls: ssl.SSLContext) -> None:
         super().__init__((host, HTTPS), _Receiving)
         self.socket = tls.wrap_socket(self.socket, server_side=True)
-        self.arrived: queue.SimpleQueue[Delivery] = queue.SimpleQueue()
+        self.arrived: dict[str, queue.SimpleQueue[Delivery]] = defaultdict(queue.SimpleQueue)
 
 
 class _Receiving(BaseHTTPRequestHandler):
@@ -76,7 +77,8 @@ class _Receiving(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         length = min(int(self.headers.get("Content-Length", "0")), _BODY_MAX)
         headers = {name.lower(): value for name, value in self.headers.items()}
-        self.server.arrived.put(Delivery(headers, self.rfile.read(length)))
+        delivery = Delivery(headers, self.rfile.read(length))
+        self.server.arrived[self.path].put(delivery)
         self.send_response(200)
         self.send_header("Content-Length", "0")
         self.end_headers()

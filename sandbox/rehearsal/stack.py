@@ -1,42 +1,31 @@
-"""Rehearsal: deploy, read and delete the stack in the emulator, with the operator's commands."""
+"""Rehearsal: deploy, read and remove stacks in the emulator, with the operator's commands."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import sys
+import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from checkout.domain.languages import LANGUAGES
 from sandbox import cloud
 
 ROOT: Final = Path(__file__).parent.parent.parent
-BUILT: Final = ROOT / ".aws-sam" / "rehearsal" / "template.yaml"
-NAME: Final = "checkout"
+BUILT: Final = ROOT / ".aws-sam" / "rehearsal"
 # The emulator's root user. A function gets its role's credentials from the emulator.
 _OPERATOR: Final = "test"
+_VERSION: Final = 'VERSION: Final = "'
+_GRADUAL: Final = "Canary10Percent5Minutes"
 
 
 class RehearsalFailed(Exception):
     """A step of the rehearsal failed; the message says which."""
-
-
-def operator(endpoint: str, home: Path) -> dict[str, str]:
-    """Return the environment of an operator's commands: this process's, with the emulator's AWS."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return {
-        **kept,
-        "HOME": str(home),
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_DEFAULT_REGION": cloud.REGION,
-        "AWS_ACCESS_KEY_ID": _OPERATOR,
-        "AWS_SECRET_ACCESS_KEY": _OPERATOR,
-        "AWS_CONFIG_FILE": os.devnull,
-        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-        "SAM_CLI_TELEMETRY": "0",
-    }
 
 
 def client(service: str, endpoint: str) -> Any:
@@ -44,22 +33,125 @@ def client(service: str, endpoint: str) -> Any:
     return cloud.client(service, endpoint, key=_OPERATOR)
 
 
-@contextmanager
-def deployed(
-    environment: Mapping[str, str], parameters: Mapping[str, str]
-) -> Iterator[dict[str, str]]:
-    """Deploy the built stack with `sam deploy`, yield its outputs, and run `sam delete` at the end.
+class Operator:
+    """The operator's commands, with a samconfig.toml of their own in `folder`."""
 
-    Both use samconfig.toml. Raises RehearsalFailed.
+    def __init__(self, endpoint: str, folder: Path) -> None:
+        self.endpoint = endpoint
+        self.folder = folder
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        self.environment = {
+            **kept,
+            "HOME": str(folder),
+            "AWS_ENDPOINT_URL": endpoint,
+            "AWS_REGION": cloud.REGION,
+            "AWS_ACCESS_KEY_ID": _OPERATOR,
+            "AWS_SECRET_ACCESS_KEY": _OPERATOR,
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "SAM_CLI_TELEMETRY": "0",
+        }
+        self._chosen: dict[str, dict[str, str]] = {}
+
+    def choose(self, stage: str, **parameters: str) -> None:
+        """Set parameters of a stage, in the copy of samconfig.toml."""
+        self._chosen.setdefault(stage, {}).update(parameters)
+        lines = []
+        for name, described in tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8")).items():
+            if not isinstance(described, dict):
+                lines.append(f"{name} = {described}\n")
+                continue
+            for command, each in described.items():
+                values = dict(each["parameters"])
+                if command == "deploy":
+                    pairs = self._chosen.get(name, {}).items()
+                    values["parameter_overrides"] = " ".join(f"{k}={v}" for k, v in pairs)
+                lines.append(f"[{name}.{command}.parameters]\n")
+                lines += [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
+        self._config.write_text("".join(lines), "utf-8")
+
+    @property
+    def _config(self) -> Path:
+        return self.folder / "samconfig.toml"
+
+    def package(self, template: Path) -> Path:
+        """Upload a release's artifacts once for all deployments; return the template with them."""
+        packaged = template.with_name("packaged.yaml")
+        options = ["--resolve-s3", "--s3-prefix", "rehearsal"]
+        options += ["--template-file", str(template), "--output-template-file", str(packaged)]
+        sam = [str(ROOT / ".venv-sam" / "bin" / "sam"), "package", "--region", cloud.REGION]
+        self._run([*sam, *options])
+        return packaged
+
+    def deploy(self, stage: str, template: Path) -> None:
+        """Deploy a stage as `make deploy` does. Raises RehearsalFailed."""
+        try:
+            self.run("deploy", stage, "-t", str(template))
+        finally:
+            _grant_batches(self.endpoint)
+            _type_values(self.endpoint)
+
+    def run(self, operation: str, stage: str, *options: str) -> None:
+        """Run `python -m operations.OPERATION` for a stage. Raises RehearsalFailed."""
+        command = [sys.executable, "-m", f"operations.{operation}", stage]
+        self._run([*command, "--config", str(self._config), *options])
+
+    def _run(self, command: list[str]) -> None:
+        done = subprocess.run(
+            command,
+            env=self.environment,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        if done.returncode:
+            raise RehearsalFailed(f"`{' '.join(command)}`:\n{done.stdout[-6000:]}")
+
+
+def release(folder: Path, version: str) -> Path:
+    """Copy the build as another release, whose code and layer fit each other only.
+
+    A function of one release refuses to start with the layer of another. Returns the template. Its
+    default TrafficShift is AllAtOnce, because the emulator has no CodeDeploy, and shows the SAM
+    translator the parameters' defaults only.
     """
-    chosen = [f"{name}={value}" for name, value in parameters.items()]
-    config = ["--config-file", str(ROOT / "samconfig.toml")]
-    _sam(environment, "deploy", "-t", str(BUILT), *config, "--parameter-overrides", *chosen)
-    _grant_batches(environment["AWS_ENDPOINT_URL"])
-    formation = client("cloudformation", environment["AWS_ENDPOINT_URL"])
-    [stack] = formation.describe_stacks(StackName=NAME)["Stacks"]
-    yield {each["OutputKey"]: each["OutputValue"] for each in stack["Outputs"]}
-    _sam(environment, "delete", "--stack-name", NAME, "--no-prompts", *config)
+    shutil.copytree(BUILT, folder, ignore=_unread)
+    product = folder / "CommonLayer" / "python" / "checkout" / "version.py"
+    text = product.read_text("utf-8")
+    before, _, rest = text.partition(_VERSION)
+    _replace(product, f'{before}{_VERSION}{version}"{rest.partition(chr(34))[2]}')
+    for entry in folder.glob("*Function/*/*.py"):
+        code = entry.read_text("utf-8")
+        if "\nhandler" in code:
+            check = f'\nimport checkout.version\nassert checkout.version.VERSION == "{version}"\n'
+            _replace(entry, code + check)
+    template = folder / "template.yaml"
+    text = template.read_text("utf-8")
+    template.write_text(text.replace(f"Default: {_GRADUAL}", "Default: AllAtOnce"), "utf-8")
+    return template
+
+
+def _unread(folder: str, names: list[str]) -> set[str]:
+    """Return the files of locales that no page has: most of a layer, unpacked for each version."""
+    if not folder.endswith("locale-data"):
+        return set()
+    return {name for name in names if re.split(r"[_.]", name)[0] not in {"root", *LANGUAGES}}
+
+
+def _replace(module: Path, text: str) -> None:
+    """Write a module and delete its bytecode, which is used without a check."""
+    module.write_text(text, "utf-8")
+    for stale in (module.parent / "__pycache__").glob(f"{module.stem}.*.pyc"):
+        stale.unlink()
+
+
+def outputs(endpoint: str, stack: str) -> dict[str, str]:
+    """Return a stack's outputs."""
+    [found] = client("cloudformation", endpoint).describe_stacks(StackName=stack)["Stacks"]
+    return {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}
 
 
 def _grant_batches(endpoint: str) -> None:
@@ -84,47 +176,50 @@ def _grant_batches(endpoint: str) -> None:
                 )
 
 
-def functions(endpoint: str) -> dict[str, str]:
-    """Return the deployed functions' names by logical id."""
-    resources = client("cloudformation", endpoint).describe_stack_resources(StackName=NAME)
+def _type_values(endpoint: str) -> None:
+    """Set numbers and truth values again that are parameters: the emulator takes them as texts."""
+    functions, tables = client("lambda", endpoint), client("dynamodb", endpoint)
+    for each in functions.list_event_source_mappings()["EventSourceMappings"]:
+        limit = int(each["ScalingConfig"]["MaximumConcurrency"])
+        functions.update_event_source_mapping(
+            UUID=each["UUID"], ScalingConfig={"MaximumConcurrency": limit}
+        )
+    for name in tables.list_tables()["TableNames"]:
+        protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
+        tables.update_table(TableName=name, DeletionProtectionEnabled=protected in (True, "true"))
+
+
+def physical(endpoint: str, stack: str, kind: str) -> dict[str, str]:
+    """Return a stack's resources of a type: physical ids by logical id."""
+    resources = client("cloudformation", endpoint).describe_stack_resources(StackName=stack)
     return {
         each["LogicalResourceId"]: each["PhysicalResourceId"]
         for each in resources["StackResources"]
-        if each["ResourceType"] == "AWS::Lambda::Function"
+        if each["ResourceType"] == kind
     }
 
 
-def routes(endpoint: str) -> list[str]:
-    """Return a line per route of the deployed HTTP API: the route and its function."""
+def functions(endpoint: str, stack: str) -> dict[str, str]:
+    """Return the deployed functions' names by logical id."""
+    return physical(endpoint, stack, "AWS::Lambda::Function")
+
+
+def routes(endpoint: str, stack: str) -> list[str]:
+    """Return a line per route of the deployed HTTP API: the route and its function and alias."""
     gateway = client("apigatewayv2", endpoint)
-    [api] = gateway.get_apis()["Items"]
-    names = {name: logical for logical, name in functions(endpoint).items()}
+    [api] = physical(endpoint, stack, "AWS::ApiGatewayV2::Api").values()
+    names = {name: logical for logical, name in functions(endpoint, stack).items()}
     behind = {}
-    for each in gateway.get_integrations(ApiId=api["ApiId"])["Items"]:
-        function = each["IntegrationUri"].rpartition("function:")[2].partition("/")[0]
-        behind[f"integrations/{each['IntegrationId']}"] = names[function]
-    found = gateway.get_routes(ApiId=api["ApiId"])["Items"]
+    for each in gateway.get_integrations(ApiId=api)["Items"]:
+        function, _, alias = each["IntegrationUri"].rpartition("function:")[2].partition(":")
+        behind[f"integrations/{each['IntegrationId']}"] = f"{names[function]}:{alias}"
+    found = gateway.get_routes(ApiId=api)["Items"]
     return sorted(f"{route['RouteKey']:<34} {behind[route['Target']]}" for route in found)
 
 
-def logs(endpoint: str) -> Iterator[str]:
+def logs(endpoint: str, stack: str) -> Iterator[str]:
     """Yield the log lines of the deployed functions, for diagnosing a failure."""
     found = client("logs", endpoint)
-    for group in found.describe_log_groups(logGroupNamePrefix=f"/{NAME}/")["logGroups"]:
+    for group in found.describe_log_groups(logGroupNamePrefix=f"/{stack}/")["logGroups"]:
         for event in found.filter_log_events(logGroupName=group["logGroupName"])["events"]:
             yield f"{group['logGroupName']}: {event['message'].rstrip()}"
-
-
-def _sam(environment: Mapping[str, str], *arguments: str) -> None:
-    done = subprocess.run(
-        [str(ROOT / ".venv-sam" / "bin" / "sam"), *arguments],
-        env=dict(environment),
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,  # it must not ask questions
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise RehearsalFailed(f"`sam {arguments[0]}` failed:\n{done.stdout[-4000:]}")

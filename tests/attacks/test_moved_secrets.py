@@ -41,12 +41,13 @@ def awaiting(place: Deployment) -> tuple[Session, tuple[str, str]]:
 
 def assert_alarmed(told: Told, *, service: str, field: str) -> None:
     lines = told()
-    assert any("SecretsUnreadable" in line for line in lines if "_aws" in line)
+    [counted] = [line for line in lines if "SecretsUnreadable" in line]
+    assert counted["NeedsAttention"] == counted["SecretsUnreadable"]
     [line] = [line for line in lines if line.get("field")]
     assert (line["level"], line["service"], line["field"]) == ("ERROR", service, field)
-    alarm = resources("AWS::CloudWatch::Alarm")["SecretsUnreadableAlarm"]
-    assert alarm["MetricName"] == "SecretsUnreadable"
-    assert alarm["Dimensions"] == [{"Name": "service", "Value": "pay"}]  # customers wait there
+    alarm = resources("AWS::CloudWatch::Alarm")["NeedsAttentionAlarm"]
+    assert alarm["MetricName"] == "NeedsAttention"
+    assert alarm["Dimensions"] == [{"Name": "stack", "Value": {"Ref": "AWS::StackName"}}]
 
 
 def test_another_sessions_grant_is_a_503_and_redeems_nothing(told: Told) -> None:

@@ -59,15 +59,13 @@ def test_a_round_answers_with_its_counts_and_tells_them_as_metrics(
     assert world.session(doubtful.id).status is Status.COMPLETED
 
 
-def test_a_round_with_nothing_to_do_still_counts_zero(
+def test_a_round_with_nothing_to_do_sends_no_metric(
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
     telemetry.start("expirer")
     world = World()
     assert not any(scheduled(lambda: world.services)({}, Left(75)).values())
-    line = metrics(told())
-    assert line["SessionsChecked"] == [0]
-    assert len(line["_aws"]["CloudWatchMetrics"][0]["Metrics"]) == 1
+    assert not [line for line in told() if "_aws" in line]
 
 
 def test_a_round_leaves_the_last_look_its_time() -> None:

@@ -41,7 +41,7 @@ def counted(told: Told) -> dict[str, float]:
     sums: dict[str, float] = {}
     for line in told():
         for metric in line.get("_aws", {"CloudWatchMetrics": []})["CloudWatchMetrics"]:
-            if metric["Dimensions"] == [["service"]]:
+            if metric["Dimensions"] == [["stack"]]:
                 for name in (each["Name"] for each in metric["Metrics"]):
                     sums[name] = sums.get(name, 0) + sum(line[name])
     return sums

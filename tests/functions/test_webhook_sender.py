@@ -182,13 +182,14 @@ def test_outcomes_are_told_as_metrics_and_what_came_to_nothing_is_not(
         sent(world, message(event_id), message("evt_unknown"))
     batches = [counts(line) for line in told() if "_aws" in line]
     names = ("WebhooksDelivered", "WebhooksFailed", "WebhooksGivenUp")
-    assert [[each[name] for name in names] for each in batches] == [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    outcomes = [{name: each[name] for name in names if name in each} for each in batches]
+    assert outcomes == [{name: 1} for name in names]
 
 
-def test_a_batch_is_counted_as_a_whole_zeros_included(
+def test_a_batch_is_counted_as_a_whole_without_zeros(
     world: World, told: Callable[[], list[dict[str, Any]]]
 ) -> None:
     telemetry.start("webhook_sender")
     sent(world, *map(message, pinged(world, 4)), "not ours")
     [batch_told] = [counts(line) for line in told() if "_aws" in line]
-    assert batch_told == {"WebhooksDelivered": 4, "WebhooksFailed": 0, "WebhooksGivenUp": 0}
+    assert batch_told == {"WebhooksDelivered": 4}

@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from checkout import telemetry
-from expirer.app import scheduled
 from sandbox.template import resources, template
-from tests.functions.test_expirer import Left
-from tests.product import World
+from tests.deployment import Deployment
 
 REPOSITORY = Path(__file__).parents[2]
 ALARMS = resources("AWS::CloudWatch::Alarm")
@@ -33,35 +31,46 @@ def test_each_alarm_says_what_it_means_and_tells_the_topic_of_its_start_and_end(
     assert alarm["TreatMissingData"] in ("breaching", "notBreaching")
 
 
-def test_the_metrics_of_our_own_that_alarms_wait_for_are_told_by_every_round(
+def test_at_most_eight_alarms_are_paid_for() -> None:
+    assert len(ALARMS) <= 8
+
+
+def test_the_alarms_on_metrics_of_our_own_watch_this_stacks() -> None:
+    ours = {alarm["MetricName"]: alarm for alarm in ALARMS.values() if alarm["Namespace"] == OURS}
+    metrics = {"NeedsAttention", "OldestDueEvent", "OldestDuePayment", "TablesThrottled"}
+    assert set(ours) == metrics
+    for alarm in ours.values():
+        assert alarm["Dimensions"] == [{"Name": "stack", "Value": {"Ref": "AWS::StackName"}}]
+        # The product sends no zeros.
+        assert alarm["TreatMissingData"] == "notBreaching"
+    assert telemetry.NAMESPACE == OURS
+
+
+def test_a_round_sends_the_metrics_that_alarms_wait_for(
     told: Callable[[], list[dict[str, Any]]],
 ) -> None:
-    wanted = {
-        alarm["MetricName"]: alarm
-        for name, alarm in ALARMS.items()
-        if alarm["Namespace"] == OURS
-        and name != "SecretsUnreadableAlarm"  # of pay, when it happens
-    }
-    assert {"OldestDueEvent", "NeedsAttention", "Failed"} <= set(wanted)
-    telemetry.start("expirer")
-    scheduled(lambda: World().services)({}, Left(75))
-    [line] = [each for each in told() if "_aws" in each and "SessionsChecked" in each]
-    # What is 0 is not sent, and its alarm takes silence for 0.
-    assert {name for name in wanted if name in line} == {"SessionsChecked"}
-    zeros = [each for name, each in wanted.items() if name not in line]
-    assert {each["TreatMissingData"] for each in zeros} == {"notBreaching"}
-    assert all(
-        alarm["Dimensions"] == [{"Name": "service", "Value": line["service"]}]
-        for alarm in wanted.values()
-    )
+    telemetry.start("expirer", stack="shop")
+    deployed = Deployment()
+    deployed.wants_webhooks()
+    session = deployed.created()
+    approved = deployed.approve(deployed.submit(session).json["interact_url"])
+    deployed.come_back(session, approved)
+    deployed.world.clock.pass_time(120)
+    deployed.sweep()
+    [line] = [each for each in told() if "OldestDueEvent" in each]
+    assert line["stack"] == "shop"
     [metrics] = line["_aws"]["CloudWatchMetrics"]
     assert metrics["Namespace"] == OURS
-    assert ["service"] in metrics["Dimensions"]
+    assert metrics["Dimensions"] == [["stack"]]
 
 
 def test_only_a_silent_sweep_is_an_alarm_by_its_silence() -> None:
     silent = [name for name, each in ALARMS.items() if each["TreatMissingData"] == "breaching"]
     assert silent == ["SweepStandsStillAlarm"]
+    # No invocation has no value; an invocation that fails has the value 1.
+    alarm = ALARMS["SweepStandsStillAlarm"]
+    assert (alarm["MetricName"], alarm["Statistic"]) == ("Errors", "Average")
+    assert alarm["Dimensions"] == [{"Name": "FunctionName", "Value": {"Ref": "ExpirerFunction"}}]
 
 
 def test_each_dead_letter_queue_has_an_alarm() -> None:
@@ -79,10 +88,11 @@ def test_the_dashboard_is_json_about_things_of_the_stack() -> None:
     widgets = json.loads(body)["widgets"]
     assert len({(each["x"], each["y"]) for each in widgets}) == len(widgets)
     named = {each.partition(".")[0] for each in re.findall(r"\$\{([A-Za-z0-9.]+)\}", body)}
+    assert "${AWS::StackName}" in body
     assert named <= set(template()["Resources"])
     for function in resources("AWS::Serverless::Function"):
         assert f"${{{function}}}" in body
-    for group in resources("AWS::Logs::LogGroup"):
+    for group in set(resources("AWS::Logs::LogGroup")) - {"AccessLogs"}:
         assert f"${{{group}}}" in body
 
 
@@ -119,10 +129,12 @@ def test_the_outputs_have_what_the_setup_command_wants() -> None:
         assert setting in descriptions
 
 
-def test_a_domain_wants_a_certificate() -> None:
-    rule = template()["Rules"]["DomainAndCertificate"]
-    assert "DomainName" in str(rule["RuleCondition"])
-    assert "CertificateArn" in str(rule["Assertions"])
+def test_a_domain_wants_a_certificate_and_an_edge_elsewhere_a_web_acl() -> None:
+    rules = template()["Rules"]
+    assert "DomainName" in str(rules["DomainAndCertificate"]["RuleCondition"])
+    assert "CertificateArn" in str(rules["DomainAndCertificate"]["Assertions"])
+    assert "us-east-1" in str(rules["EdgeAndWebAcl"]["RuleCondition"])
+    assert "EdgeWebAclArn" in str(rules["EdgeAndWebAcl"]["Assertions"])
 
 
 def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:

@@ -11,13 +11,14 @@ refuses, it prints what to do and exits with status 1. `python -m checkout.cli` 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
-from botocore.exceptions import BotoCoreError
+from botocore.exceptions import BotoCoreError, NoRegionError
 
 from checkout import wiring
 from checkout.domain.erasure import Wallet
@@ -44,6 +45,8 @@ def main(
     """Run one command and return the exit status."""
     parser = command_line()
     chosen = parser.parse_args(arguments)
+    if region := os.environ.get("AWS_REGION"):
+        os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the only one that boto3 reads
     if chosen.command == "webhook" and chosen.events and not chosen.url:
         parser.error("--events goes with --url")
     try:
@@ -54,6 +57,9 @@ def main(
         if chosen.command == "erase":
             return _erase(services(), records(), chosen)
         return _re_encrypt()
+    except NoRegionError:
+        print("No AWS region: set AWS_REGION, for example to eu-central-1.", file=sys.stderr)
+        return 1
     except (setup.SetupRefused, SettingsError, CheckoutError, BotoCoreError) as refused:
         print(refused, file=sys.stderr)
         return 1

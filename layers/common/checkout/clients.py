@@ -13,7 +13,7 @@ from typing import Final
 
 from fastapi import Request
 
-_HEADER: Final = "x-edge-secret"
+EDGE_HEADER: Final = "x-edge-secret"
 _V6_PREFIX: Final = 64  # what a provider gives to one customer (RFC 6177): they have all of it
 
 
@@ -23,7 +23,7 @@ def client_of(request: Request, edge_secret: str) -> str:
     `edge_secret` is the edge's, or two with a comma while it is replaced; "" for no edge.
     """
     source = request.client.host if request.client else ""
-    if proven(request.headers.get(_HEADER, ""), edge_secret):
+    if proven(request.headers.get(EDGE_HEADER, ""), edge_secret):
         source = _forwarded(request.headers.get("x-forwarded-for", ""), source)
     address = _address(source)
     if isinstance(address, IPv6Address):

@@ -69,8 +69,9 @@ class Settings:
         default=30,
     )
     edge_secret: str = _setting(
-        "what a CDN in front sends as X-Edge-Secret, to be believed which client it serves; while "
-        "it is replaced, the new one, a comma and the old one",
+        "what a CDN in front sends as X-Edge-Secret: requests without it are refused, and with it "
+        "X-Forwarded-For names the client; while it is replaced, the new one, a comma and the old "
+        "one",
         default="",
         repr=False,
     )

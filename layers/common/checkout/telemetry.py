@@ -1,6 +1,8 @@
 """Structured logs (one JSON line per event) and CloudWatch EMF metrics, through Powertools.
 
-Other modules log with Python's `logging` and count with `count`; before `start` (in Lambda, called
+Metrics have one dimension, the stack, so that two stacks of an account do not mix; which function
+counted is a field of the line. Other modules log with Python's `logging` and count with `count`;
+before `start` (in Lambda, called
 by `wiring.observe`) lines follow the process's own configuration and counts are dropped. Secrets
 are redacted in every line: fields by their names, text by its form. An exception is logged by its
 place and not its text; a session, whose id is all that it takes to pay it, by `session_ref`. Debug
@@ -29,6 +31,9 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 NAMESPACE: Final = "CheckoutSessions"
+# What a person must look at: each of these also counts as NeedsAttention, which has an alarm.
+ATTENTION: Final = "NeedsAttention"
+FOR_A_PERSON: Final = frozenset({"KeyUnreadable", "SecretsUnreadable", "WebhooksGivenUp"})
 SAMPLE: Final = 100  # of so many requests one logs its debug lines
 BLOT: Final = "***"
 
@@ -53,19 +58,23 @@ _SECRETS: Final = re.compile(
 _request: ContextVar[str | None] = ContextVar("request_id", default=None)
 _metrics: Metrics | None = None
 _counting: Final = threading.Lock()
+_dimensions: dict[str, str] = {}
+_service = ""
 
 
-def start(service: str) -> None:
-    """Log to standard output as JSON and emit metrics, as the function `service`.
+def start(service: str, stack: str = "checkout") -> None:
+    """Log to standard output as JSON and emit metrics, as the function `service` of `stack`.
 
     A second call changes nothing.
     """
-    global _metrics
+    global _dimensions, _metrics, _service
     if _metrics is not None:
         return
     from aws_lambda_powertools import Metrics
 
-    _metrics = Metrics(namespace=NAMESPACE, service=service)
+    _service, _dimensions = service, {"stack": stack}
+    _metrics = Metrics(namespace=NAMESPACE)
+    _metrics.set_default_dimensions(**_dimensions)
     handler = _StandardOutput()
     handler.setFormatter(_formatter(service))
     handler.addFilter(_of_request)
@@ -80,7 +89,8 @@ def stop() -> None:
     """Undo `start`, for tests."""
     global _metrics
     if _metrics is not None:
-        _metrics.clear_metrics()
+        _metrics.clear_default_dimensions()
+        _metrics.clear_metrics()  # it would set the defaults again
     _metrics = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -90,19 +100,24 @@ def stop() -> None:
 
 
 def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
-    """Increment metric `name`; with `reason` (low cardinality) also under that dimension."""
-    if _metrics is None:
+    """Increment metric `name`; with `reason` (low cardinality) also under that dimension.
+
+    A zero is not sent: CloudWatch charges for each metric that it receives in a month.
+    """
+    if _metrics is None or not value:
         return
     with _counting:  # the sweep counts in several threads
         _metrics.add_metric(name, unit, value)
+        if name in FOR_A_PERSON:
+            _metrics.add_metric(ATTENTION, "Count", value)
     if reason is not None:
         from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
-        own = {"service": _metrics.service or "", "reason": reason}
+        own = {**_dimensions, "reason": reason}
         with single_metric(
             name, MetricUnit(unit), value, namespace=NAMESPACE, default_dimensions=own
-        ):
-            pass
+        ) as metric:
+            metric.add_metadata("service", _service)
 
 
 def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
@@ -118,6 +133,7 @@ def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
                 return handler(event, context)
         finally:
             if _metrics is not None and _metrics.metric_set:
+                _metrics.add_metadata("service", _service)
                 _metrics.flush_metrics()
 
     return told

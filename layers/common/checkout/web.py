@@ -24,8 +24,9 @@ from starlette.exceptions import HTTPException
 from starlette.routing import Match
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from checkout import telemetry
+from checkout import telemetry, wiring
 from checkout.adapters.patience import one_request
+from checkout.clients import EDGE_HEADER, proven
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_request_id
@@ -254,8 +255,21 @@ class _LoopOfThread(threading.local):
 _of_thread: Final = _LoopOfThread()
 
 
-def lambda_handler(app: FastAPI) -> LambdaHandler:
+# The answer of API Gateway at an address that is closed.
+_CLOSED: Final = {
+    "statusCode": 403,
+    "headers": {"content-type": "application/json"},
+    "body": '{"message":"Forbidden"}',
+}
+
+
+def lambda_handler(
+    app: FastAPI, edge_secret: Callable[[], str] = wiring.edge_secret
+) -> LambdaHandler:
     """Return the Lambda handler, which may be called from any thread.
+
+    With an `edge_secret`, it answers only requests that come through the edge, whose secret is in
+    the header X-Edge-Secret.
 
     Mangum uses the thread's current event loop; without one, Python 3.13 warns and 3.14 fails.
     """
@@ -266,11 +280,19 @@ def lambda_handler(app: FastAPI) -> LambdaHandler:
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        if not _came_through(event, edge_secret()):
+            return dict(_CLOSED)
         asyncio.set_event_loop(_of_thread.loop)
         with one_request(context):
             return mangum(_readable(event), context)
 
     return handler
+
+
+def _came_through(event: dict[str, Any], secret: str) -> bool:
+    """Return whether the event has the edge's secret; without a secret, all events are let in."""
+    given = _encodable(event.get("headers", {}).get(EDGE_HEADER, ""))
+    return not secret or proven(given, secret)
 
 
 def _readable(event: dict[str, Any]) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from checkout.adapters.instrumented import (
     InstrumentedReceivers,
     InstrumentedSessions,
     InstrumentedTransport,
+    count_throttle,
     report_refusal,
 )
 from checkout.adapters.limits import Allowances
@@ -42,9 +43,12 @@ if TYPE_CHECKING:  # loaded by the builders that need it
 
 
 def observe(service: str) -> None:
-    """Start logs and metrics as the function `service`, if this process runs in Lambda."""
+    """Start logs and metrics as the function `service`, if this process runs in Lambda.
+
+    The tables' prefix is the stack's name. Raises SettingsError.
+    """
     if settings_module.in_lambda(os.environ):
-        telemetry.start(service)
+        telemetry.start(service, stack=_prefix())
 
 
 def build_in_lambda(services: Callable[[], object]) -> None:
@@ -61,6 +65,11 @@ def build_in_lambda(services: Callable[[], object]) -> None:
 def settings() -> Settings:
     """Return this process's settings. Raises SettingsError."""
     return settings_module.load(os.environ)
+
+
+def edge_secret() -> str:
+    """Return the edge's secret, without which no request is answered in Lambda; "" for no edge."""
+    return settings().edge_secret if settings_module.in_lambda(os.environ) else ""
 
 
 @cache
@@ -168,8 +177,10 @@ def _store(usual: Config = USUAL) -> dynamo.Client:
 @cache
 def _dynamodb(config: Config) -> dynamo.Client:
     place = dynamo.parse_database_url(settings().database_url)
-    client: dynamo.Client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
-    return client
+    client = boto3.client("dynamodb", endpoint_url=place.endpoint_url, config=config)
+    client.meta.events.register("response-received.dynamodb", count_throttle)
+    made: dynamo.Client = client
+    return made
 
 
 def _prefix() -> str:

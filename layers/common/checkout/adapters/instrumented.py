@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Any, Final
 
 from checkout import telemetry
 from checkout.domain.merchant import Merchant
@@ -37,6 +37,16 @@ _FAILURES: Final = frozenset(
         Event.APPROVAL_LOST,
         Event.PAYMENT_REFUSED,
         Event.PAYMENT_DISPROVED,
+    }
+)
+# DynamoDB's answers, or reasons of a canceled transaction, when a table or an index is throttled.
+_THROTTLES: Final = frozenset(
+    {
+        "ProvisionedThroughputExceeded",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "ThrottlingError",
+        "ThrottlingException",
     }
 )
 # Many to a session, and none of them news.
@@ -187,6 +197,19 @@ def report_refusal(merchant: Merchant, refused: Refused) -> None:
             "reason": refused.reason.value,
         },
     )
+
+
+def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: Any) -> None:
+    """Count a throttled answer of DynamoDB, also one that the client tries again.
+
+    botocore calls this after each response. A throttled index refuses the table's write, so this
+    counts indexes too; DynamoDB's own metrics are separate for each of them.
+    """
+    answer = parsed_response or {}
+    reasons = answer.get("CancellationReasons", ())
+    codes = {answer.get("Error", {}).get("Code"), *(reason.get("Code") for reason in reasons)}
+    if codes & _THROTTLES:
+        telemetry.count("TablesThrottled")
 
 
 def _log(level: int, event: str, session: Session) -> None:

@@ -1,0 +1,465 @@
+"""Proving day: what only a real AWS account can show, as steps that each check their own claim.
+
+`make proving-day` prints the steps; `make proving-day ACCOUNT=123456789012` runs them in that
+account, with the stage `proving` of samconfig.toml, and `STEP=name` runs one. docs/proving-day.md
+is the same list. None of this has been run yet. Afterwards: `make remove STAGE=proving`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from operations import deploy
+from operations.stages import Account, Refused, Stage, stage, table_names
+
+STAGE: Final = "proving"
+_PAUSE: Final = 5.0  # seconds between two looks
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One proof. `emulator` is what `make rehearse` has shown of it."""
+
+    name: str
+    proves: str
+    cost: str
+    emulator: str
+    run: Callable[[Proof], str]
+
+
+class Proof:
+    """The account, the stage, and what the steps ask of both."""
+
+    def __init__(self, account: Account, chosen: Stage) -> None:
+        self.account = account
+        self.stage = chosen
+
+    def deploy(self, **parameters: str) -> None:
+        """Deploy with other parameters than the stage's. Raises Refused."""
+        chosen = Stage(STAGE, self.stage.stack, {**self.stage.chosen, **parameters})
+        deploy.deploy(self.account, chosen)
+
+    def upgrade(self, **parameters: str) -> subprocess.Popen[bytes]:
+        """Begin an upgrade and return while it goes on."""
+        pairs = [f"{name}={value}" for name, value in {**self.stage.chosen, **parameters}.items()]
+        command = [str(deploy.SAM), "deploy", "--config-env", STAGE]
+        return subprocess.Popen(
+            [*command, "--region", self.account.region, "--parameter-overrides", *pairs]
+        )
+
+    def resources(self, kind: str) -> dict[str, str]:
+        """Return the stack's resources of a type: physical ids by logical id."""
+        pages = self.account.client("cloudformation").get_paginator("list_stack_resources")
+        return {
+            each["LogicalResourceId"]: each["PhysicalResourceId"]
+            for page in pages.paginate(StackName=self.stage.stack)
+            for each in page["StackResourceSummaries"]
+            if each["ResourceType"] == kind
+        }
+
+    def get(self, path: str, base: str | None = None) -> int:
+        """Return the status of a GET of the deployment."""
+        address = base or self.account.outputs(self.stage.stack)["BaseUrl"]
+        try:
+            with urllib.request.urlopen(f"{address}{path}", timeout=30) as answer:  # noqa: S310
+                return int(answer.status)
+        except urllib.error.HTTPError as refused:
+            return int(refused.code)
+
+    def until(self, what: str, seen: Callable[[], bool], minutes: float) -> float:
+        """Wait for something; return the seconds it took. Raises Refused."""
+        began = time.monotonic()
+        while not seen():
+            if time.monotonic() - began > minutes * 60:
+                raise Refused(f"not seen in {minutes} minutes: {what}")
+            time.sleep(_PAUSE)
+        return time.monotonic() - began
+
+    def alarm(self, name: str) -> str:
+        """Return an alarm's state."""
+        physical = self.resources("AWS::CloudWatch::Alarm")[f"{name}Alarm"]
+        watch = self.account.client("cloudwatch")
+        found: str = watch.describe_alarms(AlarmNames=[physical])["MetricAlarms"][0]["StateValue"]
+        return found
+
+    def weights(self) -> Mapping[str, float]:
+        """Return how much of the API's traffic goes to another version than the alias's own."""
+        function = self.resources("AWS::Lambda::Function")["ApiFunction"]
+        alias = self.account.client("lambda").get_alias(FunctionName=function, Name="live")
+        found: Mapping[str, float] = alias.get("RoutingConfig", {}).get(
+            "AdditionalVersionWeights", {}
+        )
+        return found
+
+    def named(self) -> Iterator[str]:
+        """Yield tables, functions, log groups and schedules that have the stack's name."""
+        client, begin = self.account.client, f"{self.stage.stack}-"
+        for page in client("dynamodb").get_paginator("list_tables").paginate():
+            yield from (each for each in page["TableNames"] if each.startswith(begin))
+        for page in client("lambda").get_paginator("list_functions").paginate():
+            names = (each["FunctionName"] for each in page["Functions"])
+            yield from (each for each in names if each.startswith(begin))
+        for prefix in (f"/{self.stage.stack}/", f"/aws/vendedlogs/{self.stage.stack}/"):
+            groups = client("logs").describe_log_groups(logGroupNamePrefix=prefix)["logGroups"]
+            yield from (each["logGroupName"] for each in groups)
+        schedules = client("scheduler").list_schedules(NamePrefix=begin)["Schedules"]
+        yield from (each["Name"] for each in schedules)
+
+
+# --- the steps ---
+
+
+def first_failure(proof: Proof) -> str:
+    """Deploy with a certificate that does not exist; CloudFormation must take everything back."""
+    wrong = f"arn:aws:acm:{proof.account.region}:123456789012:certificate/none"
+    try:
+        deploy.sam(
+            proof.account,
+            proof.stage,
+            overrides={"DomainName": "proving.example.com", "CertificateArn": wrong},
+        )
+    except Refused:
+        left = sorted(proof.named())
+        if left:
+            raise Refused(f"left by the failed deployment: {left}") from None
+        return "rolled back, nothing left"
+    raise Refused("a deployment with a wrong certificate succeeded")
+
+
+def deployed(proof: Proof) -> str:
+    """Deploy in two steps with protection."""
+    proof.deploy(DeletionProtection="true")
+    found = proof.account.stack(proof.stage.stack) or {}
+    tables = proof.account.client("dynamodb")
+    protected = [
+        tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
+        for name in table_names(proof.stage.stack)
+    ]
+    if not found["EnableTerminationProtection"] or not all(protected):
+        raise Refused("the stack or a table is not protected")
+    if proof.get("/api/health") != 200:
+        raise Refused("/api/health does not answer 200")
+    return "deployed, protected, healthy"
+
+
+def gradual(proof: Proof) -> str:
+    """Change a parameter; a tenth of the traffic must go to the new version first."""
+    running = proof.upgrade(CompletionPolicy="instructed")
+    try:
+        took = proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
+        statuses = [proof.get("/api/health") for _ in range(100)]
+    finally:
+        status = running.wait()
+    if status or set(statuses) != {200} or proof.weights():
+        raise Refused(f"exit {status}, answers {set(statuses)}, weights {proof.weights()}")
+    return f"10 % after {took:.0f} s, then all; 100 of 100 requests answered meanwhile"
+
+
+def taken_back(proof: Proof) -> str:
+    """Let AnswersFail go off during an upgrade; CodeDeploy must take it back."""
+    function = proof.resources("AWS::Lambda::Function")["ApiFunction"]
+    functions = proof.account.client("lambda")
+
+    def version() -> str:
+        found: str = functions.get_alias(FunctionName=function, Name="live")["FunctionVersion"]
+        return found
+
+    before = version()
+    running = proof.upgrade(CompletionPolicy="received")
+    try:
+        proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
+        alarm = proof.resources("AWS::CloudWatch::Alarm")["AnswersFailAlarm"]
+        proof.account.client("cloudwatch").set_alarm_state(
+            AlarmName=alarm, StateValue="ALARM", StateReason="proving day"
+        )
+    finally:
+        status = running.wait()
+    if not status or version() != before or proof.weights():
+        raise Refused(f"exit {status}, version {version()} instead of {before}")
+    return f"the alarm took it back to version {before}"
+
+
+def alarms(proof: Proof) -> str:
+    """Set each alarm on; the topic must tell (look at its subscription)."""
+    watch = proof.account.client("cloudwatch")
+    names = proof.resources("AWS::CloudWatch::Alarm")
+    for physical in names.values():
+        watch.set_alarm_state(AlarmName=physical, StateValue="ALARM", StateReason="proving day")
+    return f"{len(names)} notices must have arrived: {', '.join(sorted(names))}"
+
+
+def silence(proof: Proof) -> str:
+    """Stop the schedule; SweepStandsStill must go off by the missing values, and recover."""
+    scheduler = proof.account.client("scheduler")
+    [name] = proof.resources("AWS::Scheduler::Schedule").values()
+    found = scheduler.get_schedule(Name=name)
+    keep = ("FlexibleTimeWindow", "Name", "ScheduleExpression", "Target")
+    described = {key: found[key] for key in keep}
+    proof.until("a running sweep", lambda: proof.alarm("SweepStandsStill") == "OK", 15)
+    scheduler.update_schedule(**described, State="DISABLED")
+    try:
+        off = proof.until("the alarm", lambda: proof.alarm("SweepStandsStill") == "ALARM", 20)
+    finally:
+        scheduler.update_schedule(**described, State="ENABLED")
+    on = proof.until("its end", lambda: proof.alarm("SweepStandsStill") == "OK", 20)
+    return f"on after {off:.0f} s, off after {on:.0f} s"
+
+
+def refused_share(proof: Proof) -> str:
+    """Send only requests that are refused; RequestsRefused must go off by their share."""
+
+    def seen() -> bool:
+        with ThreadPoolExecutor(4) as clients:
+            list(clients.map(proof.get, ["/api/checkout/sessions"] * 8))
+        return proof.alarm("RequestsRefused") == "ALARM"
+
+    took = proof.until("RequestsRefused", seen, 30)
+    return f"on after {took:.0f} s: the average of 4xx is the share of requests"
+
+
+def throttled_index(proof: Proof) -> str:
+    """Limit an index to one write a second; the product must count it.
+
+    Create sessions meanwhile, with the merchant that the page says to set up.
+    """
+    table = table_names(proof.stage.stack)[2]
+    tables, watch = proof.account.client("dynamodb"), proof.account.client("cloudwatch")
+
+    def limit(units: int) -> None:
+        throughput = {"MaxWriteRequestUnits": units, "MaxReadRequestUnits": -1}
+        update = {"IndexName": "by_merchant", "OnDemandThroughput": throughput}
+        tables.update_table(TableName=table, GlobalSecondaryIndexUpdates=[{"Update": update}])
+
+    def seen() -> bool:
+        now = time.time()
+        points = watch.get_metric_statistics(
+            Namespace="CheckoutSessions",
+            MetricName="TablesThrottled",
+            Dimensions=[{"Name": "stack", "Value": proof.stage.stack}],
+            StartTime=now - 600,
+            EndTime=now,
+            Period=60,
+            Statistics=["Sum"],
+        )
+        return bool(points["Datapoints"])
+
+    limit(1)
+    try:
+        took = proof.until("TablesThrottled", seen, 15)
+    finally:
+        limit(-1)
+    return f"counted after {took:.0f} s"
+
+
+def reserved(proof: Proof) -> str:
+    """Reserve one execution for the pages and ask for fifty at once; the others still answer."""
+    proof.deploy(PayConcurrency="1", TrafficShift="AllAtOnce")
+    with ThreadPoolExecutor(50) as clients:
+        pages = list(clients.map(proof.get, ["/pay/cs_none"] * 50))
+    health = proof.get("/api/health")
+    proof.deploy(TrafficShift="AllAtOnce")
+    if health != 200 or not any(status >= 500 for status in pages):
+        raise Refused(f"pages answered {sorted(set(pages))}, health {health}")
+    return f"{sum(status >= 500 for status in pages)} of 50 pages refused, the API unharmed"
+
+
+def access_log(proof: Proof) -> str:
+    """Read the access log: routes, statuses, and no session's id."""
+    proof.get("/pay/cs_0000000000000000000000")
+    name = f"/aws/vendedlogs/{proof.stage.stack}/access"
+    logs = proof.account.client("logs")
+    proof.until(
+        "a line", lambda: bool(logs.filter_log_events(logGroupName=name, limit=1)["events"]), 10
+    )
+    lines = [each["message"] for each in logs.filter_log_events(logGroupName=name)["events"]]
+    if any("cs_" in line for line in lines) or not all("route" in json.loads(x) for x in lines):
+        raise Refused("a line has no route, or a session's id")
+    return f"{len(lines)} lines, no session in them"
+
+
+def edge(proof: Proof) -> str:
+    """Deploy the edge; one address gets 429 after its share, the direct address is closed."""
+    proof.deploy(Edge="true", EdgeRequests="100", TrafficShift="AllAtOnce")
+    direct = proof.account.outputs(proof.stage.stack)["HttpApiEndpoint"]
+    with ThreadPoolExecutor(8) as clients:
+        list(clients.map(proof.get, ["/api/health"] * 400))
+    took = proof.until("429", lambda: proof.get("/api/health") == 429, 10)
+    closed = proof.get("/api/health", base=direct)
+    proof.deploy(TrafficShift="AllAtOnce")
+    if closed != 403:
+        raise Refused(f"the direct address answered {closed}")
+    return f"429 after {took:.0f} s more; the direct address answers 403"
+
+
+def cold_starts(proof: Proof) -> str:
+    """Read the time that new environments took to start, from Lambda's own lines."""
+    logs, found = proof.account.client("logs"), []
+    for function in ("api", "pay"):
+        query = logs.start_query(
+            logGroupName=f"/{proof.stage.stack}/{function}",
+            startTime=int(time.time()) - 86_400,
+            endTime=int(time.time()),
+            queryString="filter @type = 'REPORT' and ispresent(@initDuration) "
+            "| stats count(*) as n, pct(@initDuration, 50) as p50, max(@initDuration) as max",
+        )["queryId"]
+        results = partial(logs.get_query_results, queryId=query)
+        proof.until("the query", partial(_complete, results), 2)
+        rows = results()["results"]
+        values = {each["field"]: each["value"] for row in rows for each in row}
+        found.append(f"{function} {values}")
+    return "; ".join(found)
+
+
+def _complete(results: Callable[[], Any]) -> bool:
+    return bool(results()["status"] == "Complete")
+
+
+def loop(proof: Proof) -> str:
+    """Ask Lambda whether it would stop the sender's loop."""
+    function = proof.resources("AWS::Lambda::Function")["WebhookSenderFunction"]
+    settings = proof.account.client("lambda").get_function_recursion_config(FunctionName=function)
+    if settings["RecursiveLoop"] != "Allow":
+        raise Refused(f"RecursiveLoop is {settings['RecursiveLoop']}")
+    return "RecursiveLoop is Allow"
+
+
+STEPS: Final = (
+    Step(
+        "first-failure",
+        "a first deployment that fails leaves nothing, and the next one is not in its way",
+        "0.01 USD",
+        "shown, with another resource that fails; key and secret are not seen to go",
+        first_failure,
+    ),
+    Step(
+        "deploy",
+        "two steps, protected tables and stack, a healthy API on the alias",
+        "0.02 USD, then 0.4 USD a day",
+        "shown; CodeDeploy's resources are not there (TrafficShift=AllAtOnce)",
+        deployed,
+    ),
+    Step(
+        "gradual",
+        "a changed parameter alone publishes versions, and traffic moves by tenths",
+        "0",
+        "the versions are shown; weights are ignored and CodeDeploy is missing",
+        gradual,
+    ),
+    Step(
+        "taken-back",
+        "the alarm AnswersFail takes an upgrade back",
+        "0",
+        "not there; a resource that fails is, and takes the upgrade back",
+        taken_back,
+    ),
+    Step(
+        "alarms",
+        "each alarm reaches the people who subscribed to the topic",
+        "0",
+        "shown with values beyond the thresholds, to a queue",
+        alarms,
+    ),
+    Step(
+        "silence",
+        "SweepStandsStill goes off by missing values",
+        "0",
+        "missing values are ignored",
+        silence,
+    ),
+    Step(
+        "refused-share",
+        "the average of 4xx is a share, so RequestsRefused means what it says",
+        "0.02 USD",
+        "thresholds are shown; API Gateway sends no metrics there",
+        refused_share,
+    ),
+    Step(
+        "throttled-index",
+        "throttling of an index is counted and has an alarm",
+        "0.01 USD",
+        "nothing is throttled there; unit tests hold the counting",
+        throttled_index,
+    ),
+    Step(
+        "reserved",
+        "a reserved share limits one function and spares the others",
+        "0.01 USD",
+        "not shown",
+        reserved,
+    ),
+    Step(
+        "access-log",
+        "the access log has routes and no sessions",
+        "0.01 USD",
+        "API Gateway writes none there",
+        access_log,
+    ),
+    Step(
+        "edge",
+        "WAF limits an address, CloudFront proves itself, the direct address is closed",
+        "0.10 USD, for an hour of the web ACL",
+        "not shown: there are no requests through CloudFront",
+        edge,
+    ),
+    Step(
+        "cold-starts",
+        "how long a new environment takes to start, by function",
+        "0.01 USD",
+        "not comparable",
+        cold_starts,
+    ),
+    Step(
+        "loop",
+        "Lambda does not stop the sender's own queue",
+        "0",
+        "the property is shown, not its effect",
+        loop,
+    ),
+)
+
+
+def listed() -> str:
+    """Return the steps as a table, for docs/proving-day.md."""
+    rows = [f"| `{e.name}` | {e.proves} | {e.cost} | {e.emulator} |" for e in STEPS]
+    return "\n".join(["| step | proves | cost | on the emulator |", "|---|---|---|---|", *rows])
+
+
+def main(arguments: list[str]) -> int:
+    """List the steps, or run them; return the exit status."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--account", help="the account that must be meant")
+    parser.add_argument("steps", nargs="*", choices=[*(each.name for each in STEPS), []])
+    chosen = parser.parse_args(arguments)
+    if chosen.account is None:
+        print(listed())
+        return 0
+    try:
+        account = Account()
+        found: str = account.client("sts").get_caller_identity()["Account"]
+        if found != chosen.account:
+            raise Refused(f"The credentials are of the account {found}, not {chosen.account}.")
+        proof = Proof(account, stage(STAGE))
+        for step in STEPS:
+            if not chosen.steps or step.name in chosen.steps:
+                print(f"{step.name:<16} {step.run(proof)}", flush=True)
+    except (Refused, BotoCoreError, ClientError) as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,124 @@
+"""Stages: the deployments that samconfig.toml describes, and the AWS account they go to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import boto3
+from botocore.config import Config
+
+from sandbox.template import template
+
+ROOT: Final = Path(__file__).parent.parent
+CONFIG: Final = ROOT / "samconfig.toml"
+_PATIENT: Final = Config(retries={"mode": "standard", "total_max_attempts": 5})
+
+
+class Refused(Exception):
+    """An operation is not possible; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A stage: its stack, and the parameters that it chooses."""
+
+    name: str
+    stack: str
+    chosen: Mapping[str, str]
+    config: Path = CONFIG
+
+    @property
+    def parameters(self) -> dict[str, str]:
+        """Return all parameters of the template: those chosen, and the defaults."""
+        defaults = template()["Parameters"].items()
+        return {name: str(each["Default"]) for name, each in defaults} | dict(self.chosen)
+
+    @property
+    def protected(self) -> bool:
+        """Return whether its tables and its stack are to be protected from deletion."""
+        return self.parameters["DeletionProtection"] == "true"
+
+    def number(self, parameter: str) -> int:
+        """Return a number among the parameters."""
+        return int(self.parameters[parameter])
+
+
+def stage(name: str, config: Path = CONFIG) -> Stage:
+    """Return a stage of samconfig.toml. Raises Refused."""
+    stages = tomllib.loads(config.read_text("utf-8"))
+    if name not in stages or not isinstance(stages[name], dict):
+        raise Refused(f"{config.name} has no stage {name!r}.")
+    described = stages[name]
+    written = described.get("deploy", {}).get("parameters", {}).get("parameter_overrides", "")
+    pairs = written if isinstance(written, list) else shlex.split(written)
+    chosen = {}
+    for pair in pairs:
+        key, _, value = pair.partition("=")
+        if key not in template()["Parameters"]:
+            raise Refused(f"{config.name}: template.yaml has no parameter {key!r}.")
+        if value:  # SAM CLI takes no empty one
+            chosen[key] = value
+    return Stage(name, described["global"]["parameters"]["stack_name"], chosen, config)
+
+
+def named(arguments: list[str]) -> tuple[Stage, list[str]]:
+    """Return the stage that a command's arguments name, and the arguments after it. Raises Refused.
+
+    The first argument is the stage; `--config FILE` names another samconfig.toml.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("stage")
+    parser.add_argument("--config", type=Path, default=CONFIG)
+    found, rest = parser.parse_known_args(arguments)
+    return stage(found.stage, found.config), rest
+
+
+class Account:
+    """The account and region of the operator's credentials."""
+
+    def __init__(self) -> None:
+        """Find the region. Raises Refused."""
+        named = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        self._session = boto3.Session(region_name=named or None)
+        if self._session.region_name is None:
+            raise Refused("No AWS region: set AWS_REGION, for example to eu-central-1.")
+        self.region: str = self._session.region_name
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        """Return a client of the service, in the account's region unless another is named."""
+        return self._session.client(service, region_name=region or self.region, config=_PATIENT)
+
+    def stack(self, name: str) -> dict[str, Any] | None:
+        """Return the description of a stack, or None."""
+        formation = self.client("cloudformation")
+        try:
+            found: dict[str, Any] = formation.describe_stacks(StackName=name)["Stacks"][0]
+        except formation.exceptions.ClientError as error:
+            if "does not exist" in str(error):
+                return None
+            raise
+        return found
+
+    def outputs(self, name: str) -> dict[str, str]:
+        """Return a stack's outputs. Raises Refused without such a stack."""
+        stack = self.stack(name)
+        if stack is None:
+            raise Refused(f"There is no stack {name} in {self.region}.")
+        return {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", [])}
+
+
+def table_names(stack: str) -> list[str]:
+    """Return the names of a stack's tables."""
+    tables = [
+        each["Properties"]["TableName"]["Fn::Sub"]
+        for each in template()["Resources"].values()
+        if each["Type"] == "AWS::DynamoDB::Table"
+    ]
+    return [name.replace("${AWS::StackName}", stack) for name in tables]

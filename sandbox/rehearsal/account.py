@@ -1,0 +1,145 @@
+"""Rehearsal: what the account shows of the stacks in it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from operations.stages import table_names
+from sandbox.rehearsal import stack
+from sandbox.rehearsal.stack import RehearsalFailed
+from sandbox.template import resources
+
+_WITHIN: Final = 10.0  # seconds
+_QUEUE: Final = "rehearsal-alarms"
+
+Say = Callable[[str, str], None]
+
+
+def alarm_topic(endpoint: str) -> str:
+    """Create the topic of the alarms, with a queue that keeps what it is told."""
+    sqs, sns = stack.client("sqs", endpoint), stack.client("sns", endpoint)
+    url = sqs.create_queue(QueueName=_QUEUE)["QueueUrl"]
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
+    allowed = {
+        "Effect": "Allow",
+        "Principal": {"Service": "sns.amazonaws.com"},
+        "Action": "sqs:SendMessage",
+        "Resource": attributes["QueueArn"],
+    }
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    sqs.set_queue_attributes(QueueUrl=url, Attributes={"Policy": policy})
+    topic: str = sns.create_topic(Name=_QUEUE)["TopicArn"]
+    sns.subscribe(TopicArn=topic, Protocol="sqs", Endpoint=attributes["QueueArn"])
+    return topic
+
+
+def schedules(endpoint: str, stacks: Sequence[str], say: Say) -> None:
+    """Check that each stack has a schedule of its own, for the alias of its own function."""
+    scheduler = stack.client("scheduler", endpoint)
+    found = [each["Name"] for each in scheduler.list_schedules()["Schedules"]]
+    targets = {name: scheduler.get_schedule(Name=name)["Target"]["Arn"] for name in found}
+    wanted = {stack.functions(endpoint, each)["ExpirerFunction"] for each in stacks}
+    if {arn.split(":function:")[1] for arn in targets.values()} != {f"{n}:live" for n in wanted}:
+        raise RehearsalFailed(f"the schedules are {targets}")
+    say("schedules", ", ".join(sorted(targets)))
+
+
+def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
+    """Make each alarm go off by a value beyond its threshold, and see that the topic is told.
+
+    The emulator looks at names and thresholds; it ignores dimensions and missing values.
+    """
+    watch, sqs = stack.client("cloudwatch", endpoint), stack.client("sqs", endpoint)
+    url = sqs.get_queue_url(QueueName=_QUEUE)["QueueUrl"]
+    names = stack.physical(endpoint, stack_name, "AWS::CloudWatch::Alarm")
+    if set(names) != set(resources("AWS::CloudWatch::Alarm")):
+        raise RehearsalFailed(f"the stack has the alarms {sorted(names)}")
+    for alarm in watch.describe_alarms(AlarmNames=list(names.values()))["MetricAlarms"]:
+        if alarm["AlarmActions"] != [topic] or alarm["OKActions"] != [topic]:
+            raise RehearsalFailed(f"{alarm['AlarmName']} tells {alarm['AlarmActions']}")
+        watch.put_metric_data(
+            Namespace=alarm["Namespace"],
+            MetricData=[
+                {
+                    "MetricName": alarm["MetricName"],
+                    "Dimensions": alarm["Dimensions"],
+                    "Values": [alarm["Threshold"] + 1],
+                    "Counts": [10_000.0],  # also an average is above the threshold
+                }
+            ],
+        )
+    deadline = time.monotonic() + _WITHIN
+    told: set[str] = set()
+    while told != set(names.values()):
+        if time.monotonic() > deadline:
+            raise RehearsalFailed(f"not told of {sorted(set(names.values()) - told)}")
+        answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
+        for message in answer.get("Messages", []):
+            notice = json.loads(json.loads(message["Body"])["Message"])
+            if notice["NewStateValue"] == "ALARM" and notice["AlarmName"] in names.values():
+                told.add(notice["AlarmName"])
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+    say("alarms", f"{len(told)} went off, and the topic was told")
+
+
+def stacks_metrics(endpoint: str, stack_name: str) -> None:
+    """Check that the deployed functions count under their own stack."""
+    lines = [line.partition(": ")[2] for line in stack.logs(endpoint, stack_name)]
+    sent = [json.loads(line) for line in lines if line.startswith("{") and '"_aws"' in line]
+    if not sent or {line.get("stack") for line in sent} != {stack_name}:
+        raise RehearsalFailed(f"the metrics of {stack_name} are {sent[:3]}")
+
+
+def refuses_deletion(endpoint: str, stack_name: str) -> None:
+    """Try to delete the stack and its tables without the operator's command."""
+    formation, tables = stack.client("cloudformation", endpoint), stack.client("dynamodb", endpoint)
+    attempts: list[Callable[[], Any]] = [partial(formation.delete_stack, StackName=stack_name)]
+    attempts += [partial(tables.delete_table, TableName=each) for each in table_names(stack_name)]
+    for attempt in attempts:
+        try:
+            attempt()
+        except ClientError:
+            continue
+        raise RehearsalFailed(f"{stack_name} is not protected: {attempt} went through")
+
+
+def gone(endpoint: str, stack_name: str, *, other: str | None) -> None:
+    """Check that nothing with the stack's name is left, and all tables of `other` are there."""
+    left = [name for name in _names(endpoint) if _of(name, stack_name)]
+    if left:
+        raise RehearsalFailed(f"{stack_name} has left {left}")
+    if other is not None and set(table_names(other)) - set(_names(endpoint)):
+        raise RehearsalFailed(f"{other} has lost tables")
+
+
+def _of(name: str, stack_name: str) -> bool:
+    """Return whether a physical name is of the stack, and not of one with a longer name."""
+    bare = name.removeprefix("/aws/vendedlogs").strip("/")
+    if not bare.startswith(stack_name):
+        return False
+    return not bare.startswith("checkout-dev") or stack_name == "checkout-dev"
+
+
+def _names(endpoint: str) -> list[str]:
+    """Return the names of everything that costs, or would be in a new stack's way."""
+
+    def all_of(service: str, operation: str, key: str, name: str) -> list[Any]:
+        answer = getattr(stack.client(service, endpoint), operation)()
+        return [each[name] if name else each for each in answer[key]]
+
+    return [
+        *all_of("dynamodb", "list_tables", "TableNames", ""),
+        *all_of("lambda", "list_functions", "Functions", "FunctionName"),
+        *all_of("lambda", "list_layers", "Layers", "LayerName"),
+        *all_of("logs", "describe_log_groups", "logGroups", "logGroupName"),
+        *all_of("scheduler", "list_schedules", "Schedules", "Name"),
+        *all_of("apigatewayv2", "get_apis", "Items", "Name"),
+        *all_of("cloudwatch", "describe_alarms", "MetricAlarms", "AlarmName"),
+        *all_of("secretsmanager", "list_secrets", "SecretList", "Name"),
+    ]

@@ -1,0 +1,144 @@
+"""template.yaml as CloudFormation deploys it: translated by AWS's own translator of SAM templates.
+
+The translator comes with SAM, in an environment of its own.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import subprocess
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).parents[2]
+STACK: Final = "${AWS::StackName}"
+# Names that are not of a thing that the stack makes, or are given by the operator.
+NOT_MADE = {
+    ("AWS::ApiGatewayV2::DomainName", "DomainName"),
+    ("AWS::ApiGatewayV2::ApiMapping", "DomainName"),
+    ("AWS::ApiGatewayV2::Stage", "StageName"),
+    ("AWS::CloudWatch::Alarm", "MetricName"),
+    ("AWS::CodeDeploy::DeploymentGroup", "ApplicationName"),
+    ("AWS::CodeDeploy::DeploymentGroup", "DeploymentConfigName"),
+    ("AWS::Lambda::Alias", "FunctionName"),
+    ("AWS::Lambda::Alias", "Name"),
+    ("AWS::Lambda::EventInvokeConfig", "FunctionName"),
+    ("AWS::Lambda::EventSourceMapping", "FunctionName"),
+    ("AWS::Lambda::Permission", "FunctionName"),
+    ("AWS::Lambda::Version", "FunctionName"),
+}
+# CloudFormation invents names for all other types that have one.
+NAMED = {
+    "AWS::ApiGatewayV2::Api": "Name",
+    "AWS::CloudWatch::Dashboard": "DashboardName",
+    "AWS::DynamoDB::Table": "TableName",
+    "AWS::Lambda::LayerVersion": "LayerName",
+    "AWS::Logs::LogGroup": "LogGroupName",
+}
+
+pytestmark = pytest.mark.artifacts
+
+
+def translated(parameters: str = "", **code: str) -> dict[str, dict[str, Any]]:
+    """Return the resources that CloudFormation creates. `code` are the artifacts' keys in S3."""
+    return copy.deepcopy(_translated(parameters, tuple(sorted(code.items()))))
+
+
+@cache
+def _translated(parameters: str, code: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
+    chosen = dict(each.split("=") for each in parameters.split())
+    keys = {"functions": "f1", "CommonLayer": "c1", "PayLayer": "p1", **dict(code)}
+    done = subprocess.run(
+        [str(ROOT / ".venv-sam" / "bin" / "python"), str(Path(__file__).with_name("translate.py"))],
+        input=json.dumps({"parameters": chosen, "keys": keys}),
+        env={**os.environ, "AWS_DEFAULT_REGION": "us-east-1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, dict[str, Any]] = json.loads(done.stdout)
+    return found
+
+
+def of_type(found: dict[str, dict[str, Any]], kind: str) -> dict[str, dict[str, Any]]:
+    return {name: each["Properties"] for name, each in found.items() if each["Type"] == kind}
+
+
+@pytest.mark.parametrize("parameters", ["", "TrafficShift=AllAtOnce", "Edge=true"])
+def test_every_physical_name_carries_the_stacks(parameters: str) -> None:
+    found = translated(parameters)
+    names = [
+        (logical, key, json.dumps(value))
+        for logical, each in found.items()
+        for key, value in each.get("Properties", {}).items()
+        if key.endswith("Name") and (each["Type"], key) not in NOT_MADE
+    ]
+    stack_ref = json.dumps({"Ref": "AWS::StackName"})
+    assert [name for name in names if STACK not in name[2] and name[2] != stack_ref] == []
+    assert len(names) > 15
+    for kind, key in NAMED.items():
+        assert all(key in each for each in of_type(found, kind).values())
+
+
+def test_a_schedule_has_no_name_because_it_would_be_the_same_in_every_stack() -> None:
+    [schedule] = of_type(translated(), "AWS::Scheduler::Schedule").values()
+    assert "Name" not in schedule
+
+
+def test_everything_calls_the_alias() -> None:
+    found = translated()
+    aliases = set(of_type(found, "AWS::Lambda::Alias"))
+    functions = of_type(found, "AWS::Lambda::Function")
+    assert aliases == {f"{name}Aliaslive" for name in functions}
+    integrations = of_type(found, "AWS::ApiGatewayV2::Integration").values()
+    mappings = of_type(found, "AWS::Lambda::EventSourceMapping").values()
+    permissions = of_type(found, "AWS::Lambda::Permission").values()
+    schedules = of_type(found, "AWS::Scheduler::Schedule").values()
+    callers = [each["IntegrationUri"] for each in integrations]
+    callers += [each["FunctionName"] for each in (*mappings, *permissions)]
+    callers += [each["Target"]["Arn"] for each in schedules]
+    assert len(callers) == 3 + 2 + 3 + 1
+    assert {each["Ref"] for each in callers} <= aliases
+    [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
+    assert invoked["Qualifier"] == "live"
+
+
+def versions(**code: str) -> set[str]:
+    return set(of_type(translated(**code), "AWS::Lambda::Version"))
+
+
+def test_changed_code_and_a_changed_layer_make_new_versions_of_their_functions() -> None:
+    before = versions()
+    assert len(before) == 6
+    assert not before & versions(functions="f2")
+    assert not before & versions(CommonLayer="c2")  # in every function
+    [kept] = before & versions(PayLayer="p2")
+    assert kept.startswith("ApiFunctionVersion")
+
+
+def test_an_upgrade_is_gradual_and_taken_back_by_the_alarm_on_5xx() -> None:
+    found = translated()
+    groups = of_type(found, "AWS::CodeDeploy::DeploymentGroup")
+    assert len(groups) == 6
+    for group in groups.values():
+        assert group["AlarmConfiguration"]["Alarms"] == [{"Name": {"Ref": "AnswersFailAlarm"}}]
+        assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
+    for alias in (each for each in found.values() if each["Type"] == "AWS::Lambda::Alias"):
+        assert "CodeDeployLambdaAliasUpdate" in alias["UpdatePolicy"]
+
+
+def test_all_at_once_is_without_codedeploy() -> None:
+    found = translated("TrafficShift=AllAtOnce")
+    assert not any(each["Type"].startswith("AWS::CodeDeploy") for each in found.values())
+    assert len(of_type(found, "AWS::Lambda::Alias")) == 6
+
+
+def test_the_senders_loop_is_meant() -> None:
+    found = of_type(translated(), "AWS::Lambda::Function")
+    loops = {name for name, each in found.items() if each.get("RecursiveLoop") == "Allow"}
+    assert loops == {"WebhookSenderFunction"}
