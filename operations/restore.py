@@ -46,7 +46,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Read:
-    """What was found in restored tables: rows that can be read, by table, and those that cannot."""
+    """The rows found in restored tables: those that can be read, by table, and those that cannot."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)

@@ -162,10 +162,14 @@ class Doors:
         )
 
     def follow(self, url: str, visitor: Visitor | None = None) -> Answer:
-        """Open an address of the hosted page as a wallet leads there."""
+        """Open an address of the hosted page as a wallet leads there, and wait as the page says."""
         parts = urlsplit(url)
         path = parts.path.removeprefix("/pay")
-        return self.pay("GET", path, query=parts.query, visitor=visitor)
+        answer = self.pay("GET", path, query=parts.query, visitor=visitor)
+        if answer.status == 200 and (refresh := answer.headers.get("refresh")):
+            self.world.clock.pass_time(int(refresh))
+            answer = self.pay("GET", path, query=parts.query, visitor=visitor)
+        return answer
 
     def _browse(
         self,

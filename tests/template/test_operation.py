@@ -143,7 +143,7 @@ def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:
     assert "MultiRegionKey" in str(rule["Assertions"])
     [key] = resources("AWS::KMS::Key").values()
     assert key["MultiRegion"]["Fn::If"][:2] == ["HasMultiRegionKey", True]
-    [secret] = resources("AWS::SecretsManager::Secret").values()
+    secret = resources("AWS::SecretsManager::Secret")["EncryptionKey"]
     condition, [replica], _ = secret["ReplicaRegions"]["Fn::If"]
     assert (condition, replica["Region"]) == ("HasReplica", {"Ref": "ReplicaRegion"})
     assert "key/${StackKey}" in replica["KmsKeyId"]["Fn::Sub"]

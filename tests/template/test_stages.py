@@ -23,7 +23,7 @@ NAMED = {
     "AWS::WAFv2::WebACL": "Name",
 }
 # Secret, or longer than a description may be: only `Revision` tells that they changed.
-BY_REVISION = {"WalletProviders"}
+BY_REVISION = {"WalletProviders", "EdgeProof"}
 # Properties of the function, and not of its versions.
 UNVERSIONED = {
     "Events",
