@@ -161,14 +161,19 @@ class Doors:
             "dashboard", method, full, fields, query, visitor, own | dict(headers or {})
         )
 
-    def follow(self, url: str, visitor: Visitor | None = None) -> Answer:
+    def follow(
+        self,
+        url: str,
+        visitor: Visitor | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Answer:
         """Open an address of the hosted page as a wallet leads there, and wait as the page says."""
         parts = urlsplit(url)
         path = parts.path.removeprefix("/pay")
-        answer = self.pay("GET", path, query=parts.query, visitor=visitor)
+        answer = self.pay("GET", path, query=parts.query, visitor=visitor, headers=headers)
         if answer.status == 200 and (refresh := answer.headers.get("refresh")):
             self.world.clock.pass_time(int(refresh))
-            answer = self.pay("GET", path, query=parts.query, visitor=visitor)
+            answer = self.pay("GET", path, query=parts.query, visitor=visitor, headers=headers)
         return answer
 
     def _browse(
