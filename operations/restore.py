@@ -46,7 +46,7 @@ class Refused(Exception):
 
 @dataclass(slots=True)
 class Read:
-    """The rows found in restored tables: those that can be read, by table, and those that cannot."""
+    """The rows found in restored tables, by table: those that can be read, and the others."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)
