@@ -21,7 +21,7 @@ from sandbox.place import Place
 PRICE: Final = Amount(2000, "USD", 2)
 _REDIRECTS_MAX: Final = 10
 _SETTLED_WITHIN: Final = 30.0  # seconds
-_FORM: Final = re.compile(r'<form method="post" action="([^"]+)">')
+_FORM: Final = re.compile(r'<form method="post" action="([^"]+)"')
 _REFRESH: Final = re.compile(r"\s*(\d+)")
 _SHOP: Final = "https://shop.example"
 

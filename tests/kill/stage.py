@@ -209,14 +209,13 @@ class Stage:
 
     def events(self, session: Session) -> list[str]:
         """The types of the session's events."""
-        answer = self.aws.dynamodb.scan(
+        pages = self.aws.dynamodb.get_paginator("scan").paginate(
             TableName=f"{self.aws.prefix}-webhook_events",
             FilterExpression="#session = :session",
             ExpressionAttributeNames={"#session": "session"},
             ExpressionAttributeValues={":session": text(session.id)},
         )
-        assert "LastEvaluatedKey" not in answer
-        return [item["type"]["S"] for item in answer["Items"]]
+        return [item["type"]["S"] for page in pages for item in page["Items"]]
 
 
 @contextmanager
