@@ -33,7 +33,6 @@ from sandbox.demo import world_answers
 from sandbox.place import Place
 from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
-from sandbox.template import default, resources
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
 from sandbox.wallets.defaults import default_network
@@ -46,6 +45,10 @@ if TYPE_CHECKING:
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds
 _PREFIX: Final = "checkout"
+# SenderConcurrency and TasksConcurrency of an account with 1 000 executions. The template's own are
+# for a new account, which has 10.
+EVENTS_AT_ONCE: Final = 50
+TASKS_AT_ONCE: Final = 2
 
 
 @contextmanager
@@ -150,14 +153,12 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
     running.callback(gateway.close)
     for trigger in (
         triggers.schedule(by_name["ExpirerFunction"]),
-        triggers.Mapping(
-            by_name["TasksFunction"], sqs, stack.tasks_queue_url, _at_once("TasksMapping")
-        ),
+        triggers.Mapping(by_name["TasksFunction"], sqs, stack.tasks_queue_url, TASKS_AT_ONCE),
         triggers.Mapping(
             by_name["WebhookSenderFunction"],
             sqs,
             stack.events_queue_url,
-            _at_once("EventsMapping"),
+            EVENTS_AT_ONCE,
         ),
     ):
         running.callback(trigger.close)
@@ -172,12 +173,6 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
     server = AsgiServer(place.shop_port, shop.answer, body_max=BODY_MAX)
     server.start()
     running.callback(server.close)
-
-
-def _at_once(mapping: str) -> int:
-    """Return the template's concurrency limit of the function behind that mapping."""
-    scaling = resources("AWS::Lambda::EventSourceMapping")[mapping]["ScalingConfig"]
-    return int(default(scaling["MaximumConcurrency"]))
 
 
 @contextmanager

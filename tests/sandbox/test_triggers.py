@@ -158,7 +158,7 @@ def test_sessions_that_nobody_watches_end_as_they_should(world: Dev) -> None:
 
     abandoned, left_alone, prepared = paying("dies-after-create")
     with closing(abandoned._http):  # and then the page is closed
-        abandoned._http.get(abandoned._approve(prepared["interact_url"]))
+        abandoned._come_back(abandoned._approve(prepared["interact_url"]))
     demo, given_up, _ = paying("alice")
     cancel = f"{place.checkout}/api/checkout/sessions/{given_up['id']}/cancel"
     with closing(demo._http):
