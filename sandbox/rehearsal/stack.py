@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from checkout.domain.languages import LANGUAGES
+from operations import stages
 from sandbox import cloud
 
 ROOT: Final = Path(__file__).parent.parent.parent
@@ -89,7 +90,7 @@ class Operator:
             self.run("deploy", stage, "-t", str(template))
         finally:
             _grant_batches(self.endpoint)
-            _type_values(self.endpoint)
+            _type_values(self.endpoint, stages.stage(stage, self._config).stack)
 
     def run(self, operation: str, stage: str, *options: str) -> None:
         """Run `python -m operations.OPERATION` for a stage. Raises RehearsalFailed."""
@@ -176,15 +177,19 @@ def _grant_batches(endpoint: str) -> None:
                 )
 
 
-def _type_values(endpoint: str) -> None:
-    """Set numbers and truth values again that are parameters: the emulator takes them as texts."""
+def _type_values(endpoint: str, stack: str) -> None:
+    """Set numbers and truth values again that are parameters: the emulator takes them as texts.
+
+    The tables are those of this stack: another one may be changing its own at the same time.
+    """
     functions, tables = client("lambda", endpoint), client("dynamodb", endpoint)
     for each in functions.list_event_source_mappings()["EventSourceMappings"]:
         limit = int(each["ScalingConfig"]["MaximumConcurrency"])
         functions.update_event_source_mapping(
             UUID=each["UUID"], ScalingConfig={"MaximumConcurrency": limit}
         )
-    for name in tables.list_tables()["TableNames"]:
+    existing = tables.list_tables()["TableNames"]
+    for name in set(stages.table_names(stack)).intersection(existing):
         protected = tables.describe_table(TableName=name)["Table"]["DeletionProtectionEnabled"]
         tables.update_table(TableName=name, DeletionProtectionEnabled=protected in (True, "true"))
 
