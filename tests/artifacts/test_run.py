@@ -174,7 +174,8 @@ def test_the_schedule_gets_the_counts_of_two_rounds(deployed: Deployed) -> None:
     for each in deployed.invoke("ExpirerFunction", {}, {}):
         assert each.error is None
         assert each.answer["Failed"] == 0
-    assert '"OldestDueEvent"' in deployed.log("ExpirerFunction")  # metrics, for an alarm
+        assert {"OldestDueEvent", "OldestDuePayment", "SweepBacklog"} <= set(each.answer)
+    assert '"_aws"' not in deployed.log("ExpirerFunction")  # a metric of zero would cost money
 
 
 def test_a_message_about_nothing_is_done_with(deployed: Deployed) -> None:

@@ -102,7 +102,7 @@ def test_everything_calls_the_alias() -> None:
     callers = [each["IntegrationUri"] for each in integrations]
     callers += [each["FunctionName"] for each in (*mappings, *permissions)]
     callers += [each["Target"]["Arn"] for each in schedules]
-    assert len(callers) == 3 + 2 + 3 + 1
+    assert len(callers) == 3 + 2 + (3 + 2) + 1  # /v1 calls two of the functions besides
     assert {each["Ref"] for each in callers} <= aliases
     [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
     assert invoked["Qualifier"] == "live"
