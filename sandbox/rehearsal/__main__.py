@@ -225,7 +225,7 @@ def _remove(operator: stack.Operator, old: Path) -> None:
         operator.run("remove", "default")
     except RehearsalFailed:
         account.refuses_deletion(operator.endpoint, "checkout")
-        _say("protected", "the stack checkout refuses to be deleted")
+        _say("protected", "the stack checkout and its tables refuse to be deleted")
     else:
         raise RehearsalFailed("a protected stage was removed")
     operator.choose("default", DeletionProtection="false")

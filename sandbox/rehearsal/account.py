@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -96,15 +97,16 @@ def stacks_metrics(endpoint: str, stack_name: str) -> None:
 
 
 def refuses_deletion(endpoint: str, stack_name: str) -> None:
-    """Try to delete the stack without the operator's command.
-
-    The tables are not tried: the emulator forgets their protection when a stack is updated.
-    """
-    try:
-        stack.client("cloudformation", endpoint).delete_stack(StackName=stack_name)
-    except ClientError:
-        return
-    raise RehearsalFailed(f"{stack_name} is not protected: its deletion went through")
+    """Try to delete the stack and its tables without the operator's command."""
+    formation, tables = stack.client("cloudformation", endpoint), stack.client("dynamodb", endpoint)
+    attempts: list[Callable[[], Any]] = [partial(formation.delete_stack, StackName=stack_name)]
+    attempts += [partial(tables.delete_table, TableName=each) for each in table_names(stack_name)]
+    for attempt in attempts:
+        try:
+            attempt()
+        except ClientError:
+            continue
+        raise RehearsalFailed(f"{stack_name} is not protected: {attempt} went through")
 
 
 def gone(endpoint: str, stack_name: str, *, other: str | None) -> None:
