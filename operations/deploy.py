@@ -34,7 +34,8 @@ def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
         found = None
     if found is None and chosen.protected:
         sam(account, chosen, *more, overrides={"DeletionProtection": "false"})
-    sam(account, chosen, *more)
+    # Said each time: SAM CLI keeps a stack's last value of a parameter that is not named.
+    sam(account, chosen, *more, overrides={"DeletionProtection": str(chosen.protected).lower()})
     if chosen.protected:
         account.client("cloudformation").update_termination_protection(
             StackName=chosen.stack, EnableTerminationProtection=True
