@@ -310,19 +310,19 @@ def deployments(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
 def test_a_first_deployment_protects_in_a_second_step(deployments: list[dict[str, str]]) -> None:
     account = FakeAccount()
     deploy.deploy(account, a_stage())
-    assert deployments == [{"DeletionProtection": "false"}, {}]
+    assert deployments == [{"DeletionProtection": "false"}, {"DeletionProtection": "true"}]
     assert account.calls[-1] == "update_termination_protection"
 
 
 def test_an_upgrade_is_one_step(deployments: list[dict[str, str]]) -> None:
     deploy.deploy(FakeAccount(describe_stacks=in_state("CREATE_COMPLETE")), a_stage())
-    assert deployments == [{}]
+    assert deployments == [{"DeletionProtection": "true"}]
 
 
 def test_a_stage_without_protection_is_one_step(deployments: list[dict[str, str]]) -> None:
     account = FakeAccount()
     deploy.deploy(account, a_stage(DeletionProtection="false"))
-    assert deployments == [{}]
+    assert deployments == [{"DeletionProtection": "false"}]
     assert "update_termination_protection" not in account.calls
 
 
