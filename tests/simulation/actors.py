@@ -484,7 +484,8 @@ def of_the_clock(world: SimWorld) -> list[str]:
     return [
         session.id
         for session in world.checker.sessions.values()
-        if session.left_to_clock and since < session.expires_at <= now
+        if session.left_to_clock and session.expires_at <= now
+        if since < session.expires_at or (world.wants_expiries and not session.terminal)
     ]
 
 

@@ -210,7 +210,7 @@ class SimWorld:
             self.network.advance()
             self.checker.money()
             self.checker.finished()
-            self.checker.told_of_expiries(wanted=bool(self._endpoint.events))
+            self.checker.told_of_expiries(wanted=self.wants_expiries)
             self.deliveries.finished()
             self._count_all()
         self.scheduler.close()
@@ -226,6 +226,11 @@ class SimWorld:
             self.counts,
             self._trace or [],
         )
+
+    @property
+    def wants_expiries(self) -> bool:
+        """Return whether the merchant asked for the event of sessions that expire."""
+        return bool(self._endpoint.events)
 
     def _count_all(self) -> None:
         """Have everything counted that ended, and compare; nothing fails any more."""

@@ -313,3 +313,15 @@ def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: Wor
     done = world.finish(session, callback).session
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
+
+
+def test_a_session_that_expires_while_its_approval_is_claimed_pays_nothing(world: World) -> None:
+    session, callback = world.awaiting()
+
+    def slow(request: Request) -> None:
+        if "/continue/" in request.url:
+            world.clock.pass_time((session.expires_at - world.clock.now()).total_seconds())
+
+    world.transport.before = slow
+    assert world.finish(session, callback).session.status is Status.EXPIRED
+    assert world.transport.count("POST", "/outgoing-payments") == 0

@@ -266,3 +266,23 @@ def test_at_rest_a_round_reads_two_rows_and_two_queries_a_shard(world: World) ->
     world.forget()
     follow(world)
     assert world.dynamo.calls == {"get_item": 16, "query": 16}
+
+
+def test_a_round_stops_where_another_has_passed_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abandon(world)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    ahead = DynamoTallies.ahead
+
+    def overtaken(own: DynamoTallies, walk: Walk, *arguments: Any, **options: Any) -> Any:
+        found = ahead(own, walk, *arguments, **options)
+        if found is not None:
+            monkeypatch.setattr(DynamoTallies, "ahead", ahead)
+            counts.append(follow(world))
+        return found
+
+    counts: list[Followed] = []
+    monkeypatch.setattr(DynamoTallies, "ahead", overtaken)
+    assert (follow(world), counts) == (Followed(), [Followed(counted=1)])
+    assert ended_on(world, NOW.date()) == 1
