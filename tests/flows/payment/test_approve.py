@@ -7,12 +7,12 @@ import pytest
 
 from checkout.domain.errors import CallbackInvalid, PaymentInProgress
 from checkout.domain.session import Phase, Problem, Session, Status
-from checkout.domain.transitions import Event, advance
+from checkout.domain.transitions import Event, IllegalTransition, advance
 from checkout.flows.payment import approve, sessions
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
-from tests.product import CEDAR, World, answering, interrupt, lose_answers, on
+from tests.product import CEDAR, World, answering, interrupt, lose_answers, on, raising
 
 
 def test_an_approved_payment_completes_step_by_step_with_one_event(
@@ -315,13 +315,12 @@ def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: Wor
     assert done.outgoing_payment is not None
 
 
-def test_a_session_that_expires_while_its_approval_is_claimed_pays_nothing(world: World) -> None:
+def test_a_session_that_moved_on_during_the_continuation_is_shown_as_it_is(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     session, callback = world.awaiting()
-
-    def slow(request: Request) -> None:
-        if "/continue/" in request.url:
-            world.clock.pass_time((session.expires_at - world.clock.now()).total_seconds())
-
-    world.transport.before = slow
-    assert world.finish(session, callback).session.status is Status.EXPIRED
+    moved_on = IllegalTransition(session, Event.PAYMENT_INTENDED)
+    monkeypatch.setattr(approve, "move", raising(moved_on))
+    found = world.finish(session, callback).session
+    assert (found.status, found.phase) == (Status.AWAITING_APPROVAL, Phase.CONTINUING)
     assert world.transport.count("POST", "/outgoing-payments") == 0

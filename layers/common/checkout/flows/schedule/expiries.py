@@ -81,7 +81,7 @@ def _follow(services: PayServices, walk: Walk, until: datetime, shard: int) -> F
             else:
                 tallies = tallied(ended)
             if not services.tallies.passed(stretch, tallies):
-                break  # another round is here
+                return done  # another round is here
             done.counted += len(ended) if walk is Walk.COUNT else 0
             if not stretch.more:
                 break
