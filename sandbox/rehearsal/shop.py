@@ -151,21 +151,11 @@ class Shop:
 
     def ticked(self, say: Say) -> None:
         """Wait until the scheduler itself has run the sweep: one invocation more than ours."""
-        name = stack.functions(self._endpoint, self.stack)["ExpirerFunction"]
-        watch = stack.client("cloudwatch", self._endpoint)
+        begun = f"/{self.stack}/expirer: START"
         deadline = time.monotonic() + _TICKED_WITHIN
         while time.monotonic() < deadline:
-            now = time.time()
-            points = watch.get_metric_statistics(
-                Namespace="AWS/Lambda",
-                MetricName="Invocations",
-                Dimensions=[{"Name": "FunctionName", "Value": name}],
-                StartTime=now - 3600,
-                EndTime=now + 60,
-                Period=3600,
-                Statistics=["Sum"],
-            )["Datapoints"]
-            rounds = round(sum(point["Sum"] for point in points))
+            lines = stack.logs(self._endpoint, self.stack)
+            rounds = sum(line.startswith(begun) for line in lines)
             if rounds > 1:
                 say("scheduler", f"{rounds - 1} rounds of {self.stack} by itself")
                 return
