@@ -14,10 +14,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from operations import preflight
-from operations.stages import ROOT, Account, Refused, Stage, named
+from operations.stages import ROOT, Account, Refused, Stage, command, named
 
 SAM: Final = ROOT / ".venv-sam" / "bin" / "sam"
 
@@ -68,13 +66,12 @@ def revision(chosen: Stage) -> str:
 
 def main(arguments: list[str]) -> int:
     """Deploy the stage that the arguments name; return the exit status."""
-    try:
+
+    def act() -> None:
         chosen, more = named(arguments)
         deploy(Account(), chosen, more)
-    except (Refused, BotoCoreError, ClientError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    return 0
+
+    return command(act)
 
 
 if __name__ == "__main__":

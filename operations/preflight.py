@@ -11,9 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from operations.stages import Account, Refused, Stage, named, table_names
+from operations.stages import Account, Refused, Stage, command, named, table_names
 
 UNRESERVED: Final = 100  # Lambda keeps so many executions that no function can reserve
 COMFORTABLE: Final = 100  # executions; new accounts have 10
@@ -214,12 +212,7 @@ def run(account: Account, chosen: Stage) -> None:
 
 def main(arguments: list[str]) -> int:
     """Check the stage that the arguments name; return the exit status."""
-    try:
-        run(Account(), named(arguments)[0])
-    except (Refused, BotoCoreError, ClientError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    return 0
+    return command(lambda: run(Account(), named(arguments)[0]))
 
 
 if __name__ == "__main__":

@@ -14,16 +14,14 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from operations import deploy
-from operations.stages import Account, Refused, Stage, stage, table_names
+from operations.stages import Account, Refused, Stage, command, stage, table_names
 
 STAGE: Final = "proving"
 _PAUSE: Final = 5.0  # seconds between two looks
@@ -437,6 +435,18 @@ def listed() -> str:
     return "\n".join(["| step | proves | cost | on the emulator |", "|---|---|---|---|", *rows])
 
 
+def prove(expected: str, steps: Collection[str]) -> None:
+    """Run these steps, or all, in the account that must be meant. Raises Refused."""
+    account = Account()
+    found: str = account.client("sts").get_caller_identity()["Account"]
+    if found != expected:
+        raise Refused(f"The credentials are of the account {found}, not {expected}.")
+    proof = Proof(account, stage(STAGE))
+    for step in STEPS:
+        if not steps or step.name in steps:
+            print(f"{step.name:<16} {step.run(proof)}", flush=True)
+
+
 def main(arguments: list[str]) -> int:
     """List the steps, or run them; return the exit status."""
     parser = argparse.ArgumentParser()
@@ -446,19 +456,7 @@ def main(arguments: list[str]) -> int:
     if chosen.account is None:
         print(listed())
         return 0
-    try:
-        account = Account()
-        found: str = account.client("sts").get_caller_identity()["Account"]
-        if found != chosen.account:
-            raise Refused(f"The credentials are of the account {found}, not {chosen.account}.")
-        proof = Proof(account, stage(STAGE))
-        for step in STEPS:
-            if not chosen.steps or step.name in chosen.steps:
-                print(f"{step.name:<16} {step.run(proof)}", flush=True)
-    except (Refused, BotoCoreError, ClientError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    return 0
+    return command(lambda: prove(chosen.account, chosen.steps))
 
 
 if __name__ == "__main__":

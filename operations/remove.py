@@ -11,9 +11,7 @@ import sys
 from contextlib import suppress
 from typing import Final
 
-from botocore.exceptions import BotoCoreError, ClientError
-
-from operations.stages import Account, Refused, Stage, named, table_names
+from operations.stages import Account, Refused, Stage, command, named, table_names
 
 DAYS: Final = 7
 
@@ -50,12 +48,7 @@ def remove(account: Account, chosen: Stage) -> None:
 
 def main(arguments: list[str]) -> int:
     """Remove the stage that the arguments name; return the exit status."""
-    try:
-        remove(Account(), named(arguments)[0])
-    except (Refused, BotoCoreError, ClientError) as refused:
-        print(refused, file=sys.stderr)
-        return 1
-    return 0
+    return command(lambda: remove(Account(), named(arguments)[0]))
 
 
 if __name__ == "__main__":

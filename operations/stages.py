@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import sys
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import boto3
 from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
 
 from sandbox.template import template
 
@@ -78,6 +80,16 @@ def named(arguments: list[str]) -> tuple[Stage, list[str]]:
     parser.add_argument("--config", type=Path, default=CONFIG)
     found, rest = parser.parse_known_args(arguments)
     return stage(found.stage, found.config), rest
+
+
+def command(act: Callable[[], object]) -> int:
+    """Act, and return the exit status. A refusal, ours or AWS's, is printed as one line."""
+    try:
+        act()
+    except (Refused, BotoCoreError, ClientError) as refused:
+        print(refused, file=sys.stderr)
+        return 1
+    return 0
 
 
 class Account:

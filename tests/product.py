@@ -177,7 +177,7 @@ class World:
             self.dynamo,
             PREFIX,
             vault=self.vault,
-            wallets=SignedWallets(self.transport, self.vault, self.clock, allow_loopback=True),
+            wallets=self._wallets(),
             completion_policy=policy,
         )
         self.endpoints = services.dashboard(
@@ -188,6 +188,13 @@ class World:
         self.merchant: Merchant = done.merchant
         assert done.api_key is not None
         self.api_key = done.api_key
+
+    def _wallets(self) -> SignedWallets:
+        return SignedWallets(self.transport, self.vault, self.clock, allow_loopback=True)
+
+    def restart(self) -> None:
+        """Go on in a new process, which has kept no token."""
+        self.services = replace(self.services, wallets=self._wallets())
 
     def join(self, shop: str) -> setup.SetUp:
         """Register a new key at the wallet, and set the merchant up with it."""

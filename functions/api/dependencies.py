@@ -40,3 +40,4 @@ async def api_key(
 
 Key = Annotated[ApiKey, Depends(api_key)]
 Body = Annotated[dict[str, Any], Depends(json_object)]
+IdempotencyKey = Annotated[str | None, Header()]

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, Request, Response
 
-from api.dependencies import Body, Injected, Key, Started
+from api.dependencies import Body, IdempotencyKey, Injected, Key, Started
 from api.paging import fitting
 from api.requests import CreateSession, list_query
 from checkout.domain.merchant import ApiKey
@@ -24,7 +24,6 @@ from checkout.ports.services import Services
 from checkout.version import VERSION
 from checkout.web import no_parameters, validated
 
-IdempotencyKey = Annotated[str | None, Header()]
 Nothing = Annotated[None, Depends(no_parameters)]
 End = Callable[[Services, ApiKey, str, Reserve[Session] | None], Session]
 

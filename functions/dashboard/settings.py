@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
@@ -20,7 +21,7 @@ from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from checkout.open_payments.models import Amount
 from checkout.pages import nonce_of, on_success_header
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visited
+from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visit, Visited
 from dashboard.rendering import page, refused, see
 from dashboard.view import readable
 
@@ -67,22 +68,22 @@ async def set_look(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
     name, locale, color = form.get("name", ""), form.get("locale", ""), _color_of(form)
-    try:
+
+    def save() -> None:
         settings.look(services, key, name=name, accent_color=color, locale=locale)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, form)
-    return see(visit, SAVED)
+
+    return _saved(save, services, visit, request, key, form)
 
 
 @router.post("/return-hosts")
 async def set_return_hosts(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, form)
-    return see(visit, SAVED)
+
+    return _saved(save, services, visit, request, key, form)
 
 
 @router.post("/contact")
@@ -90,33 +91,33 @@ async def set_contact(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
     contact, website = form.get("contact", ""), form.get("website", "")
-    try:
+
+    def save() -> None:
         settings.introduce(services, key, contact=contact, website=website)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, form)
-    return see(visit, SAVED)
+
+    return _saved(save, services, visit, request, key, form)
 
 
 @router.post("/providers")
 async def set_providers(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         settings.offer(services, key, form.get("providers", ""))
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, form)
-    return see(visit, SAVED)
+
+    return _saved(save, services, visit, request, key, form)
 
 
 @router.post("/tolerance")
 async def set_tolerance(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         settings.tolerate(services, key, form.get("tolerance", ""))
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, form)
-    return see(visit, SAVED)
+
+    return _saved(save, services, visit, request, key, form)
 
 
 @router.get("/logo")
@@ -131,11 +132,11 @@ async def logo(services: Injected, key: Key) -> Response:
 async def put_logo(
     services: Injected, visit: Visited, request: Request, key: Key, form: FormWithFile
 ) -> Response:
-    try:
+
+    def save() -> None:
         settings.put_logo(services, key, form.get("logo", b""))
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, SAVED)
+
+    return _saved(save, services, visit, request, key)
 
 
 @router.post("/logo/remove")
@@ -186,6 +187,22 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
         typed="",
         at="",
     )
+
+
+def _saved(
+    save: Callable[[], None],
+    services: DashboardServices,
+    visit: Visit,
+    request: Request,
+    key: ApiKey,
+    typed: dict[str, str] | None = None,
+) -> Response:
+    """Save, and return the way back to the settings; or the page with what is wrong."""
+    try:
+        save()
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, typed)
+    return see(visit, SAVED)
 
 
 def _page(

@@ -22,8 +22,6 @@ LAST_CHECK: Final = timedelta(seconds=25)
 # By these shares of a round's time, the sweep has ended, and so has following the clock.
 SWEEP: Final = 0.8
 FOLLOW: Final = 0.9
-# An alarm watches that rounds report it. A custom metric that is not sent costs nothing.
-ALWAYS_SENT: Final = "SessionsChecked"
 
 _log: Final = logging.getLogger(__name__)
 
@@ -51,7 +49,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
 
 
 def _reported(counts: Counts, followed: Followed, counted: int) -> dict[str, Any]:
-    """Return the counts as metrics. Only `SessionsChecked` is sent where it is 0."""
+    """Send the counts as metrics, and return them."""
     totals = {
         "SessionsChecked": counts.checked,
         "Moved": counts.moved.total() + followed.told,
@@ -65,11 +63,9 @@ def _reported(counts: Counts, followed: Followed, counted: int) -> dict[str, Any
         "OldestDueEvent": counts.longest_due.total_seconds(),
     }
     for name, value in totals.items():
-        if value or name == ALWAYS_SENT:
-            telemetry.count(name, value)
+        telemetry.count(name, value)
     for name, seconds in ages.items():
-        if seconds:
-            telemetry.count(name, seconds, unit="Seconds")
+        telemetry.count(name, seconds, unit="Seconds")
     result = {
         **totals,
         **ages,

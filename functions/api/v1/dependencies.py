@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from api.dependencies import Injected, services
+from api.dependencies import IdempotencyKey, Injected, services
 from api.v1.forms import Leaf, from_form, from_json
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
@@ -18,7 +18,16 @@ from checkout.flows.merchant import authentication
 from checkout.ports.services import DashboardServices
 from checkout.web import body_bytes, require_json
 
-__all__ = ["Body", "Injected", "Key", "Managing", "Query", "managing", "services"]
+__all__ = [
+    "Body",
+    "IdempotencyKey",
+    "Injected",
+    "Key",
+    "Managing",
+    "Query",
+    "managing",
+    "services",
+]
 
 _FORM = "application/x-www-form-urlencoded"
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
 from api.v1.answers import answered, listed, shown
-from api.v1.dependencies import Body, Key, Managing, Query
+from api.v1.dependencies import Body, IdempotencyKey, Key, Managing, Query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import bounded, bounded_metadata, page
 from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
@@ -41,7 +41,6 @@ DESCRIPTION_MAX: Final = 500  # characters
 ALWAYS: Final = (COMPLETED, LATE_PAYMENT)
 
 Act = Callable[[Reserve[Configured] | None], Configured]
-IdempotencyKey = Annotated[str | None, Header()]
 
 router = APIRouter(prefix=ENDPOINTS)
 

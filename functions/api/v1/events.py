@@ -12,7 +12,7 @@ from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.stripe_objects import EVENT_TYPES, envelope, event_json
 from checkout.domain.webhooks import EventStatus, WebhookEvent
-from checkout.flows.webhooks import delivery_log
+from checkout.flows.webhooks import delivery_log, event_list
 from checkout.flows.webhooks.event_list import EventQuery
 from checkout.ports.services import Services
 from checkout.web import validated
@@ -42,7 +42,7 @@ def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) 
             raise ResourceMissing(f"No such event: '{anchor[:100]}'", param=name) from None
     return EventQuery(
         limit=limit,
-        anchor=event,
+        after=event_list.place(event) if event else None,
         upward=name == "ending_before",
         created_from=created_from,
         created_before=created_before,

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from api.v1 import parity
 from api.v1.answers import answered, listed, shown
-from api.v1.dependencies import Body, Injected, Key, Query
+from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.events import event_object, event_query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import (
@@ -29,8 +28,6 @@ from checkout.flows.payment import sessions
 from checkout.flows.payment.sessions import json_text
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.ports.services import Services
-
-IdempotencyKey = Annotated[str | None, Header()]
 
 router = APIRouter(prefix="/v1")
 SESSIONS = "/checkout/sessions"
@@ -131,11 +128,11 @@ async def session_line_items(
 async def events(services: Injected, key: Key, request: Request, query: Query) -> Response:
     given = parsed(query, parity.LIST_EVENTS)
     asked = event_query(services, key, given, rounds=ROUNDS)
-    found, more = event_list.page(services, key.merchant, asked)
-    if more and not found:
+    found, behind = event_list.page(services, key.merchant, asked)
+    if behind and not found:
         raise _too_wide("type")
     data = [event_object(services, each) for each in found]
-    return listed(request, data, more=more, upward=asked.upward)
+    return listed(request, data, more=behind is not None, upward=asked.upward)
 
 
 @router.get("/events/{event_id}")

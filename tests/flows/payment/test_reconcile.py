@@ -10,6 +10,7 @@ from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import FENCE, Event, IllegalTransition, advance
 from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.payment import reconcile
+from checkout.flows.payment.witness import STRAY_404
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
@@ -188,6 +189,22 @@ def test_a_stray_404_right_after_the_expiry_does_not_disprove_a_payment(status: 
     world.transport.network, world.transport.before = world.network, lambda request: None
     assert world.settle(doubtful, seconds=4_000, every=10).status is Status.COMPLETED
     assert world.received() == 2000
+
+
+def test_a_refused_grant_does_not_disprove_a_payment(world: World) -> None:
+    """A new process asks for a token first; a missing incoming payment is refused the same way."""
+    session = world.in_doubt()
+    assert session.incoming_payment is not None
+    auth_server = world.stored().auth_server
+    answering(world, "POST", auth_server, lambda request: Response(404, {}, b"no"))
+    world.transport.before = on("", ":4101", raising(NotSent("it cannot be asked")))
+    world.restart()
+    left = session.incoming_payment.expires_at + STRAY_404 - world.clock.now()
+    world.clock.pass_time(left.total_seconds())
+    doubtful = world.settle(session, seconds=800, every=10)
+    assert doubtful.payment_in_flight
+    world.transport.network, world.transport.before = world.network, lambda request: None
+    assert world.settle(doubtful, seconds=4_000, every=10).status is Status.COMPLETED
 
 
 # --- somebody else at the same time ---

@@ -20,6 +20,7 @@ from checkout.open_payments.models import AccessToken, OutgoingPayment
 LIST_PAGES_MAX: Final = 3
 # How a resource server says that a resource does not exist (protocol.md section 10). A 404 may come
 # from a proxy in between, so it is believed only this long after the expiry.
+READ: Final = "get_incoming_payment"
 GONE: Final = 401
 STRAY_404: Final = timedelta(minutes=15)
 
@@ -51,7 +52,9 @@ def check(work: Work, session: Session) -> Seen:
         believed_from = session.incoming_payment_ends_at
         if refused.status != GONE:
             believed_from += STRAY_404
-        if refused.reason is op.Reason.NOT_FOUND and begun_at >= believed_from:
+        # The refusal of a grant, which a read may need first, says nothing of the payment.
+        gone = refused.reason is op.Reason.NOT_FOUND and refused.operation == READ
+        if gone and begun_at >= believed_from:
             return Seen(received=0, closed=True, begun_at=begun_at)
         raise
     if not payment.received.same_asset(session.receive):

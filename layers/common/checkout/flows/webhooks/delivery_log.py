@@ -7,17 +7,17 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import EVENT_ID, position, position_pattern
+from checkout.domain.grammar import EVENT_ID, position_pattern
 from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
-from checkout.flows.webhooks import endpoints
+from checkout.flows.webhooks import endpoints, event_list
 from checkout.flows.webhooks.endpoints import Resent
+from checkout.flows.webhooks.event_list import EventQuery
 from checkout.ports.services import DashboardServices, Services
 
 PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page reads
-_LOOKED_AT: Final = 100  # events of a round
 _POSITION: Final = position_pattern(EVENT_ID.pattern)
 
 
@@ -34,20 +34,14 @@ def page(
 ) -> Listed:
     """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid."""
     start = position_of(merchant_id, after, _POSITION) if after else None
-    found: list[WebhookEvent] = []
-    for _ in range(ROUNDS):
-        limit = PAGE if status is None else _LOOKED_AT
-        looked = services.events.page(merchant_id, limit=limit, after=start)
-        start = looked.next_key
-        for event in looked.events:
-            if status in (None, event.status):
-                if len(found) == PAGE:  # one more than asked: there is a next page
-                    last = position(found[-1].created_at, found[-1].id)
-                    return Listed(tuple(found), cursor(merchant_id, last))
-                found.append(event)
-        if start is None or status is None:
-            break
-    return Listed(tuple(found), cursor(merchant_id, start) if start else None)
+    query = EventQuery(
+        limit=PAGE,
+        after=start,
+        wanted=None if status is None else lambda event: event.status is status,
+        rounds=1 if status is None else ROUNDS,
+    )
+    events, behind = event_list.page(services, merchant_id, query)
+    return Listed(events, cursor(merchant_id, behind) if behind else None)
 
 
 def get(services: Services, merchant_id: str, event_id: str) -> WebhookEvent:

@@ -1,4 +1,4 @@
-"""List a merchant's webhook events, for /v1/events."""
+"""Read pages of a merchant's webhook events, for /v1/events and the dashboard's log."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _LOOKED_AT: Final = 100  # events of a round
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """The filters of a list, whose page begins behind `anchor` and goes back in time, or `upward`.
+    """The filters of a list, whose page begins behind `after` and goes back in time, or `upward`.
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` bounds the index pages
     that are read.
     """
 
     limit: int
-    anchor: WebhookEvent | None = None
+    after: str | None = None
     upward: bool = False
     created_from: datetime | None = None
     created_before: datetime | None = None
@@ -33,9 +33,12 @@ class EventQuery:
 
 def page(
     services: Services, merchant_id: str, query: EventQuery
-) -> tuple[tuple[WebhookEvent, ...], bool]:
-    """Return a page, newest first, and whether there may be more in its direction."""
-    after = position(query.anchor.created_at, query.anchor.id) if query.anchor else None
+) -> tuple[tuple[WebhookEvent, ...], str | None]:
+    """Return a page, newest first, and the position to go on behind, or None at the end.
+
+    With a filter, more may follow even if this page holds few events or none.
+    """
+    after = query.after
     found: list[WebhookEvent] = []
     for _ in range(query.rounds):
         looked = services.events.page(
@@ -51,5 +54,11 @@ def page(
         if after is None or len(found) >= query.limit:
             break
     events = found[: query.limit]
-    more = after is not None or len(found) > query.limit
-    return tuple(reversed(events) if query.upward else events), more
+    if len(found) > query.limit:
+        after = place(events[-1])
+    return tuple(reversed(events) if query.upward else events), after
+
+
+def place(event: WebhookEvent) -> str:
+    """Return the position of an event in the list."""
+    return position(event.created_at, event.id)
