@@ -465,12 +465,19 @@ MUTANTS: Final = (
         tuple(Value(module, "FENCE", timedelta(seconds=30)) for module in _FENCED),
     ),
     Mutant(
-        "the deciding read may begin before the 35 s",
+        "the deciding read may begin in the middle of the 35 s",
         (
             Line(
                 f"{_RECONCILE}:_fence",
                 "if seen.begun_at < session.closed_at + FENCE:",
-                "if services.clock.now() < session.closed_at + FENCE:",
+                "if services.clock.now() + FENCE / 2 < session.closed_at + FENCE:",
+                also=(("check_at=now + FENCE", "check_at=now"),),
+            ),
+            # Otherwise no check is due before their end.
+            Line(
+                f"{_RECONCILE}:_next_check",
+                "check_at = max(check_at, session.closed_at + FENCE)",
+                "pass",
             ),
         ),
         only="accepts, never sends",
@@ -482,6 +489,7 @@ MUTANTS: Final = (
                 f"{_OUTSIDE}:account",
                 "session.closed_at is not None and seen.begun_at >= session.closed_at + FENCE",
                 "session.closed_at is not None",
+                also=(('"check_at": now + FENCE', '"check_at": now'),),
             ),
         ),
     ),
