@@ -678,10 +678,6 @@ MUTANTS: Final = (
         (Line(f"{_WITNESS}:check", "and begun_at >= believed_from:", "and True:"),),
     ),
     Mutant(
-        "a refused grant tells that there is no incoming payment",
-        (Line(f"{_WITNESS}:check", " and refused.operation == READ", ""),),
-    ),
-    Mutant(
         "a stray 404 is believed at the expiry",
         (Value(_WITNESS, "STRAY_404", _NO_TIME),),
     ),
