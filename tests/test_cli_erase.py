@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action
 from checkout.domain.erasure import Wallet
 from checkout.domain.search import search_key
@@ -138,7 +139,7 @@ class Shop:
         """Have the daily sums counted."""
         clock = self.world.clock
         until = clock.now().replace(year=9999)
-        tally.run(self.world.services.tallies, clock, until=until)
+        tally.run(self.world.services.tallies, clock, in_turn, until=until)
 
 
 @pytest.fixture

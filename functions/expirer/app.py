@@ -42,7 +42,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
         left = timedelta(milliseconds=context.get_remaining_time_in_millis()) - LAST_CHECK
         counts = sweep.run(ready, until=begun + left * SWEEP)
         followed = expiries.run(ready, until=begun + left * FOLLOW)
-        counted = tally.run(ready.tallies, ready.clock, until=begun + left)
+        counted = tally.run(ready.tallies, ready.clock, ready.side_by_side, until=begun + left)
         return _reported(counts, followed, counted)
 
     return handler

@@ -70,6 +70,7 @@ def full_session(**changes: Any) -> Session:
         "locale": "pt-BR",
         "client_reference_id": "Bestellung ü",
         "echo_json": '{"customer_email":"a@shop.example"}',
+        "shard": 31,
         "submissions": (NOW, NOW + 10 * MS),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (
@@ -125,6 +126,7 @@ def full_event(**changes: Any) -> WebhookEvent:
         "given_up": GivenUp.GONE,
         "writer": "w1",
         "stripe_body": '{"object":"event","ü":"🫖"}',
+        "shard": 3,
     }
     return an_event(**{**everything, **changes})
 
@@ -170,6 +172,7 @@ def full_merchant(**changes: Any) -> Merchant:
         "tolerance": 5,
         "contact": "help@shop.example",
         "website": "shop.example",
+        "shards": 4,
         "providers": (
             Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
         ),

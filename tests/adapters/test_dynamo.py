@@ -446,7 +446,7 @@ def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store:
     assert store.tallies.ahead(Walk.COUNT, shard, NOW, limit=9) == replace(
         stretch, sessions=(ended,)
     )
-    assert store.tallies.uncounted(NOW + DAY, limit=9) == ()
+    assert store.tallies.uncounted(NOW + DAY, limit=9, side_by_side=in_turn) == ()
 
 
 def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None:

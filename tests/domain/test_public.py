@@ -56,6 +56,7 @@ HIDDEN = {
     "echo_json",
     "submissions",
     "history",
+    "shard",
 }
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import LineItem
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
@@ -137,7 +138,7 @@ def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]
         )
         shop.services.events.add(event)
     session = paid(shop, **mine, event=event.id)
-    tally.run(shop.services.tallies, shop.clock, until=NOW + timedelta(seconds=9))
+    tally.run(shop.services.tallies, shop.clock, in_turn, until=NOW + timedelta(seconds=9))
     return session, event
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action
 from checkout.domain.session import (
     Attempt,
@@ -182,7 +183,7 @@ def test_the_figures_are_the_counters_of_the_days(shop: Dashboard, browser: Brow
     shop.store(status=Status.CANCELED, updated_at=NOW - timedelta(days=3))
     shop.store(status=Status.EXPIRED, updated_at=NOW - timedelta(days=40))
     clock = shop.clock
-    tally.run(shop.services.tallies, clock, until=clock.now() + timedelta(seconds=9))
+    tally.run(shop.services.tallies, clock, in_turn, until=clock.now() + timedelta(seconds=9))
     page = browser.get().page
     assert "2,469.12 USD in 2 payments" in page.main
     assert "Sessions that ended 3 100 %" in page.main

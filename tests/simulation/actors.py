@@ -502,7 +502,7 @@ def swept(services: PayServices) -> sweep.Counts:
     until = services.clock.now() + SWEEP_TIME
     counts = sweep.run(services, until=until)
     counts.failed += expiries.run(services, until=until).failed
-    tally.run(services.tallies, services.clock, until=until)
+    tally.run(services.tallies, services.clock, services.side_by_side, until=until)
     return counts
 
 

@@ -244,7 +244,7 @@ class SimWorld:
             side_by_side=in_turn,
         )
         until = clock.now() + timedelta(minutes=1)
-        tally.run(counting.tallies, clock, until=until)
+        tally.run(counting.tallies, clock, counting.side_by_side, until=until)
         expiries.follow(counting, Walk.COUNT, until=until)
         first = BEGINNING.date()
         days = [first + timedelta(days=number) for number in range(5)]

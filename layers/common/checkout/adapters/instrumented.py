@@ -100,6 +100,7 @@ class InstrumentedSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> SessionPage:
         return self._sessions.page(
             merchant,
@@ -109,6 +110,7 @@ class InstrumentedSessions:
             created_before=created_before,
             search=search,
             upward=upward,
+            shards=shards,
         )
 
     def due(

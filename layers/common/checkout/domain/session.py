@@ -115,6 +115,7 @@ class Session:
     scale, and `received` what its incoming payment showed at the last check. `event` is the id of
     the webhook event of its end, `locale` the language tag that the merchant asked for, and
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
+    `shard` is the part of its merchant's lists and sums to which it belongs (domain/shards.py).
 
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
@@ -159,6 +160,7 @@ class Session:
     locale: str | None = None
     client_reference_id: str | None = None
     echo_json: str | None = None
+    shard: int = 0
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
 

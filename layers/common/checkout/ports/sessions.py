@@ -107,12 +107,14 @@ class Sessions(Protocol):
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> SessionPage:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last session seen. `search` keeps the sessions with that wallet, or with that value in
-        their metadata (domain/search.py), by an index that lags.
+        the last session seen. `shards` is the most that the merchant has ever had. `search` keeps
+        the sessions with that wallet, or with that value in their metadata (domain/search.py), by
+        an index that lags.
         """
         ...
 
@@ -177,8 +179,13 @@ class Tallies(Protocol):
         """
         ...
 
-    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
-        """Return up to `limit` sessions that ended by `until` and are not counted, oldest first."""
+    def uncounted(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide
+    ) -> tuple[Session, ...]:
+        """Return sessions that ended by `until` and are not counted, oldest first.
+
+        Of each shard of the index at most `limit`.
+        """
         ...
 
     def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
@@ -188,6 +195,11 @@ class Tallies(Protocol):
         """
         ...
 
-    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
-        """Return the sums of these days, at most 100, in their order."""
+    def days(
+        self, merchant: str, currency: str, days: Sequence[date], *, shards: int = 1
+    ) -> tuple[DayTally, ...]:
+        """Return the sums of these days, at most 100, in their order.
+
+        `shards` is the most that the merchant has ever had.
+        """
         ...

@@ -80,11 +80,12 @@ class Events(Protocol):
         created_from: datetime | None = None,
         created_before: datetime | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> EventPage:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last event seen.
+        the last event seen, `shards` the most that the merchant has ever had.
         """
         ...
 

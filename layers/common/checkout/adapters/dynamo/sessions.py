@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
+from checkout.adapters.aws import Persistent
+from checkout.adapters.dynamo import lists
+from checkout.adapters.dynamo.client import Client, due, get
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
@@ -35,7 +36,6 @@ from checkout.adapters.dynamo.records import (
 )
 from checkout.adapters.dynamo.values import instant_from, text, text_from
 from checkout.domain.errors import Unavailable
-from checkout.domain.grammar import position
 from checkout.domain.retention import RETENTION
 from checkout.domain.search import search_key
 from checkout.domain.session import Session
@@ -43,9 +43,6 @@ from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import RandomBytes, SideBySide
 from checkout.ports.sessions import DueSessions, Reservation, SessionPage, StaleSession
-
-_FIRST_POSITION: Final = "0"
-_LAST_POSITION: Final = ":"  # sorts behind every digit
 
 
 class DynamoSessions:
@@ -143,47 +140,30 @@ class DynamoSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> SessionPage:
-        """Return a page; `limit` is 1..100. One index query and one batch read."""
-        if not 1 <= limit <= PAGE_MAX:
-            raise ValueError(f"limit must be 1..{PAGE_MAX}")
-        lowest = position(created_from) if created_from else _FIRST_POSITION
-        highest = position(created_before) if created_before else _LAST_POSITION
-        if after is not None:
-            lowest, highest = (
-                (max(lowest, after), highest) if upward else (lowest, min(highest, after))
-            )
-        if lowest > highest:
-            return SessionPage((), None)
-        index, owner, value = "by_merchant", "merchant", merchant
-        # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
-        rows_max = limit + (1 if after is None else 2)
+        """Return a page: a query for each shard, and one batch read."""
+        index, attribute, owner = "by_merchant", "merchant", merchant
         if search is not None:
-            index, owner, value = "by_search", "search_key", search_key(merchant, search)
-            rows_max *= 2  # a session may be found by its wallet and by its metadata
-        found = ask(
-            self._client.query,
-            TableName=self._sessions,
-            IndexName=index,
-            KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#owner": owner, "#created_key": "created_key"},
-            ExpressionAttributeValues={
-                ":owner": text(value),
-                ":low": text(lowest),
-                ":high": text(highest),
-            },
-            ScanIndexForward=upward,
-            Limit=rows_max,
+            index, attribute, owner = "by_search", "search_key", search_key(merchant, search)
+        found = lists.page(
+            self._client,
+            self._sessions,
+            index,
+            attribute,
+            owner,
+            shards=shards,
+            limit=limit,
+            after=after,
+            created_from=created_from,
+            created_before=created_before,
+            upward=upward,
+            # It may be found by its wallet and by its metadata.
+            entries_each=1 if search is None else 2,
         )
-        places = dict.fromkeys(row["created_key"]["S"] for row in found["Items"])
-        places.pop(after or "", None)
-        shown = list(places)[:limit]
-        ids = [place.partition("#")[2] for place in shown]
-        sessions = self._batch_get(ids)
-        return SessionPage(
-            tuple(sessions[each] for each in ids if each in sessions),
-            shown[-1] if len(places) > limit else None,
-        )
+        sessions = self._batch_get(found.ids)
+        shown = tuple(sessions[each] for each in found.ids if each in sessions)
+        return SessionPage(shown, found.next_key)
 
     def due(
         self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide

@@ -233,6 +233,7 @@ def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
             created_before=query.created_before,
             search=query.search,
             upward=query.upward,
+            shards=key.shards,
         )
         after = page.next_key
         for session in page.sessions:
