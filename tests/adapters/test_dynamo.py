@@ -479,6 +479,9 @@ def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: 
     store.client.calls.clear()
     assert len(due_ids(store, NOW)) == 40
     assert store.client.calls == {"query": records.DUE_SHARDS}
+    store.client.calls.clear()
+    assert due_ids(store, NOW, urgent=True) == ()
+    assert store.client.calls == {"query": records.URGENT_SHARDS}
 
 
 def test_a_page_of_the_due_index_that_ends_early_is_gone_on_with(store: Store) -> None:

@@ -90,16 +90,19 @@ def test_a_session_that_owes_nothing_is_not_in_the_due_index(status: Status) -> 
 
 
 @pytest.mark.parametrize(
-    ("lane", "changes"),
-    [("", {"lease_until": NOW + timedelta(days=1), "version": 2}), ("later-", {"version": 2})],
+    ("lane", "shards", "changes"),
+    [
+        ("", 16, {"lease_until": NOW + timedelta(days=1), "version": 2}),
+        ("later-", 8, {"version": 2}),
+    ],
 )
-def test_a_session_that_owes_something_is_in_one_of_eight_shards(
-    lane: str, changes: dict[str, Any]
+def test_a_session_that_owes_something_is_in_one_of_the_shards_of_its_lane(
+    lane: str, shards: int, changes: dict[str, Any]
 ) -> None:
     items = [
         records.session_item(a_session(id=session_id(number), **changes)) for number in range(200)
     ]
-    assert {item["due_shard"]["S"] for item in items} == {f"{lane}{n}" for n in range(8)}
+    assert {item["due_shard"]["S"] for item in items} == {f"{lane}{n}" for n in range(shards)}
     assert {item["due_at"]["N"] for item in items} == {
         str(values.milliseconds(NOW + timedelta(days=1)))
     }

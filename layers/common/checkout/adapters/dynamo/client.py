@@ -100,6 +100,7 @@ def due(
     read: Callable[[Item], T],
     side_by_side: SideBySide,
     lane: str = "",
+    shards: int = DUE_SHARDS,
 ) -> Entries[T]:
     """Return what a lane of the `due` index holds up to `until`.
 
@@ -115,7 +116,7 @@ def due(
             total += len(page)
         return kept, total
 
-    found = side_by_side(in_shard, range(DUE_SHARDS))
+    found = side_by_side(in_shard, range(shards))
     rows = [row for kept, _ in found for row in kept]
     rows.sort(key=lambda row: (int(row["due_at"]["N"]), row["id"]["S"]))
     return Entries([read(row) for row in rows], sum(total for _, total in found))

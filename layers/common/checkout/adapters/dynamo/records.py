@@ -26,6 +26,7 @@ from checkout.ports.sessions import Reservation
 # The partitions of each lane of an index, so that none is hot. A later release may have more, since
 # what is in the first ones is still found, but never fewer.
 DUE_SHARDS: Final = 8
+URGENT_SHARDS: Final = 16  # of the first lane of `due`, where each payment writes eight times
 # The second lane of `due`, for what is not urgent, and of `uncounted`, for what the clock ends.
 LATER: Final = "later-"
 CLOCK: Final = "clock-"
@@ -59,7 +60,11 @@ def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
     item["created_key"] = text(position(session.created_at, session.id))
     due = session.due_at()
     if due:
-        item["due_shard"] = text(("" if session.urgent else LATER) + due_shard(session.id))
+        item["due_shard"] = text(
+            str(shard_of(session.id, URGENT_SHARDS))
+            if session.urgent
+            else LATER + due_shard(session.id)
+        )
         item["due_at"] = instant(due)
     # Until tallies.py has counted it and removes them; where the clock ends a session, for good.
     if session.over_at is not None:

@@ -28,7 +28,9 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import (
+    DUE_SHARDS,
     LATER,
+    URGENT_SHARDS,
     reservation_from,
     search_items,
     session_from,
@@ -176,6 +178,7 @@ class DynamoSessions:
             read=lambda row: (text_from(row["id"]), instant_from(row["due_at"])),
             side_by_side=side_by_side,
             lane="" if urgent else LATER,
+            shards=URGENT_SHARDS if urgent else DUE_SHARDS,
         )
         oldest = found.kept[0][1] if found.kept else None
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
