@@ -20,7 +20,7 @@ from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 from checkout.ports.sessions import DueSessions, Reservation, SessionPage, Sessions
 from checkout.ports.webhooks import Receipt, Receivers
 
@@ -114,9 +114,17 @@ class InstrumentedSessions:
         )
 
     def due(
-        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+        self,
+        now: datetime,
+        *,
+        urgent: bool,
+        limit: int,
+        side_by_side: SideBySide,
+        part: Part = WHOLE,
     ) -> DueSessions:
-        return self._sessions.due(now, urgent=urgent, limit=limit, side_by_side=side_by_side)
+        return self._sessions.due(
+            now, urgent=urgent, limit=limit, side_by_side=side_by_side, part=part
+        )
 
 
 class InstrumentedTransport:

@@ -12,7 +12,7 @@ from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -119,12 +119,18 @@ class Sessions(Protocol):
         ...
 
     def due(
-        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+        self,
+        now: datetime,
+        *,
+        urgent: bool,
+        limit: int,
+        side_by_side: SideBySide,
+        part: Part = WHOLE,
     ) -> DueSessions:
         """Return the sessions due for a check at `now` that are, or are not, `urgent`.
 
-        Of each shard of the index at most `limit` are named. The index lags a little: read each
-        session before acting on it.
+        Only those of a part of the shards are looked at. Of each shard of the index at most
+        `limit` are named. The index lags a little: read each session before acting on it.
         """
         ...
 

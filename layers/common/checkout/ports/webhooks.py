@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -57,10 +57,13 @@ class Events(Protocol):
         """
         ...
 
-    def due(self, until: datetime, *, limit: int, side_by_side: SideBySide) -> tuple[DueEvent, ...]:
+    def due(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: Part = WHOLE
+    ) -> tuple[DueEvent, ...]:
         """Return events whose next attempt is due by `until`, oldest first.
 
-        Of each shard of the index, which lags a little, at most `limit`.
+        Only those of a part of the shards are looked at. Of each shard of the index, which lags a
+        little, at most `limit`.
         """
         ...
 

@@ -18,7 +18,7 @@ from checkout.adapters.dynamo.sharding import unsharded
 from checkout.adapters.dynamo.values import instant, text
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import RandomBytes, SideBySide
+from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
 _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
@@ -64,7 +64,9 @@ class DynamoEvents:
             if event_from(found) != event:  # else it is our own write, whose answer was lost
                 raise StaleEvent(event_from(found)) from None
 
-    def due(self, until: datetime, *, limit: int, side_by_side: SideBySide) -> tuple[DueEvent, ...]:
+    def due(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: Part = WHOLE
+    ) -> tuple[DueEvent, ...]:
         found = due(
             self._client,
             self._table,
@@ -72,6 +74,7 @@ class DynamoEvents:
             limit,
             read=lambda row: _DUE.decode(unsharded(row)),
             side_by_side=side_by_side,
+            part=part,
         )
         return tuple(found.kept)
 

@@ -43,7 +43,7 @@ from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import RandomBytes, SideBySide
+from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
 from checkout.ports.sessions import DueSessions, Reservation, SessionPage, StaleSession
 
 
@@ -168,7 +168,13 @@ class DynamoSessions:
         return SessionPage(shown, found.next_key)
 
     def due(
-        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+        self,
+        now: datetime,
+        *,
+        urgent: bool,
+        limit: int,
+        side_by_side: SideBySide,
+        part: Part = WHOLE,
     ) -> DueSessions:
         found = due(
             self._client,
@@ -179,6 +185,7 @@ class DynamoSessions:
             side_by_side=side_by_side,
             lane="" if urgent else LATER,
             shards=URGENT_SHARDS if urgent else DUE_SHARDS,
+            part=part,
         )
         oldest = found.kept[0][1] if found.kept else None
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
