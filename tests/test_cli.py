@@ -32,8 +32,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
         for name, value in values.items():
             monkeypatch.setenv(name, value)
         wiring._dynamodb.cache_clear()
-        for made in (wiring.settings, wiring.api_services, wiring.pay_services):
-            made.cache_clear()
+        made = (wiring.api_services, wiring.pay_services, wiring.dashboard_services)
+        for each in (wiring.settings, *made):
+            each.cache_clear()
 
     with mock_aws():
         fresh(

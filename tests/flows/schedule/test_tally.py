@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
+from checkout.adapters.dynamo import DynamoTallies
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.session import Session, Status
 from checkout.domain.tally import DayTally
@@ -14,8 +15,8 @@ from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
 from checkout.open_payments.errors import NotSent
 from checkout.ports.runtime import SideBySide
-from tests.product import CEDAR, HARBOR, World, on, raising
-from tests.support import NOW
+from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
+from tests.support import NOW, seeded
 
 TODAY = NOW.date()
 
@@ -137,6 +138,22 @@ def test_no_two_transactions_at_a_time_change_the_same_counter(world: World) -> 
     assert found == DayTally(merchant=key.merchant, currency="usd", day=TODAY, ended=len(made))
     (first,) = tallies.days(key.merchant, "usd", [TODAY])
     assert 0 < first.ended < len(made)
+
+
+class Beaten(DynamoTallies):
+    """Another round is always first."""
+
+    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        return False
+
+
+def test_a_round_that_another_has_overtaken_ends(world: World) -> None:
+    world.pay(world.create())
+    clock = world.clock
+    tallies = Beaten(world.dynamo, PREFIX, sleep=clock.sleep, random_bytes=seeded())
+    until = clock.now() + timedelta(seconds=50)
+    assert tally.run(tallies, clock, in_turn, until=until) == 0
+    assert counted(world) == 1
 
 
 def test_a_round_begins_no_batch_when_its_time_is_over(world: World) -> None:
