@@ -121,7 +121,7 @@ def command_line() -> argparse.ArgumentParser:
         help="with --url: the form of the bodies (native unless it was set before)",
     )
     command = commands.add_parser(
-        "shards", help="spread a merchant's lists, for more than 500 sessions a second"
+        "shards", help="spread a merchant's lists, for hundreds of sessions a second"
     )
     _add_whose(command)
     command.add_argument(
