@@ -8,10 +8,10 @@ from typing import Any
 from checkout.domain.merchant import ApiKey, Logo, Merchant
 from checkout.domain.providers import Provider
 from checkout.domain.session import (
-    Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
+    Instruction,
     LineItem,
     Phase,
     Problem,
@@ -58,7 +58,7 @@ def full_session(**changes: Any) -> Session:
         "interact_url": "https://a.example/interact?x=ü",
         "grant": "v1.00000000.Z3JhbnQ",
         "token": "v1.00000000.dG9rZW4",
-        "attempt": Attempt("attempt-1", NOW + 6 * MS),
+        "instruction": Instruction("attempt-1", NOW + 6 * MS),
         "outgoing_payment": "https://r.example/out/1",
         "closing_at": NOW + 7 * MS,
         "closed_at": NOW + 8 * MS,
@@ -199,7 +199,7 @@ def paying(**changes: Any) -> Session:
     """Awaiting, with the intent to pay written (W6)."""
     fields: dict[str, Any] = {
         "phase": Phase.PAYING,
-        "attempt": Attempt("attempt-1", NOW + 30 * 1000 * MS),
+        "instruction": Instruction("attempt-1", NOW + 30 * 1000 * MS),
         "check_at": NOW + 5 * 1000 * MS,
         "token": "v1.00000000.dG9rZW4",
     }

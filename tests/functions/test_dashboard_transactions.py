@@ -11,10 +11,10 @@ import pytest
 
 from checkout.domain.audit import Action
 from checkout.domain.session import (
-    Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
+    Instruction,
     LineItem,
     Problem,
     Session,
@@ -374,8 +374,8 @@ def test_a_session_is_ended_by_its_form_and_noted_in_the_audit_log(
 
 
 def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) -> None:
-    sent = Attempt("a", deadline=NOW)
-    session = shop.store(status=Status.PROCESSING, attempt=sent, **AWAITING)
+    sent = Instruction("a", deadline=NOW)
+    session = shop.store(status=Status.PROCESSING, instruction=sent, **AWAITING)
     page = browser.get(f"/transactions/{session.id}").page
     assert not [form for form in page.all("form") if session.id in form.attributes["action"]]
     answer = browser.post(f"/transactions/{session.id}/cancel")
@@ -386,7 +386,9 @@ def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) 
 def test_ending_a_payment_in_doubt_closes_its_incoming_payment_and_is_noted_once(
     shop: Dashboard, browser: Browser
 ) -> None:
-    session = shop.store(status=Status.PROCESSING, attempt=Attempt("a", deadline=NOW), **AWAITING)
+    session = shop.store(
+        status=Status.PROCESSING, instruction=Instruction("a", deadline=NOW), **AWAITING
+    )
     shop.clock.pass_time(30)
     page = browser.get(f"/transactions/{session.id}").page
     assert "End this session…" in page.main

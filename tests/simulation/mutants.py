@@ -183,7 +183,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_pay",
-                "if work.services.clock.now() >= session.attempt.deadline:",
+                "if work.services.clock.now() >= session.instruction.deadline:",
                 "if False:",
             ),
         ),

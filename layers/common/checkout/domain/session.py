@@ -93,8 +93,11 @@ class IncomingPaymentRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One intent to pay (W6). The one send of it happens before `deadline` or never."""
+class Instruction:
+    """One instruction to pay (W6). The one send of it happens before `deadline` or never.
+
+    A payment attempt (payment_attempt.py) has at most one.
+    """
 
     id: str
     deadline: datetime
@@ -147,7 +150,7 @@ class Session:
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
-    attempt: Attempt | None = None
+    instruction: Instruction | None = None
     outgoing_payment: str | None = None
     closing_at: datetime | None = None
     closed_at: datetime | None = None
@@ -210,11 +213,11 @@ class Session:
     def may_close(self, now: datetime) -> bool:
         """Whether the merchant may have the fence begin: the payment is in doubt, or partly paid.
 
-        A payment that came from outside has no attempt, and so no send to wait for.
+        A payment that came from outside has no instruction, and so no send to wait for.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
-        sent = self.attempt
+        sent = self.instruction
         return sent is None or self.partly_paid or now >= sent.deadline + IN_DOUBT_AFTER
 
     def happened(self, event: str) -> bool:

@@ -33,7 +33,8 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
     W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
     C7  Continue the grant. Refused or unknown: the token is lost, no money can move, -> open.
         If the quote is about to expire, a new one is created for the same incoming payment.
-    W6  phase = paying. Stores the attempt (id and deadline), the access token and the quote in use.
+    W6  phase = paying. Stores the instruction (id and deadline), the access token and the
+        quote in use.
         This is the point of no return. It is durable before the call that moves money.
     C8  Create the outgoing payment. Sent once for each W6, never after its deadline, and never
         sent again, whatever the answer.
@@ -44,7 +45,7 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
         Anything else: the session stays in paying, and reconciliation decides. Never definite are
         408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
         where one of the two cannot be asked.
-    W7  -> processing, with the outgoing payment. Its condition is the attempt and not the version:
+    W7  -> processing, with the outgoing payment. Its condition is the instruction and not the version:
         a sweep that only rescheduled the session must not lose the 201.
 
 Confirm (flows/payment/reconcile.py, witness.py).
@@ -212,7 +213,7 @@ APPROVAL: Final = (
     "quote",
     "phase",
     "lease_until",
-    "attempt",
+    "instruction",
     "check_at",
     "hung_until",
 )
@@ -309,9 +310,9 @@ class IllegalTransition(Exception):
 class Change:
     """A session before and after one event, which happened `at` this time.
 
-    `in_time`: the write is also conditional on `expires_at` being ahead. `by_attempt`: it is
-    conditional on the attempt and on nobody closing, not on the version, so that a sweep that only
-    rescheduled cannot cost us the 201.
+    `in_time`: the write is also conditional on `expires_at` being ahead. `by_instruction`: it is
+    conditional on the instruction and on nobody closing, not on the version, so that a sweep that
+    only rescheduled cannot cost us the 201.
     """
 
     before: Session
@@ -320,7 +321,7 @@ class Change:
     at: datetime
     webhook: str | None
     in_time: bool
-    by_attempt: bool = False
+    by_instruction: bool = False
 
 
 def row(session: Session, event: Event, now: datetime) -> Row:
@@ -373,5 +374,5 @@ def advance(
         at=now,
         webhook=found.webhook,
         in_time=found.when in (IN_TIME, IDLE_IN_TIME, NOT_IN_FLIGHT),
-        by_attempt=event is Event.PAYMENT_CREATED and session.closing_at is None,
+        by_instruction=event is Event.PAYMENT_CREATED and session.closing_at is None,
     )
