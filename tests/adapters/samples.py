@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
+from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.providers import Provider
 from checkout.domain.session import (
     Attention,
@@ -71,6 +72,34 @@ def full_session(**changes: Any) -> Session:
         "client_reference_id": "Bestellung ü",
         "echo_json": '{"customer_email":"a@shop.example"}',
         "submissions": (NOW, NOW + 10 * MS),
+        "payment_attempts": (
+            PaymentAttempt(1, NOW),
+            PaymentAttempt(2, NOW + MS, typed="$w.example/älice 🫖", resolved_at=NOW + 11 * MS),
+            PaymentAttempt(
+                3,
+                NOW + 12 * MS,
+                typed="https://w.example/älice",
+                resolved_at=NOW + 13 * MS,
+                reported=Outcome.DECLINED,
+                reported_at=NOW + 14 * MS,
+                outcome=Outcome.PAID_IN_PART,
+                ended_by=EndedBy.MERCHANT,
+                ended_at=NOW + 15 * MS,
+                problem="price_changed",
+                detail="NotSent",
+                wallet="https://w.example/älice",
+                incoming_payment="https://r.example/in/1",
+                quote=Quote(
+                    "https://r.example/q/1", Amount(2**64, "EUR", 9), Amount(0, "JPY", 0), NOW
+                ),
+                outgoing_payment="https://r.example/out/1",
+                prepared_at=NOW + 16 * MS,
+                approved_at=NOW + 17 * MS,
+                sent_at=NOW + 18 * MS,
+                accepted_at=NOW + 19 * MS,
+                received=2**64 - 1,
+            ),
+        ),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (
             LineItem("usd", 'Tee 🫖 \u0000\u2028"\\', "鮮やか", 0, 1_000_000),

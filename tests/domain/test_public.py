@@ -37,6 +37,7 @@ HIDDEN = {
     "writer",
     "updated_at",
     "receive",
+    "payment_attempts",
     "phase",
     "lease_until",
     "check_at",

@@ -22,6 +22,7 @@ from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import CompletionPolicy
+from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import Process, moment
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Checker:
         self._preparing: dict[str, str] = {}  # session -> actor that claimed it
         self._rotated: set[str] = set()  # actors that rotated an approval's token
         self.created = 0  # payments seen so far
+        self._attempts = Attempts(lambda: world.network.state, self.fail)
 
     def fail(self, check: str, detail: str) -> None:
         self._world.violate(Violation(check, detail))
@@ -150,6 +152,7 @@ class Checker:
                 self.fail("intent_is_new", told)
             self._intents[after.id].append((after.instruction.id, after.quote.id))
         self._in_order(before, after, event, by)
+        self._attempts.written(before, after, event)
         if event is Event.PAYMENT_DISPROVED and before.incoming_payment is not None:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 
 # The incoming payment outlives its session, so that a payment approved in the last second still
@@ -122,6 +123,8 @@ class Session:
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
     asked before `hung_until`, after it has kept a check waiting.
+
+    `payment_attempts` are read with attempts.attempts_of: of the running one little is stored.
     """
 
     id: str
@@ -164,6 +167,7 @@ class Session:
     echo_json: str | None = None
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
+    payment_attempts: tuple[PaymentAttempt, ...] = ()
 
     @property
     def metadata(self) -> Mapping[str, Any]:

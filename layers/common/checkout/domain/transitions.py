@@ -90,6 +90,11 @@ above. After an end that leaves an incoming payment open, the sweep takes steps 
 Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
 event LATE_PAYMENT.
 
+Payment attempts (attempts.py). Each wallet that is given has a record, written with these same
+transitions: it begins with W1, and the transition that ends it copies its evidence into it.
+RETURN_REPORTED keeps what the customer's browser says of a decline or a time-out at the wallet. It
+is unsigned, so it moves nothing.
+
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
 
@@ -117,6 +122,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.attempts import recorded
+from checkout.domain.payment_attempt import Outcome
 from checkout.domain.session import HistoryEntry, Phase, Session, Status
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, LATE_PAYMENT, PAYMENT_FAILED
 
@@ -133,6 +140,7 @@ class Event(StrEnum):
     REFERENCE_STORED = "reference_stored"
     PREPARED = "prepared"
     PREPARATION_FAILED = "preparation_failed"
+    RETURN_REPORTED = "return_reported"
     APPROVAL_CLAIMED = "approval_claimed"
     APPROVAL_LOST = "approval_lost"
     PAYMENT_INTENDED = "payment_intended"
@@ -254,6 +262,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.PREPARING,         _E.REFERENCE_STORED):   Row(_S.PREPARING,         IN_TIME),
     (_S.PREPARING,         _E.PREPARED):           Row(_S.AWAITING_APPROVAL, IN_TIME, ("lease_until",)),
     (_S.PREPARING,         _E.PREPARATION_FAILED): Row(_S.OPEN,              ALWAYS, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.RETURN_REPORTED):    Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_CLAIMED):   Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME, phase=Phase.CONTINUING),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_LOST):      Row(_S.OPEN,              NOT_PAYING, APPROVAL),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until"), phase=Phase.PAYING),
@@ -341,13 +350,16 @@ def advance(
     now: datetime,
     writer: str,
     note: str | None = None,
+    typed: str | None = None,
+    reported: Outcome | None = None,
     **changes: Any,
 ) -> Change:
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
     `writer` marks the write, so that one whose answer was lost can be told from a lost race.
     `changes` are fields that the event sets; the row says which it removes. `note` goes into the
-    session's history. `updated_at` stays at the session's end.
+    session's history. `typed` and `reported` go into the payment attempt that begins or runs.
+    `updated_at` stays at the session's end.
     """
     found = row(session, event, now)
     fields: dict[str, Any] = dict.fromkeys(found.drops)
@@ -359,6 +371,9 @@ def advance(
     if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*session.history, entry)[-HISTORY_MAX:]
+        fields["payment_attempts"] = recorded(
+            session, event, at=now, typed=typed, reported=reported, note=note, changes=changes
+        )
     after = replace(
         session,
         status=found.to,

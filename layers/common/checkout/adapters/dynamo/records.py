@@ -33,7 +33,7 @@ _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides
 _SESSION: Final = Codec(
     Session,
     names={"metadata_json": "metadata", "instruction": "attempt"},
-    packed=("line_items", "history"),
+    packed=("line_items", "history", "payment_attempts"),
 )
 _RESERVATION: Final = Codec(Reservation)
 
