@@ -177,9 +177,13 @@ class Session:
     @property
     def amount_received(self) -> int | None:
         """Return `received` in minor units of `currency`, rounded down; None until it is known."""
-        if self.received is None:
+        return self.minor_units(self.received)
+
+    def minor_units(self, received: int | None) -> int | None:
+        """Return units of the merchant's wallet in minor units of `currency`, rounded down."""
+        if received is None:
             return None
-        return self.received * self.amount_total // self.receive.value
+        return received * self.amount_total // self.receive.value
 
     @property
     def customer_debit(self) -> Amount | None:
