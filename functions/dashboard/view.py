@@ -63,6 +63,21 @@ def wallet_of(session: Session) -> str | None:
     return session.customer.id if session.customer else None
 
 
+def order_of(session: Session) -> str | None:
+    """Return the merchant's number of the order: their reference, else the first metadata value."""
+    if session.client_reference_id is not None:
+        return session.client_reference_id
+    value = next(iter(session.metadata.values()), None)
+    return None if value is None else plain(value)
+
+
+def plain(value: object) -> str:
+    """Return a value of the metadata as text."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def moment(at: datetime) -> Moment:
     """Return `at` as the dashboard writes it."""
     return Moment(timestamp(at), f"{at.day} {at:%b %Y, %H:%M:%S}")

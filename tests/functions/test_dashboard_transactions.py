@@ -228,7 +228,7 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
         texts.INCOMING + " https://wallet.example/in/1",
         texts.QUOTED + " https://wallet.example/q/1",
         texts.STEP[Event.PAYMENT_CREATED] + " https://wallet.example/out/1",
-        "1.0 s later",
+        "1 second later",
         "Delivered",
         "Response 500 <b>oops</b>",
         "the result is unknown",
@@ -328,8 +328,9 @@ def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser)
     session = shop.store(history=(*notes[:2], failed, notes[3]), problem=Problem.WALLET_UNAVAILABLE)
     page = browser.get(f"/transactions/{session.id}").page
     assert "The preparation failed" in page.main
-    assert f"{texts.PROBLEM[Problem.WALLET_UNAVAILABLE]} (Refused)" in page.main
-    assert "Attempt number 2." in page.main
+    why = "(the provider refused the request)"
+    assert f"{texts.PROBLEM[Problem.WALLET_UNAVAILABLE]} {why}" in page.main
+    assert "Attempt 2" in page.main
 
 
 @pytest.mark.parametrize("reason", texts.KEY_REFUSED)

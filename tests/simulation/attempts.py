@@ -99,7 +99,7 @@ class Attempts:
             self._fail("attempt_agrees_with_state", told)
 
     def _own_evidence(self, attempt: PaymentAttempt) -> None:
-        """What it names is of the wallet that was typed, and pays its incoming payment."""
+        """Its things are of the wallet that was typed, and pay its incoming payment."""
         if attempt.wallet not in (None, attempt.typed):
             self._fail("evidence_is_its_own", f"{attempt.wallet}, typed {attempt.typed}")
         state = self._state()

@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
@@ -121,6 +122,22 @@ def failure_of(session: Session) -> Outcome | None:
     return last[0].outcome if failed(last[0]) else None
 
 
+class Concern(StrEnum):
+    """A case that a merchant looks for in the list."""
+
+    FAILED = "failed"
+    DECLINED = "declined"
+    ATTENTION = "attention"
+
+    def holds(self, session: Session) -> bool:
+        """Return whether it is about this session."""
+        if self is Concern.ATTENTION:
+            return session.attention is not None
+        failure = failure_of(session)
+        declined = failure is Outcome.DECLINED
+        return declined if self is Concern.DECLINED else failure is not None and not declined
+
+
 def recorded(
     before: Session,
     event: Event,
@@ -174,7 +191,7 @@ def _of_an_earlier_release(
     shown = session.status in _LIVE or paid
     if not shown or _since(session, at).get(_MONEY_FOUND) is not None or session.erased:
         return ()
-    resolved = at if session.quote is not None else None
+    resolved = _since(session, at).get(_STORED, at) if session.quote is not None else None
     found = PaymentAttempt(number=number, submitted_at=at, resolved_at=resolved)
     found = _with_evidence(found, session)
     if not paid:

@@ -14,7 +14,7 @@ from checkout.open_payments.models import Quote
 
 
 class Outcome(StrEnum):
-    """How an attempt ended."""
+    """The way in which an attempt ended."""
 
     DECLINED = "declined"
     TIMED_OUT = "timed_out"
@@ -28,7 +28,7 @@ class Outcome(StrEnum):
 
 
 class EndedBy(StrEnum):
-    """Who or what ended an attempt."""
+    """The party or cause that ended an attempt."""
 
     CUSTOMER = "customer"
     CUSTOMER_WALLET = "customer_wallet"
