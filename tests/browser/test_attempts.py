@@ -73,7 +73,7 @@ def books(place: Place, outgoing: str, page: Page) -> State:
     """The providers' own books, once they tell of the last payment."""
     saved: Path = place.wallets_folder / "wallets.json"
     for _ in range(SAVED_WITHIN // 500):
-        state = decode(json.loads(saved.read_text("utf-8")))
+        state = decode(json.loads(saved.read_text("utf-8"))["state"])
         if outgoing.rsplit("/", 1)[-1] in state.outgoing:
             return state
         page.wait_for_timeout(500)
