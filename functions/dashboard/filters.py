@@ -65,6 +65,9 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
     if since is not None and until is not None and since > until:
         wrong.append("The first day is after the last day.")
         since = None
+    if since is not None and since > today:
+        wrong.append("The first day is in the future.")
+        since = None
     if typed["status"] not in ("", *Status, *Concern):
         wrong.append("There is no such status.")
     last = min(until, today) if until is not None else today

@@ -208,6 +208,18 @@ KIND: Final[Mapping[str, str]] = {
     Reason.OTHER: "the provider gave no known reason",
 }
 
+# Errors of connections in delivery logs; others stay as they are.
+CONNECTION: Final[Mapping[str, str]] = {
+    "ConnectionRefusedError": "the connection was refused",
+    "ConnectionResetError": "the connection was cut",
+    "BrokenPipeError": "the connection was cut",
+    "RemoteProtocolError": "the answer was not HTTP",
+    "TimeoutError": "no connection in time",
+    "gaierror": "there is no such host",
+    "SSLEOFError": "the connection was cut",
+    "SSLError": "TLS failed",
+}
+
 # Refusals of the merchant's key, by their reason: what is wrong, and what to do.
 KEY_REFUSED: Final[Mapping[str, str]] = {
     Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address. Look "

@@ -15,7 +15,7 @@ from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from dashboard.texts import DELIVERY, ERASED, GIVEN_UP, NOT_SENT
+from dashboard.texts import CONNECTION, DELIVERY, ERASED, GIVEN_UP, NOT_SENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +106,9 @@ def _attempt(delivery: Delivery) -> Attempt:
     elif delivery.duration_ms is None:
         outcome = "Started; the result is unknown"
     else:
-        outcome = f"No response: {delivery.error}"
+        place, _, name = (delivery.error or "").rpartition(": ")
+        said = CONNECTION.get(name, name)
+        outcome = f"No response: {place}: {said}" if place else f"No response: {said}"
     return Attempt(
         at=moment(delivery.at),
         outcome=outcome,

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -230,7 +231,7 @@ def test_a_wallet_is_erased_from_the_attempts_of_a_session_that_another_paid(
     erased = advance(session, Event.ERASED, now=NOW, writer="w")
     bobs, hers, typed = without_wallet(erased, wallet).after.payment_attempts
     assert bobs == ATTEMPTS[0]
-    empty = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
+    empty: dict[str, Any] = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
     assert hers == replace(ATTEMPTS[1], **empty)
     assert typed == (ATTEMPTS[2] if wallet is HOST else replace(ATTEMPTS[2], typed=None))
     assert not in_session(without_wallet(erased, wallet).after, wallet)

@@ -14,8 +14,10 @@ from checkout.domain.attempts import Concern
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import Event
+from checkout.domain.webhooks import Delivery
 from dashboard import texts
 from dashboard.story import Chapter, span, story
+from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.domain.test_attempts import after, awaiting, processing, refused, submitted
 from tests.histories import histories, of
@@ -113,7 +115,7 @@ def test_older_attempts_are_counted() -> None:
 
 
 def test_an_erased_wallet_is_told_as_erased() -> None:
-    gone = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
+    gone: dict[str, Any] = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
     attempts = tuple(replace(each, **gone) for each in PAID.payment_attempts)
     ended = replace(PAID, payment_attempts=attempts, customer=None, quote=None, check_at=None)
     told = story(after(ended, Event.ERASED))
@@ -144,6 +146,34 @@ def test_there_are_words_for_every_end_failure_and_report() -> None:
     ends = {Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.PAID_IN_PART}
     assert set(texts.FAILURE) == set(Outcome) - ends
     assert set(texts.REPORTED) == {Outcome.DECLINED, Outcome.TIMED_OUT}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("not sent: shop.example: ConnectionRefusedError", "the connection was refused"),
+        ("no answer: shop.example: SomethingElse", "no answer: shop.example: SomethingElse"),
+        ("timed out", "No response: timed out"),
+    ],
+)
+def test_errors_of_deliveries_are_in_words(
+    shop: Dashboard, browser: Browser, error: str, said: str
+) -> None:
+    event = an_event(session=None, deliveries=(Delivery(NOW, 80, None, error),))
+    event = replace(event, id="evt_0123456789abcdefABCDEF")
+    shop.services.events.add(event)
+    page = browser.get(f"/webhooks/{event.id}").page
+    assert said in page.main
+    assert "Error" not in page.main
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [("declined", texts.REPORTED["declined"]), (None, None), ("odd", "odd")],
+)
+def test_a_report_of_a_later_release_is_told_as_it_is(note: str | None, said: str | None) -> None:
+    session = after(awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED, note=note)
+    assert story(session).chapters[-1].steps[-1].detail == said
 
 
 def listed(browser: Browser, query: str) -> list[str]:

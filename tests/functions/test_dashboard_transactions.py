@@ -130,6 +130,7 @@ def test_search_and_filters_show_what_fits(
         "from=today",
         "to=20260301",
         "from=2026-03-02&to=2026-03-01",
+        "from=2026-03-02",
         "min=ten",
         "min=-1",
         "max=1.005",

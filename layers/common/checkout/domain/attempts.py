@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
@@ -189,14 +190,14 @@ def _of_an_earlier_release(
     """Return the last attempt, of which no record was stored, where the session shows it."""
     paid = session.status is Status.COMPLETED
     shown = session.status in _LIVE or paid
-    if not shown or _since(session, at).get(_MONEY_FOUND) is not None or session.erased:
+    if not shown or _since(session).get(_MONEY_FOUND) is not None or session.erased:
         return ()
-    resolved = _since(session, at).get(_STORED, at) if session.quote is not None else None
+    resolved = _since(session).get(_STORED, at) if session.quote is not None else None
     found = PaymentAttempt(number=number, submitted_at=at, resolved_at=resolved)
     found = _with_evidence(found, session)
     if not paid:
         return (found,)
-    accepted = _since(session, at).get("accepted_as_paid") is not None
+    accepted = _since(session).get("accepted_as_paid") is not None
     end = ENDS["accepted_as_paid" if accepted else "reconciled", None]
     ended_at = session.completed_at or session.updated_at
     return (_ended(found, end, ended_at, None, None, session.received),)
@@ -204,7 +205,7 @@ def _of_an_earlier_release(
 
 def _with_evidence(attempt: PaymentAttempt, session: Session) -> PaymentAttempt:
     """Return the attempt with what the session, in which it runs, shows of it."""
-    since = _since(session, attempt.submitted_at)
+    since = _since(session)
     times: dict[str, Any] = {name: since.get(event) for event, name in _TIMES.items()}
     known = attempt.resolved_at is not None
     incoming = session.incoming_payment
@@ -219,14 +220,10 @@ def _with_evidence(attempt: PaymentAttempt, session: Session) -> PaymentAttempt:
     )
 
 
-def _since(session: Session, at: datetime) -> dict[str, datetime]:
-    """Return when each event happened since the last wallet was given, at `at`."""
-    found: dict[str, datetime] = {}
-    for entry in reversed(session.history):
-        if entry.event == _SUBMITTED or entry.at < at:
-            break
-        found[entry.event] = entry.at
-    return found
+def _since(session: Session) -> dict[str, datetime]:
+    """Return when each event first happened since the last wallet was given."""
+    since = takewhile(lambda entry: entry.event != _SUBMITTED, reversed(session.history))
+    return {entry.event: entry.at for entry in since}
 
 
 def _ended(
