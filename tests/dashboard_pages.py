@@ -103,6 +103,7 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             clock=world.clock,
             sessions=world.services.sessions,
             merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
+            known_merchants=world.services.merchants,
             api_keys=world.core.api_keys,
             queue=world.queue,
             tasks=world.tasks,

@@ -83,6 +83,7 @@ def dashboard(
     """Return `base` with the merchant's own records."""
     return DashboardServices(
         **base.shared(),
+        known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=vault,
         tallies=_tallies(base, client, prefix),
         sign_ins=dynamo.DynamoSignIns(client, prefix),

@@ -15,6 +15,7 @@ from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 
+from checkout.domain.attempts import Concern
 from checkout.domain.errors import ParameterInvalid
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX, minor_unit_digits
@@ -64,7 +65,10 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
     if since is not None and until is not None and since > until:
         wrong.append("The first day is after the last day.")
         since = None
-    if typed["status"] not in ("", *Status):
+    if since is not None and since > today:
+        wrong.append("The first day is in the future.")
+        since = None
+    if typed["status"] not in ("", *Status, *Concern):
         wrong.append("There is no such status.")
     last = min(until, today) if until is not None else today
     return Filters(
@@ -74,6 +78,7 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
             limit=PAGE,
             cursor=query.get("cursor") or None,
             status=Status(typed["status"]) if typed["status"] in tuple(Status) else None,
+            concern=Concern(typed["status"]) if typed["status"] in tuple(Concern) else None,
             created_from=_midnight(since) if since is not None else None,
             created_before=_midnight(until + timedelta(days=1)) if until is not None else None,
             amount_from=lowest,

@@ -52,6 +52,7 @@ def page(
         "sections": SECTIONS if key else (),
         "section": None,
         "key": key,
+        "owner": getattr(request.state, "owner", None),
         **values,
     }
     html = _TEMPLATES.get_template(template).render(context)

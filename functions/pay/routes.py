@@ -11,7 +11,7 @@ from typing import Final
 from fastapi import APIRouter, Depends, Request, Response
 
 from checkout.domain.errors import CheckoutError
-from checkout.flows.payment import approve, prepare, reconcile
+from checkout.flows.payment import approve, prepare, reconcile, reported
 from checkout.pages import form_fields
 from checkout.web import json_object
 from pay import browser, pages, pictures
@@ -62,8 +62,10 @@ async def status(services: Injected, of: Client, session_id: str) -> Response:
 async def callback(
     services: Injected, of: Client, request: Request, session_id: str, returned: Returned
 ) -> Response:
-    if returned.result is not None:  # unsigned: told to the customer, else like any visit
+    if returned.result is not None:  # unsigned: it is noted and told, else this is like any visit
         session = reconcile.advance_pending(services, session_id, of)
+        proof = browser.presented(services, request, session_id)
+        session = reported.note(services, session, returned.result, browser=proof)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
         services,

@@ -243,8 +243,8 @@ def test_the_201_comes_too_late_when_closing_has_begun(store: Store) -> None:
 
 def test_the_201_of_another_attempt_changes_nothing(store: Store) -> None:
     before = saved(store, paying())
-    assert before.attempt is not None
-    earlier = replace(before, attempt=replace(before.attempt, id="attempt-0"))
+    assert before.instruction is not None
+    earlier = replace(before, instruction=replace(before.instruction, id="attempt-0"))
     with pytest.raises(StaleSession):
         store.sessions.save(payment_created(earlier))
     assert store.sessions.get(before.id) == before

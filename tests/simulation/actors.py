@@ -23,7 +23,7 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
-from checkout.flows.payment import approve, cleanup, prepare, reconcile, sessions
+from checkout.flows.payment import approve, cleanup, prepare, reconcile, reported, sealed, sessions
 from checkout.flows.schedule import expiries, sweep, tally
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
@@ -216,6 +216,7 @@ class Customer(Reader):
         self.session_id = session_id
         self.willing = world.profile != "storm"
         self.wallet = CUSTOMER
+        self.proof = ""  # of the browser's cookie
         self.approvals = 0
         self.done = False
 
@@ -253,6 +254,8 @@ class Customer(Reader):
         session = answer.value or (self._look() if answer.lost else None)
         if session is None or session.interact_url is None:
             return session if answer.error is None else None
+        grant = sealed.pending_grant(self.world.vault, session)
+        self.proof = grant.proof(session.id, sealed.Proof.BROWSER) if grant else ""
         back = self._at_the_wallet(session.interact_url, session.expires_at)
         return self._come_back(back) if back is not None else None
 
@@ -280,7 +283,7 @@ class Customer(Reader):
         rng = self.world.rng
         query = parse_qs(urlsplit(url).query)
         if "interact_ref" not in query:
-            return self._look()
+            return self._not_approved(query.get("result", ["grant_rejected"])[0])
         reference, presented = query["interact_ref"][0], query["hash"][0]
         self._pause(50, 2_000)
         if not self.willing and rng.random() < 0.1:
@@ -290,6 +293,17 @@ class Customer(Reader):
                 "again", lambda: void(self._callback(reference, presented)), after=self._soon()
             )
         return self._callback(reference, presented)
+
+    def _not_approved(self, result: str) -> Session | None:
+        """Come back without an approval, as the wallet's redirect says and nobody has signed."""
+        self._pause(50, 2_000)
+        answer = self.ask("report", partial(self._reported, result=result))
+        session: Session | None = answer.value
+        return session
+
+    def _reported(self, services: PayServices, *, result: str) -> Session:
+        session = reconcile.advance_pending(services, self.session_id)
+        return reported.note(services, session, result, browser=self.proof)
 
     def _callback(self, reference: str, presented: str) -> Session | None:
         for _ in range(4):

@@ -22,6 +22,7 @@ from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import CompletionPolicy
+from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import Process, moment
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Checker:
         self._sessions: dict[str, Session] = {}
         self._incoming: dict[str, list[str]] = defaultdict(list)  # session -> incoming payments
         self._session_of: dict[str, str] = {}  # incoming payment -> session
-        self._intents: dict[str, list[tuple[str, str]]] = defaultdict(list)  # attempt, quote
+        self._intents: dict[str, list[tuple[str, str]]] = defaultdict(list)  # instruction, quote
         self._void: set[str] = set()  # incoming payments and quotes said to be unpaid for good
         self._events: dict[str, Item] = {}
         self._received: Counter[str] = Counter()
@@ -67,6 +68,7 @@ class Checker:
         self._preparing: dict[str, str] = {}  # session -> actor that claimed it
         self._rotated: set[str] = set()  # actors that rotated an approval's token
         self.created = 0  # payments seen so far
+        self._attempts = Attempts(lambda: world.network.state, self.fail)
 
     def fail(self, check: str, detail: str) -> None:
         self._world.violate(Violation(check, detail))
@@ -144,12 +146,13 @@ class Checker:
             grant = sealed.open_grant(self._world.vault, before.id, before.grant)
             self._claims.add((grant.continuation.uri.rsplit("/", 1)[-1], by))
         if event is Event.PAYMENT_INTENDED:
-            assert after.attempt is not None
+            assert after.instruction is not None
             assert after.quote is not None
-            if any(attempt == after.attempt.id for attempt, _ in self._intents[after.id]):
+            if any(known == after.instruction.id for known, _ in self._intents[after.id]):
                 self.fail("intent_is_new", told)
-            self._intents[after.id].append((after.attempt.id, after.quote.id))
+            self._intents[after.id].append((after.instruction.id, after.quote.id))
         self._in_order(before, after, event, by)
+        self._attempts.written(before, after, event)
         if event is Event.PAYMENT_DISPROVED and before.incoming_payment is not None:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
@@ -192,8 +195,8 @@ class Checker:
             self.fail("lease_outlives_its_request", f"{event}, until {after.lease_until}")
 
     def _intended(self, after: Session, now: datetime) -> None:
-        assert after.attempt is not None
-        left = after.attempt.deadline - now
+        assert after.instruction is not None
+        left = after.instruction.deadline - now
         if left < SEND_WITHIN - timedelta(milliseconds=500):
             self.fail("attempt_has_its_deadline", str(left))
 
@@ -229,8 +232,8 @@ class Checker:
             return
         state = self._world.network.state
         ends = [session.incoming_payment.expires_at, session.expires_at + NEVER_CLOSED_AFTER]
-        if not session.received and session.quote is not None and session.attempt is not None:
-            endless = session.attempt.deadline + ENDLESS_QUOTE
+        if not session.received and session.quote is not None and session.instruction is not None:
+            endless = session.instruction.deadline + ENDLESS_QUOTE
             ends.append(session.quote.expires_at or endless)
         outgoing = state.outgoing.get(_last(session.outgoing_payment or ""))
         claimed = self._world.kind.behaviour.get("claims_failure_early", False)
@@ -369,9 +372,9 @@ class Checker:
             self.fail("payment_has_its_intent", f"{len(intents)} intents left, none of this quote")
             return
         intents.remove(own[0])
-        attempt = session.attempt
-        if attempt is not None and attempt.id == own[0][0] and process.now() >= attempt.deadline:
-            self.fail("payment_sent_in_time", f"{process.now() - attempt.deadline} too late")
+        sent = session.instruction
+        if sent is not None and sent.id == own[0][0] and process.now() >= sent.deadline:
+            self.fail("payment_sent_in_time", f"{process.now() - sent.deadline} too late")
 
     def _sending_continue(self, grant_id: str, body: Item) -> None:
         grant = self._world.network.state.grants.get(grant_id)

@@ -98,9 +98,12 @@ def api_services() -> Services:
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks: no wallet."""
+    from checkout.adapters.cached_merchants import CachedMerchants
+
     base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
+        known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=_vault(),
         tallies=_tallies(),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),

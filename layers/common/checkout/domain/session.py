@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 
 # The incoming payment outlives its session, so that a payment approved in the last second still
@@ -93,8 +94,11 @@ class IncomingPaymentRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One intent to pay (W6). The one send of it happens before `deadline` or never."""
+class Instruction:
+    """One instruction to pay (W6). The one send of it happens before `deadline` or never.
+
+    A payment attempt (payment_attempt.py) has at most one.
+    """
 
     id: str
     deadline: datetime
@@ -120,6 +124,8 @@ class Session:
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
     asked before `hung_until`, after it has kept a check waiting.
+
+    `payment_attempts` are read with attempts.attempts_of: of the running one little is stored.
     """
 
     id: str
@@ -148,7 +154,7 @@ class Session:
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
-    attempt: Attempt | None = None
+    instruction: Instruction | None = None
     outgoing_payment: str | None = None
     closing_at: datetime | None = None
     closed_at: datetime | None = None
@@ -163,6 +169,7 @@ class Session:
     shard: int = 0
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
+    payment_attempts: tuple[PaymentAttempt, ...] = ()
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -172,9 +179,13 @@ class Session:
     @property
     def amount_received(self) -> int | None:
         """Return `received` in minor units of `currency`, rounded down; None until it is known."""
-        if self.received is None:
+        return self.minor_units(self.received)
+
+    def minor_units(self, received: int | None) -> int | None:
+        """Return units of the merchant's wallet in minor units of `currency`, rounded down."""
+        if received is None:
             return None
-        return self.received * self.amount_total // self.receive.value
+        return received * self.amount_total // self.receive.value
 
     @property
     def customer_debit(self) -> Amount | None:
@@ -212,11 +223,11 @@ class Session:
     def may_close(self, now: datetime) -> bool:
         """Whether the merchant may have the fence begin: the payment is in doubt, or partly paid.
 
-        A payment that came from outside has no attempt, and so no send to wait for.
+        A payment that came from outside has no instruction, and so no send to wait for.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
-        sent = self.attempt
+        sent = self.instruction
         return sent is None or self.partly_paid or now >= sent.deadline + IN_DOUBT_AFTER
 
     def happened(self, event: str) -> bool:

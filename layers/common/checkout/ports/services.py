@@ -64,8 +64,12 @@ class PayServices(Services):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardServices(Services):
-    """The ports of flows that act for a signed-in merchant."""
+    """The ports of flows that act for a signed-in merchant.
 
+    `known_merchants` are as they were up to a minute ago, for the head of each page.
+    """
+
+    known_merchants: Merchants
     vault: Vault
     tallies: Tallies
     sign_ins: SignIns

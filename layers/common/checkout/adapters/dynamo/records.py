@@ -33,7 +33,9 @@ CLOCK: Final = "clock-"
 _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides nothing
 
 _SESSION: Final = Codec(
-    Session, names={"metadata_json": "metadata"}, packed=("line_items", "history")
+    Session,
+    names={"metadata_json": "metadata", "instruction": "attempt"},
+    packed=("line_items", "history", "payment_attempts"),
 )
 _RESERVATION: Final = Codec(Reservation)
 

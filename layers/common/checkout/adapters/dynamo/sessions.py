@@ -128,7 +128,7 @@ class DynamoSessions:
             if reservation is not None:
                 raise_if_held(error, reservation, index=len(puts))
             return self._stale_unless_ours(error, change)
-        if change.by_attempt:  # it goes on from whatever version was stored
+        if change.by_instruction:  # it goes on from whatever version was stored
             return self.get(change.after.id) or change.after
         return change.after
 
