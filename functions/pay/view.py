@@ -201,7 +201,8 @@ def shown(
     outside = stage is Stage.COMPLETED and session.outgoing_payment is None
     wallet = session.customer.id if session.customer and not outside else None
     quote = None if outside else session.quote
-    success_url = _link(session.success_url, base_url)
+    own = session.success_url == f"{base_url}/pay/{session.id}/success"
+    success_url = None if own else _link(session.success_url, base_url)
     failed_before = session.happened(Event.PAYMENT_DISPROVED)
     return Shown(
         reader=reader,
@@ -211,10 +212,10 @@ def shown(
         reference=session.id,
         order_number=order_number(session),
         shop=merchant.name,
-        initial=next(filter(str.isalnum, merchant.name), "").upper(),
+        initial=initial_of(merchant.name),
         website=merchant.website,
-        contact=_contact(merchant.contact),
-        home=_home(merchant.website, success_url),
+        contact=contact_of(merchant.contact),
+        home=home_of(merchant.website, success_url),
         accent=accent(merchant.accent_color),
         lines=tuple(_line(item, session, reader) for item in session.line_items),
         total=_minor(session.amount_total, session, reader),
@@ -276,14 +277,20 @@ def order_number(session: Session) -> str | None:
     return None
 
 
-def _contact(stored: str | None) -> Contact | None:
+def initial_of(name: str) -> str:
+    """Return the letter that stands for a shop without a logo."""
+    return next(filter(str.isalnum, name), "").upper()
+
+
+def contact_of(stored: str | None) -> Contact | None:
+    """Return the link to the contact in the merchant's settings."""
     if stored is None:
         return None
     href = stored if stored.startswith("https://") else f"mailto:{stored}"
     return Contact(href, stored.removeprefix("https://"))
 
 
-def _home(website: str | None, success_url: str | None) -> Contact | None:
+def home_of(website: str | None, success_url: str | None) -> Contact | None:
     """Return the link to the shop's website: as it is set, else where customers are sent."""
     if website is not None:
         return Contact(f"https://{website}/", website)

@@ -54,6 +54,8 @@ HIDDEN = {
     "event",
     "locale",
     "echo_json",
+    "link",
+    "restocked_at",
     "submissions",
     "history",
 }
