@@ -43,7 +43,7 @@ from sandbox.wallets.state import IncomingPayment
 from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair
-from tests.support import HandClock, come_back, seeded
+from tests.support import HandClock, a_link, come_back, seeded
 
 CEDAR = "https://localhost:4101"  # EUR customers
 HARBOR = "https://localhost:4201"  # USD merchants
@@ -226,12 +226,11 @@ class World:
 
     def link(self, **fields: Any) -> PaymentLink:
         """Store a payment link of the merchant: Tea for 20.00 USD, without a stock."""
-        asked = {"name": "Tea", "unit_amount": 2000, "currency": "usd", **fields}
-        link = PaymentLink(
+        link = a_link(
             id=new_link_id(self.services.random_bytes),
             merchant=self.merchant.id,
             created_at=self.clock.now(),
-            **asked,
+            **fields,
         )
         self.services.links.add(link)
         return link

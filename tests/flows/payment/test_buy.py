@@ -98,14 +98,14 @@ class TestBegin:
 
     def test_a_stopped_link_sells_nothing(self, world: World) -> None:
         link = world.link(left=3)
-        assert world.services.links.replace(link, replace(link, stopped_at=world.clock.now()))
+        world.services.links.set_stopped(link, world.clock.now())
         with pytest.raises(Conflict):
             begin(world, link)
         assert world.left(link) == 3
 
     def test_a_link_that_stops_after_it_was_read_sells_nothing(self, world: World) -> None:
         read = world.link(left=3)
-        assert world.services.links.replace(read, replace(read, stopped_at=world.clock.now()))
+        world.services.links.set_stopped(read, world.clock.now())
         with pytest.raises(Conflict):
             buy.begin(world.services, read, visit(), CLIENT)
         assert world.left(read) == 3

@@ -17,7 +17,6 @@ from checkout.domain.merchant import Merchant
 from checkout.domain.money import to_wallet
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
 
-LINKS_MAX: Final = 100  # of a merchant: one page shows them
 NAME_MAX: Final = 200  # characters, as of a line item
 STOCK_MAX: Final = 1_000_000
 # So long a session holds an item of a stock, unless a payment is in flight.

@@ -6,6 +6,7 @@ The index `by_search` lists those of a merchant (docs/decisions/0015).
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
@@ -14,14 +15,15 @@ from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import condition_failed
-from checkout.adapters.dynamo.values import Item, Value, number, text
+from checkout.adapters.dynamo.values import Value, instant, number, text, text_from
 from checkout.domain.grammar import position
-from checkout.domain.links import LINKS_MAX, PaymentLink
+from checkout.domain.links import PaymentLink
+from checkout.ports.links import LinkPage
 from checkout.ports.runtime import RandomBytes
 
 # `merchant` is the key of the sessions' list, in which a link has no place.
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
-_CHANGING: Final = ("left", "stopped_at")
+_LAST_POSITION: Final = ":"  # sorts behind every digit
 
 
 def take_item(table: str, link_id: str) -> dict[str, Any]:
@@ -65,44 +67,51 @@ class DynamoLinks:
 
     def add(self, link: PaymentLink) -> None:
         # The id is new, so writing it again after a lost answer is no harm.
-        ask(self._client.put_item, TableName=self._table, Item=_item(link))
+        place = {
+            "search_key": _listed_under(link.merchant),
+            "created_key": text(position(link.created_at, link.id)),
+        }
+        ask(self._client.put_item, TableName=self._table, Item=_LINK.encode(link) | place)
 
     def get(self, link_id: str) -> PaymentLink | None:
         item = get(self._client, self._table, id=text(link_id))
         return _LINK.decode(item) if item else None
 
-    def of(self, merchant: str) -> tuple[PaymentLink, ...]:
+    def page(self, merchant: str, *, limit: int, after: str | None) -> LinkPage:
         found = ask(
             self._client.query,
             TableName=self._table,
             IndexName="by_search",
-            KeyConditionExpression="#key = :key",
-            ExpressionAttributeNames={"#key": "search_key"},
-            ExpressionAttributeValues={":key": _listed_under(merchant)},
+            KeyConditionExpression="#key = :key AND #created_key < :after",
+            ExpressionAttributeNames={"#key": "search_key", "#created_key": "created_key"},
+            ExpressionAttributeValues={
+                ":key": _listed_under(merchant),
+                ":after": text(after or _LAST_POSITION),
+            },
             ScanIndexForward=False,
-            Limit=LINKS_MAX,
+            Limit=limit + 1,  # one more tells whether there are more
         )
-        ids = [row["id"]["S"] for row in found["Items"]]
-        if not ids:
-            return ()
+        rows = found["Items"][:limit]
+        more = len(found["Items"]) > limit
+        ids = [text_from(row["id"]) for row in rows]
         items = self._persistent.batch_get(self._client, self._table, ids)
-        return tuple(_LINK.decode(items[each]) for each in ids if each in items)
+        return LinkPage(
+            tuple(_LINK.decode(items[each]) for each in ids if each in items),
+            text_from(rows[-1]["created_key"]) if more else None,
+        )
 
-    def replace(self, before: PaymentLink, after: PaymentLink) -> bool:
-        was = _LINK.encode(before)
-        as_read = [
-            f"#{name} = :{name}" if name in was else f"attribute_not_exists(#{name})"
-            for name in ("id", *_CHANGING)
-        ]
+    def set_left(self, link: PaymentLink, left: int) -> bool:
         try:
             ask(
-                self._client.put_item,
+                self._client.update_item,
                 TableName=self._table,
-                Item=_item(after),
-                ConditionExpression=" AND ".join(as_read),
-                ExpressionAttributeNames={f"#{name}": name for name in ("id", *_CHANGING)},
+                Key={"id": text(link.id)},
+                UpdateExpression="SET #left = :left",
+                ConditionExpression="#left = :read",
+                ExpressionAttributeNames={"#left": "left"},
                 ExpressionAttributeValues={
-                    f":{name}": was[name] for name in ("id", *_CHANGING) if name in was
+                    ":left": number(left),
+                    ":read": _LINK.encode(link)["left"],
                 },
             )
         except ClientError as error:
@@ -111,13 +120,18 @@ class DynamoLinks:
             return False
         return True
 
-
-def _item(link: PaymentLink) -> Item:
-    place = {
-        "search_key": _listed_under(link.merchant),
-        "created_key": text(position(link.created_at, link.id)),
-    }
-    return _LINK.encode(link) | place
+    def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
+        change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
+        request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}
+        ask(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"id": text(link.id)},
+            UpdateExpression=change,
+            ConditionExpression="attribute_exists(#id)",
+            ExpressionAttributeNames={"#id": "id", "#stopped_at": "stopped_at"},
+            **request,
+        )
 
 
 def _listed_under(merchant: str) -> Value:
