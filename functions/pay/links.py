@@ -101,12 +101,15 @@ def _page(
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
     known = request.cookies.get(_cookie(services, link), "")
+    offered = _offer(services, link, merchant, reads)
+    if not refused and not link.sells and buy.continues(services, link, known):
+        offered = replace(offered, sells=True)  # to who holds one of the last items
     return render.page(
         request,
         reads,
         "link.html",
         status=409 if refused else 200,
-        s=_offer(services, link, merchant, reads),
+        s=offered,
         visit=known if buy.is_visit(known) else buy.new_visit(services),
         again=AGAIN in request.query_params,
         refused=refused,

@@ -14,7 +14,7 @@ from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.limits import PURCHASE
 from checkout.domain.links import PaymentLink
 from checkout.domain.session import Session
-from checkout.flows import limits, merchants
+from checkout.flows import idempotency, limits, merchants
 from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
 from checkout.flows.payment.sessions import load, settle
 from checkout.ports.services import PayServices
@@ -64,6 +64,12 @@ def begin(services: PayServices, link: PaymentLink, visit: str, client: str) -> 
     found = answer(services, posted, lambda reserve: _open(services, link, client, reserve))
     before = settle(services, load(services, found.body)) if found.replayed else None
     return Begun(found.body, ended=before is not None and before.terminal)
+
+
+def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
+    """Return whether this visit has a session that still lives, also where nothing is left."""
+    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
+    return found is not None and not settle(services, load(services, found.body)).terminal
 
 
 def _open(
