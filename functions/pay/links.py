@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import Conflict, ParameterInvalid
 from checkout.domain.grammar import is_http
@@ -23,14 +23,12 @@ from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
 from pay import browser, pages, pictures, render
 from pay.colors import Accent, accent
-from pay.dependencies import Client, Injected, client
+from pay.dependencies import Client, Injected
 from pay.headers import CustomersOnly
 from pay.language import Reader
 from pay.view import Contact, contact_of, home_of, initial_of
 
-router = APIRouter(
-    prefix="/buy/{link_id}", route_class=CustomersOnly, dependencies=[Depends(client)]
-)
+router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
 READ: Final = ["GET", "HEAD"]
 REMEMBERED: Final = 86_400  # seconds, as long as the visit's idempotency key
 AGAIN: Final = "again"  # the parameter of a visitor whose last checkout here has ended
@@ -63,7 +61,7 @@ class Offer:
 
 
 @router.api_route("", methods=READ)
-async def offer(services: Injected, request: Request, link_id: str) -> Response:
+async def offer(services: Injected, _: Client, request: Request, link_id: str) -> Response:
     """Return the page with the price; it reads the link and writes nothing."""
     return _page(services, request, buy.load_link(services, link_id))
 
@@ -90,7 +88,7 @@ async def begin(services: Injected, of: Client, request: Request, link_id: str) 
 
 
 @router.api_route("/logo", methods=READ)
-async def logo(services: Injected, request: Request, link_id: str) -> Response:
+async def logo(services: Injected, _: Client, request: Request, link_id: str) -> Response:
     link = buy.load_link(services, link_id)
     return pictures.logo(request, services.merchants.get(link.merchant))
 

@@ -72,12 +72,12 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line item."""
+    """A line item; one alone has no `price` beside its `total`."""
 
     name: str
     description: str | None
     quantity: int
-    price: str
+    price: str | None
     total: str
 
 
@@ -121,7 +121,8 @@ class Shown:
     nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
     after its end. A completed session has a `price`, a `wallet` and the `payment` of that wallet
     only if it is known to have paid: anybody can pay. `home` is the shop's website,
-    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from.
+    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from;
+    with them, `expires_at` says how long the session waits for who has no wallet yet.
     """
 
     reader: Reader
@@ -147,7 +148,7 @@ class Shown:
     wallet: str | None
     provider: str | None
     offers: tuple[Provider, ...]
-    expires_at: Moment
+    expires_at: Moment | None
     payment: str | None
     interact_url: str | None
     interact_host: str | None
@@ -228,7 +229,7 @@ def shown(
         wallet=wallet,
         provider=_provider(wallet, offers),
         offers=offers,
-        expires_at=Moment(timestamp(session.expires_at), reader.date(session.expires_at)),
+        expires_at=_date(session.expires_at if offers else None, reader),
         payment=last_segment(session.outgoing_payment) if session.outgoing_payment else None,
         interact_url=interact_url,
         interact_host=_host(interact_url),
@@ -332,7 +333,7 @@ def _line(item: LineItem, session: Session, reader: Reader) -> Line:
         name=item.name,
         description=item.description,
         quantity=item.quantity,
-        price=_minor(item.unit_amount, session, reader),
+        price=None if item.quantity == 1 else _minor(item.unit_amount, session, reader),
         total=_minor(item.unit_amount * item.quantity, session, reader),
     )
 
