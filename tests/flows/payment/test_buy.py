@@ -223,60 +223,58 @@ class TestStock:
         assert world.received() == 0
 
 
-class TestManyAtOnce:
-    def test_of_200_buyers_of_the_last_item_one_pays_and_199_are_told_before(
-        self, world: World
-    ) -> None:
-        link = world.link(left=1)
-        read = buy.load_link(world.services, link.id)  # all have seen that one is left
-        before = len(world.transport.sent)
-        results: list[Begun | CheckoutError] = []
-        gate = threading.Barrier(200)
-        # Each process has randomness of its own.
-        bags = [
-            replace(world.services, random_bytes=seeded(1000 + number)) for number in range(200)
-        ]
+def test_of_200_buyers_of_the_last_item_one_pays_and_199_are_told_before(
+    world: World,
+) -> None:
+    link = world.link(left=1)
+    read = buy.load_link(world.services, link.id)  # all have seen that one is left
+    before = len(world.transport.sent)
+    results: list[Begun | CheckoutError] = []
+    gate = threading.Barrier(200)
+    # Each process has randomness of its own.
+    bags = [replace(world.services, random_bytes=seeded(1000 + number)) for number in range(200)]
 
-        def one(number: int) -> None:
-            gate.wait()
-            try:
-                results.append(buy.begin(bags[number], read, visit(number), f"client {number}"))
-            except CheckoutError as refused:
-                results.append(refused)
+    def one(number: int) -> None:
+        gate.wait()
+        try:
+            results.append(buy.begin(bags[number], read, visit(number), f"client {number}"))
+        except CheckoutError as refused:
+            results.append(refused)
 
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+    threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
 
-        assert Counter(type(each) for each in results) == {Begun: 1, Conflict: 199}
-        (winner,) = (each for each in results if isinstance(each, Begun))
-        assert len(world.transport.sent) == before  # nobody was asked for a wallet yet
-        rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
-        assert [row["id"]["S"] for row in rows if row["id"]["S"].startswith("cs_")] == [
-            winner.session_id
-        ]
-        paid = world.pay(world.session(winner.session_id), f"{CEDAR}/alice")
-        assert paid.status is Status.COMPLETED
-        assert world.received() == 2000
-        assert world.left(link) == 0
+    assert Counter(type(each) for each in results) == {Begun: 1, Conflict: 199}
+    (winner,) = (each for each in results if isinstance(each, Begun))
+    assert len(world.transport.sent) == before  # nobody was asked for a wallet yet
+    rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
+    assert [row["id"]["S"] for row in rows if row["id"]["S"].startswith("cs_")] == [
+        winner.session_id
+    ]
+    paid = world.pay(world.session(winner.session_id), f"{CEDAR}/alice")
+    assert paid.status is Status.COMPLETED
+    assert world.received() == 2000
+    assert world.left(link) == 0
 
-    def test_as_many_are_sold_as_there_were_however_they_end(self, world: World) -> None:
-        link = world.link(left=3)
-        ends: Counter[str] = Counter()
-        for number in range(12):
-            if world.left(link) == 0:
-                break
-            session = begun(world, link, number)
-            if number % 3 == 0:
-                world.pay(session)
-            elif number % 3 == 1:
-                world.submit(session)
-            world.sweep(rounds=35)
-            ends[world.session(session.id).status] += 1
-        assert ends[Status.COMPLETED] == 3
-        assert world.received() == 3 * 2000
+
+def test_as_many_are_sold_as_there_were_however_they_end(world: World) -> None:
+    link = world.link(left=3)
+    ends: Counter[str] = Counter()
+    for number in range(12):
+        if world.left(link) == 0:
+            break
+        session = begun(world, link, number)
+        if number % 3 == 0:
+            world.pay(session)
+        elif number % 3 == 1:
+            world.submit(session)
+        world.sweep(rounds=35)
+        ends[world.session(session.id).status] += 1
+    assert ends[Status.COMPLETED] == 3
+    assert world.received() == 3 * 2000
 
 
 class TestLimits:
