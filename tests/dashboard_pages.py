@@ -109,6 +109,7 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             tasks=world.tasks,
             events=world.services.events,
             tallies=world.services.tallies,
+            links=world.services.links,
             sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
             audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
         )

@@ -24,6 +24,7 @@ from dashboard.dependencies import Visit
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
     ("", "Transactions"),
+    ("/links", "Payment links"),
     ("/keys", "API keys"),
     ("/webhooks", "Webhooks"),
     ("/settings", "Settings"),

@@ -52,6 +52,10 @@ ACTION: Final[dict[Action, str]] = {
     Action.TEST_EVENT_SENT: "Sent a test event",
     Action.EVENT_RESENT: "Resent a webhook event",
     Action.EVENTS_RESENT: "Resent all failed webhook events",
+    Action.LINK_CREATED: "Created a payment link",
+    Action.LINK_STOPPED: "Stopped a payment link",
+    Action.LINK_STARTED: "Let a payment link sell again",
+    Action.LINK_STOCKED: "Set the stock of a payment link",
     Action.SETTINGS_CHANGED: "Changed settings",
 }
 

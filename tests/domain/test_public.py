@@ -55,6 +55,8 @@ HIDDEN = {
     "event",
     "locale",
     "echo_json",
+    "link",
+    "restocked_at",
     "submissions",
     "history",
     "shard",

@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.domain.links import PaymentLink
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import (
     CLOCK_IS_FINAL_AFTER,
@@ -23,7 +24,16 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
-from checkout.flows.payment import approve, cleanup, prepare, reconcile, reported, sealed, sessions
+from checkout.flows.payment import (
+    approve,
+    buy,
+    cleanup,
+    prepare,
+    reconcile,
+    reported,
+    sealed,
+    sessions,
+)
 from checkout.flows.schedule import expiries, sweep, tally
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
@@ -62,7 +72,7 @@ class Merchant:
 
     def run(self) -> None:
         world, rng = self.world, self.world.rng
-        session_id = self._order()
+        session_id = self._order() if world.link is None else self._buy(world.link)
         if session_id is None:
             return
         world.sessions.append(session_id)
@@ -124,6 +134,24 @@ class Merchant:
         for body in sorted(bodies):
             return str(json.loads(body)["id"])
         return None
+
+    def _buy(self, link: PaymentLink) -> str | None:
+        """Send the form of a payment link, again and again, until there is an answer."""
+        world, rng = self.world, self.world.rng
+        begun = set()
+        for _ in range(6):
+            answer = world.request(
+                "buy",
+                lambda s: buy.begin(s, buy.load_link(s, link.id), f"{self.number:022d}", "nobody"),
+            )
+            if answer.value is not None:
+                begun.add(answer.value.session_id)
+                if rng.random() < 0.9:
+                    break
+            world.scheduler.sleep(rng.randrange(500, 5_000))
+        if len(begun) > 1:
+            world.checker.fail("one_session_per_visit", f"{len(begun)} sessions")
+        return next(iter(sorted(begun)), None)
 
     def _change_mind(self, session_id: str) -> None:
         """End the session at some time, or just when the customer is at the wallet."""

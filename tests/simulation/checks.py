@@ -69,6 +69,7 @@ class Checker:
         self._rotated: set[str] = set()  # actors that rotated an approval's token
         self.created = 0  # payments seen so far
         self._attempts = Attempts(lambda: world.network.state, self.fail)
+        self._left = world.link.left if world.link is not None else None
 
     def fail(self, check: str, detail: str) -> None:
         self._world.violate(Violation(check, detail))
@@ -103,7 +104,9 @@ class Checker:
         """After an operation of AWS that actor `by` asked for, with all that it changed."""
         touched = []
         for table, old, new in changes:
-            if table.endswith("-checkout_sessions"):
+            if new.get("id", {}).get("S", "").startswith("plink_"):
+                self._left = int(new["left"]["N"])
+            elif table.endswith("-checkout_sessions"):
                 if not new["id"]["S"].startswith("cs_") or _only_counted(old, new):
                     continue
                 self._session_written(old, new, by)
@@ -113,6 +116,17 @@ class Checker:
                 touched.append(new["session"]["S"])
         for session_id in dict.fromkeys(touched):
             self._completed_has_its_event(session_id)
+        self._stock()
+
+    def _stock(self) -> None:
+        """No item of the payment link is lost, or sold twice."""
+        link = self._world.link
+        if link is None:
+            return
+        assert link.left is not None
+        held = sum(each.restocked_at is None for each in self._sessions.values())
+        if self._left != link.left - held or held > link.left:
+            self.fail("stock_adds_up", f"{self._left} left of {link.left}, {held} held or sold")
 
     def _session_written(self, old: Item | None, item: Item, by: str) -> None:
         after = session_from(item)
@@ -125,6 +139,8 @@ class Checker:
                 self._session_of[incoming] = after.id
         if before is not None and old is not None:
             self._edge(before, after, by)
+            if before.restocked_at is None and after.restocked_at is not None:
+                self._restocked(after)
         self._secrets(after)
         self._due(after, item)
         self._money_matches(after)
@@ -157,6 +173,13 @@ class Checker:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _restocked(self, after: Session) -> None:
+        """Nothing was sold, and no more money can come by the checkout."""
+        given_up = after.happened(Event.GIVEN_UP)
+        received = self.received(after.id) > self.outside(after.id)
+        if not given_up and (not _ended_unpaid(after) or received or after.check_at is not None):
+            self.fail("only_the_unsold_comes_back", f"{after.status} check_at {after.check_at}")
 
     def _in_order(self, before: Session, after: Session, event: Event, by: str) -> None:
         """Check what must come before this write, and the times that it sets."""
@@ -285,7 +308,7 @@ class Checker:
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
         """A session that nobody gave a wallet is found under its expiry, and no other is."""
         expired = after.version == 2 and after.happened(Event.EXPIRY_PASSED)
-        untouched = _new(after) or expired
+        untouched = _new(after) or (expired and after.link is None)
         under = item.get("uncounted_shard", {"S": ""})["S"].startswith("clock-")
         at = datetime.fromtimestamp(int(item.get("uncounted_at", {"N": "0"})["N"]) / 1000, UTC)
         if under is not untouched or (under and at != after.expires_at):
@@ -485,6 +508,9 @@ class Checker:
             paid = session.status is Status.COMPLETED and recorded >= session.receive.value
             if received != recorded and not (paid and received > recorded):
                 self.fail("money_is_recorded", f"{session.received} of {received}: {told}")
+            held = session.link is not None and session.restocked_at is None
+            if held and _ended_unpaid(session) and not received and session.attention is None:
+                self.fail("the_unsold_comes_back", told)
             if _ended_unpaid(session) and received:
                 self._told_of_late_money(session, received)
 
@@ -527,7 +553,8 @@ def _only_counted(old: Item | None, new: Item) -> bool:
 
 
 def _new(session: Session) -> bool:
-    return session.version == 1 and session.status is Status.OPEN
+    owes_nothing = session.link is None  # else the sweep gives its item back
+    return session.version == 1 and session.status is Status.OPEN and owes_nothing
 
 
 def _last(url: str) -> str:

@@ -819,6 +819,38 @@ MUTANTS: Final = (
         (Line(f"{_EXPIRIES}:_tell", "or not _wanted(services, session.merchant)", ""),),
         in_load=True,
     ),
+    Mutant(
+        "an item comes back while its session may still be paid",
+        (Line(f"{_TRANSITIONS}:advance", "after.unsold", "not after.payment_in_flight"),),
+    ),
+    Mutant(
+        "an item comes back as soon as its session has ended",
+        (Line(f"{_TRANSITIONS}:advance", "after.unsold", "after.terminal"),),
+    ),
+    Mutant(
+        "an item does not come back",
+        (Line(f"{_DYNAMO}:DynamoSessions.save", "change.restocks is not None", "False"),),
+    ),
+    Mutant(
+        "a session takes no item",
+        (
+            Line(
+                f"{_DYNAMO}:DynamoSessions.create",
+                'others.insert(0, {"Update": take_item(self._sessions, session.link)})',
+                "pass",
+            ),
+        ),
+    ),
+    Mutant(
+        "an item is taken where none is left",
+        (
+            Line(
+                "checkout.adapters.dynamo.links:take_item",
+                "#left >= :one",
+                "(#left >= :one OR #left < :one)",
+            ),
+        ),
+    ),
 )
 
 

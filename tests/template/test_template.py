@@ -25,6 +25,7 @@ FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
 BY_PATH = {
     "api": "ApiFunction",
+    "buy": "PayFunction",
     "dashboard": "DashboardFunction",
     "pay": "PayFunction",
     "v1": "ApiFunction",

@@ -29,6 +29,7 @@ from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.ports.erasure import Records
+from checkout.ports.links import Links
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
@@ -106,6 +107,7 @@ def dashboard_services() -> DashboardServices:
         known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=_vault(),
         tallies=_tallies(),
+        links=_links(),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
@@ -135,6 +137,7 @@ def pay_services() -> PayServices:
             on_refusal=report_refusal,
         ),
         tallies=_tallies(),
+        links=_links(),
         limits=_limits(),
         edge_secret=settings().edge_secret,
         side_by_side=Threads(),
@@ -196,6 +199,12 @@ def _retention() -> timedelta:
 
 def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
+        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _links() -> Links:
+    return dynamo.DynamoLinks(
         _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 

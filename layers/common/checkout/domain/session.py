@@ -32,6 +32,7 @@ IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 # Of transitions.Event, which imports this module.
 _EXPIRY_PASSED: Final = "expiry_passed"
 _WALLET_SUBMITTED: Final = "wallet_submitted"
+_GIVEN_UP: Final = "given_up"
 
 
 class Status(StrEnum):
@@ -121,6 +122,9 @@ class Session:
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
     `shard` is the part of its merchant's lists and sums to which it belongs (domain/shards.py).
 
+    `link` is the payment link whose stock the session holds an item of; `restocked_at` is when it
+    was given back, because nothing was sold (domain/links.py).
+
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
     asked before `hung_until`, after it has kept a check waiting.
@@ -167,6 +171,8 @@ class Session:
     client_reference_id: str | None = None
     echo_json: str | None = None
     shard: int = 0
+    link: str | None = None
+    restocked_at: datetime | None = None
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
     payment_attempts: tuple[PaymentAttempt, ...] = ()
@@ -252,11 +258,25 @@ class Session:
     def left_to_clock(self) -> bool:
         """Return whether time alone ends it, or has ended it: nobody ever gave it a wallet.
 
-        No money can come of it, so nothing needs to be written at its end.
+        No money can come of it, so nothing needs to be written at its end, unless it holds an item
+        of a payment link's stock.
         """
+        if self.link is not None:
+            return False
         if self.status is Status.EXPIRED:
             return self.happened(_EXPIRY_PASSED) and not self.happened(_WALLET_SUBMITTED)
         return self.status is Status.OPEN and self.version == 1
+
+    @property
+    def unsold(self) -> bool:
+        """Return whether it ended without a payment for certain, or was given up.
+
+        Money that came late leaves open whether something was sold: the merchant decides.
+        """
+        if self.status not in (Status.EXPIRED, Status.CANCELED) or self.check_at is not None:
+            return False
+        nothing = not self.received and self.attention is None
+        return nothing or self.happened(_GIVEN_UP)
 
     @property
     def over_at(self) -> datetime | None:

@@ -95,6 +95,12 @@ transitions: it begins with W1, and the transition that ends it copies its evide
 RETURN_REPORTED keeps what the customer's browser says of a decline or a time-out at the wallet. It
 is unsigned, so it moves nothing.
 
+Stock (domain/links.py). A session that was begun at a payment link with a stock holds an item of it
+from its creation, which takes the item in the same transaction. The first write after which nothing
+was sold for certain (`Session.unsold`) gives it back, in its own transaction: the end of a session
+without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write is
+conditional on the version, an item is given back once. Money that arrived late keeps the item.
+
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
 
@@ -332,6 +338,12 @@ class Change:
     in_time: bool
     by_instruction: bool = False
 
+    @property
+    def restocks(self) -> str | None:
+        """Return the payment link whose stock this write gives an item back to, or None."""
+        given_back = self.before.restocked_at is None and self.after.restocked_at is not None
+        return self.after.link if given_back else None
+
 
 def row(session: Session, event: Event, now: datetime) -> Row:
     """Return the row for `event`. Raise IllegalTransition."""
@@ -359,7 +371,8 @@ def advance(
     `writer` marks the write, so that one whose answer was lost can be told from a lost race.
     `changes` are fields that the event sets; the row says which it removes. `note` goes into the
     session's history. `typed` and `reported` go into the payment attempt that begins or runs.
-    `updated_at` stays at the session's end.
+    `updated_at` stays at the session's end. An item of a payment link's stock is given back by the
+    first write after which it is certain that nothing was sold.
     """
     found = row(session, event, now)
     fields: dict[str, Any] = dict.fromkeys(found.drops)
@@ -382,6 +395,8 @@ def advance(
         updated_at=session.updated_at if session.terminal else now,
         **fields,
     )
+    if after.link is not None and after.restocked_at is None and after.unsold:
+        after = replace(after, restocked_at=now)
     return Change(
         before=session,
         after=after,

@@ -47,6 +47,10 @@ class KeyHeld(Exception):
         self.reservation = reservation
 
 
+class OutOfStock(Exception):
+    """Report that a payment link has no item left, or is stopped; nothing was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPage:
     """A page of sessions; `next_key` is the position of the last one read, or None at the end."""
@@ -68,10 +72,10 @@ class Sessions(Protocol):
     """Store checkout sessions, and the records written in the same transactions."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write both or neither.
+        """Write both or neither, and take an item from the stock of the session's `link`.
 
-        Returns None if they were written, or the live record that already holds the key (then
-        nothing was written). An expired record is replaced.
+        Raises OutOfStock. Returns None if they were written, or the live record that already holds
+        the key (then nothing was written). An expired record is replaced.
         """
         ...
 
@@ -91,8 +95,9 @@ class Sessions(Protocol):
     ) -> Session:
         """Write the change on its condition, and event and reservation in the same transaction.
 
-        Returns the session as written. A write of ours whose response was lost counts as written.
-        Raises KeyHeld if a live record holds the reservation's key, else StaleSession. Only
+        In it too, an item goes back to the stock of the link that the change `restocks`. Returns
+        the session as written. A write of ours whose response was lost counts as written. Raises
+        KeyHeld if a live record holds the reservation's key, else StaleSession. Only
         `flows.payment.writes` calls this.
         """
         ...

@@ -27,6 +27,7 @@ from checkout.adapters.dynamo.conditions import (
     update,
 )
 from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.links import give_back, take_item
 from checkout.adapters.dynamo.records import (
     DUE_SHARDS,
     LATER,
@@ -44,7 +45,13 @@ from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
-from checkout.ports.sessions import DueSessions, Reservation, SessionPage, StaleSession
+from checkout.ports.sessions import (
+    DueSessions,
+    OutOfStock,
+    Reservation,
+    SessionPage,
+    StaleSession,
+)
 
 
 class DynamoSessions:
@@ -71,27 +78,33 @@ class DynamoSessions:
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         put_session = put_new(self._sessions, session_item(session, self._retention), "id")
-        found_by = [
+        others = [
             {"Put": {"TableName": self._sessions, "Item": row}}
             for row in search_items(session, self._retention)
         ]
+        if session.link is not None:
+            others.insert(0, {"Update": take_item(self._sessions, session.link)})
         if reservation is None:
             try:
-                if found_by:
-                    self._transact({"Put": put_session}, *found_by)
+                if others:
+                    self._transact({"Put": put_session}, *others)
                 else:
                     self._persistent.ask(self._client.put_item, **put_session)
             except ClientError as error:
                 found = failed_item(error)
+                if found is None and session.link is not None:
+                    raise OutOfStock from error
                 if found is None or session_from(found).writer != session.writer:
                     raise Unavailable(TAKEN) from error
             return None
         put_key = put_reservation(self._reservations, reservation)
         try:
-            self._transact({"Put": put_key}, {"Put": put_session}, *found_by)
+            self._transact({"Put": put_key}, {"Put": put_session}, *others)
         except ClientError as error:
             held = failed_item(error, index=0)
             if held is None:
+                if session.link is not None and condition_failed(error, index=2):
+                    raise OutOfStock from error
                 raise Unavailable(TAKEN) from error
             winner = reservation_from(held)
             return None if winner.writer == reservation.writer else winner
@@ -117,6 +130,8 @@ class DynamoSessions:
         puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
         if reservation is not None:
             puts.append(put_reservation(self._reservations, reservation))
+        if change.restocks is not None:
+            found_by.append({"Update": give_back(self._sessions, change.restocks)})
         try:
             if not puts and not found_by:
                 answer = self._persistent.ask(
