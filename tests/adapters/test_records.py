@@ -10,6 +10,7 @@ import pytest
 from boto3.dynamodb.types import Binary
 
 from checkout.adapters.dynamo import event_records, merchant_records, records, values
+from checkout.adapters.dynamo.deflate import inflated
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import DELIVERIES_MAX, Delivery, Endpoint, EventStatus, WebhookEvent
@@ -30,7 +31,10 @@ from tests.fakes.dynamodb import ITEM_MAX, item_size
 from tests.support import NOW, a_session
 
 TRIPS: dict[type, tuple[Callable[..., Any], Callable[..., Any]]] = {
-    Session: (records.session_item, records.session_from),
+    Session: (
+        lambda session: records.session_item(session) | {"cart": records.cart_of(session)},
+        records.session_from,
+    ),
     WebhookEvent: (event_records.event_item, event_records.event_from),
     Merchant: (merchant_records.merchant_item, merchant_records.merchant_from),
     ApiKey: (merchant_records.key_item, merchant_records.key_from),
@@ -131,7 +135,7 @@ def test_a_pending_event_is_due_when_its_attempt_is_and_is_never_removed() -> No
     assert "ttl" not in item
     assert item["due_shard"]["S"] in "01234567"
     assert item["created_key"] == {"S": "1772366400000#evt_1"}
-    assert item["body"] == {"S": an_event().body}
+    assert inflated(item["body"]) == an_event().body
 
 
 @pytest.mark.parametrize("status", [EventStatus.DELIVERED, EventStatus.EXHAUSTED])

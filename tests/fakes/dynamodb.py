@@ -497,4 +497,6 @@ def item_size(value: Any) -> int:
         return sum(len(name.encode()) + 1 + item_size(inner) for name, inner in value.items())
     if isinstance(value, list):
         return sum(1 + item_size(inner) for inner in value)
+    if isinstance(value, bytes):
+        return len(value)
     return len(value.encode()) if isinstance(value, str) else 1

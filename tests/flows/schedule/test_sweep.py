@@ -43,8 +43,8 @@ def poison(world: World, session: Session) -> None:
     world.dynamo.update_item(
         TableName=f"{PREFIX}-checkout_sessions",
         Key={"id": {"S": session.id}},
-        UpdateExpression="REMOVE #amount",
-        ExpressionAttributeNames={"#amount": "amount_total"},
+        UpdateExpression="REMOVE #status",
+        ExpressionAttributeNames={"#status": "status"},
     )
 
 
