@@ -95,7 +95,10 @@ def test_a_session_that_owes_nothing_is_not_in_the_due_index(status: Status) -> 
 
 @pytest.mark.parametrize(
     ("lane", "changes"),
-    [("", {"lease_until": NOW + timedelta(days=1), "version": 2}), ("later-", {"version": 2})],
+    [
+        ("", {"status": Status.PROCESSING, "check_at": NOW + timedelta(days=1)}),
+        ("later-", {"version": 2, "lease_until": NOW}),
+    ],
 )
 def test_a_session_that_owes_something_is_in_one_of_eight_shards(
     lane: str, changes: dict[str, Any]

@@ -55,6 +55,7 @@ CART: Final = (
     "echo_json",
 )
 PAYMENT: Final = (
+    "lease_until",
     "customer",
     "incoming_payment",
     "quote",

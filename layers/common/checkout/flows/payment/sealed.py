@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from checkout.domain.session import Session, Status
@@ -56,7 +57,7 @@ def seal_grant(vault: Vault, session_id: str, grant: Grant) -> str:
         grant.finish_nonce,
         following.uri,
         following.token,
-        following.not_before.isoformat(),
+        math.ceil(following.not_before.timestamp() * 1000),
     ]
     return vault.seal(compact(plain), place=_place(session_id, "grant"))
 
@@ -70,7 +71,7 @@ def open_grant(vault: Vault, session_id: str, sealed: str) -> Grant:
         client_nonce=client_nonce,
         finish_nonce=finish_nonce,
         continuation=Continuation(
-            uri=uri, token=token, not_before=datetime.fromisoformat(not_before)
+            uri=uri, token=token, not_before=datetime.fromtimestamp(not_before / 1000, UTC)
         ),
     )
 
