@@ -95,6 +95,11 @@ class Codec(Generic[T]):
             for name, pair in pairs.items()
         ]
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Return the names of all attributes that a record may have."""
+        return (*(name for name, _ in self._encoders), *self._groups)
+
     def encode(self, record: T) -> Item:
         """Return the attributes of `record`."""
         item = {

@@ -72,6 +72,7 @@ PAYMENT: Final = (
 _SESSION: Final = Codec(
     Session, deflated=("grant", "token"), groups={"cart": CART, "payment": PAYMENT}
 )
+SESSION_ATTRIBUTES: Final = _SESSION.attributes  # without those that only indexes need
 _RESERVATION: Final = Codec(Reservation, deflated=("body",))
 
 # Raises KeyError without its cart, which may lie in an item of its own: client.py, `with_carts`.

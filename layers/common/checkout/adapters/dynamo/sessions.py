@@ -28,6 +28,7 @@ from checkout.adapters.dynamo.conditions import (
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import (
     LATER,
+    SESSION_ATTRIBUTES,
     cart_item,
     cart_of,
     reservation_from,
@@ -205,7 +206,9 @@ class DynamoSessions:
 
     def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
         """Read up to 100 sessions, strongly; a missing one is not in the result."""
-        found = self._persistent.batch_get(self._client, self._sessions, session_ids)
+        found = self._persistent.batch_get(
+            self._client, self._sessions, session_ids, SESSION_ATTRIBUTES
+        )
         found = with_carts(self._client, self._persistent, self._sessions, found)
         return {session_id: session_from(item) for session_id, item in found.items()}
 
