@@ -18,8 +18,8 @@ from typing import Any, Final
 from benchmarks.meter import Metered, Usage
 from benchmarks.prices import FIXED, PRICES
 from checkout import telemetry
-from checkout.adapters.dynamo.records import DUE_SHARDS
-from checkout.adapters.side_by_side import WIDTH
+from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.side_by_side import WIDTH, in_turn
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
 from sandbox.cloud import table_definitions
@@ -130,12 +130,15 @@ def checkout(
 def sums(observed: Observed) -> Usage:
     """Return the share of one ended session in the round that counts it, of a full batch."""
     world = observed.deployed.world
-    while tally.run(world.services.tallies, world.clock, until=world.clock.now() + MINUTE):
+    while tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now() + MINUTE):
         pass
     for _ in range(tally.BATCH):
         sessions.cancel(world.services, world.key(), world.create().id)
     observed.meter.usage = Usage()
-    assert tally.run(world.services.tallies, world.clock, until=world.clock.now() + MINUTE) > 0
+    assert (
+        tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now() + MINUTE)
+        > 0
+    )
     usage, observed.meter.usage = observed.meter.usage, Usage()
     usage.seconds = usage.calls * AWS_SECONDS
     return usage * (1 / tally.BATCH)
@@ -164,12 +167,13 @@ def a_million(usage: Usage) -> float:
 def sweep_a_month() -> float:
     """Return US dollars for a month of idle rounds.
 
-    A shard costs six queries: urgent and other sessions, events, sessions to count, and those of
-    the two walks, each of which also reads its mark. All but those to count are side by side.
+    A shard costs five queries: sessions that are not urgent, events, sessions to count, and those
+    of the two walks, each of which also reads its mark. Urgent sessions have shards of their own.
+    All are side by side.
     """
-    queries, marks = 6 * DUE_SHARDS, 2 * DUE_SHARDS
+    queries, marks = URGENT_SHARDS + 5 * DUE_SHARDS, 2 * DUE_SHARDS
     usage = Usage(invocations=1, reads=queries / 2 + marks, log_kb=PLATFORM_KB + 0.5)
-    turns = DUE_SHARDS + (queries + marks - DUE_SHARDS) / WIDTH
+    turns = (queries + marks) / WIDTH
     usage.seconds = turns * AWS_SECONDS + OWN_SECONDS
     return sum(parts(usage).values()) * MINUTES_A_MONTH / 1e6
 

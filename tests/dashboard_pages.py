@@ -103,11 +103,13 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             clock=world.clock,
             sessions=world.services.sessions,
             merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
+            known_merchants=world.services.merchants,
             api_keys=world.core.api_keys,
             queue=world.queue,
             tasks=world.tasks,
             events=world.services.events,
             tallies=world.services.tallies,
+            links=world.services.links,
             sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
             audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
         )

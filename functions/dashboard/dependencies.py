@@ -30,6 +30,14 @@ TOKEN_FIELD: Final = "form_token"
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The merchant of the signed-in key, as the head of each page names them."""
+
+    name: str
+    wallet: str
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """A browser, before it is known who is signed in.
 
@@ -77,12 +85,14 @@ Visited = Annotated[Visit, Depends(visit)]
 
 
 async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
-    """Return the browser's sign-in, and keep its key for the navigation bar.
+    """Return the browser's sign-in, and keep its key and merchant for the navigation bar.
 
     Raise ApiKeyMissing, ApiKeyInvalid.
     """
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
     request.state.key = found.key
+    merchant = injected.known_merchants.get(found.key.merchant)
+    request.state.owner = Owner(merchant.name, merchant.wallet_address) if merchant else None
     return found
 
 

@@ -24,6 +24,7 @@ from dashboard.dependencies import Visit
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
     ("", "Transactions"),
+    ("/links", "Payment links"),
     ("/keys", "API keys"),
     ("/webhooks", "Webhooks"),
     ("/settings", "Settings"),
@@ -52,6 +53,7 @@ def page(
         "sections": SECTIONS if key else (),
         "section": None,
         "key": key,
+        "owner": getattr(request.state, "owner", None),
         **values,
     }
     html = _TEMPLATES.get_template(template).render(context)

@@ -16,6 +16,7 @@ from checkout.adapters.dynamo import (
     DynamoApiKeys,
     DynamoDatabase,
     DynamoEvents,
+    DynamoLinks,
     DynamoMerchants,
     DynamoSessions,
     DynamoTallies,
@@ -67,6 +68,7 @@ class Store:
     api_keys: DynamoApiKeys
     events: DynamoEvents
     tallies: DynamoTallies
+    links: DynamoLinks
     database: DynamoDatabase
 
     def with_client(self, client: Any) -> Store:
@@ -82,6 +84,7 @@ def new_store(client: Any, prefix: str) -> Store:
         api_keys=DynamoApiKeys(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        links=DynamoLinks(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),
     )
 

@@ -14,6 +14,7 @@ from checkout.adapters.dynamo.deflate import deflated, inflated
 from checkout.adapters.dynamo.dictionaries import DICTIONARIES
 from checkout.adapters.dynamo.everything import DynamoRecords
 from checkout.adapters.dynamo.values import text
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.transitions import Change, Event, advance
@@ -119,7 +120,7 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
         )
         for each in both
     ]
-    assert set(store.tallies.uncounted(NOW, limit=9)) == set(ended)
+    assert set(store.tallies.uncounted(NOW, limit=9, side_by_side=in_turn)) == set(ended)
     every = DynamoRecords(store.client, store.prefix).sessions()
     assert {each.id for each in every if each} == {each.id for each in ended}
 

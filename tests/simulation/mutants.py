@@ -19,6 +19,8 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from checkout.domain.attempts import ENDS
+from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.session import Status as S
 from checkout.domain.transitions import (
     IN_FLIGHT,
@@ -117,6 +119,10 @@ def silent(row: Row) -> Row:
     return replace(row, webhook=None)
 
 
+def opens(row: Row) -> Row:
+    return replace(row, to=S.OPEN)
+
+
 def unchecked(row: Row) -> Row:
     return replace(row, then_check=False)
 
@@ -133,6 +139,7 @@ _SWEEP: Final = "checkout.flows.schedule.sweep"
 _EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _DYNAMO_CLIENT: Final = "checkout.adapters.dynamo.client"
+_ATTEMPTS: Final = "checkout.domain.attempts"
 _NO_TIME: Final = timedelta(0)
 _FENCED: Final = (_TRANSITIONS, _RECONCILE, _OUTSIDE, _PREPARE)  # they know FENCE
 
@@ -184,7 +191,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_pay",
-                "if work.services.clock.now() >= session.attempt.deadline:",
+                "if work.services.clock.now() >= session.instruction.deadline:",
                 "if False:",
             ),
         ),
@@ -466,12 +473,19 @@ MUTANTS: Final = (
         tuple(Value(module, "FENCE", timedelta(seconds=30)) for module in _FENCED),
     ),
     Mutant(
-        "the deciding read may begin before the 35 s",
+        "the deciding read may begin in the middle of the 35 s",
         (
             Line(
                 f"{_RECONCILE}:_fence",
                 "if seen.begun_at < session.closed_at + FENCE:",
-                "if services.clock.now() < session.closed_at + FENCE:",
+                "if services.clock.now() + FENCE / 2 < session.closed_at + FENCE:",
+                also=(("check_at=now + FENCE", "check_at=now"),),
+            ),
+            # Otherwise no check is due before their end.
+            Line(
+                f"{_RECONCILE}:_next_check",
+                "check_at = max(check_at, session.closed_at + FENCE)",
+                "pass",
             ),
         ),
         only="accepts, never sends",
@@ -483,6 +497,7 @@ MUTANTS: Final = (
                 f"{_OUTSIDE}:account",
                 "session.closed_at is not None and seen.begun_at >= session.closed_at + FENCE",
                 "session.closed_at is not None",
+                also=(('"check_at": now + FENCE', '"check_at": now'),),
             ),
         ),
     ),
@@ -671,10 +686,6 @@ MUTANTS: Final = (
         (Line(f"{_WITNESS}:check", "and begun_at >= believed_from:", "and True:"),),
     ),
     Mutant(
-        "a refused grant tells that there is no incoming payment",
-        (Line(f"{_WITNESS}:check", " and refused.operation == READ", ""),),
-    ),
-    Mutant(
         "a stray 404 is believed at the expiry",
         (Value(_WITNESS, "STRAY_404", _NO_TIME),),
     ),
@@ -693,6 +704,59 @@ MUTANTS: Final = (
                 '.get("Item")',
             ),
         ),
+    ),
+    # Payment attempts.
+    Mutant(
+        "an attempt is forgotten when it ends",
+        (Line(f"{_ATTEMPTS}:recorded", "(*_without(kept, current), ended)", "kept[:-1]"),),
+    ),
+    Mutant(
+        "an ended attempt takes over what the next one has",
+        (
+            Line(
+                f"{_ATTEMPTS}:recorded",
+                "kept = (*_without(kept, current), ended)",
+                "kept = (*(replace(each, quote=ended.quote) for each in kept[:-1]), ended)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a payment that never arrived counts as paid",
+        (
+            Value(
+                _ATTEMPTS,
+                "ENDS",
+                {**ENDS, ("payment_disproved", None): (Outcome.PAID, EndedBy.CHECKOUT)},
+            ),
+        ),
+    ),
+    Mutant(
+        "an attempt keeps running when money is found",
+        (
+            Value(
+                _ATTEMPTS,
+                "ENDS",
+                {key: end for key, end in ENDS.items() if key[0] != "money_found"},
+            ),
+        ),
+    ),
+    Mutant(
+        "an attempt has the wallet of the one before",
+        (Line(f"{_ATTEMPTS}:_with_evidence", "attempt.resolved_at is not None", "True"),),
+    ),
+    Mutant(
+        "an attempt ends without its payment",
+        (
+            Line(
+                f"{_ATTEMPTS}:_with_evidence",
+                "outgoing_payment=session.outgoing_payment",
+                "outgoing_payment=None",
+            ),
+        ),
+    ),
+    Mutant(
+        "a browser's report opens the session",
+        (Cell((S.AWAITING_APPROVAL, E.RETURN_REPORTED), opens),),
     ),
     # The sweep, and what is left to the clock.
     Mutant(
@@ -771,6 +835,38 @@ MUTANTS: Final = (
         "an abandoned session is written when it expires",
         (Line(f"{_EXPIRIES}:_tell", "or not _wanted(services, session.merchant)", ""),),
         in_load=True,
+    ),
+    Mutant(
+        "an item comes back while its session may still be paid",
+        (Line(f"{_TRANSITIONS}:advance", "after.unsold", "not after.payment_in_flight"),),
+    ),
+    Mutant(
+        "an item comes back as soon as its session has ended",
+        (Line(f"{_TRANSITIONS}:advance", "after.unsold", "after.terminal"),),
+    ),
+    Mutant(
+        "an item does not come back",
+        (Line(f"{_DYNAMO}:DynamoSessions.save", "change.restocks is not None", "False"),),
+    ),
+    Mutant(
+        "a session takes no item",
+        (
+            Line(
+                f"{_DYNAMO}:DynamoSessions.create",
+                'others.insert(0, {"Update": take_item(self._sessions, session.link)})',
+                "pass",
+            ),
+        ),
+    ),
+    Mutant(
+        "an item is taken where none is left",
+        (
+            Line(
+                "checkout.adapters.dynamo.links:take_item",
+                "#left >= :one",
+                "(#left >= :one OR #left < :one)",
+            ),
+        ),
     ),
 )
 

@@ -30,6 +30,7 @@ from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.ports.erasure import Records
+from checkout.ports.links import Links
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
@@ -101,11 +102,15 @@ def api_services() -> Services:
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks: no wallet."""
+    from checkout.adapters.cached_merchants import CachedMerchants
+
     base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
+        known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=_vault(),
         tallies=_tallies(),
+        links=_links(),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
@@ -135,6 +140,7 @@ def pay_services() -> PayServices:
             on_refusal=report_refusal,
         ),
         tallies=_tallies(),
+        links=_links(),
         limits=_limits(),
         edge_secret=settings().edge_secret,
         side_by_side=Threads(),
@@ -196,6 +202,12 @@ def _retention() -> timedelta:
 
 def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
+        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _links() -> Links:
+    return dynamo.DynamoLinks(
         _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 

@@ -28,6 +28,10 @@ class Action(StrEnum):
     TEST_EVENT_SENT = "test_event_sent"
     EVENT_RESENT = "event_resent"
     EVENTS_RESENT = "events_resent"
+    LINK_CREATED = "link_created"
+    LINK_STOPPED = "link_stopped"
+    LINK_STARTED = "link_started"
+    LINK_STOCKED = "link_stocked"
     SETTINGS_CHANGED = "settings_changed"
 
 

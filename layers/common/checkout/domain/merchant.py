@@ -26,7 +26,8 @@ class Merchant:
     """The receiver of payments.
 
     `private_key` is sealed; asset and servers are from the wallet address document at setup.
-    `version` grows by one with each write.
+    `version` grows by one with each write. The operator sets `shards`, the number of parts of the
+    merchant's lists (domain/shards.py).
 
     The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
     language tag) of the customer's pages; `contact` (an e-mail address or an https URL) and
@@ -56,6 +57,7 @@ class Merchant:
     contact: str | None = None
     website: str | None = None
     providers: tuple[Provider, ...] = ()
+    shards: int = 1
 
     def changed(self, **fields: Any) -> Merchant:
         """Return the next version, with these fields; `Merchants.replace` writes it."""
@@ -71,8 +73,9 @@ class Merchant:
 class ApiKey:
     """An API key of a merchant. `hash` is the SHA-256 of the key.
 
-    The merchant's asset and return hosts are copied here, so that creating a session needs one
-    look-up. `expires_at` is set when a newer key replaces this one, which serves until then.
+    The merchant's asset, return hosts and shards are copied here, so that creating and listing
+    sessions needs one look-up. `expires_at` is set when a newer key replaces this one, which serves
+    until then.
     """
 
     id: str
@@ -87,6 +90,7 @@ class ApiKey:
     revoked_at: datetime | None = None
     expires_at: datetime | None = None
     return_hosts: tuple[str, ...] = ()
+    shards: int = 1
 
     def active_at(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)

@@ -12,6 +12,7 @@ from typing import Any
 
 from checkout.domain.providers import Provider
 from checkout.ports.limits import Limits
+from checkout.ports.links import Links
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
@@ -56,6 +57,7 @@ class PayServices(Services):
     vault: Vault
     wallets: Wallets
     tallies: Tallies
+    links: Links
     limits: Limits
     edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
@@ -64,10 +66,15 @@ class PayServices(Services):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardServices(Services):
-    """The ports of flows that act for a signed-in merchant."""
+    """The ports of flows that act for a signed-in merchant.
 
+    `known_merchants` are as they were up to a minute ago, for the head of each page.
+    """
+
+    known_merchants: Merchants
     vault: Vault
     tallies: Tallies
+    links: Links
     sign_ins: SignIns
     audit: Audit
     hosts: Hosts

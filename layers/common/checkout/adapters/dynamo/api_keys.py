@@ -27,7 +27,7 @@ from checkout.adapters.dynamo.merchant_records import (
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, text, texts
+from checkout.adapters.dynamo.values import Item, instant, number, text, texts
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import StaleMerchant
@@ -112,7 +112,8 @@ class DynamoApiKeys:
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         put = put_next(self._merchants, merchant_item(merchant), merchant.version)
-        updates = [self._with_hosts(key, texts(merchant.return_hosts)) for key in keys]
+        copied = {"return_hosts": texts(merchant.return_hosts), "shards": number(merchant.shards)}
+        updates = [self._with(key, copied) for key in keys]
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
         except ClientError as error:
@@ -154,14 +155,14 @@ class DynamoApiKeys:
             }
         }
 
-    def _with_hosts(self, key: ApiKey, value: Value) -> dict[str, Any]:
+    def _with(self, key: ApiKey, copied: Item) -> dict[str, Any]:
         return {
             "Update": {
                 "TableName": self._keys,
                 "Key": {"hash": text(key.hash)},
-                "UpdateExpression": "SET #return_hosts = :hosts",
+                "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in copied),
                 "ConditionExpression": "attribute_exists(#hash)",
-                "ExpressionAttributeNames": {"#hash": "hash", "#return_hosts": "return_hosts"},
-                "ExpressionAttributeValues": {":hosts": value},
+                "ExpressionAttributeNames": {f"#{name}": name for name in ("hash", *copied)},
+                "ExpressionAttributeValues": {f":{name}": each for name, each in copied.items()},
             }
         }

@@ -232,8 +232,16 @@ def _row(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the same for a dataclass, which becomes a list of its values."""
     columns, hints = list(_columns(kind)), get_type_hints(kind)
     values, pairs = attrgetter(*columns), [_json(hints[name]) for name in columns]
+    least = sum(not default for default in _columns(kind).values())
+
+    def pack(record: Any) -> list[Any]:
+        row = [to(each) for (to, _), each in zip(pairs, values(record), strict=True)]
+        while len(row) > least and row[-1] is None:
+            del row[-1]
+        return row
+
     return (
-        lambda record: [to(each) for (to, _), each in zip(pairs, values(record), strict=True)],
+        pack,
         lambda row: kind(*[back(each) for (_, back), each in zip(pairs, row, strict=False)]),
     )
 

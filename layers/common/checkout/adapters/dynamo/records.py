@@ -13,11 +13,11 @@ times. So the item is small (docs/decisions/0016):
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.sharding import owned, sharded, unsharded
 from checkout.adapters.dynamo.values import Item, Value, instant, milliseconds, number, text
 from checkout.domain.grammar import position
 from checkout.domain.retention import (
@@ -27,11 +27,13 @@ from checkout.domain.retention import (
 )
 from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
+from checkout.domain.shards import shard_of
 from checkout.ports.sessions import Reservation
 
 # The partitions of each lane of an index, so that none is hot. A later release may have more, since
 # what is in the first ones is still found, but never fewer.
 DUE_SHARDS: Final = 8
+URGENT_SHARDS: Final = 16  # of the first lane of `due`, where each payment writes eight times
 # The second lane of `due`, for what is not urgent, and of `uncounted`, for what the clock ends.
 LATER: Final = "later-"
 CLOCK: Final = "clock-"
@@ -53,6 +55,7 @@ CART: Final = (
     "locale",
     "client_reference_id",
     "echo_json",
+    "link",
 )
 PAYMENT: Final = (
     "lease_until",
@@ -65,24 +68,31 @@ PAYMENT: Final = (
     "completed_at",
     "event",
     "submissions",
+    "payment_attempts",
     "history",
 )
 
 # Sealed texts are base64, which shrinks by a quarter.
 _SESSION: Final = Codec(
-    Session, deflated=("grant", "token"), groups={"cart": CART, "payment": PAYMENT}
+    Session,
+    names={"instruction": "attempt"},
+    deflated=("grant", "token"),
+    groups={"cart": CART, "payment": PAYMENT},
 )
 SESSION_ATTRIBUTES: Final = _SESSION.attributes  # without those that only indexes need
 _RESERVATION: Final = Codec(Reservation, deflated=("body",))
 
-# Raises KeyError without its cart, which may lie in an item of its own: client.py, `with_carts`.
-session_from: Final = _SESSION.decode
 reservation_from: Final = _RESERVATION.decode
+
+
+def session_from(item: Item) -> Session:
+    """Return the session of its item with its cart (client.py, `with_cart`). Raise KeyError."""
+    return _SESSION.decode(unsharded(item))
 
 
 def due_shard(record_id: str) -> str:
     """Return the partition of an index in which this record is."""
-    return str(hashlib.sha256(record_id.encode()).digest()[0] % DUE_SHARDS)
+    return str(shard_of(record_id, DUE_SHARDS))
 
 
 def ttl(at: datetime) -> Value:
@@ -95,13 +105,17 @@ def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
 
     The cart is in it unless `cart_item` makes an item of its own.
     """
-    item = _SESSION.encode(session)
+    item = sharded(_SESSION.encode(session))
     if _large(item["cart"]):
         del item["cart"]
     item["created_key"] = text(position(session.created_at, session.id))
     due = session.due_at()
     if due:
-        item["due_shard"] = text(("" if session.urgent else LATER) + due_shard(session.id))
+        item["due_shard"] = text(
+            str(shard_of(session.id, URGENT_SHARDS))
+            if session.urgent
+            else LATER + due_shard(session.id)
+        )
         item["due_at"] = instant(due)
     # Until tallies.py has counted it and removes them; where the clock ends a session, for good.
     if session.over_at is not None:
@@ -109,7 +123,7 @@ def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
         item["uncounted_shard"] = text(clock + due_shard(session.id))
         item["uncounted_at"] = instant(session.over_at)
     if session.customer:
-        item["search_key"] = text(search_key(session.merchant, session.customer.id))
+        item["search_key"] = owned(search_key(session.merchant, session.customer.id), session.shard)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
         item["ttl"] = ttl(kept_until)
@@ -155,7 +169,11 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     if kept_until is not None:
         common["ttl"] = ttl(kept_until)
     return [
-        {"id": text(f"search#{key}#{session.id}"), "search_key": text(key), **common}
+        {
+            "id": text(f"search#{key}#{session.id}"),
+            "search_key": owned(key, session.shard),
+            **common,
+        }
         for key in metadata_keys(session.merchant, session.metadata)
     ]
 

@@ -50,6 +50,7 @@ def new_key(services: Services, merchant: Merchant, *, name: str) -> NewKey:
         asset_scale=merchant.asset_scale,
         created_at=services.clock.now(),
         return_hosts=merchant.return_hosts,
+        shards=merchant.shards,
     )
     return NewKey(record, plain)
 

@@ -7,6 +7,7 @@ transaction, so that creating a session reads only its key.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 from checkout.domain import providers
@@ -16,6 +17,7 @@ from checkout.domain.grammar import contact_of, return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
 from checkout.domain.pictures import picture_type
+from checkout.domain.shards import SHARDS
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices
 
@@ -146,30 +148,65 @@ def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> 
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
         raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
-    now = services.clock.now()
-    known = {each.hash: each for each in (*services.api_keys.of(key.merchant), key)}
-    active = [each for each in known.values() if each.active_at(now)]
-    merchants.change(
-        services.merchants,
-        key.merchant,
-        lambda merchant: merchant.changed(return_hosts=hosts),
-        lambda merchant: services.api_keys.settle(merchant, active),
-    )
+    _settle(services, key.merchant, {key.hash: key}, lambda merchant: {"return_hosts": hosts})
     audit.note(services, key, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
 
 
+def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
+    """Spread the merchant's lists over so many shards from the next session on.
+
+    It is written even if nothing changes, as the return hosts are. Raise ParameterInvalid,
+    ResourceMissing, Conflict.
+    """
+    if shards not in SHARDS:
+        raise ParameterInvalid(f"The shards must be one of {SHARDS}.", param="shards")
+
+    def more(merchant: Merchant) -> dict[str, Any]:
+        if shards < merchant.shards:
+            raise ParameterInvalid(
+                f"The merchant has {merchant.shards} shards. The number never falls, because all "
+                "of them hold sessions.",
+                param="shards",
+            )
+        return {"shards": shards}
+
+    return _settle(services, merchant_id, {}, more)
+
+
 def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
-    """Return whether an active key, created during their last change, has other return hosts.
+    """Return whether an active key, created during the last change, has not copied it.
 
     The index lags, so its answer is verified with the key's own record.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id):
-        if listed.active_at(now) and listed.return_hosts != merchant.return_hosts:
+        if listed.active_at(now) and _copied(listed) != _copied(merchant):
             key = services.api_keys.find(listed.hash)
-            if key is not None and key.return_hosts != merchant.return_hosts:
+            if key is not None and _copied(key) != _copied(merchant):
                 return True
     return False
+
+
+def _settle(
+    services: DashboardServices,
+    merchant_id: str,
+    known: dict[str, ApiKey],
+    fields: Callable[[Merchant], dict[str, Any]],
+) -> Merchant:
+    """Change what keys copy of the merchant, in one transaction with all active keys."""
+    now = services.clock.now()
+    known = {each.hash: each for each in services.api_keys.of(merchant_id)} | known
+    active = [each for each in known.values() if each.active_at(now)]
+    return merchants.change(
+        services.merchants,
+        merchant_id,
+        lambda merchant: merchant.changed(**fields(merchant)),
+        lambda merchant: services.api_keys.settle(merchant, active),
+    )
+
+
+def _copied(record: ApiKey | Merchant) -> tuple[object, ...]:
+    return record.return_hosts, record.shards
 
 
 def _set(services: DashboardServices, key: ApiKey, fields: dict[str, Any]) -> None:
