@@ -487,8 +487,8 @@ def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: 
 
 @pytest.mark.parametrize("urgent", [True, False])
 def test_the_parts_of_what_is_due_are_together_the_whole(store: Store, urgent: bool) -> None:
-    lease = {"lease_until": NOW} if urgent else {}
-    saved_many(store, 40, expires_at=NOW, version=2, **lease)
+    held = {"status": Status.PROCESSING, "check_at": NOW} if urgent else {}
+    saved_many(store, 40, expires_at=NOW, version=2, **held)
 
     def due(part: Part) -> tuple[str, ...]:
         found = store.sessions.due(NOW, urgent=urgent, limit=99, side_by_side=in_turn, part=part)
