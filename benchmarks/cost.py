@@ -1,50 +1,61 @@
-"""`python -m benchmarks.cost`: the cost of a thousand checkouts in AWS.
+"""`python -m benchmarks.cost`: what a million checkouts cost in AWS.
 
-It counts the calls, request units, messages and log lines of the real handlers; the prices are
-AWS's list prices. It cannot measure the response time of wallet providers or Lambda's overhead; the
-constants below assume them. Taxes, free tiers and the support plan are left out.
+It counts the calls, request units, messages and log lines of the real handlers, for a cart of one
+line and for one of 5 lines and 4 metadata values, with a real browser: the page again after the
+redirect, and two polls of its status. Sums of a day are counted in a round of 50 sessions. It
+cannot measure the response time of wallet providers or Lambda's overhead; the constants below
+assume them. The prices are in prices.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from datetime import timedelta
 from typing import Any, Final
 
 from benchmarks.meter import Metered, Usage
+from benchmarks.prices import FIXED, PRICES
 from checkout import telemetry
 from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
-from checkout.adapters.side_by_side import WIDTH
+from checkout.adapters.side_by_side import WIDTH, in_turn
+from checkout.flows.payment import sessions
+from checkout.flows.schedule import tally
 from sandbox.cloud import table_definitions
 from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.merchant_api import a_body, an_item
 from tests.product import PREFIX
 
-# US dollars per million in us-east-1, unless the name gives another unit.
-PRICES: Final = {
-    "HTTP API requests": 1.00,
-    "Lambda invocations": 0.20,
-    "Lambda GB-seconds, arm64": 13.3334,
-    "DynamoDB write units": 0.625,
-    "DynamoDB read units": 0.125,
-    "SQS requests": 0.40,
-    "log and metric lines, GB": 0.50,
-    "traffic out, GB": 0.09,
-}
-FIXED: Final = {  # US dollars per month; a deployment at rest sends no metrics of its own
-    "KMS key": 1.00,
-    "secret": 0.40,
-    "alarms (8)": 0.80,
-    "dashboard": 3.00,
-    "polling two empty queues": 0.53,  # 5 pollers each, 3 times a minute
-}
 MEMORY_GB: Final = 1.0
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint
 AWS_SECONDS: Final = 0.008  # a call to DynamoDB or SQS
 OWN_SECONDS: Final = 0.02  # the rest of an invocation, with its share of cold starts
 PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
 MINUTES_A_MONTH: Final = 43_800
+MINUTE: Final = timedelta(minutes=1)
+COMPLETED_SHARE: Final = 0.3  # of the sessions, where two thirds of the customers leave
+
+SMALLEST: Final = a_body()
+LARGER: Final = a_body(
+    line_items=[
+        an_item(name=f"{tea} tea", description=f"Loose leaves, a tin of {grams} g")
+        for tea, grams in (
+            ("Assam", 250),
+            ("Darjeeling", 100),
+            ("Earl Grey", 125),
+            ("Jasmine", 80),
+            ("Lapsang Souchong", 100),
+        )
+    ],
+    metadata={
+        "order_id": "A-2026-000173",
+        "customer_id": "c_81724",
+        "channel": "web",
+        "campaign": "autumn",
+    },
+)
 
 
 class Observed:
@@ -76,7 +87,9 @@ class Observed:
         return usage
 
 
-def checkout(observed: Observed, number: int) -> dict[str, Usage]:
+def checkout(
+    observed: Observed, number: int, cart: Mapping[str, Any] = SMALLEST
+) -> dict[str, Usage]:
     """Return the usage of a purchase by its steps.
 
     The first purchase of a process also fetches grants and the encryption key.
@@ -92,14 +105,19 @@ def checkout(observed: Observed, number: int) -> dict[str, Usage]:
 
         return run
 
-    create = kept("created", lambda: deployed.create(Idempotency_Key=f"order-{number}"))
-    steps = {"create the session": used(create)}
+    def create() -> Any:
+        return deployed.call("POST", "/sessions", cart, Idempotency_Key=f"order-{number}")
+
+    steps = {"create the session": used(kept("created", create))}
     session = deployed.world.session(answers["created"].json["id"])
     steps["open the page"] = used(lambda: deployed.visit("GET", session))
     steps["submit the wallet"] = used(kept("wallet", lambda: deployed.submit(session)))
     callback = deployed.approve(answers["wallet"].json["interact_url"])
     deployed.world.clock.pass_time(5)  # it took longer than the wallet asks to wait
+    polls = [used(lambda: deployed.visit("GET", session, "/status")) for _ in range(2)]
+    steps["two polls of the status"] = sum(polls, Usage())
     steps["approve and pay"] = used(lambda: deployed.come_back(session, callback))
+    steps["page after the redirect"] = used(lambda: deployed.visit("GET", session))
     steps["confirmation page"] = used(lambda: deployed.visit("GET", session, "/success"))
     sent = used(deployed.send_webhooks, requests=0, receivers=1)
     sent.messages += 2  # received and deleted
@@ -107,6 +125,23 @@ def checkout(observed: Observed, number: int) -> dict[str, Usage]:
     read = f"/sessions/{session.id}"
     steps["read the session"] = used(lambda: deployed.call("GET", read))
     return steps
+
+
+def sums(observed: Observed) -> Usage:
+    """Return the share of one ended session in the round that counts it, of a full batch."""
+    world = observed.deployed.world
+    while tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now() + MINUTE):
+        pass
+    for _ in range(tally.BATCH):
+        sessions.cancel(world.services, world.key(), world.create().id)
+    observed.meter.usage = Usage()
+    assert (
+        tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now() + MINUTE)
+        > 0
+    )
+    usage, observed.meter.usage = observed.meter.usage, Usage()
+    usage.seconds = usage.calls * AWS_SECONDS
+    return usage * (1 / tally.BATCH)
 
 
 def parts(usage: Usage) -> dict[str, float]:
@@ -124,9 +159,9 @@ def parts(usage: Usage) -> dict[str, float]:
     return {name: amount * PRICES[name] for name, amount in amounts.items()}
 
 
-def a_thousand(usage: Usage) -> float:
-    """Return US dollars for a thousand times `usage`."""
-    return sum(parts(usage).values()) / 1000
+def a_million(usage: Usage) -> float:
+    """Return US dollars for a million times `usage`."""
+    return sum(parts(usage).values())
 
 
 def sweep_a_month() -> float:
@@ -143,33 +178,62 @@ def sweep_a_month() -> float:
     return sum(parts(usage).values()) * MINUTES_A_MONTH / 1e6
 
 
-def measured() -> dict[str, Usage]:
+def measured(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
     """Return the usage of the second purchase of a process, by its steps."""
     telemetry.start("pay")
     try:
         observed = Observed()
         observed.deployed.wants_webhooks()
-        checkout(observed, 1)  # warm-up
+        checkout(observed, 1, cart)  # warm-up
         observed.deployed.world.clock.pass_time(2)
-        return checkout(observed, 2)
+        steps = checkout(observed, 2, cart)
+        with contextlib.redirect_stdout(io.StringIO()):
+            steps["count it in the day's sums"] = sums(observed)
+        return steps
     finally:
         telemetry.stop()
 
 
-def main() -> None:
-    steps = measured()
+def abandoned(steps: Mapping[str, Usage]) -> Usage:
+    """Return the usage of a session whose customer looks at the page and leaves."""
+    counted = Usage(reads=1)  # by the walk along the expiries
+    return steps["create the session"] + steps["open the page"] + counted
+
+
+def table(steps: Mapping[str, Usage]) -> Iterator[str]:
+    """Yield the lines of a table of what the steps use, and of what that costs."""
     total = sum(steps.values(), Usage())
-    print("| step | AWS calls | write units | index writes | read units | wallet calls | log KB |")
-    print("|---|---|---|---|---|---|---|")
+    yield "| step | AWS calls | write units | of them index | read units | wallet calls | log kB |"
+    yield "|---|---|---|---|---|---|---|"
     for name, used in [*steps.items(), ("total", total)]:
-        print(
-            f"| {name} | {used.calls + used.messages:g} | {used.writes:g} | {used.index_writes:g} "
-            f"| {used.reads:g} | {used.wallet_calls:g} | {used.log_kb:.1f} |"
+        yield (
+            f"| {name} | {used.calls + used.messages:.4g} | {units(used):.4g} "
+            f"| {used.index_writes:.3g} | {used.reads:.4g} | {used.wallet_calls:g} "
+            f"| {used.log_kb:.1f} |"
         )
-    print("\n| per thousand checkouts | US dollars |\n|---|---|")
-    for name, millionths in parts(total).items():
-        print(f"| {name} | {millionths / 1000:.4f} |")
-    print(f"| total | {a_thousand(total):.4f} |")
+    yield ""
+    yield from ("| a million checkouts | US dollars |", "|---|---|")
+    for name, dollars in [*parts(total).items(), ("total", a_million(total))]:
+        yield f"| {name} | {dollars:.2f} |"
+
+
+def units(usage: Usage) -> float:
+    """Return the write units, those of indexes included."""
+    return usage.writes + usage.index_writes
+
+
+def main() -> None:
+    smallest, larger = measured(), measured(LARGER)
+    for name, steps in (("smallest cart", smallest), ("5 lines, 4 metadata values", larger)):
+        print(f"**{name}**\n")
+        print("\n".join(table(steps)), "\n")
+    print("| a million | write units each | US dollars |\n|---|---|---|")
+    for name, steps in (("smallest cart", smallest), ("5 lines, 4 metadata values", larger)):
+        total, left = sum(steps.values(), Usage()), abandoned(steps)
+        mixed = a_million(total) + (1 / COMPLETED_SHARE - 1) * a_million(left)
+        print(f"| completed, {name} | {units(total):.1f} | {a_million(total):.2f} |")
+        print(f"| abandoned, {name} | {units(left):.1f} | {a_million(left):.2f} |")
+        print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | {mixed:.2f} |")
     print("\n| fixed costs per month | US dollars |\n|---|---|")
     for name, dollars in [*FIXED.items(), ("sweep, every minute", sweep_a_month())]:
         print(f"| {name} | {dollars:.2f} |")

@@ -38,6 +38,10 @@ class Usage:
         names = [each.name for each in fields(self)]
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
+    def __mul__(self, times: float) -> Usage:
+        names = [each.name for each in fields(self)]
+        return Usage(**{name: getattr(self, name) * times for name in names})
+
 
 @dataclass
 class Metered:

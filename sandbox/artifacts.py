@@ -1,10 +1,10 @@
 """Rehearsal and deployment: trim and compile the artifacts of `sam build`.
 
-`python -m sandbox.artifacts .aws-sam/build` does two things that shorten every cold start. It adds
-bytecode that Python uses without checking a file's date: /opt and /var/task are read-only, and
-SAM's archives date everything 1980. It removes botocore's descriptions of services that the product
-never calls. Run it with the Python version of the functions; any other is rejected, because its
-bytecode would be ignored.
+`python -m sandbox.artifacts .aws-sam/build` does what shortens every cold start. It adds bytecode
+that Python uses without checking a file's date: /opt and /var/task are read-only, and SAM's
+archives date everything 1980. It removes botocore's descriptions of services that the product never
+calls, and Babel's data of languages that the pages do not speak. Run it with the Python version of
+the functions; any other is rejected, because its bytecode would be ignored.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ import sys
 from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Final
+
+from checkout.domain.languages import LANGUAGES
 
 RUNTIME: Final = (3, 13)
 # The services that checkout/wiring.py has clients of.
@@ -31,6 +33,8 @@ def finish(build: Path) -> None:
         raise Unusable(f"Python {'.'.join(map(str, RUNTIME))} is needed, not {sys.version}")
     for data in build.glob("*/python/botocore/data"):
         _trim(data)
+    for data in build.glob("*/python/babel/locale-data"):
+        _trim_locales(data)
     for artifact in (each for each in build.iterdir() if each.is_dir()):
         for stale in list(artifact.rglob("__pycache__")):  # of developers' runs, with any Python
             shutil.rmtree(stale)
@@ -52,6 +56,13 @@ def _trim(data: Path) -> None:
         raise Unusable(f"botocore does not describe {', '.join(sorted(missing))}")
     for service in services - SERVICES:
         shutil.rmtree(data / service)
+
+
+def _trim_locales(data: Path) -> None:
+    """Keep the files of the pages' languages, such as de.dat and de_CH.dat, and their root."""
+    for file in data.glob("*.dat"):
+        if file.stem.partition("_")[0] not in {*LANGUAGES, "root"}:
+            file.unlink()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.adapters.dynamo.deflate import inflated
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
@@ -378,7 +379,11 @@ class World:
     def events(self) -> list[dict[str, str]]:
         """The webhook events as stored."""
         rows = self.dynamo.rows(f"{PREFIX}-webhook_events")
-        return [{name: next(iter(value.values())) for name, value in row.items()} for row in rows]
+        return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+def _plain(value: dict[str, Any]) -> Any:
+    return inflated(value) if "B" in value else next(iter(value.values()))
 
 
 @cache

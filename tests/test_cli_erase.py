@@ -32,6 +32,7 @@ from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import a_body
 from tests.product import CEDAR, PREFIX
+from tests.rows import row_of, row_text
 
 ALICE = f"{CEDAR}/alice"
 TABLES = ("merchants", "api_keys", "checkout_sessions", "idempotency_keys", "webhook_events")
@@ -110,26 +111,22 @@ class Shop:
 
     def raw(self) -> str:
         """Return every byte that the tables hold."""
-        return "\n".join(
-            json.dumps(row, ensure_ascii=False, default=bytes.hex)
-            for table in TABLES
-            for row in self.rows(table)
-        )
+        return "\n".join(row_text(row) for table in TABLES for row in self.rows(table))
 
     def multiply(self, session: Session, count: int) -> None:
         """Store copies of the raw rows of a session and its events, under other ids."""
         assert session.event is not None
         sources = [
-            (table, json.dumps(row, default=bytes.hex))
+            (table, row_text(row))
             for table in ("checkout_sessions", "webhook_events")
             for row in self.rows(table)
-            if session.id in json.dumps(row, default=bytes.hex)
+            if session.id in row_text(row)
         ]
         for number in range(count):
             for table, row in sources:
                 copy = row.replace(session.id, f"cs_{number:022d}")
                 copy = copy.replace(session.event, f"evt_{number:022d}")
-                self.client.put_item(TableName=f"{PREFIX}-{table}", Item=json.loads(copy))
+                self.client.put_item(TableName=f"{PREFIX}-{table}", Item=row_of(copy))
 
     def sums(self) -> list[Any]:
         days = [row for row in self.rows("checkout_sessions") if row["id"]["S"].startswith("day#")]

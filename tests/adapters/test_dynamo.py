@@ -431,8 +431,8 @@ def test_what_owes_nothing_or_nothing_yet_is_not_due(store: Store) -> None:
     leased = Status.PREPARING
     saved(store, a_session(leased, id=session_id(3), lease_until=NOW + MS, expires_at=NOW))
     saved(store, a_session(leased, id=session_id(4), lease_until=NOW, expires_at=NOW + DAY))
-    assert due_ids(store, NOW, urgent=True) == (session_id(4),)
-    assert due_ids(store, NOW) == ()
+    assert due_ids(store, NOW, urgent=True) == ()
+    assert due_ids(store, NOW) == (session_id(3),)
 
 
 def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store: Store) -> None:
@@ -458,7 +458,7 @@ def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None
     )
     shard = int(records.due_shard(session.id))
     assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, limit=9) is None
-    assert due_ids(store, lease, urgent=True) == (session.id,)
+    assert due_ids(store, session.expires_at) == (session.id,)
 
 
 def test_a_due_entry_of_an_older_release_goes_with_the_end(store: Store) -> None:
@@ -487,8 +487,8 @@ def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: 
 
 @pytest.mark.parametrize("urgent", [True, False])
 def test_the_parts_of_what_is_due_are_together_the_whole(store: Store, urgent: bool) -> None:
-    lease = {"lease_until": NOW} if urgent else {}
-    saved_many(store, 40, expires_at=NOW, version=2, **lease)
+    held = {"status": Status.PROCESSING, "check_at": NOW} if urgent else {}
+    saved_many(store, 40, expires_at=NOW, version=2, **held)
 
     def due(part: Part) -> tuple[str, ...]:
         found = store.sessions.due(NOW, urgent=urgent, limit=99, side_by_side=in_turn, part=part)

@@ -148,13 +148,10 @@ class Ledger:
     def _follow_vault(self, patch: pytest.MonkeyPatch) -> None:
         seal = AesVault.seal
         kinds = {"private_key": "private key", "webhook_secret": "webhook secret"}
-        members = {
-            "client_nonce": "grant's nonce",
-            "finish_nonce": "address for the approval",
-            "uri": "address with a right",
-            "manage": "address with a right",
-            "token": "token",
-            "value": "token",
+        right = "address with a right"
+        members = {  # in the order in which they are sealed
+            "grant": ("grant's nonce", "address for the approval", right, "token"),
+            "token": ("token", right),
         }
 
         def sealing(vault: AesVault, plain: str, *, place: tuple[str, str, str]) -> str:
@@ -163,9 +160,9 @@ class Ledger:
             if place[2] in kinds:
                 self.made(kinds[place[2]], plain)
             else:
-                for name, value in json.loads(plain).items():
-                    if name in members and value is not None:
-                        self.made(members[name], value)
+                for kind, value in zip(members[place[2]], json.loads(plain), strict=False):
+                    if value is not None:
+                        self.made(kind, value)
             return sealed
 
         patch.setattr(AesVault, "seal", sealing)

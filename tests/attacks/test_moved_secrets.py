@@ -11,6 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from checkout import telemetry
+from checkout.adapters.dynamo.deflate import deflated
+from checkout.adapters.dynamo.values import Value, text
 from checkout.domain.session import Session, Status
 from sandbox.template import resources
 from sandbox.wallets.state import Account
@@ -20,14 +22,14 @@ from tests.product import HARBOR, PREFIX
 Told = Callable[[], list[dict[str, Any]]]
 
 
-def with_field(place: Deployment, table: str, record: str, field: str, value: str) -> None:
+def with_field(place: Deployment, table: str, record: str, field: str, value: Value) -> None:
     """Write a row's field, as somebody with access to the table would."""
     place.dynamo.client.update_item(
         TableName=f"{PREFIX}-{table}",
         Key={"id": {"S": record}},
         UpdateExpression="SET #field = :value",
         ExpressionAttributeNames={"#field": field},
-        ExpressionAttributeValues={":value": {"S": value}},
+        ExpressionAttributeValues={":value": value},
     )
 
 
@@ -54,7 +56,7 @@ def test_another_sessions_grant_is_a_503_and_redeems_nothing(told: Told) -> None
     place = Deployment()
     (session, callback), (other, _) = awaiting(place), awaiting(place)
     assert other.grant is not None
-    with_field(place, "checkout_sessions", session.id, "grant", other.grant)
+    with_field(place, "checkout_sessions", session.id, "grant", deflated(other.grant))
     before = place.stored(session)
     place.world.forget()
     telemetry.start("pay")
@@ -69,7 +71,7 @@ def test_another_sessions_grant_opens_nowhere_else() -> None:
     place = Deployment()
     (session, callback), (other, _) = awaiting(place), awaiting(place)
     assert other.grant is not None
-    with_field(place, "checkout_sessions", session.id, "grant", other.grant)
+    with_field(place, "checkout_sessions", session.id, "grant", deflated(other.grant))
     assert place.come_back(session, callback).status == 503
 
 
@@ -78,7 +80,7 @@ def test_another_merchants_private_key_is_a_503_and_signs_nothing(told: Told) ->
     place.world.network.add_account(Account(f"{HARBOR}/mallory", "Mallory", "USD", 2, 0))
     other = place.world.join(f"{HARBOR}/mallory").merchant
     session = place.created()
-    with_field(place, "merchants", place.world.merchant.id, "private_key", other.private_key)
+    with_field(place, "merchants", place.world.merchant.id, "private_key", text(other.private_key))
     place.world.forget()
     telemetry.start("pay")
     answer = place.submit(session)
@@ -91,7 +93,7 @@ def test_another_merchants_private_key_is_a_503_and_signs_nothing(told: Told) ->
 def test_another_sessions_token_asks_no_wallet_and_leaves_the_payment_in_doubt(told: Told) -> None:
     place = Deployment()
     session = place.world.in_doubt()
-    with_field(place, "checkout_sessions", session.id, "token", "v1.00000000.AAAA")
+    with_field(place, "checkout_sessions", session.id, "token", deflated("v1.00000000.AAAA"))
     before = place.stored(session)
     place.world.clock.pass_time(60)
     place.world.forget()

@@ -39,6 +39,7 @@ from tests.attacks.test_dashboard import GETS, filled
 from tests.deployment import Context, Faulty, Sqs, refusal, sqs_event
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import CEDAR, PREFIX, World
+from tests.rows import row_text
 from webhook_sender.app import queued as sends
 
 Told = Callable[[], list[dict[str, Any]]]
@@ -83,7 +84,7 @@ class Life:
             self.ledger.heard("metric" if "_aws" in line else "log", json.dumps(line))
         for name in TABLES:
             for row in self.world.dynamo.rows(name):
-                self.ledger.heard("row", json.dumps(row))
+                self.ledger.heard("row", row_text(row))
         for message in self.sqs.messages:
             self.ledger.heard("queue", json.dumps(message))
         for url, headers, body in self.world.receivers.got:

@@ -11,6 +11,7 @@ import pytest
 
 from benchmarks import cost
 from benchmarks.meter import Metered, Usage
+from benchmarks.prices import FIXED
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import PREFIX
@@ -77,5 +78,13 @@ def test_the_pages_say_what_the_benchmark_prints(
     [cents] = re.findall(r"cost about (\d+) US cents", text)
     [dollars] = re.findall(r"at rest (?:costs )?about (\d+) US dollars a month", text)
     total = sum(cost.measured().values(), Usage())
-    assert cost.a_thousand(total) * 100 == pytest.approx(float(cents), abs=1)
-    assert sum(cost.FIXED.values()) + cost.sweep_a_month() == pytest.approx(float(dollars), abs=1)
+    assert cost.a_million(total) / 10 == pytest.approx(float(cents), abs=1)
+    assert sum(FIXED.values()) + cost.sweep_a_month() == pytest.approx(float(dollars), abs=1)
+
+
+def test_write_units_stay_within_what_the_decision_says() -> None:
+    """The bounds of docs/decisions/0016. An address of a real wallet is about as long as here."""
+    for cart, bound in ((cost.SMALLEST, 35), (cost.LARGER, 48)):
+        steps = cost.measured(cart)
+        assert cost.units(sum(steps.values(), Usage())) <= bound
+        assert cost.units(cost.abandoned(steps)) < bound / 2

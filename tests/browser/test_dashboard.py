@@ -17,9 +17,9 @@ import boto3
 import pytest
 from playwright.sync_api import Browser, ConsoleMessage, Page, expect
 
-from checkout.adapters.dynamo.records import session_from, session_item
-from checkout.adapters.dynamo.values import instant, text
-from checkout.domain.grammar import position
+from checkout.adapters.dynamo.client import with_cart
+from checkout.adapters.dynamo.records import cart_item, session_from, session_item
+from checkout.domain.session import Attention, Status
 from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.dev_server import call, local_world, own_key
@@ -53,39 +53,41 @@ def _fill(place: Place) -> None:
     )
     (alices,) = call(place, limit=1).json()["data"]
     key = {"id": {"S": alices["id"]}}
-    stored = client.get_item(TableName="checkout-checkout_sessions", Key=key)["Item"]
-    alice = session_from(stored)
+    table = "checkout-checkout_sessions"
+    stored = client.get_item(TableName=table, Key=key)["Item"]
+    alice = session_from(with_cart(client, table, stored))
     at = alice.created_at
-    ours = ("uncounted_shard", "uncounted_at", "search_key", "customer", "completed_at", "quote")
-    template = {name: value for name, value in stored.items() if name not in ours}
-    puts = []
-    for number in range(SESSIONS):
-        created = at + timedelta(seconds=number - SESSIONS // 2, milliseconds=1)
-        session_id = f"cs_{number:022d}"
-        item = {
-            **template,
-            "id": text(session_id),
-            "status": text("canceled"),
-            "created_at": instant(created),
-            "created_key": text(position(created, session_id)),
-        }
-        if number % (SESSIONS // BULK) == 0:
-            assert alice.customer is not None
-            bulk = session_item(replace(alice, customer=replace(alice.customer, id=BULK_WALLET)))
-            item |= {name: bulk[name] for name in ("customer", "search_key")}
-        puts.append({"PutRequest": {"Item": item}})
-    doubtful = {
-        "status": text("processing"),
-        "attention": text("partial_payment"),
-        "received": {"N": "700"},
-    }
-    created = at - timedelta(days=1)
-    key = {"id": text(PARTLY_PAID), "created_key": text(position(created, PARTLY_PAID))}
-    puts.append({"PutRequest": {"Item": {**template, **doubtful, **key}}})
-    for first in range(0, len(puts), 25):
-        client.batch_write_item(
-            RequestItems={"checkout-checkout_sessions": puts[first : first + 25]}
+    assert alice.customer is not None
+    bulk = replace(alice.customer, id=BULK_WALLET)
+    template = replace(alice, customer=None, completed_at=None, quote=None)
+    made = [
+        replace(
+            template,
+            id=f"cs_{number:022d}",
+            status=Status.CANCELED,
+            created_at=at + timedelta(seconds=number - SESSIONS // 2, milliseconds=1),
+            customer=bulk if number % (SESSIONS // BULK) == 0 else None,
         )
+        for number in range(SESSIONS)
+    ]
+    made.append(
+        replace(
+            template,
+            id=PARTLY_PAID,
+            status=Status.PROCESSING,
+            attention=Attention.PARTIAL_PAYMENT,
+            received=700,
+            created_at=at - timedelta(days=1),
+        )
+    )
+    puts = []
+    for session in made:
+        item, cart = session_item(session), cart_item(session)
+        uncounted = ("uncounted_shard", "uncounted_at")
+        item = {name: value for name, value in item.items() if name not in uncounted}
+        puts += [{"PutRequest": {"Item": each}} for each in (item, cart) if each]
+    for first in range(0, len(puts), 25):
+        client.batch_write_item(RequestItems={table: puts[first : first + 25]})
 
 
 def home(place: Place) -> str:

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.domain.retention import search_rows_kept_until, session_kept_until
+from checkout.domain.retention import rows_kept_until, session_kept_until
 from checkout.domain.session import Attention, Instruction, Phase, Session, Status
 from tests.support import NOW, a_session
 
@@ -57,7 +57,7 @@ LONGER = EXPIRY + 30 * DAY + KEPT  # as they are written with the session
 def test_search_rows_are_kept_at_least_as_long_as_their_session(
     session: Session, kept_until: object
 ) -> None:
-    assert search_rows_kept_until(session, KEPT) == kept_until
+    assert rows_kept_until(session, KEPT) == kept_until
     own = session_kept_until(session, KEPT)
-    rows = search_rows_kept_until(session, KEPT)
+    rows = rows_kept_until(session, KEPT)
     assert rows is None or own is None or rows >= own

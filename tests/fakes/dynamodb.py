@@ -67,6 +67,9 @@ def _operation(method: Operation) -> Operation:
     return wrapped
 
 
+_PROJECTION = ("ProjectionExpression", "ExpressionAttributeNames")
+
+
 class InMemoryDynamoDb:
     """Made from create_table arguments. `calls` counts operations by their name.
 
@@ -176,7 +179,7 @@ class InMemoryDynamoDb:
         if sum(len(request["Keys"]) for request in RequestItems.values()) > 100:
             raise _error("ValidationException", "Too many items requested for the BatchGetItem")
         for name, request in RequestItems.items():
-            if set(request) - {"Keys", "ConsistentRead"}:
+            if set(request) - {"Keys", "ConsistentRead", *_PROJECTION}:
                 raise NotImplementedError(str(request))
             table = self._table(name)
             keys = [table.key(key, exact=True) for key in request["Keys"]]
@@ -184,7 +187,8 @@ class InMemoryDynamoDb:
                 raise _error("ValidationException", "Provided list of item keys has duplicates")
             # Backwards: DynamoDB promises no order, so nobody may rely on one.
             rows = self._rows(table, consistent=request.get("ConsistentRead", False))
-            responses[name] += [rows[key] for key in reversed(keys) if rows.get(key)]
+            found = [rows[key] for key in reversed(keys) if rows.get(key)]
+            responses[name] += _projected(found, request)
         return {"Responses": dict(responses), "UnprocessedKeys": {}}
 
     @_operation
@@ -491,10 +495,24 @@ def _copy(value: Any) -> Any:
     return [_copy(inner) for inner in value] if isinstance(value, list) else value
 
 
+def _projected(items: list[Any], request: Answer) -> list[Any]:
+    """Return the items with the attributes that are asked for, each by a name of its own."""
+    if "ProjectionExpression" not in request:
+        return items
+    names = request["ExpressionAttributeNames"]
+    asked = request["ProjectionExpression"].split(", ")
+    if sorted(asked) != sorted(names):
+        raise _error("ValidationException", "names that are not used, or not defined")
+    kept = {names[each] for each in asked}
+    return [{name: value for name, value in item.items() if name in kept} for item in items]
+
+
 def item_size(value: Any) -> int:
     """Bytes, much as DynamoDB counts an item: names and text as UTF-8."""
     if isinstance(value, dict):
         return sum(len(name.encode()) + 1 + item_size(inner) for name, inner in value.items())
     if isinstance(value, list):
         return sum(1 + item_size(inner) for inner in value)
+    if isinstance(value, bytes):
+        return len(value)
     return len(value.encode()) if isinstance(value, str) else 1

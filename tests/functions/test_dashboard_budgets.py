@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from checkout.adapters.dynamo.event_records import event_item
-from checkout.adapters.dynamo.records import search_items, session_item
+from checkout.adapters.dynamo.records import cart_of, search_items, session_item
 from checkout.adapters.dynamo.values import instant, text
 from checkout.domain.grammar import position
 from checkout.domain.session import Session
@@ -75,9 +76,12 @@ def fill(shop: Dashboard, sample: Session | WebhookEvent, count: int) -> None:
         item: dict[str, Any] = {
             **template,
             "id": text(new_id),
-            "created_at": instant(at),
             "created_key": text(position(at, new_id)),
         }
+        if isinstance(sample, Session):
+            item["cart"] = cart_of(replace(sample, created_at=at))
+        else:
+            item["created_at"] = instant(at)
         table.store(table.key(item), item)
 
 

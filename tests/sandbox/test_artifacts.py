@@ -49,6 +49,16 @@ def test_services_that_are_never_called_are_left_out(build: Path) -> None:
     assert left == {*SERVICES, "endpoints.json"}
 
 
+@pytest.mark.usefixtures("of_this_python")
+def test_locale_data_of_other_languages_is_left_out(build: Path) -> None:
+    data = build / "PayLayer/python/babel/locale-data"
+    data.mkdir(parents=True)
+    for name in ("root", "de", "de_CH", "pt_BR", "den", "zh_Hant", "nl"):
+        (data / f"{name}.dat").write_bytes(b"")
+    finish(build)
+    assert {each.stem for each in data.iterdir()} == {"root", "de", "de_CH", "pt_BR"}
+
+
 def test_they_are_those_that_the_product_makes_clients_of() -> None:
     called = re.findall(r'boto3\.client\(\s*"(\w+)"', WIRING.read_text("utf-8"))
     assert set(called) == SERVICES

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from checkout.adapters.dynamo.records import session_from
+from checkout.adapters.dynamo.event_records import event_from
+from checkout.adapters.dynamo.records import cart_id, session_from
 from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import TRANSITIONS, Event
@@ -60,6 +61,7 @@ class Checker:
         self._intents: dict[str, list[tuple[str, str]]] = defaultdict(list)  # instruction, quote
         self._void: set[str] = set()  # incoming payments and quotes said to be unpaid for good
         self._events: dict[str, Item] = {}
+        self._carts: dict[str, Item] = {}
         self._received: Counter[str] = Counter()
         self._copies: Counter[str] = Counter()
         self._claims: set[tuple[str, str]] = set()  # grant, actor
@@ -103,6 +105,7 @@ class Checker:
     def written(self, changes: Sequence[tuple[str, Item | None, Item]], by: str) -> None:
         """After an operation of AWS that actor `by` asked for, with all that it changed."""
         touched = []
+        self._carts |= {new["id"]["S"]: new for _, _, new in changes if "cart" in new}
         for table, old, new in changes:
             if new.get("id", {}).get("S", "").startswith("plink_"):
                 self._left = int(new["left"]["N"])
@@ -129,7 +132,11 @@ class Checker:
             self.fail("stock_adds_up", f"{self._left} left of {link.left}, {held} held or sold")
 
     def _session_written(self, old: Item | None, item: Item, by: str) -> None:
-        after = session_from(item)
+        cart = item if "cart" in item else self._carts.get(cart_id(item["id"]["S"]))
+        if cart is None:
+            self.fail("session_has_its_cart", "the session was stored without it")
+            return
+        after = session_from(item | {"cart": cart["cart"]})
         before = self._sessions.get(after.id)
         self._sessions[after.id] = after
         if after.incoming_payment is not None:
@@ -302,7 +309,7 @@ class Checker:
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
             self.fail("unfinished_is_due", told)
         later = item.get("due_shard", {"S": ""})["S"].startswith("later-")
-        if due and later is (after.payment_in_flight or after.lease_until is not None):
+        if due and later is after.payment_in_flight:
             self.fail("payments_come_first", told)
 
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
@@ -345,7 +352,7 @@ class Checker:
         if len(events) != int(completed):
             self.fail("completed_has_one_event", f"completed {completed}, {len(events)} events")
         elif session is not None and completed:
-            body = json.loads(events[0]["body"]["S"])
+            body = json.loads(event_from(events[0]).body)
             if (body["id"], body["status"]) != (session_id, "completed"):
                 self.fail("event_tells_the_session", body["status"])
 
@@ -538,7 +545,7 @@ class Checker:
 
     def _told_of_late_money(self, session: Session, received: int) -> None:
         events = [
-            json.loads(each["body"]["S"])["amount_received"]
+            json.loads(event_from(each).body)["amount_received"]
             for each in self._events.values()
             if each["session"]["S"] == session.id and each["type"]["S"] == LATE_EVENT
         ]

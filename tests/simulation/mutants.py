@@ -138,6 +138,7 @@ _DELIVER: Final = "checkout.flows.webhooks.deliver"
 _SWEEP: Final = "checkout.flows.schedule.sweep"
 _EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
+_DYNAMO_CLIENT: Final = "checkout.adapters.dynamo.client"
 _ATTEMPTS: Final = "checkout.domain.attempts"
 _NO_TIME: Final = timedelta(0)
 _FENCED: Final = (_TRANSITIONS, _RECONCILE, _OUTSIDE, _PREPARE)  # they know FENCE
@@ -687,6 +688,22 @@ MUTANTS: Final = (
     Mutant(
         "a stray 404 is believed at the expiry",
         (Value(_WITNESS, "STRAY_404", _NO_TIME),),
+    ),
+    # Large carts, which lie in items of their own.
+    Mutant(
+        "a session is stored without its cart",
+        (Line(f"{_DYNAMO}:DynamoSessions.create", "self._put_cart(session)", "pass"),),
+    ),
+    Mutant(
+        "a cart is read from what may be out of date",
+        (
+            Line(
+                f"{_DYNAMO_CLIENT}:with_cart",
+                'get(client, table, id=text(cart_id(item["id"]["S"])))',
+                'ask(client.get_item, TableName=table, Key={"id": text(cart_id(item["id"]["S"]))})'
+                '.get("Item")',
+            ),
+        ),
     ),
     # Payment attempts.
     Mutant(

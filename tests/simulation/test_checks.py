@@ -301,6 +301,13 @@ def test_a_wrong_place_in_an_index_is_caught(
     assert check in stage.caught
 
 
+def test_a_session_without_its_cart_is_caught(stage: Stage) -> None:
+    item = session_item(a_session())
+    del item["cart"]
+    stage.checker.written([("sim-checkout_sessions", None, item)], "actor")
+    assert stage.caught == ["session_has_its_cart"]
+
+
 def test_an_expiry_told_to_nobody_and_a_wrong_sum_are_caught(stage: Stage) -> None:
     stage.write(replace(NEW, expires_at=BEGINNING))
     stage.checker.told_of_expiries(wanted=False)

@@ -5,6 +5,7 @@ Each function calls the one builder it needs, so that `api` loads no HTTP client
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Callable
 from datetime import timedelta
@@ -56,10 +57,12 @@ def build_in_lambda(services: Callable[[], object]) -> None:
     """Build the services while a function's module is loaded, if this process runs in Lambda.
 
     That is in INIT, where a function has a whole core, and not in its first request. Nothing is
-    sent: a store that does not answer stops no process from starting. Raises SettingsError.
+    sent: a store that does not answer stops no process from starting. What is there by then stays,
+    so the garbage collector need not look at it again. Raises SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()
+        gc.freeze()
 
 
 @cache

@@ -228,8 +228,8 @@ def test_a_poisoned_record_is_passed_and_told_of(
     world.dynamo.update_item(
         TableName=f"{PREFIX}-checkout_sessions",
         Key={"id": {"S": ids[0]}},
-        UpdateExpression="REMOVE #amount",
-        ExpressionAttributeNames={"#amount": "amount_total"},
+        UpdateExpression="REMOVE #status",
+        ExpressionAttributeNames={"#status": "status"},
     )
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
     with caplog.at_level(logging.WARNING):

@@ -6,7 +6,7 @@ is raised as it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from botocore.exceptions import (
@@ -99,13 +99,20 @@ class Persistent:
                     raise Unavailable("The data store is not answering.") from error
             self.pause(tried)
 
-    def batch_get(self, client: Any, table: str, ids: list[str]) -> dict[str, Answer]:
-        """Read up to 100 items by `id`, strongly; a missing one is not in the result."""
+    def batch_get(
+        self, client: Any, table: str, ids: list[str], attributes: Iterable[str] = ()
+    ) -> dict[str, Answer]:
+        """Read up to 100 items by `id`, strongly; a missing one is not in the result.
+
+        With `attributes` only these are read: botocore takes 10 µs to parse each.
+        """
+        names = {f"#{name}": name for name in attributes}
+        only = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
         found: dict[str, Answer] = {}
         keys = [{"id": {"S": each}} for each in ids]
         without_progress = 0
         while keys:
-            request = {table: {"Keys": keys, "ConsistentRead": True}}
+            request = {table: {"Keys": keys, "ConsistentRead": True, **(only if names else {})}}
             answer = ask(client.batch_get_item, RequestItems=request)
             items = answer["Responses"].get(table, [])
             found.update((item["id"]["S"], item) for item in items)

@@ -1,4 +1,4 @@
-"""Decide how long sessions and their search rows are kept, which is their time to live.
+"""Decide how long sessions and their other rows are kept, which is their time to live.
 
     session                                       kept until
     open, preparing, awaiting approval            its expiry + the retention
@@ -21,9 +21,11 @@ from checkout.domain.session import Session
 
 RETENTION: Final = timedelta(days=400)  # a year's accounts, and a month to close them
 RETENTION_LEAST: Final = timedelta(days=30)  # webhook events can be sent again for so long
-# Search rows are written once, with the session. They live longer than it does, so that they need
-# no further write when a session ends later than it should.
-_SEARCH_ROWS_LONGER: Final = timedelta(days=30)
+# A session's other rows are written once, with the session. They live longer than it does, so that
+# they need no further write when a session ends later than it should.
+_ROWS_LONGER: Final = timedelta(days=30)
+# A payment that is in doubt for so long after its session's expiry may stay so.
+_LONG_IN_DOUBT: Final = timedelta(days=7)
 
 
 def session_kept_until(session: Session, retention: timedelta) -> datetime | None:
@@ -35,14 +37,16 @@ def session_kept_until(session: Session, retention: timedelta) -> datetime | Non
     return session.expires_at + retention
 
 
-def search_rows_kept_until(session: Session, retention: timedelta) -> datetime | None:
-    """Return when the rows may be deleted by which `session` is found; None while they may not.
+def rows_kept_until(session: Session, retention: timedelta) -> datetime | None:
+    """Return when a session's other rows may be deleted; None while they may not.
 
-    It changes for a session that is flagged, or that ends a month after its expiry, and so only
-    these have their rows written again.
+    They are its cart, where that is large, and those by which it is found. The time changes for a
+    session that is flagged, that is long in doubt, or that ends a month after its expiry, and so
+    only these have their rows written again.
     """
-    if session.partly_paid:
+    late_by = session.updated_at - session.expires_at
+    if session.partly_paid or (session.payment_in_flight and late_by > _LONG_IN_DOUBT):
         return None
-    late = session.terminal and session.updated_at > session.expires_at + _SEARCH_ROWS_LONGER
+    late = session.terminal and late_by > _ROWS_LONGER
     last = session.updated_at if late else session.expires_at
-    return last + _SEARCH_ROWS_LONGER + retention
+    return last + _ROWS_LONGER + retention

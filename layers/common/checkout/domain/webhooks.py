@@ -303,6 +303,6 @@ def _delay(attempts: int) -> timedelta:
     return DELAYS[min(attempts, len(DELAYS)) - 1]
 
 
-def compact(body: dict[str, Any]) -> str:
-    """Return the JSON of a body, without spaces."""
+def compact(body: Any) -> str:
+    """Return a JSON value as text, without spaces."""
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from checkout.adapters.aws import AWS_ERRORS, Answer, ask
-from checkout.adapters.dynamo.records import DUE_SHARDS
+from checkout.adapters.aws import AWS_ERRORS, Answer, Persistent, ask
+from checkout.adapters.dynamo.records import DUE_SHARDS, cart_id
 from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
 from checkout.open_payments.urls import split
@@ -89,6 +89,29 @@ def get(client: Client, table: str, **key: Value) -> Item | None:
     answer = ask(client.get_item, TableName=table, Key=key, ConsistentRead=True)
     item: Item | None = answer.get("Item")
     return item
+
+
+def with_cart(client: Client, table: str, item: Item) -> Item:
+    """Return a session's item with its cart, which is read if it lies in an item of its own.
+
+    A cart is stored before its session, so a read that begins after the session's finds it.
+    """
+    if "cart" in item:
+        return item
+    return item | _cart(get(client, table, id=text(cart_id(item["id"]["S"]))))
+
+
+def with_carts(
+    client: Client, persistent: Persistent, table: str, items: dict[str, Item]
+) -> dict[str, Item]:
+    """Return up to 100 sessions' items by their ids, with their carts."""
+    without = [each for each, item in items.items() if "cart" not in item]
+    carts = persistent.batch_get(client, table, [cart_id(each) for each in without])
+    return items | {each: items[each] | _cart(carts.get(cart_id(each))) for each in without}
+
+
+def _cart(row: Item | None) -> Item:
+    return {"cart": row["cart"]} if row else {}
 
 
 def due(

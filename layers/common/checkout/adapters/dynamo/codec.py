@@ -8,10 +8,16 @@ an attribute of its name:
     datetime          N, epoch ms     X | None        no attribute for None
     bytes             B
 
-A field in `packed` is a tuple of dataclasses as one compact JSON string, a row per record with the
-values in the order of the fields, times in epoch milliseconds and a dataclass as a row: what is
-never searched takes little room, and DynamoDB allows 400 KB an item. A row may be shorter than the
-dataclass, by fields that have defaults.
+DynamoDB charges a write by the size of the whole item, names included, and allows 400 KB. So what
+no condition and no index needs takes little room:
+
+    packed     a tuple of dataclasses as one JSON text (S): a row per record with the values in the
+               order of the fields; a row may lack the last ones, if they have defaults
+    deflated   a text, compressed (B)
+    groups     several fields as one JSON object by their names, compressed (B); dataclasses in it
+               are rows, too. A field that is None is left out.
+
+In JSON, times are epoch milliseconds.
 """
 
 from __future__ import annotations
@@ -25,6 +31,7 @@ from operator import attrgetter, itemgetter
 from types import NoneType
 from typing import Any, Final, Generic, TypeVar, get_args, get_origin, get_type_hints
 
+from checkout.adapters.dynamo.deflate import deflated, inflated
 from checkout.adapters.dynamo.values import (
     Item,
     Value,
@@ -52,35 +59,61 @@ _PLAIN: Final[dict[Any, tuple[Encode, Decode]]] = {
 class Codec(Generic[T]):
     """Encodes and decodes records of the dataclass `kind`.
 
-    `names` maps fields to attributes of another name. Attributes that are no field are ignored.
+    `names` maps fields to attributes of another name, `groups` attributes to the fields in them.
+    Attributes that are no field are ignored.
     """
 
     def __init__(
-        self, kind: type[T], *, names: Mapping[str, str] | None = None, packed: Collection[str] = ()
+        self,
+        kind: type[T],
+        *,
+        names: Mapping[str, str] | None = None,
+        packed: Collection[str] = (),
+        deflated: Collection[str] = (),
+        groups: Mapping[str, Collection[str]] | None = None,
     ) -> None:
         renamed, hints, columns = names or {}, get_type_hints(kind), _columns(kind)
+        without = [name for name, default in columns.items() if not default]
+        self._absent: dict[str, Any] = {name: None for name in without if _optional(hints[name])}
+        required = set(without) - set(self._absent)
+        self._groups = {
+            attribute: _Group({name: hints[name] for name in members}, required)
+            for attribute, members in (groups or {}).items()
+        }
+        grouped = {name for group in self._groups.values() for name in group.members}
+        special = dict.fromkeys(deflated, _DEFLATED) | {
+            name: _packed(hints[name]) for name in packed
+        }
         pairs = {
-            name: _packed(hint) if name in packed else _pair(hint)
-            for name, hint in ((name, hints[name]) for name in columns)
+            name: special.get(name) or _pair(hints[name]) for name in columns if name not in grouped
         }
         self._kind = kind
         self._values = attrgetter(*pairs)
         self._encoders = [(renamed.get(name, name), pair[0]) for name, pair in pairs.items()]
-        without = [name for name, default in columns.items() if not default]
-        self._absent: dict[str, Any] = {name: None for name in without if _optional(hints[name])}
-        required = set(without) - set(self._absent)
         self._decoders = [
             (name, renamed.get(name, name), pair[1], name in required)
             for name, pair in pairs.items()
         ]
 
+    @property
+    def attributes(self) -> tuple[str, ...]:
+        """Return the names of all attributes that a record may have."""
+        return (*(name for name, _ in self._encoders), *self._groups)
+
     def encode(self, record: T) -> Item:
         """Return the attributes of `record`."""
-        return {
+        item = {
             name: encode(value)
             for (name, encode), value in zip(self._encoders, self._values(record), strict=True)
             if value is not None
         }
+        for attribute in self._groups:
+            item[attribute] = self.encode_group(attribute, record)
+        return item
+
+    def encode_group(self, attribute: str, record: T) -> Value:
+        """Return the attribute of a group of fields."""
+        return self._groups[attribute].encode(record)
 
     def decode(self, item: Mapping[str, Value]) -> T:
         """Return the record of `item`. A field without attribute has its default, or is None.
@@ -92,7 +125,34 @@ class Codec(Generic[T]):
             for name, attribute, decode, required in self._decoders
             if required or attribute in item
         }
+        for attribute, group in self._groups.items():
+            found |= group.decode(item[attribute])
         return self._kind(**(self._absent | found if self._absent else found))
+
+
+class _Group:
+    """Encodes and decodes the fields that share an attribute."""
+
+    def __init__(self, hints: Mapping[str, Any], required: Collection[str]) -> None:
+        self.members = {name: _json(hint) for name, hint in hints.items()}
+        self._values = attrgetter(*hints)
+        self._required = [name for name in hints if name in required]
+
+    def encode(self, record: Any) -> Value:
+        values = zip(self.members.items(), self._values(record), strict=True)
+        found = {name: to(value) for (name, (to, _)), value in values if value is not None}
+        return deflated(compact(found))
+
+    def decode(self, value: Value) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(inflated(value))
+        for name in self._required:
+            if name not in found:
+                raise KeyError(name)
+        return {
+            name: self.members[name][1](each)
+            for name, each in found.items()
+            if name in self.members
+        }
 
 
 def compact(value: Any) -> str:
@@ -138,44 +198,52 @@ def _map(kind: Any) -> tuple[Encode, Decode]:
 
 
 def _packed(hint: Any) -> tuple[Encode, Decode]:
-    pack, unpack = _row(get_args(hint)[0])
-    return (
-        lambda records: text(compact([pack(each) for each in records])),
-        lambda value: tuple([unpack(row) for row in json.loads(value["S"])]),
-    )
+    to, back = _json(hint)
+    return lambda records: text(compact(to(records))), lambda value: back(json.loads(value["S"]))
 
 
-def _row(kind: Any) -> tuple[Callable[[Any], list[Any]], Callable[[list[Any]], Any]]:
-    """Return what makes a row of a record of `kind`, and the record of a row."""
+def _json(hint: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return the functions that make a value of this type one of JSON, and back."""
+    if _optional(hint):
+        (hint,) = (each for each in get_args(hint) if each is not NoneType)
+        to, back = _json(hint)
+        return (
+            lambda value: None if value is None else to(value),
+            lambda value: None if value is None else back(value),
+        )
+    if hint is datetime:
+        return milliseconds, moment
+    if get_origin(hint) is tuple:
+        to, back = _json(get_args(hint)[0])
+        return (
+            lambda values: [to(each) for each in values],
+            lambda values: tuple([back(each) for each in values]),
+        )
+    if is_dataclass(hint):
+        return _row(hint)
+    if issubclass(hint, StrEnum):
+        return str, hint
+    if hint in (str, int):
+        return hint, hint
+    raise TypeError(f"no encoding for {hint}")
+
+
+def _row(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+    """Return the same for a dataclass, which becomes a list of its values."""
     columns, hints = list(_columns(kind)), get_type_hints(kind)
-    values = attrgetter(*columns)
-    cells = [(index, *cell) for index, name in enumerate(columns) if (cell := _cell(hints[name]))]
+    values, pairs = attrgetter(*columns), [_json(hints[name]) for name in columns]
     least = sum(not default for default in _columns(kind).values())
 
     def pack(record: Any) -> list[Any]:
-        row = list(values(record))
+        row = [to(each) for (to, _), each in zip(pairs, values(record), strict=True)]
         while len(row) > least and row[-1] is None:
             del row[-1]
-        for index, write, _ in cells:
-            if index < len(row) and row[index] is not None:
-                row[index] = write(row[index])
         return row
 
-    def unpack(row: list[Any]) -> Any:
-        for index, _, read in cells:
-            if index < len(row) and row[index] is not None:
-                row[index] = read(row[index])
-        return kind(*row)
-
-    return pack, unpack
+    return (
+        pack,
+        lambda row: kind(*[back(each) for (_, back), each in zip(pairs, row, strict=False)]),
+    )
 
 
-def _cell(hint: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
-    """Return the conversions of a value in a row, or None if JSON has it as it is."""
-    if _optional(hint):
-        (hint,) = (each for each in get_args(hint) if each is not NoneType)
-    if hint is datetime:
-        return milliseconds, moment
-    if is_dataclass(hint):
-        return _row(hint)
-    return (str, hint) if issubclass(hint, StrEnum) else None
+_DEFLATED: Final[tuple[Encode, Decode]] = (deflated, inflated)

@@ -15,13 +15,15 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import CONDITION_FAILED, code, reasons
 from checkout.adapters.dynamo.records import (
+    cart_id,
     reservation_from,
     reservation_item,
-    search_items,
+    rows_of,
+    same_cart,
     session_item,
 )
 from checkout.adapters.dynamo.values import Item, Value, instant, number, text
-from checkout.domain.retention import RETENTION, search_rows_kept_until
+from checkout.domain.retention import RETENTION, rows_kept_until
 from checkout.domain.session import Phase
 from checkout.domain.transitions import Change
 from checkout.ports.sessions import KeyHeld, Reservation
@@ -78,8 +80,9 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # An older release may have put it into the index.
-    maybe = dict.fromkeys((*before, "due_shard", "due_at"))
+    # An older release may have put it into the index, and a changed cart may have lain anywhere.
+    moved = () if same_cart(change.before, change.after) else ("cart",)
+    maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
     names |= {f"#{name}": name for name in removed}
     remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
@@ -94,17 +97,20 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
     }
 
 
-def search_updates(table: str, change: Change, retention: timedelta) -> list[dict[str, Any]]:
-    """Return what a change does to the session's search rows, for its transaction.
+def row_updates(table: str, change: Change, retention: timedelta) -> list[dict[str, Any]]:
+    """Return what a change does to the session's other rows, for its transaction.
 
     Most changes do nothing there (domain/retention.py).
     """
     before, after = change.before, change.after
-    as_long = search_rows_kept_until(before, retention) == search_rows_kept_until(after, retention)
-    if as_long and before.metadata_json == after.metadata_json:
+    as_long = rows_kept_until(before, retention) == rows_kept_until(after, retention)
+    same = same_cart(before, after)
+    if as_long and same:
         return []
-    old = {row["id"]["S"]: row for row in search_items(before, retention)}
-    new = {row["id"]["S"]: row for row in search_items(after, retention)}
+    old = {row["id"]["S"]: row for row in rows_of(before, retention)}
+    if not same:
+        old.setdefault(cart_id(before.id), {})  # it may have been larger for another release
+    new = {row["id"]["S"]: row for row in rows_of(after, retention)}
     return [
         *({"Update": _written(table, row)} for key, row in new.items() if row != old.get(key)),
         *({"Delete": {"TableName": table, "Key": {"id": text(key)}}} for key in old.keys() - new),
@@ -112,7 +118,7 @@ def search_updates(table: str, change: Change, retention: timedelta) -> list[dic
 
 
 def _written(table: str, row: Item) -> dict[str, Any]:
-    """Return the UpdateItem that makes a search row this one, whatever it was."""
+    """Return the UpdateItem that makes a row this one, whatever it was."""
     names = [name for name in row if name != "id"]
     remove = "" if "ttl" in row else " REMOVE #ttl"
     return {

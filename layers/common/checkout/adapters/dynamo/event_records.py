@@ -14,7 +14,7 @@ from checkout.adapters.dynamo.values import Item, text
 from checkout.domain.grammar import position
 from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
 
-_EVENT: Final = Codec(WebhookEvent, packed=("deliveries",))
+_EVENT: Final = Codec(WebhookEvent, packed=("deliveries",), deflated=("body", "stripe_body"))
 
 
 def event_from(item: Item) -> WebhookEvent:

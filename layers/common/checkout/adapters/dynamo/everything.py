@@ -9,10 +9,15 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.audit import entry_from
-from checkout.adapters.dynamo.client import Client
+from checkout.adapters.dynamo.client import Client, with_cart
 from checkout.adapters.dynamo.conditions import condition_failed
 from checkout.adapters.dynamo.event_records import event_from
-from checkout.adapters.dynamo.records import reservation_from, session_from
+from checkout.adapters.dynamo.records import (
+    CART_ROW,
+    reservation_from,
+    reservation_item,
+    session_from,
+)
 from checkout.adapters.dynamo.values import Item, text, text_from
 from checkout.domain.audit import AuditEntry
 from checkout.domain.session import Session
@@ -22,7 +27,7 @@ from checkout.ports.sessions import Reservation
 T = TypeVar("T")
 
 _AUDIT: Final = "audit#"
-_OTHER_ROWS: Final = ("search#", "day#", "plink_", "sign-in#", "attempts#")
+_OTHER_ROWS: Final = (CART_ROW, "search#", "day#", "clock#", "plink_", "sign-in#", "attempts#")
 
 
 class DynamoRecords:
@@ -33,7 +38,12 @@ class DynamoRecords:
         self._prefix = prefix
 
     def sessions(self) -> Iterator[Session | None]:
-        return self._read("checkout_sessions", "id", session_from)
+        table = f"{self._prefix}-checkout_sessions"
+
+        def read(item: Item) -> Session:
+            return session_from(with_cart(self._client, table, item))
+
+        return self._read("checkout_sessions", "id", read)
 
     def events(self) -> Iterator[WebhookEvent | None]:
         return self._read("webhook_events", "id", event_from)
@@ -57,7 +67,7 @@ class DynamoRecords:
                 ConditionExpression=still_this_answer,
                 ExpressionAttributeNames={"#body": "body", "#writer": "writer"},
                 ExpressionAttributeValues={
-                    ":body": text(answer.body),
+                    ":body": reservation_item(answer)["body"],
                     ":writer": text(answer.writer),
                 },
             )

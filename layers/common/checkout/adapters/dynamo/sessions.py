@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.client import Client, due, get, with_cart, with_carts
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
@@ -22,7 +22,7 @@ from checkout.adapters.dynamo.conditions import (
     put_new,
     put_reservation,
     raise_if_held,
-    search_updates,
+    row_updates,
     transaction,
     update,
 )
@@ -31,13 +31,16 @@ from checkout.adapters.dynamo.links import give_back, take_item
 from checkout.adapters.dynamo.records import (
     DUE_SHARDS,
     LATER,
+    SESSION_ATTRIBUTES,
     URGENT_SHARDS,
+    cart_item,
+    cart_of,
     reservation_from,
     search_items,
     session_from,
     session_item,
 )
-from checkout.adapters.dynamo.values import instant_from, text, text_from
+from checkout.adapters.dynamo.values import Item, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.retention import RETENTION
 from checkout.domain.search import search_key
@@ -77,6 +80,7 @@ class DynamoSessions:
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
+        self._put_cart(session)
         put_session = put_new(self._sessions, session_item(session, self._retention), "id")
         others = [
             {"Put": {"TableName": self._sessions, "Item": row}}
@@ -94,7 +98,7 @@ class DynamoSessions:
                 found = failed_item(error)
                 if found is None and session.holds_item:
                     raise OutOfStock from error
-                if found is None or session_from(found).writer != session.writer:
+                if found is None or text_from(found["writer"]) != session.writer:
                     raise Unavailable(TAKEN) from error
             return None
         put_key = put_reservation(self._reservations, reservation)
@@ -112,7 +116,7 @@ class DynamoSessions:
 
     def get(self, session_id: str) -> Session | None:
         item = get(self._client, self._sessions, id=text(session_id))
-        return session_from(item) if item else None
+        return session_from(with_cart(self._client, self._sessions, item)) if item else None
 
     def reservation(self, key: str) -> Reservation | None:
         item = get(self._client, self._reservations, key=text(key))
@@ -126,19 +130,19 @@ class DynamoSessions:
     ) -> Session:
         """Write a change, as the port says. Raise LookupError if there is no such session."""
         request = update(self._sessions, change, self._retention)
-        found_by = search_updates(self._sessions, change, self._retention)
+        rows = row_updates(self._sessions, change, self._retention)
         puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
         if reservation is not None:
             puts.append(put_reservation(self._reservations, reservation))
         if change.restocks is not None:
-            found_by.append({"Update": give_back(self._sessions, change.restocks)})
+            rows.append({"Update": give_back(self._sessions, change.restocks)})
         try:
-            if not puts and not found_by:
+            if not puts and not rows:
                 answer = self._persistent.ask(
                     self._client.update_item, **request, ReturnValues="ALL_NEW"
                 )
-                return session_from(answer["Attributes"])
-            self._transact({"Update": request}, *({"Put": put} for put in puts), *found_by)
+                return _with_cart_of(change, answer["Attributes"])
+            self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)
         except ClientError as error:
             if reservation is not None:
                 raise_if_held(error, reservation, index=len(puts))
@@ -207,8 +211,25 @@ class DynamoSessions:
 
     def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
         """Read up to 100 sessions, strongly; a missing one is not in the result."""
-        found = self._persistent.batch_get(self._client, self._sessions, session_ids)
+        found = self._persistent.batch_get(
+            self._client, self._sessions, session_ids, SESSION_ATTRIBUTES
+        )
+        found = with_carts(self._client, self._persistent, self._sessions, found)
         return {session_id: session_from(item) for session_id, item in found.items()}
+
+    def _put_cart(self, session: Session) -> None:
+        """Store a large cart, before its session: no session is ever without its cart.
+
+        A cart whose session is never stored is found by nobody, and goes with its time to live.
+        """
+        cart = cart_item(session, self._retention)
+        if cart is None:
+            return
+        try:
+            self._persistent.ask(self._client.put_item, **put_new(self._sessions, cart, "id"))
+        except ClientError as error:
+            if failed_item(error) != cart:  # else it is our own write, whose answer was lost
+                raise Unavailable(TAKEN) from error
 
     def _transact(self, *items: dict[str, Any]) -> None:
         self._persistent.ask(self._client.transact_write_items, **transaction(*items))
@@ -221,7 +242,12 @@ class DynamoSessions:
             raise Unavailable(TAKEN) from error
         if item is None:
             raise LookupError("no such session") from None
-        current = session_from(item)
+        current = _with_cart_of(change, item)
         if current.writer != change.after.writer:
             raise StaleSession(current) from None
         return current
+
+
+def _with_cart_of(change: Change, item: Item) -> Session:
+    """Return the stored session of a change. A cart that lies elsewhere is as it was read."""
+    return session_from({"cart": cart_of(change.before)} | item)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, get
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, get, with_carts
 from checkout.adapters.dynamo.conditions import failed_item, transaction
 from checkout.adapters.dynamo.records import CLOCK, DUE_SHARDS, session_from
 from checkout.adapters.dynamo.values import (
@@ -71,8 +71,9 @@ class DynamoTallies:
     def _not_counted(self, rows: Sequence[Item]) -> list[Session]:
         ids = [text_from(row["id"]) for row in rows]
         items = self._persistent.batch_get(self._client, self._table, ids)
-        found = [items[each] for each in ids if each in items]
-        return [session_from(item) for item in found if "uncounted_shard" in item]
+        uncounted = {each: item for each, item in items.items() if "uncounted_shard" in item}
+        found = with_carts(self._client, self._persistent, self._table, uncounted)
+        return [session_from(found[each]) for each in ids if each in found]
 
     def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
         # A session may need a day of its own: 50 make 100 items, which one transaction takes.
@@ -121,6 +122,7 @@ class DynamoTallies:
         for start in range(0, len(ids), PAGE_MAX):
             some = ids[start : start + PAGE_MAX]
             items = self._persistent.batch_get(self._client, self._table, some)
+            items = with_carts(self._client, self._persistent, self._table, items)
             for each in (items[one] for one in some if one in items):
                 try:
                     sessions.append(session_from(each))

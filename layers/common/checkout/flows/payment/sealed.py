@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hmac
 import json
+import math
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 
 from checkout.domain.session import Session, Status
+from checkout.domain.webhooks import compact
 from checkout.open_payments.models import AccessToken, Continuation
 from checkout.ports.runtime import Vault
 
@@ -49,44 +51,42 @@ def pending_grant(vault: Vault, session: Session) -> Grant | None:
 
 
 def seal_grant(vault: Vault, session_id: str, grant: Grant) -> str:
-    plain = {
-        "client_nonce": grant.client_nonce,
-        "finish_nonce": grant.finish_nonce,
-        "uri": grant.continuation.uri,
-        "token": grant.continuation.token,
-        "not_before": grant.continuation.not_before.isoformat(),
-    }
-    return vault.seal(json.dumps(plain), place=_place(session_id, "grant"))
+    following = grant.continuation
+    plain = [
+        grant.client_nonce,
+        grant.finish_nonce,
+        following.uri,
+        following.token,
+        math.ceil(following.not_before.timestamp() * 1000),
+    ]
+    return vault.seal(compact(plain), place=_place(session_id, "grant"))
 
 
 def open_grant(vault: Vault, session_id: str, sealed: str) -> Grant:
-    plain = json.loads(vault.open(sealed, place=_place(session_id, "grant")))
+    client_nonce, finish_nonce, *following = json.loads(
+        vault.open(sealed, place=_place(session_id, "grant"))
+    )
+    uri, token, not_before = following
     return Grant(
-        client_nonce=plain["client_nonce"],
-        finish_nonce=plain["finish_nonce"],
+        client_nonce=client_nonce,
+        finish_nonce=finish_nonce,
         continuation=Continuation(
-            uri=plain["uri"],
-            token=plain["token"],
-            not_before=datetime.fromisoformat(plain["not_before"]),
+            uri=uri, token=token, not_before=datetime.fromtimestamp(not_before / 1000, UTC)
         ),
     )
 
 
 def seal_token(vault: Vault, session_id: str, token: AccessToken) -> str:
-    plain = {
-        "value": token.value,
-        "manage": token.manage,
-        "expires_at": token.expires_at.isoformat() if token.expires_at else None,
-    }
-    return vault.seal(json.dumps(plain), place=_place(session_id, "token"))
+    expires_at = token.expires_at.isoformat() if token.expires_at else None
+    plain = [token.value, token.manage, expires_at]
+    return vault.seal(compact(plain), place=_place(session_id, "token"))
 
 
 def open_token(vault: Vault, session_id: str, sealed: str) -> AccessToken:
-    plain = json.loads(vault.open(sealed, place=_place(session_id, "token")))
-    expires_at = plain["expires_at"]
+    value, manage, expires_at = json.loads(vault.open(sealed, place=_place(session_id, "token")))
     return AccessToken(
-        value=plain["value"],
-        manage=plain["manage"],
+        value=value,
+        manage=manage,
         expires_at=datetime.fromisoformat(expires_at) if expires_at else None,
     )
 
