@@ -394,7 +394,7 @@ def test_the_audit_log_is_erased_and_progress_is_told(
     assert report.erased["audit entries"] == 1
     assert told == [2, 4, 4]
     [entry] = audit.list_page(services, key, None).entries
-    assert (entry.key_name, entry.target) == ("for erased", "erased")
+    assert (entry.actor_name, entry.target) == ("for erased", "erased")
 
 
 def test_an_answer_that_took_the_place_of_another_is_left_alone(shop: Shop) -> None:

@@ -19,7 +19,9 @@ from dashboard import (
     audit,
     checker,
     export,
+    invitation,
     keys,
+    people,
     settings,
     sign_in,
     transaction,
@@ -47,6 +49,8 @@ PAGES: Final = (
     keys,
     checker,
     webhooks,
+    people,
+    invitation,
     settings,
     audit,
 )

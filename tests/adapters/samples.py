@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
+from checkout.domain.people import Invitation, Member, Passkey, Role
 from checkout.domain.providers import Provider
 from checkout.domain.session import (
     Attempt,
@@ -223,3 +224,33 @@ def checked(session: Session, writer: str = "sweeper") -> Change:
     return advance(
         session, Event.CHECKED, now=NOW, writer=writer, checks=session.checks + 1, check_at=later
     )
+
+
+def a_member(**changes: Any) -> Member:
+    fields: dict[str, Any] = {
+        "id": "mbr_0123456789abcdefABCDEF",
+        "merchant": "mer_1",
+        "name": "Ada Ñandú",
+        "role": Role.OWNER,
+        "passkey": Passkey(id="YWJj", public_key=bytes(range(256)), sign_count=7),
+        "asset_code": "USD",
+        "asset_scale": 2,
+        "invited_by": "key_1",
+        "created_at": NOW,
+    }
+    return Member(**{**fields, **changes})
+
+
+def an_invitation(**changes: Any) -> Invitation:
+    fields: dict[str, Any] = {
+        "id": "inv_0123456789abcdefABCDEF",
+        "hash": "cd" * 32,
+        "merchant": "mer_1",
+        "member": "mbr_0123456789abcdefABCDEF",
+        "name": "Ada Ñandú",
+        "role": Role.OWNER,
+        "invited_by": "key_1",
+        "created_at": NOW,
+        "expires_at": NOW + 9 * MS,
+    }
+    return Invitation(**{**fields, **changes})

@@ -14,9 +14,11 @@ from botocore.exceptions import ReadTimeoutError
 
 from checkout.adapters.dynamo import (
     DynamoApiKeys,
+    DynamoChallenges,
     DynamoDatabase,
     DynamoEvents,
     DynamoMerchants,
+    DynamoPeople,
     DynamoSessions,
     DynamoTallies,
 )
@@ -65,6 +67,8 @@ class Store:
     sessions: DynamoSessions
     merchants: DynamoMerchants
     api_keys: DynamoApiKeys
+    people: DynamoPeople
+    challenges: DynamoChallenges
     events: DynamoEvents
     tallies: DynamoTallies
     database: DynamoDatabase
@@ -80,6 +84,8 @@ def new_store(client: Any, prefix: str) -> Store:
         sessions=DynamoSessions(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         merchants=DynamoMerchants(client, prefix),
         api_keys=DynamoApiKeys(client, prefix),
+        people=DynamoPeople(client, prefix),
+        challenges=DynamoChallenges(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),

@@ -47,6 +47,8 @@ CALLS = {
     + ["put_item"],
     "/sign-in": [],
     "/keys": ["get_item", "get_item", "query"],
+    "/people": ["get_item"] * 3 + ["query"] * 3,
+    "/invitation/{token}": ["get_item"] * 2,
     "/webhooks": ["get_item"] * 3 + ["query", "batch_get_item"],
     "/webhooks?status=exhausted": ["get_item"] * 3 + ["query", "batch_get_item"] * 3,
     "/webhooks/{event}": ["get_item"] * 3,
@@ -106,9 +108,12 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     upload(browser, PICTURES["image/png"])
     for number in range(14):
         browser.post("/keys", {"name": f"key {number}"})
+    token = shop.invited().rpartition("/")[2]
     for path, expected in CALLS.items():
         made = calls(
-            shop, browser, path.format(paid=sample.id, event=event.id, file="transactions")
+            shop,
+            browser,
+            path.format(paid=sample.id, event=event.id, file="transactions", token=token),
         )
         if count >= 1_000:
             assert made == sorted(expected), path

@@ -1,6 +1,7 @@
 """The operator's command line, against AWS or the local world.
 
-`checkout setup` creates a merchant, `checkout webhook` sets, shows or tests its webhook endpoint,
+`checkout setup` creates a merchant, `checkout invite` makes the link by which a person becomes a
+member of one, `checkout webhook` sets, shows or tests its webhook endpoint,
 `checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY, and
 `checkout erase` removes a customer's wallet from everything that is kept.
 
@@ -24,9 +25,10 @@ from checkout import wiring
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import Merchant
+from checkout.domain.people import Role
 from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format
 from checkout.flows import erase
-from checkout.flows.merchant import rotation, setup
+from checkout.flows.merchant import people, rotation, setup
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
 from checkout.ports.erasure import Records
@@ -52,6 +54,8 @@ def main(
     try:
         if chosen.command == "setup":
             return _set_up(chosen)
+        if chosen.command == "invite":
+            return _invite(services(), chosen)
         if chosen.command == "webhook":
             return _webhook(services(), chosen)
         if chosen.command == "erase":
@@ -92,10 +96,12 @@ def command_line() -> argparse.ArgumentParser:
         action="store_true",
         help="store this private key for a wallet that is set up already",
     )
+    command = commands.add_parser("invite", help="make a link by which a person can sign in")
+    _whose(command)
+    command.add_argument("--name", required=True, help="the person's name, as the audit log has it")
+    command.add_argument("--role", choices=[*Role], default=Role.OWNER, help="owner unless given")
     command = commands.add_parser("webhook", help="set, show or test a merchant's webhook endpoint")
-    whose = command.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--merchant", help="the merchant's id (mer_…)")
-    whose.add_argument("--wallet-address", help="or its wallet address")
+    _whose(command)
     what = command.add_mutually_exclusive_group()
     what.add_argument("--url", help="where its events are sent from now on (https)")
     what.add_argument(
@@ -132,6 +138,12 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
+def _whose(command: argparse.ArgumentParser) -> None:
+    whose = command.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--merchant", help="the merchant's id (mer_…)")
+    whose.add_argument("--wallet-address", help="or its wallet address")
+
+
 def _set_up(chosen: argparse.Namespace) -> int:
     done = _made(chosen)
     print(f"merchant  {done.merchant.id}")
@@ -141,6 +153,7 @@ def _set_up(chosen: argparse.Namespace) -> int:
     else:
         print(f"API key   {done.api_key}")
         print("Keep the API key now: it is stored only as a hash and cannot be shown again.")
+        print(f"Invite the owner: checkout invite --merchant {done.merchant.id} --name NAME")
     return 0
 
 
@@ -201,6 +214,16 @@ def _made(chosen: argparse.Namespace) -> setup.SetUp:
         private_key_text=text,
     )
     return setup.replace_key(services, new) if chosen.replace_key else setup.set_up(services, new)
+
+
+def _invite(services: DashboardServices, chosen: argparse.Namespace) -> int:
+    merchant = _named(services, chosen)
+    made = people.invite_to(services, merchant.id, name=chosen.name, role=Role(chosen.role))
+    print(f"merchant  {merchant.id}")
+    print(f"member    {made.invitation.name} ({made.invitation.role})")
+    print(f"link      {made.link}")
+    print("Send the link to this person only: it works once, within 7 days.")
+    return 0
 
 
 def _webhook(services: DashboardServices, chosen: argparse.Namespace) -> int:

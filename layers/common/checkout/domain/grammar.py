@@ -35,6 +35,7 @@ def id_pattern(*prefixes: str) -> str:
 
 SESSION_ID: Final = re.compile(id_pattern("cs"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
+MEMBER_ID: Final = re.compile(rf"mbr_{BASE62}")
 API_KEY: Final = re.compile(rf"sk_[0-9A-Za-z]{{{KEY_DIGITS}}}")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -22,8 +22,10 @@ class Rule:
 
 # Any request for the hosted page: it costs a few milliseconds, and a read.
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
-# Wrong keys only: 20 in 15 minutes.
+# Wrong keys, passkeys and invitations only: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
+# Beginnings of a use of a passkey, each of which is a write.
+CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
 # Work at wallets holds a process for as long as servers of the client's choice take to answer. So
 # all processes together count it, in windows of WINDOW: a call to the store. This is saved for the

@@ -89,7 +89,9 @@ class ApiKeys(Protocol):
         ...
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
-        """Replace the merchant and write its return hosts to these keys, or write nothing.
+        """Replace the merchant and write what keys copy of it to these, or write nothing.
+
+        Keys copy the return hosts, and whether keys sign in.
 
         Raises StaleMerchant.
         """

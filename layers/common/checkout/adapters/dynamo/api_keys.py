@@ -27,7 +27,7 @@ from checkout.adapters.dynamo.merchant_records import (
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, text, texts
+from checkout.adapters.dynamo.values import Item, instant, text, texts
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import StaleMerchant
@@ -112,7 +112,7 @@ class DynamoApiKeys:
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         put = put_next(self._merchants, merchant_item(merchant), merchant.version)
-        updates = [self._with_hosts(key, texts(merchant.return_hosts)) for key in keys]
+        updates = [self._copied(key, merchant) for key in keys]
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
         except ClientError as error:
@@ -154,14 +154,22 @@ class DynamoApiKeys:
             }
         }
 
-    def _with_hosts(self, key: ApiKey, value: Value) -> dict[str, Any]:
+    def _copied(self, key: ApiKey, merchant: Merchant) -> dict[str, Any]:
+        """Return the update that writes to `key` what keys copy of the merchant."""
+        change, values = "SET #hosts = :hosts", {":hosts": texts(merchant.return_hosts)}
+        if merchant.key_sign_in_off_at is None:
+            change += " REMOVE #off_at"
+        else:
+            change += ", #off_at = :off_at"
+            values[":off_at"] = instant(merchant.key_sign_in_off_at)
+        names = {"#hosts": "return_hosts", "#off_at": "key_sign_in_off_at"}
         return {
             "Update": {
                 "TableName": self._keys,
                 "Key": {"hash": text(key.hash)},
-                "UpdateExpression": "SET #return_hosts = :hosts",
+                "UpdateExpression": change,
                 "ConditionExpression": "attribute_exists(#hash)",
-                "ExpressionAttributeNames": {"#hash": "hash", "#return_hosts": "return_hosts"},
-                "ExpressionAttributeValues": {":hosts": value},
+                "ExpressionAttributeNames": {"#hash": "hash", **names},
+                "ExpressionAttributeValues": values,
             }
         }

@@ -15,8 +15,10 @@ from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import contact_of, return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
+from checkout.domain.people import Actor
 from checkout.domain.pictures import picture_type
 from checkout.flows import audit, merchants
+from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 
 LOGO_MAX: Final = 16 * 1024  # bytes; it lies in the merchant's record
@@ -37,7 +39,7 @@ _CALLED: Final = {
 
 
 def look(
-    services: DashboardServices, key: ApiKey, *, name: str, accent_color: str, locale: str
+    services: DashboardServices, key: Actor, *, name: str, accent_color: str, locale: str
 ) -> None:
     """Set the look of the pages; an empty `accent_color` is the default.
 
@@ -74,7 +76,7 @@ def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale:
     )
 
 
-def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
+def put_logo(services: DashboardServices, key: Actor, data: bytes) -> None:
     """Set the logo. Raise ParameterInvalid, Conflict."""
     if len(data) > LOGO_MAX:
         raise ParameterInvalid(
@@ -88,12 +90,12 @@ def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
     _set(services, key, {"logo": Logo(media_type, data)})
 
 
-def remove_logo(services: DashboardServices, key: ApiKey) -> None:
+def remove_logo(services: DashboardServices, key: Actor) -> None:
     """Remove the logo. Raise Conflict."""
     _set(services, key, {"logo": None})
 
 
-def introduce(services: DashboardServices, key: ApiKey, *, contact: str, website: str) -> None:
+def introduce(services: DashboardServices, key: Actor, *, contact: str, website: str) -> None:
     """Set whom customers may ask, and the shop's own host; an empty text is none.
 
     Raise ParameterInvalid, Conflict.
@@ -112,7 +114,7 @@ def introduce(services: DashboardServices, key: ApiKey, *, contact: str, website
     _set(services, key, fields)
 
 
-def offer(services: DashboardServices, key: ApiKey, typed: str) -> None:
+def offer(services: DashboardServices, key: Actor, typed: str) -> None:
     """Set the providers that the merchant's page offers; without any, the operator's.
 
     Raise ParameterInvalid, Conflict.
@@ -124,7 +126,7 @@ def offer(services: DashboardServices, key: ApiKey, typed: str) -> None:
     _set(services, key, {"providers": found})
 
 
-def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:
+def tolerate(services: DashboardServices, key: Actor, typed: str) -> None:
     """Set how many units of the wallet's scale may be missing of a payment decided from now on.
 
     Raise ParameterInvalid, Conflict.
@@ -137,7 +139,7 @@ def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:
     _set(services, key, {"tolerance": units})
 
 
-def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> None:
+def limit_return_hosts(services: DashboardServices, key: Actor, typed: str) -> None:
     """Allow only these return hosts in new sessions; without any, allow all.
 
     They are written even if nothing changes, which repairs a key that was created at the same time.
@@ -146,33 +148,29 @@ def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> 
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
         raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
-    now = services.clock.now()
-    known = {each.hash: each for each in (*services.api_keys.of(key.merchant), key)}
-    active = [each for each in known.values() if each.active_at(now)]
-    merchants.change(
-        services.merchants,
-        key.merchant,
-        lambda merchant: merchant.changed(return_hosts=hosts),
-        lambda merchant: services.api_keys.settle(merchant, active),
-    )
+    api_keys.change_copied(services, key, return_hosts=hosts)
     audit.note(services, key, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
 
 
 def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
-    """Return whether an active key, created during their last change, has other return hosts.
+    """Return whether an active key, created during its last change, has no copy of the merchant.
 
     The index lags, so its answer is verified with the key's own record.
     """
     now = services.clock.now()
     for listed in services.api_keys.of(merchant.id):
-        if listed.active_at(now) and listed.return_hosts != merchant.return_hosts:
+        if listed.active_at(now) and _copied(listed) != _copied(merchant):
             key = services.api_keys.find(listed.hash)
-            if key is not None and key.return_hosts != merchant.return_hosts:
+            if key is not None and _copied(key) != _copied(merchant):
                 return True
     return False
 
 
-def _set(services: DashboardServices, key: ApiKey, fields: dict[str, Any]) -> None:
+def _copied(record: Merchant | ApiKey) -> tuple[Any, ...]:
+    return record.return_hosts, record.key_sign_in_off_at
+
+
+def _set(services: DashboardServices, key: Actor, fields: dict[str, Any]) -> None:
     said: list[str] = []
 
     def changed(merchant: Merchant) -> Merchant:
