@@ -64,7 +64,7 @@ ACTION: Final[dict[Action, str]] = {
 ROLE: Final[dict[Role, tuple[str, str]]] = {
     Role.SUPPORT: ("Support", "reads everything, changes nothing"),
     Role.DEVELOPER: ("Developer", "also manages API keys and webhooks"),
-    Role.OWNER: ("Owner", "everything, people included"),
+    Role.OWNER: ("Owner", "everything, settings and people included"),
 }
 # By the value of the form: the scopes, and their text.
 SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {

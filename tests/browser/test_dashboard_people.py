@@ -80,7 +80,7 @@ def test_a_person_joins_signs_out_signs_in_with_their_passkey_and_is_revoked(
     owner.goto(f"{home(place)}/people")
     owner.locator("summary[aria-label='Revoke Ada']").click()
     owner.get_by_role("button", name="Revoke Ada").click()
-    expect(owner.get_by_role("row").filter(has_text="Ada")).to_contain_text("Revoked")
+    expect(owner.get_by_role("listitem").filter(has_text="Ada")).to_contain_text("Revoked")
     page.goto(f"{home(place)}/audit")
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
     page.get_by_role("button", name="Sign in with a passkey").click()

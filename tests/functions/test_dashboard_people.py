@@ -45,7 +45,7 @@ def test_the_first_owner_is_invited_joins_and_signs_in_with_a_passkey(shop: Dash
     browser, device = shop.browser(), Authenticator(BASE)
     opened = browser.get(link.removeprefix(f"{BASE}/dashboard"))
     assert "Ada Ñandú" in opened.page.main
-    assert "Owner: everything" in opened.page.main
+    assert "Owner: everything, settings and people included" in opened.page.main
     assert browser.join(link, device).location == "/dashboard"
     assert "This is you." in browser.get("/people").page.main
     assert browser.post("/sign-out").location == "/dashboard/sign-in"
