@@ -174,6 +174,7 @@ def full_merchant(**changes: Any) -> Merchant:
         "providers": (
             Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
         ),
+        "key_sign_in_off_at": NOW + 5 * MS,
     }
     return a_merchant(**{**everything, **changes})
 

@@ -74,11 +74,11 @@ class DynamoPeople:
     def join(self, member: Member, accepted: Invitation) -> bool:
         still_open = "attribute_not_exists(#ended_at) AND #expires_at > :at"
         new = put_new(self._table, self._member_item(member), "hash")
-        return self._written({"Put": new}, {"Update": self._ending(accepted, still_open)})
+        return self._put(new, {"Update": self._ending(accepted, still_open)})
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
-        put = {"Put": put_next(self._table, self._member_item(member), member.version)}
-        return self._written(put, *([] if kept is None else [self._still_owner(kept)]))
+        next_one = put_next(self._table, self._member_item(member), member.version)
+        return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
 
     def _of(self, owner: str) -> list[Item]:
         rows: list[Item] = []
@@ -98,13 +98,13 @@ class DynamoPeople:
                 return rows
             start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
 
-    def _written(self, *items: dict[str, Any]) -> bool:
-        """Write a transaction; return False if a condition failed."""
+    def _put(self, put: dict[str, Any], *others: dict[str, Any]) -> bool:
+        """Write a member and the others in a transaction; return False if a condition failed."""
         try:
-            ask(self._client.transact_write_items, **transaction(*items))
+            ask(self._client.transact_write_items, **transaction({"Put": put}, *others))
         except ClientError as error:
-            failed_item(error)  # raises what no condition was
-            return False
+            found = failed_item(error)
+            return found == put["Item"]  # it is our own write, whose answer was lost
         return True
 
     def _still_owner(self, kept: Member) -> dict[str, Any]:
