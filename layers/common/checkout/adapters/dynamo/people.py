@@ -103,8 +103,8 @@ class DynamoPeople:
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *others))
         except ClientError as error:
-            found = failed_item(error)
-            return found == put["Item"]  # it is our own write, whose answer was lost
+            written: Item = put["Item"]
+            return failed_item(error) == written  # then it is our own write, whose answer was lost
         return True
 
     def _still_owner(self, kept: Member) -> dict[str, Any]:
