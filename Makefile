@@ -93,8 +93,8 @@ simulate-mutants: setup ## break the payment protocol one line at a time and sho
 fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (both of docs/), or right ones changed
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
-bench: setup ## count what checkouts cost on AWS; time the first byte of a page; flood the gateway; hang wallets before an honest payment
-	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.hanging && $(BIN)/python -m benchmarks.page
+bench: setup ## count what checkouts cost on AWS, and what is full at which rate; time the first byte of a page; flood the gateway; hang wallets before an honest payment
+	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.scaling && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.hanging && $(BIN)/python -m benchmarks.page
 
 lint: setup ## ⭐ check style, types, import directions and template.yaml
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/cfn-lint template.yaml operations/web-acl.yaml

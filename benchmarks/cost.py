@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from benchmarks.meter import Metered, Usage
 from checkout import telemetry
-from checkout.adapters.dynamo.records import DUE_SHARDS
+from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH
 from sandbox.cloud import table_definitions
 from tests.deployment import Deployment
@@ -132,12 +132,13 @@ def a_thousand(usage: Usage) -> float:
 def sweep_a_month() -> float:
     """Return US dollars for a month of idle rounds.
 
-    A shard costs six queries: urgent and other sessions, events, sessions to count, and those of
-    the two walks, each of which also reads its mark. All but those to count are side by side.
+    A shard costs five queries: sessions that are not urgent, events, sessions to count, and those
+    of the two walks, each of which also reads its mark. Urgent sessions have shards of their own.
+    All are side by side.
     """
-    queries, marks = 6 * DUE_SHARDS, 2 * DUE_SHARDS
+    queries, marks = URGENT_SHARDS + 5 * DUE_SHARDS, 2 * DUE_SHARDS
     usage = Usage(invocations=1, reads=queries / 2 + marks, log_kb=PLATFORM_KB + 0.5)
-    turns = DUE_SHARDS + (queries + marks - DUE_SHARDS) / WIDTH
+    turns = (queries + marks) / WIDTH
     usage.seconds = turns * AWS_SECONDS + OWN_SECONDS
     return sum(parts(usage).values()) * MINUTES_A_MONTH / 1e6
 

@@ -83,7 +83,7 @@ class Metered:
                     continue
                 units += ceil(max(item_size(one), item_size(other)) / 1024 / _WRITE_KB)
                 moved += sum(
-                    _index_writes(one, other, index)
+                    index_writes(one, other, index)
                     for index in table.get("GlobalSecondaryIndexes", [])
                 )
         factor = 2 if operation == "transact_write_items" else 1
@@ -105,7 +105,7 @@ def _read_units(item: dict[str, Any]) -> int:
     return max(1, ceil(item_size(item) / 1024 / _READ_KB))
 
 
-def _index_writes(old: dict[str, Any], new: dict[str, Any], index: dict[str, Any]) -> int:
+def index_writes(old: dict[str, Any], new: dict[str, Any], index: dict[str, Any]) -> int:
     """Return the writes of an index: one for an entry added or deleted, two for one that moves."""
     names = [part["AttributeName"] for part in index["KeySchema"]]
     kept = names + index["Projection"].get("NonKeyAttributes", [])

@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -155,6 +156,14 @@ def proving() -> str:
     return listed()
 
 
+def scaling(name: str) -> str:
+    """Return a table of benchmarks/scaling.py."""
+    from benchmarks import scaling as computed
+
+    table: str = getattr(computed, name)()
+    return table
+
+
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/reference/states.md": {"diagram": diagram, "states": states},
     "docs/stripe.md": {"parity": parity},
@@ -163,6 +172,9 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
     "docs/development.md": {"targets": targets},
     "docs/deploying.md": {"parameters": parameters, "alarms": alarms},
     "docs/proving-day.md": {"proving": proving},
+    "docs/scaling.md": {
+        name: partial(scaling, name) for name in ("rates", "breaks", "units", "limits")
+    },
 }
 
 

@@ -18,6 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
+from checkout.domain.ids import new_link_id
+from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Phase, Session, Status
@@ -41,7 +43,7 @@ from sandbox.wallets.state import IncomingPayment
 from tests import aws_calls, services
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.keys import KEY_ID, new_key_pair
-from tests.support import HandClock, come_back, seeded
+from tests.support import HandClock, a_link, come_back, seeded
 
 CEDAR = "https://localhost:4101"  # EUR customers
 HARBOR = "https://localhost:4201"  # USD merchants
@@ -221,6 +223,23 @@ class World:
         new = self.new(amount, currency, **changes)
         created = sessions.create(self.services, self.key(), new, None)
         return self.session(json.loads(created.body)["id"])
+
+    def link(self, **fields: Any) -> PaymentLink:
+        """Store a payment link of the merchant: Tea for 20.00 USD, without a stock."""
+        link = a_link(
+            id=new_link_id(self.services.random_bytes),
+            merchant=self.merchant.id,
+            created_at=self.clock.now(),
+            **fields,
+        )
+        self.services.links.add(link)
+        return link
+
+    def left(self, link: PaymentLink) -> int | None:
+        """Return how many items of the link's stock are neither held nor sold."""
+        found = self.services.links.get(link.id)
+        assert found is not None
+        return found.left
 
     def session(self, session_id: str) -> Session:
         found = self.services.sessions.get(session_id)

@@ -66,6 +66,7 @@ def pay(
         vault=vault,
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
+        links=links(base, client, prefix),
         limits=limits(base, client, prefix, client_limit),
         side_by_side=side_by_side,
         completion_policy=completion_policy,
@@ -84,8 +85,10 @@ def dashboard(
     """Return `base` with the merchant's own records."""
     return DashboardServices(
         **base.shared(),
+        known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=vault,
         tallies=_tallies(base, client, prefix),
+        links=links(base, client, prefix),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         people=dynamo.DynamoPeople(client, prefix),
         challenges=dynamo.DynamoChallenges(client, prefix),
@@ -100,6 +103,13 @@ def limits(base: Services, client: Any, prefix: str, a_minute: int) -> Allowance
     """Return the limits by client of a new process."""
     counters = dynamo.DynamoCounters(client, prefix)
     return Allowances(base.clock, counters, a_minute=a_minute)
+
+
+def links(base: Services, client: Any, prefix: str) -> dynamo.DynamoLinks:
+    """Return the store of payment links."""
+    return dynamo.DynamoLinks(
+        client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
+    )
 
 
 def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:

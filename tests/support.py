@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from checkout.domain.links import PaymentLink
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows.payment.approve import Finish, finish
 from checkout.open_payments.models import Amount
@@ -74,6 +75,19 @@ def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:
         cancel_url="https://shop.example/basket",
     )
     return replace(session, **changes)
+
+
+def a_link(**changes: Any) -> PaymentLink:
+    """A payment link for tea at 20.00 USD, without a stock."""
+    link = PaymentLink(
+        id="plink_0123456789abcdefABCDEF",
+        merchant="mer_1",
+        created_at=NOW,
+        name="Tea",
+        unit_amount=2000,
+        currency="usd",
+    )
+    return replace(link, **changes)
 
 
 def come_back(services: PayServices, session_id: str, reference: str, presented: str) -> Finish:

@@ -11,9 +11,10 @@ from moto import mock_aws
 
 from checkout import cli, wiring
 from checkout.adapters.clock import system_random
-from checkout.adapters.dynamo import DynamoMerchants
+from checkout.adapters.dynamo import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import private_key_place
+from checkout.flows.merchant import settings
 from tests.adapters.samples import a_key, a_merchant
 from tests.adapters.stores import boto, with_tables
 from tests.keys import KEY_ID, new_key_pair
@@ -31,8 +32,9 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> Iterator[Environment]:
         for name, value in values.items():
             monkeypatch.setenv(name, value)
         wiring._dynamodb.cache_clear()
-        for made in (wiring.settings, wiring.api_services, wiring.pay_services):
-            made.cache_clear()
+        made = (wiring.api_services, wiring.pay_services, wiring.dashboard_services)
+        for each in (wiring.settings, *made):
+            each.cache_clear()
 
     with mock_aws():
         fresh(
@@ -84,6 +86,31 @@ def test_re_encrypt_fails_and_names_the_merchant_that_neither_key_opens(
     told = capsys.readouterr()
     assert told.err == "mer_lost: neither key opens its secrets; they are unchanged.\n"
     assert "2 merchants checked, 1 encrypted again" in told.out
+
+
+def test_shards_are_set_by_command_and_never_fall(
+    environment: Environment, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add_merchant("mer_1", key=OLD)
+    wallet = "https://w.example/mer_1"
+    assert cli.main(["shards", "--merchant", "mer_1", "--count", "8"]) == 0
+    assert "shards    8" in capsys.readouterr().out
+    assert cli.main(["shards", "--wallet-address", wallet, "--count", "4"]) == 1
+    assert "never falls" in capsys.readouterr().err
+    key = DynamoApiKeys(boto(), "cli").find("mer_1")
+    assert key is not None
+    assert key.shards == 8
+
+
+def test_a_key_that_was_made_meanwhile_is_told(
+    environment: Environment,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    add_merchant("mer_1", key=OLD)
+    monkeypatch.setattr(settings, "keys_behind", lambda services, merchant: True)
+    assert cli.main(["shards", "--merchant", "mer_1", "--count", "2"]) == 1
+    assert "run the command again" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from moto import mock_aws
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action
 from checkout.domain.erasure import Wallet
 from checkout.domain.search import search_key
@@ -138,7 +139,7 @@ class Shop:
         """Have the daily sums counted."""
         clock = self.world.clock
         until = clock.now().replace(year=9999)
-        tally.run(self.world.services.tallies, clock, until=until)
+        tally.run(self.world.services.tallies, clock, in_turn, until=until)
 
 
 @pytest.fixture
@@ -395,6 +396,30 @@ def test_the_audit_log_is_erased_and_progress_is_told(
     assert told == [2, 4, 4]
     [entry] = audit.list_page(services, key, None).entries
     assert (entry.actor_name, entry.target) == ("for erased", "erased")
+
+
+def test_an_attempt_of_a_session_that_another_wallet_paid_is_erased(shop: Shop) -> None:
+    session = shop.submitted()
+    shop.deployed.submit(session, f"{CEDAR}/scale9")
+    interact_url = shop.deployed.stored(session).interact_url
+    assert interact_url is not None
+    shop.deployed.come_back(session, shop.deployed.approve(interact_url))
+    shop.deployed.send_webhooks()
+    before = shop.deployed.stored(session)
+    assert before.status is Status.COMPLETED
+    assert ALICE in str(before.payment_attempts[0])
+    assert shop.erase() == 0
+    assert ALICE not in shop.raw()
+    after = shop.deployed.stored(session)
+    hers, other = after.payment_attempts
+    assert (hers.typed, hers.wallet, hers.quote, hers.outcome) == (
+        None,
+        None,
+        None,
+        before.payment_attempts[0].outcome,
+    )
+    assert other == before.payment_attempts[1]
+    assert after.customer == before.customer
 
 
 def test_an_answer_that_took_the_place_of_another_is_left_alone(shop: Shop) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterable
 from typing import Any, Final
 
-from api.requests import ListSessions
+from api.requests import EXPANDABLE, ListSessions
 from api.responses import EXAMPLE_ID, REF, schemas
 from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
@@ -145,8 +145,24 @@ def _paths() -> dict[str, Any]:
             "get": {
                 "operationId": "getSession",
                 "summary": "Read a session",
+                "parameters": [_id_parameter(), _expand_parameter()],
+                "responses": _responses(
+                    200,
+                    "The session.",
+                    "ExpandableSession",
+                    (e.ResourceMissing, e.ParameterInvalid),
+                ),
+            }
+        },
+        f"{sessions}/{{id}}/attempts": {
+            "get": {
+                "operationId": "listPaymentAttempts",
+                "summary": "List a session's payment attempts",
+                "description": "Oldest first: one for each wallet that the customer gave.",
                 "parameters": [_id_parameter()],
-                "responses": _responses(200, "The session.", "Session", (e.ResourceMissing,)),
+                "responses": _responses(
+                    200, "The attempts.", "PaymentAttemptList", (e.ResourceMissing,)
+                ),
             }
         },
         f"{sessions}/{{id}}/expire": {"post": _end("expire", "Expire a session", _ENDABLE)},
@@ -297,6 +313,15 @@ def _id_parameter() -> dict[str, Any]:
         "description": "The session's id.",
         "schema": {"type": "string", "pattern": f"^{SESSION_ID.pattern}$"},
         "example": EXAMPLE_ID,
+    }
+
+
+def _expand_parameter() -> dict[str, Any]:
+    return {
+        "name": "expand",
+        "in": "query",
+        "description": "Adds `payment_attempts` and `last_payment_error` to the session.",
+        "schema": {"type": "string", "enum": [EXPANDABLE]},
     }
 
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Literal
 
+from fastapi import Request
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
@@ -24,6 +25,7 @@ from checkout.domain.session import LineItem, Status
 from checkout.flows.payment.sessions import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, validated
 
+EXPANDABLE: Final = "payment_attempts"
 UNIX_SECONDS_MAX: Final = 9_999_999_999  # in the year 2286; milliseconds sent by mistake are more
 METADATA_KEYS_MAX: Final = 50
 METADATA_KEY_MAX: Final = 40  # characters
@@ -281,6 +283,18 @@ def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
         twice = next(name for name, _ in parameters if [n for n, _ in parameters].count(name) > 1)
         raise ParameterInvalid("This parameter is given twice.", param=twice[:PARAM_MAX])
     return validated(ListSessions, named).query()
+
+
+def expands(request: Request) -> bool:
+    """Return whether the query asks for the payment attempts with the session.
+
+    Raise ParameterInvalid for what cannot be expanded.
+    """
+    query = request.query_params
+    wanted = [*query.getlist("expand"), *query.getlist("expand[]")]
+    if any(each != EXPANDABLE for each in wanted):
+        raise ParameterInvalid(f"Only {EXPANDABLE} can be expanded.", param="expand")
+    return bool(wanted)
 
 
 def _time(seconds: int | None) -> datetime | None:

@@ -10,7 +10,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from api.requests import CreateSession
+from checkout.domain.attempts import KEPT_MAX
 from checkout.domain.errors import CheckoutError
+from checkout.domain.payment_attempt import EndedBy, Outcome
+from checkout.domain.public_attempts import MESSAGES
 from checkout.domain.session import Status
 from checkout.flows.payment.sessions import PAGE_MAX
 from checkout.web import STATUS
@@ -26,6 +29,9 @@ def schemas(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
         "Session": _session(),
         "LineItem": _line_item(),
         "SessionList": _list(),
+        "ExpandableSession": _expandable_session(),
+        "PaymentAttempt": _attempt(),
+        "PaymentAttemptList": _attempt_list(),
         "Error": _error(possible),
         "Health": _health(),
         "Event": _event(),
@@ -114,6 +120,121 @@ def _session() -> dict[str, Any]:
             },
         },
         description="A checkout session.",
+    )
+
+
+def _expandable_session() -> dict[str, Any]:
+    """Return the schema of a session that may have its payment attempts with it."""
+    expanded = {
+        "payment_attempts": {
+            "type": "array",
+            "maxItems": KEPT_MAX,
+            "items": {"$ref": f"{REF}PaymentAttempt"},
+            "description": "One for each wallet that the customer gave, oldest first; the last 20 "
+            "are kept.",
+        },
+        "last_payment_error": _payment_error() | {"description": _LAST_ERROR},
+    }
+    return _object(
+        _session()["properties"] | expanded,
+        optional=tuple(expanded),
+        description="A checkout session; with `expand=payment_attempts` the last two fields too.",
+    )
+
+
+_LAST_ERROR: Final = (
+    "Reason why the last attempt that failed did so; null if none has, and once the session is "
+    "paid."
+)
+
+
+def _payment_error() -> dict[str, Any]:
+    error = _object(
+        {
+            "code": {"enum": sorted(str(code) for code in MESSAGES)},
+            "message": {"type": "string", "description": "For people; may change."},
+        }
+    )
+    return error | {"type": ["object", "null"]}
+
+
+def _attempt() -> dict[str, Any]:
+    url_or_null = {"type": ["string", "null"], "format": "uri"}
+    time = {"type": "string", "format": "date-time"}
+    time_or_null = {"type": ["string", "null"], "format": "date-time"}
+
+    def when(text: str) -> dict[str, Any]:
+        return time_or_null | {"description": text}
+
+    return _object(
+        {
+            "object": {"const": "payment_attempt"},
+            "number": {
+                "type": "integer",
+                "minimum": 1,
+                "description": "Counts the wallets that were given in this session.",
+            },
+            "outcome": {
+                "enum": [*(each.value for each in Outcome), None],
+                "description": "null while the attempt runs. It never changes after that.",
+            },
+            "ended_by": {"enum": [*(each.value for each in EndedBy), None]},
+            "error": _payment_error() | {"description": "null unless the attempt failed."},
+            "reported_by_browser": {
+                "enum": ["declined", "timed_out", None],
+                "description": "What the customer's browser said when it came back from the "
+                "wallet. Nobody has signed it, and it decides nothing.",
+            },
+            "wallet_typed": {
+                "type": ["string", "null"],
+                "description": "As the customer entered it, up to 200 characters.",
+            },
+            "customer_wallet": url_or_null | {"description": "null until it was found."},
+            "incoming_payment": url_or_null
+            | {"description": "The payment that your wallet expected; attempts may share it."},
+            "quote": url_or_null,
+            "customer_debit": _amount_or_null()
+            | {"description": "Price in the customer's currency, as quoted."},
+            "quote_expires_at": time_or_null,
+            "outgoing_payment": url_or_null
+            | {"description": "The payment at the customer's wallet, if one was made."},
+            "amount_received": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "description": "Amount in your wallet at the end of the attempt, in the smallest "
+                "unit, rounded down; null where it was not asked for.",
+            },
+            "submitted_at": time,
+            "wallet_resolved_at": when("The wallet was found, and your wallet expects a payment."),
+            "prepared_at": when("The customer saw the price."),
+            "reported_at": when("The browser came back without an approval."),
+            "approved_at": when("The customer came back with an approval that verified."),
+            "sent_at": when("The payment was about to be sent."),
+            "accepted_at": when("The payment was seen at the customer's wallet, or its money."),
+            "ended_at": time_or_null,
+        },
+        description="One wallet that the customer gave, and what came of it.",
+    )
+
+
+def _attempt_list() -> dict[str, Any]:
+    return _object(
+        {
+            "object": {"const": "list"},
+            "url": {"type": "string"},
+            "data": {
+                "type": "array",
+                "maxItems": KEPT_MAX,
+                "items": {"$ref": f"{REF}PaymentAttempt"},
+            },
+            "has_more": {"const": False},
+            "total_count": {
+                "type": "integer",
+                "minimum": 0,
+                "description": "Counts older attempts too, which are not kept.",
+            },
+            "last_payment_error": _payment_error() | {"description": _LAST_ERROR},
+        }
     )
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request, Response
 
 from api.dependencies import Body, IdempotencyKey, Injected, Key, Started
 from api.paging import fitting
-from api.requests import CreateSession, list_query
+from api.requests import CreateSession, expands, list_query
 from checkout.domain.merchant import ApiKey
 from checkout.domain.public import public_session
 from checkout.domain.session import Session
@@ -25,6 +25,7 @@ from checkout.version import VERSION
 from checkout.web import no_parameters, validated
 
 Nothing = Annotated[None, Depends(no_parameters)]
+Expands = Annotated[bool, Depends(expands)]
 End = Callable[[Services, ApiKey, str, Reserve[Session] | None], Session]
 
 router = APIRouter(prefix="/api")
@@ -62,8 +63,29 @@ async def list_sessions(services: Injected, key: Key, request: Request) -> Respo
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")
-async def get(services: Injected, key: Key, session_id: str) -> Response:
-    return _json(sessions.native_answer(services, sessions.get(services, key, session_id)))
+async def get(services: Injected, key: Key, session_id: str, expands: Expands) -> Response:
+    session = sessions.get(services, key, session_id)
+    if not expands:
+        return _json(sessions.native_answer(services, session))
+    now = services.clock.now()
+    shown = public_session(session, base_url=services.base_url, now=now)
+    return _json(json_text(shown | _attempts(session)))
+
+
+@router.get(f"{SESSIONS}/{{session_id}}/attempts")
+async def attempts(services: Injected, key: Key, session_id: str) -> Response:
+    session = sessions.get(services, key, session_id)
+    found = _attempts(session)
+    data = found["payment_attempts"]
+    page = {
+        "object": "list",
+        "url": f"/api{SESSIONS}/{session.id}/attempts",
+        "data": data,
+        "has_more": False,
+        "total_count": data[-1]["number"] if data else 0,
+        "last_payment_error": found["last_payment_error"],
+    }
+    return _json(json_text(page))
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
@@ -121,6 +143,16 @@ async def health(services: Injected, started_at: Started) -> Response:
         "checks": {"database": "ok" if answers else "failing"},
     }
     return _json(json_text(report), 200 if answers else 503)
+
+
+def _attempts(session: Session) -> dict[str, Any]:
+    # Imported here, because most requests do not ask for it.
+    from checkout.domain.public_attempts import last_payment_error, public_attempts
+
+    return {
+        "payment_attempts": public_attempts(session),
+        "last_payment_error": last_payment_error(session),
+    }
 
 
 def _ended(

@@ -31,6 +31,14 @@ TOKEN_FIELD: Final = "form_token"
 
 
 @dataclass(frozen=True, slots=True)
+class Owner:
+    """The merchant of the signed-in key, as the head of each page names them."""
+
+    name: str
+    wallet: str
+
+
+@dataclass(frozen=True, slots=True)
 class Visit:
     """A browser, before it is known who is signed in.
 
@@ -78,13 +86,15 @@ Visited = Annotated[Visit, Depends(visit)]
 
 
 async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
-    """Return the browser's sign-in, and keep its key or member for the navigation bar.
+    """Return the browser's sign-in, and keep its actor and merchant for the navigation bar.
 
     Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing without the right that the route
     needs: every route that knows who asks comes through here.
     """
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
+    merchant = injected.known_merchants.get(found.actor.merchant)
     request.state.key = found.actor
+    request.state.owner = Owner(merchant.name, merchant.wallet_address) if merchant else None
     rights.require(request, found.actor)
     return found
 

@@ -1,8 +1,8 @@
-"""The export: a page with the parts, and each part as two CSV files.
+"""The export: a page with the parts, and each part as three CSV files.
 
-One file has a row for each session, the other one for each line item. Amounts are in minor units,
-as in the API, and as decimals. Text that a spreadsheet would take for a formula is prefixed with an
-apostrophe.
+The files have a row for each session, for each line item, and for each payment attempt. Amounts are
+in minor units, as in the API, and as decimals. Text that a spreadsheet would take for a formula is
+prefixed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -13,14 +13,16 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.money import from_minor_units
 from checkout.domain.public import timestamp
+from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.session import Session
 from checkout.flows.merchant import actions, export
+from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Understood
@@ -64,7 +66,7 @@ async def export_page(
 async def export_file(
     services: Injected,
     key: Key,
-    file: Literal["transactions", "items"],
+    file: Literal["transactions", "items", "attempts"],
     filters: Understood,
     append: str = "",
 ) -> Response:
@@ -100,6 +102,8 @@ def _transactions(session: Session, now: datetime) -> Iterable[Row]:
         session.attention.value if session.attention else "",
         session.metadata_json,
         "" if session.amount_received is None else session.amount_received,
+        session.client_reference_id or "",
+        error["code"] if (error := last_payment_error(session)) else "",
     )
 
 
@@ -122,6 +126,23 @@ def _items(session: Session, now: datetime) -> Iterable[Row]:
         )
 
 
+def _attempts(session: Session, now: datetime) -> Iterable[Row]:
+    """Yield the attempts as the API has them; objects and lists are told by their parts."""
+    for attempt in public_attempts(session):
+        debit, error = attempt["customer_debit"], attempt["error"]
+        told = attempt | {
+            "customer_debit": _debit(debit) if debit else "",
+            "error": error["code"] if error else "",
+        }
+        row = ["" if told[name] is None else told[name] for name in _ATTEMPT_FIELDS]
+        yield (session.id, session.status_at(now).value, timestamp(session.created_at), *row)
+
+
+def _debit(debit: dict[str, Any]) -> str:
+    amount = Amount(int(debit["value"]), debit["asset_code"], debit["asset_scale"])
+    return str(amount)
+
+
 _TRANSACTION_TITLES: Final = (
     "id",
     "status",
@@ -138,6 +159,8 @@ _TRANSACTION_TITLES: Final = (
     "attention",
     "metadata",
     "amount_received",
+    "client_reference_id",
+    "last_payment_error",
 )
 _ITEM_TITLES: Final = (
     "session",
@@ -153,9 +176,30 @@ _ITEM_TITLES: Final = (
     "total",
     "total_decimal",
 )
+_ATTEMPT_FIELDS: Final = (
+    "number",
+    "outcome",
+    "ended_by",
+    "error",
+    "reported_by_browser",
+    "wallet_typed",
+    "customer_wallet",
+    "incoming_payment",
+    "quote",
+    "customer_debit",
+    "outgoing_payment",
+    "amount_received",
+    "submitted_at",
+    "sent_at",
+    "ended_at",
+)
 _FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
     "transactions": (_TRANSACTION_TITLES, _transactions),
     "items": (_ITEM_TITLES, _items),
+    "attempts": (
+        ("session", "session_status", "session_created_at", *_ATTEMPT_FIELDS),
+        _attempts,
+    ),
 }
 
 

@@ -15,8 +15,9 @@ from urllib.parse import urlencode
 
 from fastapi import Depends, Request
 
+from checkout.domain.attempts import Concern
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.money import TOTAL_MAX, minor_unit_digits
+from checkout.domain.money import minor_unit_digits, typed_amount
 from checkout.domain.people import Actor
 from checkout.domain.session import Status
 from checkout.flows.payment.sessions import ListQuery
@@ -64,7 +65,10 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
     if since is not None and until is not None and since > until:
         wrong.append("The first day is after the last day.")
         since = None
-    if typed["status"] not in ("", *Status):
+    if since is not None and since > today:
+        wrong.append("The first day is in the future.")
+        since = None
+    if typed["status"] not in ("", *Status, *Concern):
         wrong.append("There is no such status.")
     last = min(until, today) if until is not None else today
     return Filters(
@@ -74,6 +78,7 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
             limit=PAGE,
             cursor=query.get("cursor") or None,
             status=Status(typed["status"]) if typed["status"] in tuple(Status) else None,
+            concern=Concern(typed["status"]) if typed["status"] in tuple(Concern) else None,
             created_from=_midnight(since) if since is not None else None,
             created_before=_midnight(until + timedelta(days=1)) if until is not None else None,
             amount_from=lowest,
@@ -104,14 +109,12 @@ def _amount(typed: str, key: Actor, wrong: list[str]) -> int | None:
     """Return the typed decimal amount in minor units, exactly."""
     if not typed:
         return None
-    digits = minor_unit_digits(key.asset_code, wallet_scale=key.asset_scale)
-    found = re.fullmatch(r"([0-9]{1,15})(?:[.,]([0-9]{1,15}))?", typed)
-    fraction = (found[2] or "").rstrip("0") if found else ""
-    if found is None or len(fraction) > digits:
+    found = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale)
+    if found is None:
+        digits = minor_unit_digits(key.asset_code, wallet_scale=key.asset_scale)
         example = f"12.{'5' * digits}" if digits else "12"
         wrong.append(f"An amount must be a number of {key.asset_code}, like {example}.")
-        return None
-    return min(int(found[1] + fraction.ljust(digits, "0")), TOTAL_MAX + 1)
+    return found
 
 
 async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:

@@ -24,6 +24,7 @@ from dashboard.dependencies import Visit
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
     ("", "Transactions"),
+    ("/links", "Payment links"),
     ("/keys", "API keys"),
     ("/webhooks", "Webhooks"),
     ("/people", "People"),
@@ -54,6 +55,7 @@ def page(
         "section": None,
         "who": key.label if key else None,
         "may": RIGHTS[key.role] if key else (),
+        "owner": getattr(request.state, "owner", None),
         **values,
     }
     html = _TEMPLATES.get_template(template).render(context)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from checkout.domain.attempts import Concern
 from checkout.domain.audit import Action
+from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.people import Role, Scope
 from checkout.domain.session import Attention, Problem, Status
 from checkout.domain.transitions import Event
@@ -51,6 +53,10 @@ ACTION: Final[dict[Action, str]] = {
     Action.TEST_EVENT_SENT: "Sent a test event",
     Action.EVENT_RESENT: "Resent a webhook event",
     Action.EVENTS_RESENT: "Resent all failed webhook events",
+    Action.LINK_CREATED: "Created a payment link",
+    Action.LINK_STOPPED: "Stopped a payment link",
+    Action.LINK_STARTED: "Let a payment link sell again",
+    Action.LINK_STOCKED: "Set the stock of a payment link",
     Action.SETTINGS_CHANGED: "Changed settings",
     Action.MEMBER_INVITED: "Invited a person",
     Action.INVITATION_WITHDRAWN: "Withdrew an invitation",
@@ -109,6 +115,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.REFERENCE_STORED: "A further part of the preparation was ready",
     Event.PREPARED: "Ready: the customer saw the price and the way to approve it",
     Event.PREPARATION_FAILED: "The preparation failed",
+    Event.RETURN_REPORTED: "The customer's browser came back from the wallet without an approval",
     Event.APPROVAL_CLAIMED: "The customer came back from their wallet with an approval",
     Event.APPROVAL_LOST: "The approval could not be used",
     Event.PAYMENT_INTENDED: "The payment was sent to the customer's wallet",
@@ -135,6 +142,7 @@ QUOTED: Final = "The customer's wallet quoted its price"
 BAD_STEPS: Final = frozenset[str](
     {
         Event.PREPARATION_FAILED,
+        Event.RETURN_REPORTED,
         Event.APPROVAL_LOST,
         Event.PAYMENT_REFUSED,
         Event.PAYMENT_DISPROVED,
@@ -155,6 +163,85 @@ PROBLEM: Final[Mapping[str, str]] = {
     Problem.PRICE_CHANGED: "The price rose above what the customer had approved.",
     Problem.PAYMENT_REFUSED: "For example because the balance was too low.",
     Problem.PAYMENT_FAILED: "The wallet had accepted the payment, but the money never arrived.",
+}
+
+# How a payment attempt ended, and who or what ended it.
+OUTCOME: Final[Mapping[Outcome, str]] = {
+    Outcome.DECLINED: "declined",
+    Outcome.TIMED_OUT: "out of time",
+    Outcome.PRICE_CHANGED: "the price changed",
+    Outcome.REFUSED: "refused by the wallet",
+    Outcome.FAILED: "failed",
+    Outcome.REPLACED: "replaced",
+    Outcome.CANCELED: "canceled",
+    Outcome.PAID: "paid",
+    Outcome.PAID_IN_PART: "paid in part",
+}
+RUNNING: Final = "under way"
+ENDED_BY: Final[Mapping[EndedBy, str]] = {
+    EndedBy.CUSTOMER: "the customer",
+    EndedBy.CUSTOMER_WALLET: "the customer's wallet provider",
+    EndedBy.MERCHANT: "you",
+    EndedBy.MERCHANT_WALLET: "your wallet provider",
+    EndedBy.CHECKOUT: "this service",
+    EndedBy.EXPIRY: "the session's expiry",
+    EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
+}
+# How the last attempt of an unpaid session failed, for the list.
+FAILURE: Final[Mapping[Outcome, str]] = {
+    Outcome.DECLINED: "Declined",
+    Outcome.TIMED_OUT: "Timed out",
+    Outcome.PRICE_CHANGED: "Price changed",
+    Outcome.REFUSED: "Payment refused",
+    Outcome.FAILED: "Failed",
+}
+CONCERN: Final[Mapping[Concern, str]] = {
+    Concern.FAILED: "Failed",
+    Concern.DECLINED: "Declined",
+    Concern.ATTENTION: "Needs attention",
+}
+# What a browser reports, by the note of the step.
+REPORTED: Final[Mapping[str, str]] = {
+    Outcome.DECLINED: "It reported that the customer declined. Nobody has signed that, so it "
+    "changed nothing.",
+    Outcome.TIMED_OUT: "It reported that the approval took too long. Nobody has signed that, so it "
+    "changed nothing.",
+}
+# The kinds of error in the notes of steps; those of a later release stay as they are.
+KIND: Final[Mapping[str, str]] = {
+    "NotSent": "no connection",
+    "NoSuchHost": "no such host",
+    "OutcomeUnknown": "no clear answer",
+    "UntrustedAnswer": "the answer did not make sense",
+    "BadRedirect": "a redirect that cannot be followed",
+    "Refused": "the provider refused the request",
+    "lease lapsed": "a process was interrupted",
+    Reason.NOT_APPROVED: "the approval was not given",
+    Reason.GRANT_GONE: "the approval is no longer valid",
+    Reason.TOKEN_INACTIVE: "the approval has ended",
+    Reason.TOKEN_GONE: "the approval has ended",
+    Reason.INSUFFICIENT_GRANT: "the approval does not cover the payment",
+    Reason.BEYOND_LIMITS: "the approval does not cover the payment",
+    Reason.INVALID_QUOTE: "the price is no longer valid",
+    Reason.UNKNOWN_QUOTE: "the price is not known there",
+    Reason.INVALID_RECEIVER: "the incoming payment cannot be paid from there",
+    Reason.AMOUNT_TOO_SMALL: "the amount is too small",
+    Reason.INVALID_AMOUNT: "the amount is not valid there",
+    Reason.NOT_FOUND: "not found",
+    Reason.BUSY: "the provider was busy",
+    Reason.OTHER: "the provider gave no known reason",
+}
+
+# Errors of connections in delivery logs; others stay as they are.
+CONNECTION: Final[Mapping[str, str]] = {
+    "ConnectionRefusedError": "the connection was refused",
+    "ConnectionResetError": "the connection was cut",
+    "BrokenPipeError": "the connection was cut",
+    "RemoteProtocolError": "the answer was not HTTP",
+    "TimeoutError": "no connection in time",
+    "gaierror": "there is no such host",
+    "SSLEOFError": "the connection was cut",
+    "SSLError": "TLS failed",
 }
 
 # Refusals of the merchant's key, by their reason: what is wrong, and what to do.

@@ -5,14 +5,13 @@ A record without a field for grants, tokens, nonces and interact addresses canno
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.session import Attention, HistoryEntry, Phase, Session, Status
+from checkout.domain.attempts import failure_of
+from checkout.domain.session import Attention, Phase, Session, Status
 from checkout.domain.transitions import Event
 from checkout.flows.merchant import actions
 from checkout.flows.payment import sessions
@@ -21,10 +20,10 @@ from checkout.pages import Moment
 from dashboard import texts
 from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.rendering import page, see
-from dashboard.view import delivered, minor, moment, readable, wallet_of
+from dashboard.story import Story, story
+from dashboard.view import delivered, minor, moment, order_of, plain, readable, wallet_of
 
 router = APIRouter(prefix="/transactions/{session_id}")
-_CREATED: Final = "created"  # the first entry of a history
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,28 +37,14 @@ class Line:
     total: str
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
-    """A step of the history; `after` is the time since the previous step.
-
-    `resource` is the URL of the Open Payments resource that the step is about.
-    """
-
-    at: Moment
-    after: str | None
-    text: str
-    detail: str | None
-    resource: str | None
-    bad: bool
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
     """A session's details.
 
     `sent` is what the customer pays, `received` what has arrived in the merchant's wallet so far.
     `can_close`: a payment is in doubt, and the merchant can have the incoming payment closed.
-    `closed`: no more money can arrive. `ended`: the session is completed, expired or canceled.
+    `closed`: no more money can arrive. `incoming_payment` is one that no attempt names.
+    `ended`: the session is completed, expired or canceled.
     """
 
     id: str
@@ -67,6 +52,7 @@ class Shown:
     status: str
     status_text: str
     amount: str
+    failure: str | None
     waiting: str
     attention: tuple[str, str] | None
     problem: str | None
@@ -84,16 +70,14 @@ class Shown:
     sent: str | None
     received: str | None
     incoming_payment: str | None
-    quote: str | None
-    outgoing_payment: str | None
-    wallets_given: int
     checks: int
     next_check: Moment | None
     success_url: str
     cancel_url: str
+    order: str | None
     lines: tuple[Line, ...]
     metadata: tuple[tuple[str, str], ...]
-    steps: tuple[Step, ...]
+    story: Story
 
 
 @router.get("")
@@ -144,12 +128,14 @@ async def give_up(
 def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
+    told, incoming, failure = story(session), session.incoming_payment, failure_of(session)
     return Shown(
         id=session.id,
         url=f"{base_url}/pay/{session.id}",
         status=status.value,
         status_text=texts.STATUS[status],
         amount=minor(session.amount_total, session),
+        failure=texts.FAILURE[failure] if failure else None,
         waiting=texts.WAITING[_stage(session, status)],
         attention=_attention(session),
         problem=texts.PROBLEM[session.problem] if session.problem else None,
@@ -166,14 +152,12 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         wallet=wallet_of(session),
         sent=_sent(session),
         received=_received(session),
-        incoming_payment=session.incoming_payment.id if session.incoming_payment else None,
-        quote=session.quote.id if session.quote else None,
-        outgoing_payment=session.outgoing_payment,
-        wallets_given=sum(e.event == Event.WALLET_SUBMITTED for e in session.history),
+        incoming_payment=None if told.names_incoming_payment or not incoming else incoming.id,
         checks=session.checks,
         next_check=moment(session.check_at) if session.check_at else None,
         success_url=session.success_url,
         cancel_url=session.cancel_url,
+        order=order_of(session),
         lines=tuple(
             Line(
                 name=item.name,
@@ -184,8 +168,8 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
             )
             for item in session.line_items
         ),
-        metadata=tuple((name, _plain(value)) for name, value in session.metadata.items()),
-        steps=tuple(_steps(session)),
+        metadata=tuple((name, plain(value)) for name, value in session.metadata.items()),
+        story=told,
     )
 
 
@@ -241,62 +225,3 @@ def _received(session: Session) -> str | None:
 
 def _missing(session: Session) -> int:
     return session.receive.value - (session.received or 0)
-
-
-def _steps(session: Session) -> Iterator[Step]:
-    """Yield the history in words; an event that this release does not know has its own name.
-
-    The creation comes from the record, because a long history loses its beginning. The first
-    reference of a preparation is the incoming payment, the last one the quote.
-    """
-    yield Step(moment(session.created_at), None, "Created by your server", None, None, bad=False)
-    before, given = session.created_at, 0
-    history = [entry for entry in session.history if entry.event != _CREATED]
-    names = [entry.event for entry in history]
-    neighbours = zip(history, [*names[1:], ""], ["", *names], strict=False)
-    for entry, follows, precedes in neighbours:
-        text, resource = texts.STEP.get(entry.event, entry.event), None
-        detail = _detail(entry)
-        if entry.event == Event.WALLET_SUBMITTED:
-            given += 1
-            detail = f"Attempt number {given}." if given > 1 else detail
-        elif entry.event == Event.REFERENCE_STORED and follows == Event.PREPARED:
-            text, resource = texts.QUOTED, session.quote.id if session.quote else None
-        elif entry.event == Event.REFERENCE_STORED and precedes == Event.WALLET_SUBMITTED:
-            stored = session.incoming_payment
-            text, resource = texts.INCOMING, stored.id if stored else None
-        elif entry.event == Event.PAYMENT_CREATED:
-            resource = session.outgoing_payment
-        bad, after = entry.event in texts.BAD_STEPS, _span(entry.at - before)
-        yield Step(moment(entry.at), after, text, detail, resource, bad)
-        before = entry.at
-
-
-def _detail(entry: HistoryEntry) -> str | None:
-    """Return the note in words: the name of a problem, which the kind of error may follow.
-
-    A refusal of the merchant's key is told in place of the problem, with the provider's answer.
-    """
-    name, _, kind = (entry.note or "").partition(": ")
-    said = texts.PROBLEM.get(name)
-    reason, _, answered = kind.partition(" ")
-    if said and reason in texts.KEY_REFUSED:
-        said, kind = texts.KEY_REFUSED[reason], answered.strip("()")
-    return said + (f" ({kind})" if kind else "") if said else entry.note
-
-
-def _span(span: timedelta) -> str:
-    """Return the span in milliseconds, seconds, minutes or hours."""
-    milliseconds = span // timedelta(milliseconds=1)
-    if milliseconds < 1000:
-        return f"{milliseconds} ms"
-    seconds = milliseconds // 1000
-    if seconds < 120:
-        return f"{seconds}.{milliseconds % 1000 // 100} s"
-    return f"{seconds // 60} min" if seconds < 7200 else f"{seconds // 3600} h"
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return "null"
-    return str(value).lower() if isinstance(value, bool) else str(value)

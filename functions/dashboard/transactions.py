@@ -9,6 +9,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain.attempts import failure_of
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
 from checkout.domain.session import Session
@@ -19,8 +20,8 @@ from checkout.pages import Moment
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
-from dashboard.texts import STATUS
-from dashboard.view import minor, moment, readable, wallet_of
+from dashboard.texts import CONCERN, FAILURE, STATUS
+from dashboard.view import minor, moment, order_of, readable, wallet_of
 
 router = APIRouter()
 NOTHING: Final = Listed((), None)
@@ -31,13 +32,15 @@ STEP: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A session in the list."""
+    """A session in the list; `failure` says how its last attempt failed."""
 
     id: str
     created_at: Moment
     status: str
     status_text: str
+    failure: str | None
     attention: bool
+    order: str | None
     amount: str
     wallet: str | None
     items: str
@@ -104,7 +107,7 @@ async def transactions(
         status=400 if filters.wrong else 200,
         section="",
         filters=filters,
-        statuses=[(status.value, words) for status, words in STATUS.items()],
+        statuses=[(status.value, words) for status, words in (*STATUS.items(), *CONCERN.items())],
         rows=[_row(session, now=now) for session in found.sessions],
         next_cursor=found.next_cursor,
         looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
@@ -113,14 +116,16 @@ async def transactions(
 
 
 def _row(session: Session, *, now: datetime) -> Row:
-    status = session.status_at(now)
+    status, failure = session.status_at(now), failure_of(session)
     more = len(session.line_items) - 1
     return Row(
         id=session.id,
         created_at=moment(session.created_at),
         status=status.value,
         status_text=STATUS[status],
+        failure=FAILURE[failure] if failure else None,
         attention=session.attention is not None,
+        order=order_of(session),
         amount=minor(session.amount_total, session),
         wallet=wallet_of(session),
         items=session.line_items[0].name + (f" and {more} more" if more else ""),

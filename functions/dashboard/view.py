@@ -15,7 +15,7 @@ from checkout.domain.session import Session
 from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from dashboard.texts import DELIVERY, ERASED, GIVEN_UP, NOT_SENT
+from dashboard.texts import CONNECTION, DELIVERY, ERASED, GIVEN_UP, NOT_SENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,21 @@ def wallet_of(session: Session) -> str | None:
     return session.customer.id if session.customer else None
 
 
+def order_of(session: Session) -> str | None:
+    """Return the merchant's number of the order: their reference, else the first metadata value."""
+    if session.client_reference_id is not None:
+        return session.client_reference_id
+    value = next(iter(session.metadata.values()), None)
+    return None if value is None else plain(value)
+
+
+def plain(value: object) -> str:
+    """Return a value of the metadata as text."""
+    if value is None:
+        return "null"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def moment(at: datetime) -> Moment:
     """Return `at` as the dashboard writes it."""
     return Moment(timestamp(at), f"{at.day} {at:%b %Y, %H:%M:%S}")
@@ -91,7 +106,9 @@ def _attempt(delivery: Delivery) -> Attempt:
     elif delivery.duration_ms is None:
         outcome = "Started; the result is unknown"
     else:
-        outcome = f"No response: {delivery.error}"
+        place, _, name = (delivery.error or "").rpartition(": ")
+        said = CONNECTION.get(name, name)
+        outcome = f"No response: {place}: {said}" if place else f"No response: {said}"
     return Attempt(
         at=moment(delivery.at),
         outcome=outcome,

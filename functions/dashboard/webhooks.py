@@ -167,7 +167,7 @@ def _page(
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
     after = query.get("cursor") if request.method == "GET" else None
-    found = delivery_log.page(services, key.merchant, status=state, after=after)
+    found = delivery_log.page(services, key, status=state, after=after)
     since = (typed or {}).get("since") or (now - _SINCE).date().isoformat()
     return page(
         request,

@@ -1,7 +1,9 @@
 """The Lambda function of the schedule: one round of the sweep, with its counts as metrics.
 
 A round that takes longer than a minute overlaps with the next one, which is harmless. So the
-function needs no reserved concurrency, which small AWS accounts cannot spare.
+function needs no reserved concurrency, which small AWS accounts cannot spare. Where one round a
+minute is too little, more schedules start rounds beside it, each for a part of the shards
+(docs/scaling.md).
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from checkout import telemetry, wiring
 from checkout.flows.schedule import expiries, sweep, tally
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts
+from checkout.ports.runtime import Part
 from checkout.ports.services import PayServices
 
 # The last check of a round may take this long, and must end before the process does.
@@ -33,16 +36,23 @@ class Context(Protocol):
 
 
 def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
-    """Return the Lambda handler; it returns the counts."""
+    """Return the Lambda handler; it returns the counts.
+
+    The event `{"part": 3, "of": 8}` asks for the sweep of a part of the shards. Only the first part
+    follows the clock and counts.
+    """
 
     @telemetry.observed
     def handler(event: Any, context: Context) -> dict[str, Any]:
         ready = services()
         begun = ready.clock.now()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis()) - LAST_CHECK
-        counts = sweep.run(ready, until=begun + left * SWEEP)
+        part = Part(event.get("part", 0), event.get("of", 1))
+        if part.number:
+            return _reported(sweep.run(ready, until=begun + left, part=part), Followed(), 0)
+        counts = sweep.run(ready, until=begun + left * SWEEP, part=part)
         followed = expiries.run(ready, until=begun + left * FOLLOW)
-        counted = tally.run(ready.tallies, ready.clock, until=begun + left)
+        counted = tally.run(ready.tallies, ready.clock, ready.side_by_side, until=begun + left)
         return _reported(counts, followed, counted)
 
     return handler

@@ -54,27 +54,14 @@ class Reader:
         """
         code = amount.asset_code
         digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
-        return f"{self._number(Decimal(amount.decimal()), digits)}\u00a0{code}"
+        return f"{_number(self.locale, Decimal(amount.decimal()), digits)}\u00a0{code}"
 
     def price(self, amount: Amount, *, rounding: str = ROUND_UP) -> str:
         """Return the amount with the currency's symbol and decimals, for example "$1,234.50".
 
         What a wallet counts more finely is rounded up: nobody pays more than such a price says.
         """
-        code = amount.asset_code
-        digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
-        number = Decimal(amount.decimal())
-        if amount.asset_scale > digits:
-            number = number.quantize(Decimal(1).scaleb(-digits), rounding, context=_EXACT)
-        symbol = get_currency_symbol(code, self.locale)
-        if symbol == code:  # a language without a symbol for it
-            return f"{self._number(number, digits)}\u00a0{code}"
-        text: str = _price_pattern(self.locale, digits).apply(
-            number, self.locale, currency=code, currency_digits=False, decimal_quantization=False
-        )
-        if self.direction == "rtl":  # else "US$" is shown as "$US"
-            text = text.replace(symbol, f"{symbol}{_LEFT_TO_RIGHT}")
-        return text
+        return _price(self.locale, self.direction, amount, rounding)
 
     def rate(self, debit: Amount, receive: Amount) -> str | None:
         """Return the rate, turned so that it is at least 1, such as "1 EUR = 1.0793 USD".
@@ -87,7 +74,7 @@ class Reader:
         rate = _RATE.divide(Decimal(many.decimal()), Decimal(one.decimal()))
         if rate > RATE_MAX:
             return None
-        return f"1\u00a0{one.asset_code} = {self._number(rate, 0)}\u00a0{many.asset_code}"
+        return f"1\u00a0{one.asset_code} = {_number(self.locale, rate, 0)}\u00a0{many.asset_code}"
 
     def time(self, at: datetime) -> str:
         """Return the time of day."""
@@ -96,10 +83,6 @@ class Reader:
     def date(self, at: datetime) -> str:
         """Return the date and the time of day."""
         return f"{format_date(at, 'long', locale=self.locale)}, {self.time(at)}"
-
-    def _number(self, number: Decimal, digits: int) -> str:
-        pattern = _pattern(self.locale, digits)
-        return str(pattern.apply(number, self.locale, decimal_quantization=False))
 
 
 def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
@@ -133,6 +116,29 @@ def _reader(tag: str) -> Reader:
         locale=locale,
         texts=texts(language_of(tag) or DEFAULT),
     )
+
+
+@lru_cache(maxsize=1024)
+def _price(locale: Locale, direction: str, amount: Amount, rounding: str) -> str:
+    """Return a price. A page shows the same one twice, and so do the pages that follow it."""
+    code = amount.asset_code
+    digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
+    number = Decimal(amount.decimal())
+    if amount.asset_scale > digits:
+        number = number.quantize(Decimal(1).scaleb(-digits), rounding, context=_EXACT)
+    symbol = get_currency_symbol(code, locale)
+    if symbol == code:  # a language without a symbol for it
+        return f"{_number(locale, number, digits)}\u00a0{code}"
+    text: str = _price_pattern(locale, digits).apply(
+        number, locale, currency=code, currency_digits=False, decimal_quantization=False
+    )
+    if direction == "rtl":  # else "US$" is shown as "$US"
+        text = text.replace(symbol, f"{symbol}{_LEFT_TO_RIGHT}")
+    return text
+
+
+def _number(locale: Locale, number: Decimal, digits: int) -> str:
+    return str(_pattern(locale, digits).apply(number, locale, decimal_quantization=False))
 
 
 @lru_cache(maxsize=256)

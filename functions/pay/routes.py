@@ -8,21 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError
-from checkout.flows.payment import approve, prepare, reconcile
+from checkout.flows.payment import approve, prepare, reconcile, reported
 from checkout.pages import form_fields
 from checkout.web import json_object
 from pay import browser, pages, pictures
-from pay.dependencies import Client, Injected, client
+from pay.dependencies import Client, Injected
 from pay.headers import CustomersOnly
 from pay.inputs import Returned, address_of, price_of, provider_of, wallet_of
 from pay.problems import form_again, sent_by_form
 
-router = APIRouter(
-    prefix="/pay/{session_id}", route_class=CustomersOnly, dependencies=[Depends(client)]
-)
+router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
 READ: Final = ["GET", "HEAD"]
 
 
@@ -62,8 +60,10 @@ async def status(services: Injected, of: Client, session_id: str) -> Response:
 async def callback(
     services: Injected, of: Client, request: Request, session_id: str, returned: Returned
 ) -> Response:
-    if returned.result is not None:  # unsigned: told to the customer, else like any visit
+    if returned.result is not None:  # unsigned: it is noted and told, else this is like any visit
         session = reconcile.advance_pending(services, session_id, of)
+        proof = browser.presented(services, request, session_id)
+        session = reported.note(services, session, returned.result, browser=proof)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
         services,
@@ -101,12 +101,12 @@ async def success(services: Injected, of: Client, request: Request, session_id: 
 
 
 @router.api_route("/qr", methods=READ)
-async def qr_code(services: Injected, request: Request, session_id: str) -> Response:
+async def qr_code(services: Injected, _: Client, request: Request, session_id: str) -> Response:
     session = reconcile.view(services, session_id)
     return pictures.qr_code(browser.link(services, request, session))
 
 
 @router.api_route("/logo", methods=READ)
-async def logo(services: Injected, request: Request, session_id: str) -> Response:
+async def logo(services: Injected, _: Client, request: Request, session_id: str) -> Response:
     session = reconcile.view(services, session_id)
     return pictures.logo(request, services.merchants.get(session.merchant))

@@ -72,12 +72,12 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line item."""
+    """A line item; one alone has no `price` beside its `total`."""
 
     name: str
     description: str | None
     quantity: int
-    price: str
+    price: str | None
     total: str
 
 
@@ -121,7 +121,8 @@ class Shown:
     nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
     after its end. A completed session has a `price`, a `wallet` and the `payment` of that wallet
     only if it is known to have paid: anybody can pay. `home` is the shop's website,
-    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from.
+    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from;
+    with them, `expires_at` says how long the session waits for who has no wallet yet.
     """
 
     reader: Reader
@@ -147,7 +148,7 @@ class Shown:
     wallet: str | None
     provider: str | None
     offers: tuple[Provider, ...]
-    expires_at: Moment
+    expires_at: Moment | None
     payment: str | None
     interact_url: str | None
     interact_host: str | None
@@ -201,7 +202,8 @@ def shown(
     outside = stage is Stage.COMPLETED and session.outgoing_payment is None
     wallet = session.customer.id if session.customer and not outside else None
     quote = None if outside else session.quote
-    success_url = _link(session.success_url, base_url)
+    own = session.success_url == f"{base_url}/pay/{session.id}/success"
+    success_url = None if own else _link(session.success_url, base_url)
     failed_before = session.happened(Event.PAYMENT_DISPROVED)
     return Shown(
         reader=reader,
@@ -211,10 +213,10 @@ def shown(
         reference=session.id,
         order_number=order_number(session),
         shop=merchant.name,
-        initial=next(filter(str.isalnum, merchant.name), "").upper(),
+        initial=initial_of(merchant.name),
         website=merchant.website,
-        contact=_contact(merchant.contact),
-        home=_home(merchant.website, success_url),
+        contact=contact_of(merchant.contact),
+        home=home_of(merchant.website, success_url),
         accent=accent(merchant.accent_color),
         lines=tuple(_line(item, session, reader) for item in session.line_items),
         total=_minor(session.amount_total, session, reader),
@@ -227,7 +229,7 @@ def shown(
         wallet=wallet,
         provider=_provider(wallet, offers),
         offers=offers,
-        expires_at=Moment(timestamp(session.expires_at), reader.date(session.expires_at)),
+        expires_at=_date(session.expires_at if offers else None, reader),
         payment=last_segment(session.outgoing_payment) if session.outgoing_payment else None,
         interact_url=interact_url,
         interact_host=_host(interact_url),
@@ -276,14 +278,20 @@ def order_number(session: Session) -> str | None:
     return None
 
 
-def _contact(stored: str | None) -> Contact | None:
+def initial_of(name: str) -> str:
+    """Return the letter that stands for a shop without a logo."""
+    return next(filter(str.isalnum, name), "").upper()
+
+
+def contact_of(stored: str | None) -> Contact | None:
+    """Return the link to the contact in the merchant's settings."""
     if stored is None:
         return None
     href = stored if stored.startswith("https://") else f"mailto:{stored}"
     return Contact(href, stored.removeprefix("https://"))
 
 
-def _home(website: str | None, success_url: str | None) -> Contact | None:
+def home_of(website: str | None, success_url: str | None) -> Contact | None:
     """Return the link to the shop's website: as it is set, else where customers are sent."""
     if website is not None:
         return Contact(f"https://{website}/", website)
@@ -325,7 +333,7 @@ def _line(item: LineItem, session: Session, reader: Reader) -> Line:
         name=item.name,
         description=item.description,
         quantity=item.quantity,
-        price=_minor(item.unit_amount, session, reader),
+        price=None if item.quantity == 1 else _minor(item.unit_amount, session, reader),
         total=_minor(item.unit_amount * item.quantity, session, reader),
     )
 

@@ -6,13 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
+from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.people import Invitation, Member, Passkey, Role
 from checkout.domain.providers import Provider
 from checkout.domain.session import (
-    Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
+    Instruction,
     LineItem,
     Phase,
     Problem,
@@ -59,7 +60,7 @@ def full_session(**changes: Any) -> Session:
         "interact_url": "https://a.example/interact?x=ü",
         "grant": "v1.00000000.Z3JhbnQ",
         "token": "v1.00000000.dG9rZW4",
-        "attempt": Attempt("attempt-1", NOW + 6 * MS),
+        "instruction": Instruction("attempt-1", NOW + 6 * MS),
         "outgoing_payment": "https://r.example/out/1",
         "closing_at": NOW + 7 * MS,
         "closed_at": NOW + 8 * MS,
@@ -71,7 +72,36 @@ def full_session(**changes: Any) -> Session:
         "locale": "pt-BR",
         "client_reference_id": "Bestellung ü",
         "echo_json": '{"customer_email":"a@shop.example"}',
+        "shard": 31,
         "submissions": (NOW, NOW + 10 * MS),
+        "payment_attempts": (
+            PaymentAttempt(1, NOW),
+            PaymentAttempt(2, NOW + MS, typed="$w.example/älice 🫖", resolved_at=NOW + 11 * MS),
+            PaymentAttempt(
+                3,
+                NOW + 12 * MS,
+                typed="https://w.example/älice",
+                resolved_at=NOW + 13 * MS,
+                reported=Outcome.DECLINED,
+                reported_at=NOW + 14 * MS,
+                outcome=Outcome.PAID_IN_PART,
+                ended_by=EndedBy.MERCHANT,
+                ended_at=NOW + 15 * MS,
+                problem="price_changed",
+                detail="NotSent",
+                wallet="https://w.example/älice",
+                incoming_payment="https://r.example/in/1",
+                quote=Quote(
+                    "https://r.example/q/1", Amount(2**64, "EUR", 9), Amount(0, "JPY", 0), NOW
+                ),
+                outgoing_payment="https://r.example/out/1",
+                prepared_at=NOW + 16 * MS,
+                approved_at=NOW + 17 * MS,
+                sent_at=NOW + 18 * MS,
+                accepted_at=NOW + 19 * MS,
+                received=2**64 - 1,
+            ),
+        ),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (
             LineItem("usd", 'Tee 🫖 \u0000\u2028"\\', "鮮やか", 0, 1_000_000),
@@ -126,6 +156,7 @@ def full_event(**changes: Any) -> WebhookEvent:
         "given_up": GivenUp.GONE,
         "writer": "w1",
         "stripe_body": '{"object":"event","ü":"🫖"}',
+        "shard": 3,
     }
     return an_event(**{**everything, **changes})
 
@@ -171,6 +202,7 @@ def full_merchant(**changes: Any) -> Merchant:
         "tolerance": 5,
         "contact": "help@shop.example",
         "website": "shop.example",
+        "shards": 4,
         "providers": (
             Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
         ),
@@ -201,7 +233,7 @@ def paying(**changes: Any) -> Session:
     """Awaiting, with the intent to pay written (W6)."""
     fields: dict[str, Any] = {
         "phase": Phase.PAYING,
-        "attempt": Attempt("attempt-1", NOW + 30 * 1000 * MS),
+        "instruction": Instruction("attempt-1", NOW + 30 * 1000 * MS),
         "check_at": NOW + 5 * 1000 * MS,
         "token": "v1.00000000.dG9rZW4",
     }

@@ -17,6 +17,7 @@ from checkout.adapters.dynamo import (
     DynamoChallenges,
     DynamoDatabase,
     DynamoEvents,
+    DynamoLinks,
     DynamoMerchants,
     DynamoPeople,
     DynamoSessions,
@@ -71,6 +72,7 @@ class Store:
     challenges: DynamoChallenges
     events: DynamoEvents
     tallies: DynamoTallies
+    links: DynamoLinks
     database: DynamoDatabase
 
     def with_client(self, client: Any) -> Store:
@@ -88,6 +90,7 @@ def new_store(client: Any, prefix: str) -> Store:
         challenges=DynamoChallenges(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        links=DynamoLinks(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),
     )
 

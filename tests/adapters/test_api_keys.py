@@ -74,12 +74,13 @@ def test_a_key_that_ends_soon_is_none_that_lasts(kept: Store) -> None:
     assert found(kept, FIRST) == FIRST
 
 
-def test_return_hosts_reach_the_merchant_and_its_keys_or_neither(kept: Store) -> None:
+def test_return_hosts_and_shards_reach_the_merchant_and_its_keys_or_neither(kept: Store) -> None:
     put_key(kept.client, kept.prefix, SECOND)
-    settled = MERCHANT.changed(return_hosts=("shop.example",))
+    settled = MERCHANT.changed(return_hosts=("shop.example",), shards=8)
     kept.api_keys.settle(settled, [FIRST, SECOND])
     assert kept.merchants.get("mer_1") == settled
-    assert [found(kept, key).return_hosts for key in (FIRST, SECOND)] == [("shop.example",)] * 2
+    for key in (FIRST, SECOND):
+        assert found(kept, key) == replace(key, return_hosts=("shop.example",), shards=8)
     with pytest.raises(StaleMerchant) as lost:
         kept.api_keys.settle(MERCHANT.changed(return_hosts=()), [FIRST, SECOND])
     assert lost.value.current == settled

@@ -23,6 +23,7 @@ from checkout.domain.session import Phase, Session, Status
 from checkout.domain.transitions import Change, Event, advance
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
+from checkout.ports.runtime import WHOLE, Part
 from checkout.ports.sessions import DueSessions, KeyHeld, StaleSession, Stretch, Walk
 from tests.adapters.samples import (
     DAY,
@@ -242,8 +243,8 @@ def test_the_201_comes_too_late_when_closing_has_begun(store: Store) -> None:
 
 def test_the_201_of_another_attempt_changes_nothing(store: Store) -> None:
     before = saved(store, paying())
-    assert before.attempt is not None
-    earlier = replace(before, attempt=replace(before.attempt, id="attempt-0"))
+    assert before.instruction is not None
+    earlier = replace(before, instruction=replace(before.instruction, id="attempt-0"))
     with pytest.raises(StaleSession):
         store.sessions.save(payment_created(earlier))
     assert store.sessions.get(before.id) == before
@@ -391,7 +392,7 @@ def test_a_page_of_100_takes_one_query_and_one_batch_read(store: Store) -> None:
 
 
 def test_pages_show_the_sessions_as_they_are_now(store: Store) -> None:
-    before = saved(store, full_session(phase=None))
+    before = saved(store, full_session(phase=None, shard=0))
     after = store.sessions.save(cancel(before))
     page = store.sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None)
     assert page.sessions == (after,)
@@ -446,7 +447,7 @@ def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store:
     assert store.tallies.ahead(Walk.COUNT, shard, NOW, limit=9) == replace(
         stretch, sessions=(ended,)
     )
-    assert store.tallies.uncounted(NOW + DAY, limit=9) == ()
+    assert store.tallies.uncounted(NOW + DAY, limit=9, side_by_side=in_turn) == ()
 
 
 def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None:
@@ -479,6 +480,35 @@ def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: 
     store.client.calls.clear()
     assert len(due_ids(store, NOW)) == 40
     assert store.client.calls == {"query": records.DUE_SHARDS}
+    store.client.calls.clear()
+    assert due_ids(store, NOW, urgent=True) == ()
+    assert store.client.calls == {"query": records.URGENT_SHARDS}
+
+
+@pytest.mark.parametrize("urgent", [True, False])
+def test_the_parts_of_what_is_due_are_together_the_whole(store: Store, urgent: bool) -> None:
+    lease = {"lease_until": NOW} if urgent else {}
+    saved_many(store, 40, expires_at=NOW, version=2, **lease)
+
+    def due(part: Part) -> tuple[str, ...]:
+        found = store.sessions.due(NOW, urgent=urgent, limit=99, side_by_side=in_turn, part=part)
+        assert found.total == len(found.ids)
+        return found.ids
+
+    parts = [due(Part(number, 8)) for number in range(8)]
+    assert sorted(each for part in parts for each in part) == sorted(due(WHOLE))
+    assert len(due(WHOLE)) == 40
+    assert min(map(len, parts)) > 0
+
+
+def test_the_parts_of_due_events_are_together_the_whole(store: Store) -> None:
+    for number in range(30):
+        store.events.add(an_event(id=f"evt_{number}"))
+    parts = [
+        store.events.due(NOW, limit=99, side_by_side=in_turn, part=Part(number, 8))
+        for number in range(8)
+    ]
+    assert len({each.id for part in parts for each in part}) == sum(map(len, parts)) == 30
 
 
 def test_a_page_of_the_due_index_that_ends_early_is_gone_on_with(store: Store) -> None:

@@ -10,7 +10,9 @@ import pytest
 from boto3.dynamodb.types import Binary
 
 from checkout.adapters.dynamo import event_records, merchant_records, records, values
+from checkout.domain.attempts import CHARACTERS_MAX
 from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.people import Scope
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import DELIVERIES_MAX, Delivery, Endpoint, EventStatus, WebhookEvent
@@ -92,16 +94,19 @@ def test_a_session_that_owes_nothing_is_not_in_the_due_index(status: Status) -> 
 
 
 @pytest.mark.parametrize(
-    ("lane", "changes"),
-    [("", {"lease_until": NOW + timedelta(days=1), "version": 2}), ("later-", {"version": 2})],
+    ("lane", "shards", "changes"),
+    [
+        ("", 16, {"lease_until": NOW + timedelta(days=1), "version": 2}),
+        ("later-", 8, {"version": 2}),
+    ],
 )
-def test_a_session_that_owes_something_is_in_one_of_eight_shards(
-    lane: str, changes: dict[str, Any]
+def test_a_session_that_owes_something_is_in_one_of_the_shards_of_its_lane(
+    lane: str, shards: int, changes: dict[str, Any]
 ) -> None:
     items = [
         records.session_item(a_session(id=session_id(number), **changes)) for number in range(200)
     ]
-    assert {item["due_shard"]["S"] for item in items} == {f"{lane}{n}" for n in range(8)}
+    assert {item["due_shard"]["S"] for item in items} == {f"{lane}{n}" for n in range(shards)}
     assert {item["due_at"]["N"] for item in items} == {
         str(values.milliseconds(NOW + timedelta(days=1)))
     }
@@ -115,8 +120,27 @@ def test_the_largest_session_that_the_api_accepts_fits_into_an_item(character: s
     per_item = min(1000, room // max(wide, len(character.encode())))
     line = LineItem("usd", "Tea", character * per_item, 999_999_999_999, 1_000_000)
     entry = full_session().history[0]
-    session = full_session(line_items=(line,) * 100, history=(entry,) * 200)
+    attempts = the_longest_attempts()
+    session = full_session(
+        line_items=(line,) * 100, history=(entry,) * 200, payment_attempts=attempts
+    )
     assert item_size(records.session_item(session)) < ITEM_MAX
+
+
+def the_longest_attempts() -> tuple[PaymentAttempt, ...]:
+    """As many as a session keeps, with all that a customer and a hostile wallet can put there."""
+    last = full_session().payment_attempts[-1]
+    long = replace(last, typed="🫖" * 200, wallet="https://w.example/" + "w" * 2000)
+    return (replace(long, detail="🫖" * 200),) * (CHARACTERS_MAX // long.characters)
+
+
+def test_attempts_come_back_as_they_were_and_the_running_one_is_short() -> None:
+    session = full_session()
+    item = records.session_item(session)
+    assert records.session_from(item).payment_attempts == session.payment_attempts
+    assert item["payment_attempts"]["S"].startswith("[[1,1772366400000],[2,")
+    without = {name: value for name, value in item.items() if name != "payment_attempts"}
+    assert records.session_from(without).payment_attempts == ()
 
 
 def test_a_reservation_is_removed_a_day_after_it_ends() -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import pytest
 
 from checkout.domain.session import Session, Status
+from checkout.flows.payment import reported
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors, Visitor
 from tests.hosted_pages import Answer
@@ -195,17 +196,36 @@ RESULTS = [
 
 
 def test_no_result_without_a_hash_decides_anything(doors: Doors, attack: Attack) -> None:
+    """Nor is one noted, unless the browser that began the approval says that it was declined."""
     back = returning(doors)
 
     def attempt(result: str) -> None:
+        browser = Visitor() if result in reported.RESULTS else back.browser
         with doors.nothing_happens():
             query = urlencode({"result": result})
             for method in ("GET", "POST"):
-                answer = come_back(doors, back.session, query, back.browser, method)
+                answer = come_back(doors, back.session, query, browser, method)
                 assert answer.status == 200
                 assert "<script>alert" not in answer.body
 
-    attack.each(RESULTS, attempt)
+    attack.each([*RESULTS, "invalid_interaction"], attempt)
+    assert_pays_once(doors, back)
+
+
+@pytest.mark.parametrize("result", reported.RESULTS)
+def test_the_customers_own_browser_has_its_report_noted_once_and_nothing_else_happens(
+    doors: Doors, result: str
+) -> None:
+    back = returning(doors)
+    before = doors.world.session(back.session.id)
+    query = urlencode({"result": result})
+    come_back(doors, back.session, query, back.browser, "GET")
+    noted = doors.world.session(back.session.id)
+    with doors.nothing_happens():
+        for method in ("GET", "POST"):
+            come_back(doors, back.session, query, back.browser, method)
+    changed = ("version", "writer", "updated_at", "history", "payment_attempts")
+    assert replace(noted, **{name: getattr(before, name) for name in changed}) == before
     assert_pays_once(doors, back)
 
 

@@ -99,10 +99,10 @@ def test_another_sessions_token_asks_no_wallet_and_leaves_the_payment_in_doubt(t
     assert place.visit("GET", session, "/status").status == 503
     assert_alarmed(told, service="pay", field="token")
     after = place.stored(session)
-    assert (after.status, after.phase, after.attempt) == (
+    assert (after.status, after.phase, after.instruction) == (
         before.status,
         before.phase,
-        before.attempt,
+        before.instruction,
     )
     assert not [sent for sent in place.world.transport.sent if "/outgoing" in json.dumps(str(sent))]
 

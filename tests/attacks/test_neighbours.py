@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 from starlette.requests import Request as WebRequest
 from starlette.testclient import TestClient
 
@@ -25,6 +26,7 @@ from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from expirer.cleanup import queued
+from pay import dependencies, links, routes
 from tests import services
 from tests.dashboard_pages import Browser
 from tests.dashboard_pages import dashboard as a_dashboard
@@ -260,6 +262,21 @@ def test_a_flood_of_requests_is_refused_before_anything_is_read() -> None:
         assert at(world, THERE).open(session).status == 200
         world.clock.pass_time(1)
         assert here.open(session).status == 200
+
+
+def test_every_route_counts_its_client() -> None:
+    found = [
+        route
+        for router in (routes.router, links.router)
+        for route in router.routes
+        if isinstance(route, APIRoute)
+    ]
+    assert len(found) > 10
+    for route in found:
+        calls = [each.call for each in route.dependant.dependencies]
+        assert dependencies.client in calls, route.path
+        after = calls[calls.index(dependencies.client) + 1 :]
+        assert set(calls) - set(after) <= {dependencies.client, dependencies.services}, route.path
 
 
 def test_without_a_limit_nobody_is_refused() -> None:

@@ -224,19 +224,19 @@ def weigh(browser: Browser, pages: Served) -> None:
     print(weights)
 
 
-@pytest.mark.parametrize("preset", ["mobile", "desktop"])
-def test_lighthouse_gives_the_open_page_full_marks(
-    pages: Served, node: str, tmp_path: Path, preset: str
-) -> None:
+def lighthouse_marks(
+    address: str, node: str, folder: Path, preset: str = "mobile"
+) -> tuple[dict[str, float], list[tuple[str, str | None]]]:
+    """Return Lighthouse's marks of a page, from 0 to 1, and the audits that are less than 1."""
     found = chromium()
     if found is None:
         assert "CI" not in os.environ, "CI must have Chromium: these tests are not to be skipped"
         pytest.skip("Chromium is not installed")
-    report = tmp_path / "report.json"
+    report = folder / "report.json"
     command = [
         node,
         str(HERE / "node_modules" / "lighthouse" / "cli" / "index.js"),
-        pages.address(pages.world.create()),
+        address,
         "--quiet",
         "--output=json",
         f"--output-path={report}",
@@ -257,5 +257,18 @@ def test_lighthouse_gives_the_open_page_full_marks(
         for name, one in told["audits"].items()
         if one["score"] is not None and one["score"] < 1
     ]
-    print(preset, marks)
+    print(address, preset, marks)
+    return marks, poor
+
+
+@pytest.mark.parametrize(
+    ("preset", "state"),
+    [("mobile", "open"), ("desktop", "open"), ("mobile", "price"), ("mobile", "confirmation")],
+)
+def test_lighthouse_gives_the_pages_full_marks(
+    browser: Browser, pages: Served, node: str, tmp_path: Path, preset: str, state: str
+) -> None:
+    page = new_context(browser).new_page()
+    show(state, page, pages)
+    marks, poor = lighthouse_marks(page.url, node, tmp_path, preset)
     assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from checkout.domain.erasure import (
     in_session,
     without_wallet,
 )
+from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
 from checkout.domain.transitions import Event, IllegalTransition, advance
 from checkout.domain.webhooks import Delivery
@@ -199,3 +201,37 @@ def test_an_event_that_only_mentions_the_wallet_keeps_its_own_customer() -> None
     failed = Delivery(at=NOW, duration_ms=1, error="no route for https://wallet.example/alice")
     said = event_without_wallet(an_event(deliveries=(failed,)), ALICE)
     assert said.deliveries[0].error == "no route for erased"
+
+
+ATTEMPTS = (
+    PaymentAttempt(1, NOW, typed="$wallet.example/bob", wallet="https://wallet.example/bob"),
+    PaymentAttempt(
+        2,
+        NOW,
+        typed="alice.example",  # her own domain, which leads to her wallet
+        wallet="https://wallet.example/alice",
+        incoming_payment="https://merchant.example/in/1",
+        quote=Quote("https://wallet.example/q/1", Amount(1, "EUR", 2), Amount(1, "USD", 2), None),
+        outgoing_payment="https://wallet.example/out/1",
+        outcome=Outcome.REFUSED,
+        ended_by=EndedBy.CUSTOMER_WALLET,
+        ended_at=NOW,
+        received=0,
+    ),
+    PaymentAttempt(3, NOW, typed="https://Wallet.example/alice/", outcome=Outcome.FAILED),
+)
+
+
+@pytest.mark.parametrize("wallet", [ALICE, HOST])
+def test_a_wallet_is_erased_from_the_attempts_of_a_session_that_another_paid(
+    wallet: Wallet,
+) -> None:
+    session = a_session(Status.CANCELED, payment_attempts=ATTEMPTS)
+    assert in_session(session, wallet)
+    erased = advance(session, Event.ERASED, now=NOW, writer="w")
+    bobs, hers, typed = without_wallet(erased, wallet).after.payment_attempts
+    assert bobs == ATTEMPTS[0]
+    empty: dict[str, Any] = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
+    assert hers == replace(ATTEMPTS[1], **empty)
+    assert typed == (ATTEMPTS[2] if wallet is HOST else replace(ATTEMPTS[2], typed=None))
+    assert not in_session(without_wallet(erased, wallet).after, wallet)

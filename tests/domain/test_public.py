@@ -8,8 +8,8 @@ import pytest
 
 from checkout.domain.public import public_session, timestamp
 from checkout.domain.session import (
-    Attempt,
     IncomingPaymentRef,
+    Instruction,
     LineItem,
     Phase,
     Session,
@@ -37,6 +37,7 @@ HIDDEN = {
     "writer",
     "updated_at",
     "receive",
+    "payment_attempts",
     "phase",
     "lease_until",
     "check_at",
@@ -46,7 +47,7 @@ HIDDEN = {
     "interact_url",
     "grant",
     "token",
-    "attempt",
+    "instruction",
     "closing_at",
     "closed_at",
     "problem",
@@ -54,8 +55,11 @@ HIDDEN = {
     "event",
     "locale",
     "echo_json",
+    "link",
+    "restocked_at",
     "submissions",
     "history",
+    "shard",
 }
 
 
@@ -139,7 +143,7 @@ def test_nothing_of_the_approval_and_no_merchant_is_shown() -> None:
         interact_url="https://SECRET.example",
         grant="SECRET",
         token="SECRET",
-        attempt=Attempt("SECRET", NOW),
+        instruction=Instruction("SECRET", NOW),
     )
     assert "SECRET" not in json.dumps(public_session(session, base_url=BASE, now=NOW))
 

@@ -5,13 +5,13 @@ from datetime import timedelta
 import pytest
 
 from checkout.domain.retention import search_rows_kept_until, session_kept_until
-from checkout.domain.session import Attempt, Attention, Phase, Session, Status
+from checkout.domain.session import Attention, Instruction, Phase, Session, Status
 from tests.support import NOW, a_session
 
 KEPT = timedelta(days=400)
 DAY = timedelta(days=1)
 EXPIRY = NOW + DAY  # of `a_session`
-ATTEMPT = Attempt("a", NOW)
+ATTEMPT = Instruction("a", NOW)
 FLAGGED = a_session(
     Status.PROCESSING, attention=Attention.PARTIAL_PAYMENT, received=5, updated_at=NOW + 90 * DAY
 )
@@ -24,7 +24,7 @@ FLAGGED = a_session(
         (a_session(Status.PREPARING, lease_until=NOW), EXPIRY + KEPT),
         (a_session(Status.AWAITING_APPROVAL, check_at=NOW), EXPIRY + KEPT),
         (a_session(Status.AWAITING_APPROVAL, phase=Phase.CONTINUING), EXPIRY + KEPT),
-        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, attempt=ATTEMPT), None),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, instruction=ATTEMPT), None),
         (a_session(Status.PROCESSING, check_at=NOW), None),
         (a_session(Status.PROCESSING, attention=Attention.UNDECIDED), None),
         (FLAGGED, None),
@@ -47,7 +47,7 @@ LONGER = EXPIRY + 30 * DAY + KEPT  # as they are written with the session
     ("session", "kept_until"),
     [
         (a_session(), LONGER),
-        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, attempt=ATTEMPT), LONGER),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, instruction=ATTEMPT), LONGER),
         (a_session(Status.PROCESSING), LONGER),
         (FLAGGED, None),
         (a_session(Status.COMPLETED, updated_at=EXPIRY + 30 * DAY), LONGER),

@@ -4,10 +4,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from checkout.domain.session import IN_DOUBT_AFTER, Attempt, Attention, Phase, Session, Status
+from checkout.domain.session import IN_DOUBT_AFTER, Attention, Instruction, Phase, Session, Status
 from tests.support import NOW, a_session
 
-SENT = Attempt("a", NOW)
+SENT = Instruction("a", NOW)
 DOUBT = NOW + IN_DOUBT_AFTER
 SOON = DOUBT - timedelta(milliseconds=1)
 
@@ -21,15 +21,15 @@ def in_flight(**changes: object) -> Session:
     [
         (a_session(), DOUBT, False),
         (a_session(Status.AWAITING_APPROVAL, phase=Phase.CONTINUING), DOUBT, False),
-        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, attempt=SENT), SOON, False),
-        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, attempt=SENT), DOUBT, True),
-        (in_flight(attempt=SENT), SOON, False),
-        (in_flight(attempt=SENT), DOUBT, True),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, instruction=SENT), SOON, False),
+        (a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, instruction=SENT), DOUBT, True),
+        (in_flight(instruction=SENT), SOON, False),
+        (in_flight(instruction=SENT), DOUBT, True),
         (in_flight(), NOW, True),
-        (in_flight(attempt=SENT, attention=Attention.PARTIAL_PAYMENT), SOON, True),
-        (in_flight(attempt=SENT, attention=Attention.UNDECIDED), SOON, False),
-        (in_flight(attempt=SENT, closing_at=NOW), DOUBT, False),
-        (a_session(Status.COMPLETED, attempt=SENT), DOUBT, False),
+        (in_flight(instruction=SENT, attention=Attention.PARTIAL_PAYMENT), SOON, True),
+        (in_flight(instruction=SENT, attention=Attention.UNDECIDED), SOON, False),
+        (in_flight(instruction=SENT, closing_at=NOW), DOUBT, False),
+        (a_session(Status.COMPLETED, instruction=SENT), DOUBT, False),
     ],
 )
 def test_a_merchant_may_close_a_payment_in_doubt_or_partly_paid(

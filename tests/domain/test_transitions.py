@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.session import Attempt, Phase, Problem, Session, Status
+from checkout.domain.session import Instruction, Phase, Problem, Session, Status
 from checkout.domain.transitions import (
     FENCE,
     SECRETS,
@@ -68,8 +68,8 @@ def move(session: Session, event: Event, **changes: Any) -> Change:
 
 
 def paying(**changes: object) -> Session:
-    attempt = Attempt("a", NOW + timedelta(seconds=5))
-    values: dict[str, object] = {"phase": Phase.PAYING, "attempt": attempt, "check_at": NOW}
+    instruction = Instruction("a", NOW + timedelta(seconds=5))
+    values: dict[str, object] = {"phase": Phase.PAYING, "instruction": instruction, "check_at": NOW}
     return a_session(Status.AWAITING_APPROVAL, **{**values, **changes})
 
 
@@ -182,8 +182,8 @@ def test_a_refusal_of_the_wallet_counts_only_while_nobody_closes() -> None:
 
 
 def test_the_wallets_answer_is_written_by_attempt_unless_the_fence_has_begun() -> None:
-    assert move(paying(), Event.PAYMENT_CREATED).by_attempt
-    assert not move(paying(closing_at=NOW), Event.PAYMENT_CREATED).by_attempt
+    assert move(paying(), Event.PAYMENT_CREATED).by_instruction
+    assert not move(paying(closing_at=NOW), Event.PAYMENT_CREATED).by_instruction
     assert not move(paying(), Event.PAYMENT_CREATED).in_time  # however late
     assert move(a_session(Status.OPEN), Event.WALLET_SUBMITTED).in_time
 

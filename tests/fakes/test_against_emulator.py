@@ -82,7 +82,8 @@ def recorded() -> list[Call]:
             expiries.run(world.services, until=until)
         _merchant(world)
         _webhooks(world)
-        tally.run(world.services.tallies, world.clock, until=world.clock.now() + timedelta(1))
+        until = world.clock.now() + timedelta(1)
+        tally.run(world.services.tallies, world.clock, in_turn, until=until)
         _dashboard(world)
         with suppress(setup.AlreadyMerchant):
             world.join(world.shop)

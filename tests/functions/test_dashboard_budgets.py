@@ -22,7 +22,7 @@ from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import AWAITING, Page
 from tests.merchant_api import PREFIX
-from tests.support import NOW
+from tests.support import NOW, a_link
 
 # Of each page, at most: two to know who asks, the rest for the page itself.
 CALLS = {
@@ -46,6 +46,10 @@ CALLS = {
     + ["batch_get_item"] * 10
     + ["put_item"],
     "/sign-in": [],
+    "/links": ["get_item", "get_item", "query", "batch_get_item"],
+    "/links/{link}": ["get_item"] * 4,
+    "/links/{link}/qr": ["get_item"] * 3,
+    "/links/{link}/poster": ["get_item"] * 4,
     "/keys": ["get_item", "get_item", "query"],
     "/people": ["get_item"] * 3 + ["query"] * 3,
     "/invitation/{token}": ["get_item"] * 2,
@@ -106,6 +110,8 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     table = shop.dynamo._tables[f"{PREFIX}-checkout_sessions"]
     table.store(table.key(found_by_metadata), found_by_metadata)
     upload(browser, PICTURES["image/png"])
+    link = a_link()
+    shop.services.links.add(link)
     for number in range(14):
         browser.post("/keys", {"name": f"key {number}"})
     token = shop.invited().rpartition("/")[2]
@@ -113,7 +119,9 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
         made = calls(
             shop,
             browser,
-            path.format(paid=sample.id, event=event.id, file="transactions", token=token),
+            path.format(
+                paid=sample.id, event=event.id, link=link.id, file="transactions", token=token
+            ),
         )
         if count >= 1_000:
             assert made == sorted(expected), path

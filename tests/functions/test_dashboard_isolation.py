@@ -12,10 +12,12 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import LineItem
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
 from checkout.flows import audit
+from checkout.flows.merchant import links
 from checkout.flows.schedule import tally
 from dashboard.app import PAGES
 from dashboard.rights import OPEN
@@ -26,10 +28,10 @@ from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX
-from tests.support import NOW
+from tests.support import NOW, a_link
 
 TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
-CURSORS = ("", "/webhooks", "/audit", "/export")
+CURSORS = ("", "/webhooks", "/audit", "/export", "/links")
 # Every form, and its fields; RIVAL stands for what is tried.
 RIVAL = "<rival>"
 FORMS: dict[str, dict[str, str]] = {
@@ -67,6 +69,10 @@ FORMS: dict[str, dict[str, str]] = {
     "/settings/return-hosts": {"return_hosts": "mine.example", "merchant": RIVAL},
     "/settings/logo": {},  # has a file: a test of its own
     "/settings/logo/remove": {"merchant": RIVAL},
+    "/links": {"name": "Mine", "amount": "1", "merchant": RIVAL, "id": RIVAL},
+    "/links/{link_id}/stop": {"id": RIVAL},
+    "/links/{link_id}/start": {"id": RIVAL},
+    "/links/{link_id}/stock": {"left": "7", "read": "3", "id": RIVAL},
     "/sign-in": {"api_key": RIVAL, "next": RIVAL},
     "/sign-out": {"key": RIVAL},
 }
@@ -95,17 +101,31 @@ def rival(shop: Dashboard) -> Rival:
     browser.post("/keys", {"name": "Rival's second"})
     for _ in range(audit.PAGE):
         browser.post("/webhooks/enable")
+    for number in range(links.PAGE + 1):
+        link = a_link(
+            id=f"plink_{number:022d}", merchant=whose, name="Rival tea", left=3, created_at=NOW
+        )
+        shop.services.links.add(link)
     keys = shop.services.api_keys.of(whose)
     older = [re.search(r"cursor=([^&\"]+)", browser.get(path).body) for path in CURSORS]
     cursors = [found[1] for found in older if found]
     assert len(cursors) == len(CURSORS)
     return Rival(
-        ids=[session.id, event.id, whose, *(key.id for key in keys), keys[0].hash, "x" * 3000],
+        ids=[
+            session.id,
+            event.id,
+            link.id,
+            whose,
+            *(key.id for key in keys),
+            keys[0].hash,
+            "x" * 3000,
+        ],
         cursors=[*cursors, "junk"],
         searches=[session.id, "rival-order", "https://wallet.example/alice"],
         marks=[
             session.id,
             event.id,
+            link.id,
             whose,
             "Rival",
             "rival.example",
@@ -147,7 +167,7 @@ def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]
         )
         shop.services.events.add(event)
     session = paid(shop, **mine, event=event.id)
-    tally.run(shop.services.tallies, shop.clock, until=NOW + timedelta(seconds=9))
+    tally.run(shop.services.tallies, shop.clock, in_turn, until=NOW + timedelta(seconds=9))
     return session, event
 
 
@@ -191,7 +211,7 @@ def test_no_page_shows_them_by_any_cursor(rival: Rival, browser: Browser) -> Non
         for cursor in rival.cursors:
             answer = browser.get(f"{path}?cursor={cursor}")
             unseen(answer, rival, cursor)
-            refused = path in ("", "/webhooks", "/audit", "/export", "/export/items.csv")
+            refused = path in (*CURSORS, "/export/items.csv")
             assert (answer.status == 400) == refused, (path, cursor)
 
 

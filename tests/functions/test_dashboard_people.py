@@ -23,6 +23,7 @@ from tests.authenticator import Authenticator, b64
 from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES
 from tests.functions.test_dashboard_settings import upload
+from tests.support import a_link
 
 DAY = 24 * 3600
 
@@ -425,7 +426,10 @@ def with_something_of_everything(shop: Dashboard) -> dict[str, str]:
     linked(owner, "Waiting", "support")
     upload(owner, b"\xff\xd8\xffpicture\xff\xd9")
     [waiting] = [e for e in shop.services.people.invitations_of("mer_1") if e.ended_at is None]
+    link = a_link()
+    shop.services.links.add(link)
     return {
+        "link_id": link.id,
         "session_id": shop.store().id,
         "event_id": event,
         "key_id": shop.key.id,

@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action
 from checkout.domain.session import (
-    Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
+    Instruction,
     LineItem,
     Problem,
     Session,
@@ -130,6 +131,7 @@ def test_search_and_filters_show_what_fits(
         "from=today",
         "to=20260301",
         "from=2026-03-02&to=2026-03-01",
+        "from=2026-03-02",
         "min=ten",
         "min=-1",
         "max=1.005",
@@ -182,7 +184,7 @@ def test_the_figures_are_the_counters_of_the_days(shop: Dashboard, browser: Brow
     shop.store(status=Status.CANCELED, updated_at=NOW - timedelta(days=3))
     shop.store(status=Status.EXPIRED, updated_at=NOW - timedelta(days=40))
     clock = shop.clock
-    tally.run(shop.services.tallies, clock, until=clock.now() + timedelta(seconds=9))
+    tally.run(shop.services.tallies, clock, in_turn, until=clock.now() + timedelta(seconds=9))
     page = browser.get().page
     assert "2,469.12 USD in 2 payments" in page.main
     assert "Sessions that ended 3 100 %" in page.main
@@ -228,7 +230,7 @@ def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Br
         texts.INCOMING + " https://wallet.example/in/1",
         texts.QUOTED + " https://wallet.example/q/1",
         texts.STEP[Event.PAYMENT_CREATED] + " https://wallet.example/out/1",
-        "1.0 s later",
+        "1 second later",
         "Delivered",
         "Response 500 <b>oops</b>",
         "the result is unknown",
@@ -328,8 +330,9 @@ def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser)
     session = shop.store(history=(*notes[:2], failed, notes[3]), problem=Problem.WALLET_UNAVAILABLE)
     page = browser.get(f"/transactions/{session.id}").page
     assert "The preparation failed" in page.main
-    assert f"{texts.PROBLEM[Problem.WALLET_UNAVAILABLE]} (Refused)" in page.main
-    assert "Attempt number 2." in page.main
+    why = "(the provider refused the request)"
+    assert f"{texts.PROBLEM[Problem.WALLET_UNAVAILABLE]} {why}" in page.main
+    assert "Attempt 2" in page.main
 
 
 @pytest.mark.parametrize("reason", texts.KEY_REFUSED)
@@ -374,8 +377,8 @@ def test_a_session_is_ended_by_its_form_and_noted_in_the_audit_log(
 
 
 def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) -> None:
-    sent = Attempt("a", deadline=NOW)
-    session = shop.store(status=Status.PROCESSING, attempt=sent, **AWAITING)
+    sent = Instruction("a", deadline=NOW)
+    session = shop.store(status=Status.PROCESSING, instruction=sent, **AWAITING)
     page = browser.get(f"/transactions/{session.id}").page
     assert not [form for form in page.all("form") if session.id in form.attributes["action"]]
     answer = browser.post(f"/transactions/{session.id}/cancel")
@@ -386,7 +389,9 @@ def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) 
 def test_ending_a_payment_in_doubt_closes_its_incoming_payment_and_is_noted_once(
     shop: Dashboard, browser: Browser
 ) -> None:
-    session = shop.store(status=Status.PROCESSING, attempt=Attempt("a", deadline=NOW), **AWAITING)
+    session = shop.store(
+        status=Status.PROCESSING, instruction=Instruction("a", deadline=NOW), **AWAITING
+    )
     shop.clock.pass_time(30)
     page = browser.get(f"/transactions/{session.id}").page
     assert "End this session…" in page.main

@@ -78,6 +78,21 @@ def test_a_round_leaves_the_last_look_its_time() -> None:
     assert round_({}, Left(LAST_CHECK.total_seconds() + 1))["SessionsChecked"] == 1
 
 
+def test_several_rounds_for_parts_of_the_shards_do_together_what_one_does() -> None:
+    world = World()
+    carts = [world.abandoned(expires_in_seconds=1800) for _ in range(24)]
+    untouched = world.create(expires_in_seconds=1800)
+    world.clock.pass_time(1800 + 600)
+    round_ = scheduled(lambda: world.services)
+    answers = [round_({"part": part, "of": 8}, Left(75)) for part in range(8)[::-1]]
+    checked = [answer["SessionsChecked"] for answer in answers]
+    assert sum(checked) == len(carts)
+    assert max(checked) < len(carts) / 2
+    assert {world.session(session.id).status for session in carts} == {Status.EXPIRED}
+    # Only the first part counts.
+    assert [answer["Counted"] for answer in answers] == [0] * 7 + [len([*carts, untouched])]
+
+
 # --- the task queue ---
 
 

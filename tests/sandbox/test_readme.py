@@ -31,7 +31,7 @@ def snippets(page: str, language: str) -> list[str]:
 START, DEMO, SETUP, CHECKOUT = snippets(README, "sh")
 DEMO_PRINTS, CHECKOUT_PRINTS = snippets(README, "text")
 [VERIFY] = snippets(README, "python")
-CREATE, READ = snippets(API, "sh")
+CREATE, READ, ATTEMPTS = snippets(API, "sh")
 [CREATED] = snippets(API, "json")
 
 # What differs each time: ids, times, the place of the world, what money costs today.
@@ -140,6 +140,8 @@ def test_a_session_is_created_and_read_with_curl(reader: Reader, api_key: str) -
     assert lasting(created) == lasting(reader.here(CREATED))
     read = reader.runs(READ, API_KEY=api_key, SESSION=json.loads(created)["id"])
     assert json.loads(read) == json.loads(created)
+    attempts = reader.runs(ATTEMPTS, API_KEY=api_key, SESSION=json.loads(created)["id"])
+    assert json.loads(attempts)["data"] == []
 
 
 @pytest.mark.cloud

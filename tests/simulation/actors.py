@@ -14,6 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.domain.links import PaymentLink
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import (
     CLOCK_IS_FINAL_AFTER,
@@ -23,7 +24,16 @@ from checkout.domain.session import (
     Status,
 )
 from checkout.domain.transitions import Event
-from checkout.flows.payment import approve, cleanup, prepare, reconcile, sessions
+from checkout.flows.payment import (
+    approve,
+    buy,
+    cleanup,
+    prepare,
+    reconcile,
+    reported,
+    sealed,
+    sessions,
+)
 from checkout.flows.schedule import expiries, sweep, tally
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
@@ -62,7 +72,7 @@ class Merchant:
 
     def run(self) -> None:
         world, rng = self.world, self.world.rng
-        session_id = self._order()
+        session_id = self._order() if world.link is None else self._buy(world.link)
         if session_id is None:
             return
         world.sessions.append(session_id)
@@ -124,6 +134,24 @@ class Merchant:
         for body in sorted(bodies):
             return str(json.loads(body)["id"])
         return None
+
+    def _buy(self, link: PaymentLink) -> str | None:
+        """Send the form of a payment link, again and again, until there is an answer."""
+        world, rng = self.world, self.world.rng
+        begun = set()
+        for _ in range(6):
+            answer = world.request(
+                "buy",
+                lambda s: buy.begin(s, buy.load_link(s, link.id), f"{self.number:022d}", "nobody"),
+            )
+            if answer.value is not None:
+                begun.add(answer.value.session_id)
+                if rng.random() < 0.9:
+                    break
+            world.scheduler.sleep(rng.randrange(500, 5_000))
+        if len(begun) > 1:
+            world.checker.fail("one_session_per_visit", f"{len(begun)} sessions")
+        return next(iter(sorted(begun)), None)
 
     def _change_mind(self, session_id: str) -> None:
         """End the session at some time, or just when the customer is at the wallet."""
@@ -216,6 +244,7 @@ class Customer(Reader):
         self.session_id = session_id
         self.willing = world.profile != "storm"
         self.wallet = CUSTOMER
+        self.proof = ""  # of the browser's cookie
         self.approvals = 0
         self.done = False
 
@@ -253,6 +282,8 @@ class Customer(Reader):
         session = answer.value or (self._look() if answer.lost else None)
         if session is None or session.interact_url is None:
             return session if answer.error is None else None
+        grant = sealed.pending_grant(self.world.vault, session)
+        self.proof = grant.proof(session.id, sealed.Proof.BROWSER) if grant else ""
         back = self._at_the_wallet(session.interact_url, session.expires_at)
         return self._come_back(back) if back is not None else None
 
@@ -280,7 +311,7 @@ class Customer(Reader):
         rng = self.world.rng
         query = parse_qs(urlsplit(url).query)
         if "interact_ref" not in query:
-            return self._look()
+            return self._not_approved(query.get("result", ["grant_rejected"])[0])
         reference, presented = query["interact_ref"][0], query["hash"][0]
         self._pause(50, 2_000)
         if not self.willing and rng.random() < 0.1:
@@ -290,6 +321,17 @@ class Customer(Reader):
                 "again", lambda: void(self._callback(reference, presented)), after=self._soon()
             )
         return self._callback(reference, presented)
+
+    def _not_approved(self, result: str) -> Session | None:
+        """Come back without an approval, as the wallet's redirect says and nobody has signed."""
+        self._pause(50, 2_000)
+        answer = self.ask("report", partial(self._reported, result=result))
+        session: Session | None = answer.value
+        return session
+
+    def _reported(self, services: PayServices, *, result: str) -> Session:
+        session = reconcile.advance_pending(services, self.session_id)
+        return reported.note(services, session, result, browser=self.proof)
 
     def _callback(self, reference: str, presented: str) -> Session | None:
         for _ in range(4):
@@ -502,7 +544,7 @@ def swept(services: PayServices) -> sweep.Counts:
     until = services.clock.now() + SWEEP_TIME
     counts = sweep.run(services, until=until)
     counts.failed += expiries.run(services, until=until).failed
-    tally.run(services.tallies, services.clock, until=until)
+    tally.run(services.tallies, services.clock, services.side_by_side, until=until)
     return counts
 
 

@@ -22,6 +22,7 @@ from checkout.domain.transitions import TRANSITIONS, Event
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import CompletionPolicy
+from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import Process, moment
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ class Checker:
         self._sessions: dict[str, Session] = {}
         self._incoming: dict[str, list[str]] = defaultdict(list)  # session -> incoming payments
         self._session_of: dict[str, str] = {}  # incoming payment -> session
-        self._intents: dict[str, list[tuple[str, str]]] = defaultdict(list)  # attempt, quote
+        self._intents: dict[str, list[tuple[str, str]]] = defaultdict(list)  # instruction, quote
         self._void: set[str] = set()  # incoming payments and quotes said to be unpaid for good
         self._events: dict[str, Item] = {}
         self._received: Counter[str] = Counter()
@@ -67,6 +68,8 @@ class Checker:
         self._preparing: dict[str, str] = {}  # session -> actor that claimed it
         self._rotated: set[str] = set()  # actors that rotated an approval's token
         self.created = 0  # payments seen so far
+        self._attempts = Attempts(lambda: world.network.state, self.fail)
+        self._left = world.link.left if world.link is not None else None
 
     def fail(self, check: str, detail: str) -> None:
         self._world.violate(Violation(check, detail))
@@ -101,7 +104,9 @@ class Checker:
         """After an operation of AWS that actor `by` asked for, with all that it changed."""
         touched = []
         for table, old, new in changes:
-            if table.endswith("-checkout_sessions"):
+            if new.get("id", {}).get("S", "").startswith("plink_"):
+                self._left = int(new["left"]["N"])
+            elif table.endswith("-checkout_sessions"):
                 if not new["id"]["S"].startswith("cs_") or _only_counted(old, new):
                     continue
                 self._session_written(old, new, by)
@@ -111,6 +116,17 @@ class Checker:
                 touched.append(new["session"]["S"])
         for session_id in dict.fromkeys(touched):
             self._completed_has_its_event(session_id)
+        self._stock()
+
+    def _stock(self) -> None:
+        """No item of the payment link is lost, or sold twice."""
+        link = self._world.link
+        if link is None:
+            return
+        assert link.left is not None
+        held = sum(each.restocked_at is None for each in self._sessions.values())
+        if self._left != link.left - held or held > link.left:
+            self.fail("stock_adds_up", f"{self._left} left of {link.left}, {held} held or sold")
 
     def _session_written(self, old: Item | None, item: Item, by: str) -> None:
         after = session_from(item)
@@ -123,6 +139,8 @@ class Checker:
                 self._session_of[incoming] = after.id
         if before is not None and old is not None:
             self._edge(before, after, by)
+            if before.restocked_at is None and after.restocked_at is not None:
+                self._restocked(after)
         self._secrets(after)
         self._due(after, item)
         self._money_matches(after)
@@ -144,16 +162,24 @@ class Checker:
             grant = sealed.open_grant(self._world.vault, before.id, before.grant)
             self._claims.add((grant.continuation.uri.rsplit("/", 1)[-1], by))
         if event is Event.PAYMENT_INTENDED:
-            assert after.attempt is not None
+            assert after.instruction is not None
             assert after.quote is not None
-            if any(attempt == after.attempt.id for attempt, _ in self._intents[after.id]):
+            if any(known == after.instruction.id for known, _ in self._intents[after.id]):
                 self.fail("intent_is_new", told)
-            self._intents[after.id].append((after.attempt.id, after.quote.id))
+            self._intents[after.id].append((after.instruction.id, after.quote.id))
         self._in_order(before, after, event, by)
+        self._attempts.written(before, after, event)
         if event is Event.PAYMENT_DISPROVED and before.incoming_payment is not None:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _restocked(self, after: Session) -> None:
+        """Nothing was sold, and no more money can come by the checkout."""
+        given_up = after.happened(Event.GIVEN_UP)
+        received = self.received(after.id) > self.outside(after.id)
+        if not given_up and (not _ended_unpaid(after) or received or after.check_at is not None):
+            self.fail("only_the_unsold_comes_back", f"{after.status} check_at {after.check_at}")
 
     def _in_order(self, before: Session, after: Session, event: Event, by: str) -> None:
         """Check what must come before this write, and the times that it sets."""
@@ -192,8 +218,8 @@ class Checker:
             self.fail("lease_outlives_its_request", f"{event}, until {after.lease_until}")
 
     def _intended(self, after: Session, now: datetime) -> None:
-        assert after.attempt is not None
-        left = after.attempt.deadline - now
+        assert after.instruction is not None
+        left = after.instruction.deadline - now
         if left < SEND_WITHIN - timedelta(milliseconds=500):
             self.fail("attempt_has_its_deadline", str(left))
 
@@ -229,8 +255,8 @@ class Checker:
             return
         state = self._world.network.state
         ends = [session.incoming_payment.expires_at, session.expires_at + NEVER_CLOSED_AFTER]
-        if not session.received and session.quote is not None and session.attempt is not None:
-            endless = session.attempt.deadline + ENDLESS_QUOTE
+        if not session.received and session.quote is not None and session.instruction is not None:
+            endless = session.instruction.deadline + ENDLESS_QUOTE
             ends.append(session.quote.expires_at or endless)
         outgoing = state.outgoing.get(_last(session.outgoing_payment or ""))
         claimed = self._world.kind.behaviour.get("claims_failure_early", False)
@@ -282,7 +308,7 @@ class Checker:
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
         """A session that nobody gave a wallet is found under its expiry, and no other is."""
         expired = after.version == 2 and after.happened(Event.EXPIRY_PASSED)
-        untouched = _new(after) or expired
+        untouched = _new(after) or (expired and after.link is None)
         under = item.get("uncounted_shard", {"S": ""})["S"].startswith("clock-")
         at = datetime.fromtimestamp(int(item.get("uncounted_at", {"N": "0"})["N"]) / 1000, UTC)
         if under is not untouched or (under and at != after.expires_at):
@@ -369,9 +395,9 @@ class Checker:
             self.fail("payment_has_its_intent", f"{len(intents)} intents left, none of this quote")
             return
         intents.remove(own[0])
-        attempt = session.attempt
-        if attempt is not None and attempt.id == own[0][0] and process.now() >= attempt.deadline:
-            self.fail("payment_sent_in_time", f"{process.now() - attempt.deadline} too late")
+        sent = session.instruction
+        if sent is not None and sent.id == own[0][0] and process.now() >= sent.deadline:
+            self.fail("payment_sent_in_time", f"{process.now() - sent.deadline} too late")
 
     def _sending_continue(self, grant_id: str, body: Item) -> None:
         grant = self._world.network.state.grants.get(grant_id)
@@ -482,6 +508,9 @@ class Checker:
             paid = session.status is Status.COMPLETED and recorded >= session.receive.value
             if received != recorded and not (paid and received > recorded):
                 self.fail("money_is_recorded", f"{session.received} of {received}: {told}")
+            held = session.link is not None and session.restocked_at is None
+            if held and _ended_unpaid(session) and not received and session.attention is None:
+                self.fail("the_unsold_comes_back", told)
             if _ended_unpaid(session) and received:
                 self._told_of_late_money(session, received)
 
@@ -524,7 +553,8 @@ def _only_counted(old: Item | None, new: Item) -> bool:
 
 
 def _new(session: Session) -> bool:
-    return session.version == 1 and session.status is Status.OPEN
+    owes_nothing = session.link is None  # else the sweep gives its item back
+    return session.version == 1 and session.status is Status.OPEN and owes_nothing
 
 
 def _last(url: str) -> str:

@@ -34,6 +34,7 @@ if __name__ == "__main__":
 
 from checkout.adapters.dynamo.records import session_item
 from checkout.adapters.dynamo.values import Item, instant_from
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import CheckoutError
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.transitions import Event
@@ -266,7 +267,9 @@ class Day:
         self.sweeping = True
         counts = sweep.run(services, until=begun + timedelta(seconds=ROUND * 0.8))
         followed = expiries.run(services, until=begun + timedelta(seconds=ROUND * 0.9))
-        counted = tally.run(services.tallies, self.clock, until=begun + timedelta(seconds=ROUND))
+        counted = tally.run(
+            services.tallies, self.clock, in_turn, until=begun + timedelta(seconds=ROUND)
+        )
         self.sweeping = False
         self.counts["rounds"] += 1
         self.counts["checks"] += counts.checked
@@ -371,7 +374,7 @@ class Day:
         self.clock.pass_until(final)
         services, until = self.world.services, self.clock.now() + timedelta(hours=9)
         self.ended["by the clock"] += expiries.run(services, until=until).counted
-        self.ended["by a write"] += tally.run(services.tallies, self.clock, until=until)
+        self.ended["by a write"] += tally.run(services.tallies, self.clock, in_turn, until=until)
         days = [NOW.date() + timedelta(days=number) for number in range(4)]
         merchant = self.world.merchant.id
         sums = sum(day.ended for day in services.tallies.days(merchant, "usd", days))

@@ -19,6 +19,8 @@ from importlib import import_module
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from checkout.domain.attempts import ENDS
+from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.session import Status as S
 from checkout.domain.transitions import (
     IN_FLIGHT,
@@ -117,6 +119,10 @@ def silent(row: Row) -> Row:
     return replace(row, webhook=None)
 
 
+def opens(row: Row) -> Row:
+    return replace(row, to=S.OPEN)
+
+
 def unchecked(row: Row) -> Row:
     return replace(row, then_check=False)
 
@@ -132,6 +138,7 @@ _DELIVER: Final = "checkout.flows.webhooks.deliver"
 _SWEEP: Final = "checkout.flows.schedule.sweep"
 _EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
+_ATTEMPTS: Final = "checkout.domain.attempts"
 _NO_TIME: Final = timedelta(0)
 _FENCED: Final = (_TRANSITIONS, _RECONCILE, _OUTSIDE, _PREPARE)  # they know FENCE
 
@@ -183,7 +190,7 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_APPROVE}:_pay",
-                "if work.services.clock.now() >= session.attempt.deadline:",
+                "if work.services.clock.now() >= session.instruction.deadline:",
                 "if False:",
             ),
         ),
@@ -681,6 +688,59 @@ MUTANTS: Final = (
         "a stray 404 is believed at the expiry",
         (Value(_WITNESS, "STRAY_404", _NO_TIME),),
     ),
+    # Payment attempts.
+    Mutant(
+        "an attempt is forgotten when it ends",
+        (Line(f"{_ATTEMPTS}:recorded", "(*_without(kept, current), ended)", "kept[:-1]"),),
+    ),
+    Mutant(
+        "an ended attempt takes over what the next one has",
+        (
+            Line(
+                f"{_ATTEMPTS}:recorded",
+                "kept = (*_without(kept, current), ended)",
+                "kept = (*(replace(each, quote=ended.quote) for each in kept[:-1]), ended)",
+            ),
+        ),
+    ),
+    Mutant(
+        "a payment that never arrived counts as paid",
+        (
+            Value(
+                _ATTEMPTS,
+                "ENDS",
+                {**ENDS, ("payment_disproved", None): (Outcome.PAID, EndedBy.CHECKOUT)},
+            ),
+        ),
+    ),
+    Mutant(
+        "an attempt keeps running when money is found",
+        (
+            Value(
+                _ATTEMPTS,
+                "ENDS",
+                {key: end for key, end in ENDS.items() if key[0] != "money_found"},
+            ),
+        ),
+    ),
+    Mutant(
+        "an attempt has the wallet of the one before",
+        (Line(f"{_ATTEMPTS}:_with_evidence", "attempt.resolved_at is not None", "True"),),
+    ),
+    Mutant(
+        "an attempt ends without its payment",
+        (
+            Line(
+                f"{_ATTEMPTS}:_with_evidence",
+                "outgoing_payment=session.outgoing_payment",
+                "outgoing_payment=None",
+            ),
+        ),
+    ),
+    Mutant(
+        "a browser's report opens the session",
+        (Cell((S.AWAITING_APPROVAL, E.RETURN_REPORTED), opens),),
+    ),
     # The sweep, and what is left to the clock.
     Mutant(
         "a session that nobody opened is not found by the clock",
@@ -758,6 +818,38 @@ MUTANTS: Final = (
         "an abandoned session is written when it expires",
         (Line(f"{_EXPIRIES}:_tell", "or not _wanted(services, session.merchant)", ""),),
         in_load=True,
+    ),
+    Mutant(
+        "an item comes back while its session may still be paid",
+        (Line(f"{_TRANSITIONS}:advance", "after.unsold", "not after.payment_in_flight"),),
+    ),
+    Mutant(
+        "an item comes back as soon as its session has ended",
+        (Line(f"{_TRANSITIONS}:advance", "after.unsold", "after.terminal"),),
+    ),
+    Mutant(
+        "an item does not come back",
+        (Line(f"{_DYNAMO}:DynamoSessions.save", "change.restocks is not None", "False"),),
+    ),
+    Mutant(
+        "a session takes no item",
+        (
+            Line(
+                f"{_DYNAMO}:DynamoSessions.create",
+                'others.insert(0, {"Update": take_item(self._sessions, session.link)})',
+                "pass",
+            ),
+        ),
+    ),
+    Mutant(
+        "an item is taken where none is left",
+        (
+            Line(
+                "checkout.adapters.dynamo.links:take_item",
+                "#left >= :one",
+                "(#left >= :one OR #left < :one)",
+            ),
+        ),
     ),
 )
 

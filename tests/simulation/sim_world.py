@@ -27,6 +27,7 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
+from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
 from checkout.domain.webhooks import OPTIONAL, Endpoint, WebhookSecret, secret_place
@@ -57,7 +58,7 @@ from tests.simulation.faults import CALM, LAGS, ONE_PERCENT, STRAY, Around, Faul
 from tests.simulation.providers import KINDS, LIKE_RAFIKI_TOO, SHOP, SHOPS, Kind, Shop, skew
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries, SimReceivers, Weather
-from tests.support import HandClock
+from tests.support import HandClock, a_link
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -179,6 +180,7 @@ class SimWorld:
             self.kind, self.shop, self.rng, self._true_now, jwk, skewed=storms
         )
         self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None)
+        self.link = self._sold_at()
         self._changes: list[tuple[str, Any, Any]] = []
         for name in WRITTEN:
             self._watch(f"{PREFIX}-{name}")
@@ -244,7 +246,7 @@ class SimWorld:
             side_by_side=in_turn,
         )
         until = clock.now() + timedelta(minutes=1)
-        tally.run(counting.tallies, clock, until=until)
+        tally.run(counting.tallies, clock, counting.side_by_side, until=until)
         expiries.follow(counting, Walk.COUNT, until=until)
         first = BEGINNING.date()
         days = [first + timedelta(days=number) for number in range(5)]
@@ -433,6 +435,15 @@ class SimWorld:
         key = a_key(created_at=BEGINNING)
         assert dynamo.DynamoMerchants(self.tables, PREFIX).add(merchant, key) is None
         return merchant, key
+
+    def _sold_at(self) -> PaymentLink | None:
+        """In some worlds all is sold at a payment link, of which fewer are left than are wanted."""
+        if self.profile != "storm" or self.seed % 4 != 1:
+            return None
+        link = a_link(created_at=BEGINNING, left=1 + self.seed % 8 // 4)
+        endless: Any = {"sleep": self.scheduler.sleep, "random_bytes": bytes}
+        dynamo.DynamoLinks(self.tables, PREFIX, **endless).add(link)
+        return link
 
     def _true_now(self) -> Any:
         return moment(self.scheduler.now)

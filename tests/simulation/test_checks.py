@@ -13,10 +13,10 @@ import pytest
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.records import session_item
 from checkout.domain.session import (
-    Attempt,
     Attention,
     HistoryEntry,
     IncomingPaymentRef,
+    Instruction,
     Phase,
     Problem,
     Session,
@@ -115,7 +115,7 @@ class Stage:
             session,
             version=2,
             phase=Phase.PAYING,
-            attempt=Attempt("attempt-1", BEGINNING + timedelta(seconds=5)),
+            instruction=Instruction("attempt-1", BEGINNING + timedelta(seconds=5)),
             check_at=LATER,
         )
         return self.write(session, Event.PAYMENT_INTENDED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import string
 from collections.abc import Iterator
 from dataclasses import fields
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo.records import DUE_SHARDS
 from checkout.domain import webhooks
 from checkout.flows.payment import cleanup, reconcile
 from checkout.settings import Settings
@@ -23,6 +25,7 @@ FUNCTIONS = resources("AWS::Serverless::Function")
 TABLES = resources("AWS::DynamoDB::Table")
 BY_PATH = {
     "api": "ApiFunction",
+    "buy": "PayFunction",
     "dashboard": "DashboardFunction",
     "pay": "PayFunction",
     "v1": "ApiFunction",
@@ -92,9 +95,21 @@ def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last
     [schedule] = function["Events"].values()
     assert schedule["Type"] == "ScheduleV2"
     assert schedule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
+    assert schedule["Properties"]["Input"] == {"Fn::Sub": '{"part": 0, "of": ${SweepParts}}'}
     assert function["Timeout"] > LAST_CHECK.total_seconds() + 45
     assert LAST_CHECK > reconcile.DEADLINE
     assert not {route.function for route in routes()} & {"ExpirerFunction", "TasksFunction"}
+
+
+def test_the_schedules_of_the_sweep_have_each_part_once() -> None:
+    _, most = template()["Parameters"]["SweepParts"]["AllowedValues"]
+    others = resources("AWS::Scheduler::Schedule").values()
+    targets = [each["Target"] for each in others]
+    assert {each["ScheduleExpression"] for each in others} == {"rate(1 minute)"}
+    assert [json.loads(each["Input"]) for each in targets] == [
+        {"part": number, "of": most} for number in range(1, most)
+    ]
+    assert most == DUE_SHARDS, "with more, some would have no shard"
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ async def session_line_items(
 async def events(services: Injected, key: Key, request: Request, query: Query) -> Response:
     given = parsed(query, parity.LIST_EVENTS)
     asked = event_query(services, key, given, rounds=ROUNDS)
-    found, behind = event_list.page(services, key.merchant, asked)
+    found, behind = event_list.page(services, key, asked)
     if behind and not found:
         raise _too_wide("type")
     data = [event_object(services, each) for each in found]

@@ -1,9 +1,10 @@
 """The operator's command line, against AWS or the local world.
 
 `checkout setup` creates a merchant, `checkout invite` makes the link by which a person becomes a
-member of one, `checkout webhook` sets, shows or tests its webhook endpoint,
-`checkout re-encrypt` encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY, and
-`checkout erase` removes a customer's wallet from everything that is kept.
+member of one, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards`
+spreads the lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all
+merchants' secrets again after a rotation of ENCRYPTION_KEY, and `checkout erase` removes a
+customer's wallet from everything that is kept.
 
 It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it
 refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
@@ -26,9 +27,10 @@ from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Role
+from checkout.domain.shards import SHARDS
 from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format
 from checkout.flows import erase
-from checkout.flows.merchant import people, rotation, setup
+from checkout.flows.merchant import people, rotation, settings, setup
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
 from checkout.ports.erasure import Records
@@ -58,6 +60,8 @@ def main(
             return _invite(services(), chosen)
         if chosen.command == "webhook":
             return _webhook(services(), chosen)
+        if chosen.command == "shards":
+            return _spread(services(), chosen)
         if chosen.command == "erase":
             return _erase(services(), records(), chosen)
         return _re_encrypt()
@@ -97,11 +101,11 @@ def command_line() -> argparse.ArgumentParser:
         help="store this private key for a wallet that is set up already",
     )
     command = commands.add_parser("invite", help="make a link by which a person can sign in")
-    _whose(command)
+    _add_whose(command)
     command.add_argument("--name", required=True, help="the person's name, as the audit log has it")
     command.add_argument("--role", choices=[*Role], default=Role.OWNER, help="owner unless given")
     command = commands.add_parser("webhook", help="set, show or test a merchant's webhook endpoint")
-    _whose(command)
+    _add_whose(command)
     what = command.add_mutually_exclusive_group()
     what.add_argument("--url", help="where its events are sent from now on (https)")
     what.add_argument(
@@ -124,6 +128,13 @@ def command_line() -> argparse.ArgumentParser:
         choices=[*Format],
         help="with --url: the form of the bodies (native unless it was set before)",
     )
+    command = commands.add_parser(
+        "shards", help="spread a merchant's lists, for hundreds of sessions a second"
+    )
+    _add_whose(command)
+    command.add_argument(
+        "--count", type=int, choices=SHARDS, required=True, help="never less than before"
+    )
     commands.add_parser(
         "re-encrypt",
         help="after a rotation: encrypt all merchants' secrets again with the new ENCRYPTION_KEY",
@@ -138,7 +149,7 @@ def command_line() -> argparse.ArgumentParser:
     return parser
 
 
-def _whose(command: argparse.ArgumentParser) -> None:
+def _add_whose(command: argparse.ArgumentParser) -> None:
     whose = command.add_mutually_exclusive_group(required=True)
     whose.add_argument("--merchant", help="the merchant's id (mer_…)")
     whose.add_argument("--wallet-address", help="or its wallet address")
@@ -154,6 +165,16 @@ def _set_up(chosen: argparse.Namespace) -> int:
         print(f"API key   {done.api_key}")
         print("Keep the API key now: it is stored only as a hash and cannot be shown again.")
         print(f"Invite the owner: checkout invite --merchant {done.merchant.id} --name NAME")
+    return 0
+
+
+def _spread(services: DashboardServices, chosen: argparse.Namespace) -> int:
+    merchant = settings.spread(services, _named(services, chosen).id, chosen.count)
+    print(f"merchant  {merchant.id}")
+    print(f"shards    {merchant.shards}")
+    if settings.keys_behind(services, merchant):
+        print("An API key was created meanwhile: run the command again.", file=sys.stderr)
+        return 1
     return 0
 
 

@@ -30,6 +30,7 @@ from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.ports.erasure import Records
+from checkout.ports.links import Links
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
@@ -99,11 +100,15 @@ def api_services() -> Services:
 @cache
 def dashboard_services() -> DashboardServices:
     """Build the services of functions/dashboard and of commands on webhooks: no wallet."""
+    from checkout.adapters.cached_merchants import CachedMerchants
+
     base, client, prefix = api_services(), _store(), _prefix()
     return DashboardServices(
         **base.shared(),
+        known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=_vault(),
         tallies=_tallies(),
+        links=_links(),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         people=dynamo.DynamoPeople(client, prefix, retention=_retention()),
         challenges=dynamo.DynamoChallenges(client, prefix),
@@ -136,6 +141,7 @@ def pay_services() -> PayServices:
             on_refusal=report_refusal,
         ),
         tallies=_tallies(),
+        links=_links(),
         limits=_limits(),
         edge_secret=settings().edge_secret,
         side_by_side=Threads(),
@@ -197,6 +203,12 @@ def _retention() -> timedelta:
 
 def _tallies() -> Tallies:
     return dynamo.DynamoTallies(
+        _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
+    )
+
+
+def _links() -> Links:
+    return dynamo.DynamoLinks(
         _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 
 import pytest
 
-from checkout.adapters.dynamo.records import DUE_SHARDS
+from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
 from checkout.flows.merchant import authentication
@@ -97,7 +97,7 @@ def test_a_round_of_the_sweep_with_nothing_due_costs_one_query_a_shard() -> None
     counts = sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
     assert counts == sweep.Counts()
     # Of sessions, urgent and others, and of events.
-    assert world.aws_calls() == ["query"] * (3 * DUE_SHARDS)
+    assert world.aws_calls() == ["query"] * (URGENT_SHARDS + 2 * DUE_SHARDS)
     assert world.transport.sent == []
 
 

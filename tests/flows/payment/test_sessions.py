@@ -29,7 +29,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import Attempt, LineItem, Phase, Problem, Session, Status
+from checkout.domain.session import Instruction, LineItem, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Endpoint, WebhookEvent
 from checkout.flows.give_way import GIVE_WAY
@@ -43,7 +43,7 @@ from tests.product import NotedHints
 from tests.support import NOW, between
 
 LATER = NOW + timedelta(seconds=30)
-JUST_SENT = Attempt("a", NOW)
+JUST_SENT = Instruction("a", NOW)
 EARLIER = NOW - timedelta(seconds=30)
 AWAITING = Status.AWAITING_APPROVAL
 End = Callable[[Services, ApiKey, str], Session]
@@ -358,9 +358,14 @@ def test_an_open_or_awaiting_session_ends_in_one_write(
     "changes",
     [
         {"status": AWAITING, "phase": Phase.CONTINUING, "lease_until": LATER},
-        {"status": AWAITING, "phase": Phase.PAYING, "attempt": JUST_SENT},
-        {"status": AWAITING, "phase": Phase.PAYING, "attempt": JUST_SENT, "expires_at": EARLIER},
-        {"status": Status.PROCESSING, "attempt": JUST_SENT},
+        {"status": AWAITING, "phase": Phase.PAYING, "instruction": JUST_SENT},
+        {
+            "status": AWAITING,
+            "phase": Phase.PAYING,
+            "instruction": JUST_SENT,
+            "expires_at": EARLIER,
+        },
+        {"status": Status.PROCESSING, "instruction": JUST_SENT},
     ],
 )
 @pytest.mark.parametrize(
@@ -429,8 +434,8 @@ def test_a_loser_tries_again_while_that_may_help_and_then_says_busy(api: Merchan
 def test_an_end_asked_for_in_doubt_is_refused_also_where_the_fence_cannot_begin(
     api: MerchantApi,
 ) -> None:
-    long_ago = Attempt("a", NOW - timedelta(hours=1))
-    session = api.store(status=Status.PROCESSING, attempt=long_ago)
+    long_ago = Instruction("a", NOW - timedelta(hours=1))
+    session = api.store(status=Status.PROCESSING, instruction=long_ago)
     services = interfering(api, 100, lambda: session)
     with pytest.raises(PaymentInProgress):
         sessions.cancel(services, api.key, session.id)

@@ -15,7 +15,7 @@ from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, 
 from checkout.domain.session import Session, Status
 from checkout.domain.transitions import Event
 from checkout.flows import erase
-from checkout.flows.payment import reconcile, sessions
+from checkout.flows.payment import reconcile, reported, sealed, sessions
 from checkout.flows.payment.prepare import LEASE
 from checkout.open_payments.errors import OutcomeUnknown
 from tests.product import CEDAR, PREFIX, World, on, raising
@@ -67,6 +67,15 @@ def lose_the_approval(world: World) -> None:
     world.transport.before = on("POST", "/continue/", slow)
     assert world.finish(session, callback).session.status is Status.OPEN
     assert world.transport.count("POST", "/outgoing-payments") == 0
+
+
+def decline(world: World) -> None:
+    """The wallet's redirect says so, unsigned."""
+    session = submit(world)
+    grant = sealed.pending_grant(world.services.vault, session)
+    assert grant is not None
+    proof = grant.proof(session.id, sealed.Proof.BROWSER)
+    reported.note(world.services, session, "grant_rejected", browser=proof)
 
 
 def be_refused(world: World) -> None:
@@ -182,6 +191,7 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.PREPARING, E.REFERENCE_STORED): submit,
     (S.PREPARING, E.PREPARED): submit,
     (S.PREPARING, E.PREPARATION_FAILED): submit_what_is_no_wallet,
+    (S.AWAITING_APPROVAL, E.RETURN_REPORTED): decline,
     (S.AWAITING_APPROVAL, E.APPROVAL_CLAIMED): pay,
     (S.AWAITING_APPROVAL, E.APPROVAL_LOST): lose_the_approval,
     (S.AWAITING_APPROVAL, E.PAYMENT_INTENDED): pay,

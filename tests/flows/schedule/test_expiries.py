@@ -11,7 +11,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.tallies import DynamoTallies
-from checkout.adapters.side_by_side import Threads
+from checkout.adapters.side_by_side import Threads, in_turn
 from checkout.domain.errors import SessionUnexpectedState
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
 from checkout.domain.tally import tallied
@@ -92,7 +92,9 @@ def test_while_a_write_in_time_could_still_land_a_reader_writes_what_it_shows(
     assert world.session(session_id).status is Status.EXPIRED
     world.clock.pass_time(FINAL)
     assert follow(world).counted == 1
-    tally.run(world.services.tallies, world.clock, until=world.clock.now() + timedelta(seconds=9))
+    tally.run(
+        world.services.tallies, world.clock, in_turn, until=world.clock.now() + timedelta(seconds=9)
+    )
     assert ended_on(world, NOW.date()) == 1
 
 
@@ -129,7 +131,7 @@ def test_what_ends_otherwise_is_counted_where_it_always_was(world: World) -> Non
     assert follow(world) == Followed()
     until = world.clock.now() + timedelta(seconds=9)
     sweep.run(world.services, until=until)
-    assert tally.run(world.services.tallies, world.clock, until=until) == 3
+    assert tally.run(world.services.tallies, world.clock, in_turn, until=until) == 3
     assert ended_on(world, NOW.date()) == 3
 
 

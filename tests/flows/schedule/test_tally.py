@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
-from checkout.domain.session import Status
+from checkout.adapters.dynamo import DynamoTallies
+from checkout.adapters.side_by_side import in_turn
+from checkout.domain.session import Session, Status
 from checkout.domain.tally import DayTally
+from checkout.flows.merchant import settings
 from checkout.flows.payment import sessions
 from checkout.flows.schedule import tally
 from checkout.open_payments.errors import NotSent
-from tests.product import CEDAR, HARBOR, World, on, raising
-from tests.support import NOW
+from checkout.ports.runtime import SideBySide
+from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
+from tests.support import NOW, seeded
 
 TODAY = NOW.date()
 
 
-def counted(world: World) -> int:
-    clock = world.clock
-    return tally.run(world.services.tallies, clock, until=clock.now() + timedelta(seconds=50))
+def counted(world: World, side_by_side: SideBySide = in_turn) -> int:
+    until = world.clock.now() + timedelta(seconds=50)
+    return tally.run(world.services.tallies, world.clock, side_by_side, until=until)
 
 
 def today(world: World) -> DayTally:
@@ -90,7 +96,7 @@ def test_of_two_rounds_with_the_same_sessions_one_counts(world: World) -> None:
     for _ in range(3):
         world.pay(world.create())
     tallies = world.services.tallies
-    ended = tallies.uncounted(world.clock.now(), limit=10)
+    ended = tallies.uncounted(world.clock.now(), limit=10, side_by_side=in_turn)
     assert len(ended) == 3
     mine = (DayTally(merchant=world.merchant.id, currency="usd", day=TODAY, ended=3),)
     assert tallies.count(mine, ended)
@@ -109,9 +115,50 @@ def test_a_round_counts_more_than_a_batch_and_those_of_every_merchant(world: Wor
     assert theirs.ended == 1
 
 
+def test_no_two_transactions_at_a_time_change_the_same_counter(world: World) -> None:
+    tallies = world.services.tallies
+    settings.spread(world.endpoints, world.merchant.id, 4)
+    made = [world.create() for _ in range(4 * tally.BATCH)]
+    for each in made:
+        sessions.cancel(world.services, world.key(), each.id)
+    widths: list[int] = []
+
+    def noting(do: Callable[[Any], Any], items: Iterable[Any], /) -> list[Any]:
+        given = list(items)
+        if given and isinstance(given[0], list) and isinstance(given[0][0], Session):
+            lanes = [{(each.merchant, each.shard) for each in lane} for lane in given]
+            assert sum(map(len, lanes)) == len(set().union(*lanes))
+            widths.append(len(lanes))
+        return in_turn(do, given)
+
+    assert counted(world, noting) == len(made)
+    assert widths[0] == 4
+    key = world.key()
+    (found,) = tallies.days(key.merchant, "usd", [TODAY], shards=key.shards)
+    assert found == DayTally(merchant=key.merchant, currency="usd", day=TODAY, ended=len(made))
+    (first,) = tallies.days(key.merchant, "usd", [TODAY])
+    assert 0 < first.ended < len(made)
+
+
+class Beaten(DynamoTallies):
+    """Another round is always first."""
+
+    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
+        return False
+
+
+def test_a_round_that_another_has_overtaken_ends(world: World) -> None:
+    world.pay(world.create())
+    clock = world.clock
+    tallies = Beaten(world.dynamo, PREFIX, sleep=clock.sleep, random_bytes=seeded())
+    until = clock.now() + timedelta(seconds=50)
+    assert tally.run(tallies, clock, in_turn, until=until) == 0
+    assert counted(world) == 1
+
+
 def test_a_round_begins_no_batch_when_its_time_is_over(world: World) -> None:
     world.pay(world.create())
-    assert tally.run(world.services.tallies, world.clock, until=world.clock.now()) == 0
+    assert tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now()) == 0
     assert counted(world) == 1
 
 

@@ -20,7 +20,7 @@ from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 from checkout.ports.sessions import DueSessions, Reservation, SessionPage, Sessions
 from checkout.ports.webhooks import Receipt, Receivers
 
@@ -100,6 +100,7 @@ class InstrumentedSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> SessionPage:
         return self._sessions.page(
             merchant,
@@ -109,12 +110,21 @@ class InstrumentedSessions:
             created_before=created_before,
             search=search,
             upward=upward,
+            shards=shards,
         )
 
     def due(
-        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+        self,
+        now: datetime,
+        *,
+        urgent: bool,
+        limit: int,
+        side_by_side: SideBySide,
+        part: Part = WHOLE,
     ) -> DueSessions:
-        return self._sessions.due(now, urgent=urgent, limit=limit, side_by_side=side_by_side)
+        return self._sessions.due(
+            now, urgent=urgent, limit=limit, side_by_side=side_by_side, part=part
+        )
 
 
 class InstrumentedTransport:

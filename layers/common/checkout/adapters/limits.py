@@ -6,7 +6,8 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from checkout.domain.limits import KNOWN_FOR, WINDOW, Rule
+from checkout.domain.limits import ITEMS_SHARE, KNOWN_FOR, WINDOW, Rule
+from checkout.domain.links import HELD_FOR
 from checkout.ports.limits import Counters
 from checkout.ports.runtime import Clock
 
@@ -17,6 +18,8 @@ _MOST: Final = 10_000  # clients that are remembered; strangers choose how many 
 class Allowances:
     """Thread-safe. A client may cause `a_minute` works at wallets; 0: there are no limits at all.
 
+    Of the stock of one payment link it may take a third as many items in half an hour.
+
     What the shared counter refuses is remembered, so a flood costs one write a window and process.
     """
 
@@ -25,6 +28,7 @@ class Allowances:
         self._counters = counters
         self._limited = a_minute > 0
         self._a_window = max(1, int(a_minute * WINDOW / timedelta(minutes=1)))
+        self._items = max(1, a_minute // ITEMS_SHARE)
         # When an allowance will be whole again (the generic cell rate algorithm).
         self._whole_at = _Times()
         # Until when the shared counter has no room for a client, and a provider is known.
@@ -41,11 +45,24 @@ class Allowances:
             return 0
         if (full_until := self._full_until.get(client)) > now:
             return (full_until - now).total_seconds()
-        window = int(now.timestamp() // WINDOW.total_seconds())
-        ends = _BEGINNING + (window + 1) * WINDOW
-        if self._counters.attempt(f"work {window} {client}", limit=self._a_window, until=ends):
+        wait = self._attempt("work", client, now, WINDOW, self._a_window)
+        if wait:
+            self._full_until.set(client, now + timedelta(seconds=wait))
+        return wait
+
+    def take_item(self, link: str, client: str) -> float:
+        if not self._limited:
             return 0
-        self._full_until.set(client, ends)
+        return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, self._items)
+
+    def _attempt(
+        self, name: str, client: str, now: datetime, length: timedelta, limit: int
+    ) -> float:
+        """Count one more in the window of this length; return 0, or the seconds until it ends."""
+        window = int(now.timestamp() // length.total_seconds())
+        ends = _BEGINNING + (window + 1) * length
+        if self._counters.attempt(f"{name} {window} {client}", limit=limit, until=ends):
+            return 0
         return (ends - now).total_seconds()
 
     def know(self, provider: str) -> None:

@@ -12,7 +12,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 R = TypeVar("R")
 
-WIDTH: Final = 16  # threads
+WIDTH: Final = 24  # threads
 
 
 def in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:

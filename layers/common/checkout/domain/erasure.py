@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
+from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.search import same_text
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
@@ -74,7 +75,20 @@ def without_wallet(change: Change, wallet: Wallet) -> Change:
     after = change.after
     if wallet.gave(after):
         after = replace(after, customer=None, quote=None, outgoing_payment=None)
+    attempts = tuple(_attempt_without(each, wallet) for each in after.payment_attempts)
+    after = replace(after, payment_attempts=attempts)
     return replace(change, after=_cleaned(after, wallet))
+
+
+def _attempt_without(attempt: PaymentAttempt, wallet: Wallet) -> PaymentAttempt:
+    """Return a payment attempt as `without_wallet` leaves it.
+
+    What was typed may be another address, of the customer's own, that led to this wallet.
+    """
+    named = (attempt.wallet, attempt.typed)
+    if all(name is None or wallet.cleaned(name) == name for name in named):
+        return attempt
+    return replace(attempt, typed=None, wallet=None, quote=None, outgoing_payment=None)
 
 
 def _cleaned(session: Session, wallet: Wallet) -> Session:

@@ -41,6 +41,10 @@ def new_event_id(random_bytes: RandomBytes) -> str:
     return "evt_" + _base62(random_bytes, ID_DIGITS)
 
 
+def new_link_id(random_bytes: RandomBytes) -> str:
+    return "plink_" + _base62(random_bytes, ID_DIGITS)
+
+
 def new_endpoint_id(random_bytes: RandomBytes) -> str:
     return "we_" + _base62(random_bytes, ID_DIGITS)
 

@@ -22,6 +22,8 @@ class Rule:
 
 # Any request for the hosted page: it costs a few milliseconds, and a read.
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
+# A purchase that begins at a payment link writes a session.
+PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 # Wrong keys, passkeys and invitations only: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
 # Beginnings of a use of a passkey, each of which is a write.
@@ -31,6 +33,7 @@ CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 # all processes together count it, in windows of WINDOW: a call to the store. This is saved for the
 # first ones of a client, in this process, with a provider that this process knows.
 WINDOW: Final = timedelta(seconds=10)
+ITEMS_SHARE: Final = 3  # of the works a minute: items of one stock in half an hour
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))
 RETURN: Final = Rule("return", burst=1, every=timedelta(minutes=5))
 # A provider is known for so long after a payment with it was completed: less than `every`, so that

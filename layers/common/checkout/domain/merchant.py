@@ -27,7 +27,8 @@ class Merchant:
     """The receiver of payments.
 
     `private_key` is sealed; asset and servers are from the wallet address document at setup.
-    `version` grows by one with each write.
+    `version` grows by one with each write. The operator sets `shards`, the number of parts of the
+    merchant's lists (domain/shards.py).
 
     The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
     language tag) of the customer's pages; `contact` (an e-mail address or an https URL) and
@@ -58,6 +59,7 @@ class Merchant:
     website: str | None = None
     providers: tuple[Provider, ...] = ()
     key_sign_in_off_at: datetime | None = None
+    shards: int = 1
 
     def changed(self, **fields: Any) -> Merchant:
         """Return the next version, with these fields; `Merchants.replace` writes it."""
@@ -73,10 +75,10 @@ class Merchant:
 class ApiKey:
     """An API key of a merchant. `hash` is the SHA-256 of the key.
 
-    The merchant's asset, return hosts and `key_sign_in_off_at` are copied here, so that a request
-    needs one look-up. `expires_at` is set when a newer key replaces this one, which serves until
-    then; `ends_at` is the end that it was created with. `maker` is the id of the member who made
-    it, if one did.
+    The merchant's asset, return hosts, shards and `key_sign_in_off_at` are copied here, so that a
+    request needs one look-up. `expires_at` is set when a newer key replaces this one, which serves
+    until then; `ends_at` is the end that it was created with. `maker` is the id of the member who
+    made it, if one did.
     """
 
     id: str
@@ -95,6 +97,7 @@ class ApiKey:
     ends_at: datetime | None = None
     maker: str | None = None
     key_sign_in_off_at: datetime | None = None
+    shards: int = 1
 
     def active_at(self, now: datetime) -> bool:
         ends = (at for at in (self.expires_at, self.ends_at) if at is not None)

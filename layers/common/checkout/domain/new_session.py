@@ -18,6 +18,7 @@ from checkout.domain.grammar import redirect_url
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import to_wallet, total
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
+from checkout.domain.shards import shard_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,7 @@ class NewSession:
             locale=self.locale,
             client_reference_id=self.client_reference_id,
             echo_json=self.echo_json,
+            shard=shard_of(session_id, key.shards),
             history=(HistoryEntry(at=now, event="created"),),
         )
 

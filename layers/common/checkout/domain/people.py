@@ -74,6 +74,9 @@ class Actor(Protocol):
     @property
     def asset_scale(self) -> int: ...
 
+    @property
+    def shards(self) -> int: ...
+
 
 def may(actor: Actor, right: Right) -> bool:
     """Return whether the actor has this right in the dashboard."""
@@ -96,7 +99,8 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    The merchant's asset is copied here as it is to keys. `invited_by` is the id of who invited
+    The merchant's asset is copied here as it is to keys, and the number of shards at each request,
+    because it can grow. `invited_by` is the id of who invited
     them; `version` grows by one with each write.
     """
 
@@ -109,6 +113,7 @@ class Member:
     asset_scale: int
     invited_by: str
     created_at: datetime
+    shards: int = 1
     version: int = 1
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 
 # The incoming payment outlives its session, so that a payment approved in the last second still
@@ -31,6 +32,7 @@ IN_DOUBT_AFTER: Final = timedelta(seconds=30)
 # Of transitions.Event, which imports this module.
 _EXPIRY_PASSED: Final = "expiry_passed"
 _WALLET_SUBMITTED: Final = "wallet_submitted"
+_GIVEN_UP: Final = "given_up"
 
 
 class Status(StrEnum):
@@ -93,8 +95,11 @@ class IncomingPaymentRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Attempt:
-    """One intent to pay (W6). The one send of it happens before `deadline` or never."""
+class Instruction:
+    """One instruction to pay (W6). The one send of it happens before `deadline` or never.
+
+    A payment attempt (payment_attempt.py) has at most one.
+    """
 
     id: str
     deadline: datetime
@@ -115,10 +120,16 @@ class Session:
     scale, and `received` what its incoming payment showed at the last check. `event` is the id of
     the webhook event of its end, `locale` the language tag that the merchant asked for, and
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
+    `shard` is the part of its merchant's lists and sums to which it belongs (domain/shards.py).
+
+    `link` is the payment link whose stock the session holds an item of; `restocked_at` is when it
+    was given back, because nothing was sold (domain/links.py).
 
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
     asked before `hung_until`, after it has kept a check waiting.
+
+    `payment_attempts` are read with attempts.attempts_of: of the running one little is stored.
     """
 
     id: str
@@ -147,7 +158,7 @@ class Session:
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
     token: str | None = field(default=None, repr=False)
-    attempt: Attempt | None = None
+    instruction: Instruction | None = None
     outgoing_payment: str | None = None
     closing_at: datetime | None = None
     closed_at: datetime | None = None
@@ -159,8 +170,12 @@ class Session:
     locale: str | None = None
     client_reference_id: str | None = None
     echo_json: str | None = None
+    shard: int = 0
+    link: str | None = None
+    restocked_at: datetime | None = None
     submissions: tuple[datetime, ...] = ()
     history: tuple[HistoryEntry, ...] = ()
+    payment_attempts: tuple[PaymentAttempt, ...] = ()
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -170,9 +185,13 @@ class Session:
     @property
     def amount_received(self) -> int | None:
         """Return `received` in minor units of `currency`, rounded down; None until it is known."""
-        if self.received is None:
+        return self.minor_units(self.received)
+
+    def minor_units(self, received: int | None) -> int | None:
+        """Return units of the merchant's wallet in minor units of `currency`, rounded down."""
+        if received is None:
             return None
-        return self.received * self.amount_total // self.receive.value
+        return received * self.amount_total // self.receive.value
 
     @property
     def customer_debit(self) -> Amount | None:
@@ -210,11 +229,11 @@ class Session:
     def may_close(self, now: datetime) -> bool:
         """Whether the merchant may have the fence begin: the payment is in doubt, or partly paid.
 
-        A payment that came from outside has no attempt, and so no send to wait for.
+        A payment that came from outside has no instruction, and so no send to wait for.
         """
         if not self.payment_in_flight or self.closing_at is not None:
             return False
-        sent = self.attempt
+        sent = self.instruction
         return sent is None or self.partly_paid or now >= sent.deadline + IN_DOUBT_AFTER
 
     def happened(self, event: str) -> bool:
@@ -239,11 +258,25 @@ class Session:
     def left_to_clock(self) -> bool:
         """Return whether time alone ends it, or has ended it: nobody ever gave it a wallet.
 
-        No money can come of it, so nothing needs to be written at its end.
+        No money can come of it, so nothing needs to be written at its end, unless it holds an item
+        of a payment link's stock.
         """
+        if self.link is not None:
+            return False
         if self.status is Status.EXPIRED:
             return self.happened(_EXPIRY_PASSED) and not self.happened(_WALLET_SUBMITTED)
         return self.status is Status.OPEN and self.version == 1
+
+    @property
+    def unsold(self) -> bool:
+        """Return whether it ended without a payment for certain, or was given up.
+
+        Money that came late leaves open whether something was sold: the merchant decides.
+        """
+        if self.status not in (Status.EXPIRED, Status.CANCELED) or self.check_at is not None:
+            return False
+        nothing = not self.received and self.attention is None
+        return nothing or self.happened(_GIVEN_UP)
 
     @property
     def over_at(self) -> datetime | None:

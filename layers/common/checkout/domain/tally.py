@@ -18,7 +18,8 @@ class DayTally:
     """A funnel of the sessions that ended on a day.
 
     Of `ended` sessions, `wallet` gave a wallet, `approved` approved, `paid` paid; `amount` is
-    the sum of the paid ones, in minor units: what was asked, or less if less has arrived.
+    the sum of the paid ones, in minor units: what was asked, or less if less has arrived. The
+    sessions of each `shard` of a merchant are counted apart, and shown as one sum.
     """
 
     merchant: str
@@ -29,6 +30,7 @@ class DayTally:
     approved: int = 0
     paid: int = 0
     amount: int = 0
+    shard: int = 0
 
     def plus(self, session: Session) -> DayTally:
         paid = session.status is Status.COMPLETED
@@ -44,16 +46,19 @@ class DayTally:
             approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED)),
             paid=self.paid + paid,
             amount=self.amount + (amount if paid else 0),
+            shard=self.shard,
         )
 
 
 def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
-    """Return the tallies of these ended sessions, one per merchant, currency and day."""
-    found: dict[tuple[str, str, date], DayTally] = {}
+    """Return the tallies of these ended sessions, one per merchant, shard, currency and day."""
+    found: dict[tuple[str, int, str, date], DayTally] = {}
     for session in sessions:
         assert session.over_at is not None
         day = session.over_at.astimezone(UTC).date()
-        key = (session.merchant, session.currency, day)
-        empty = DayTally(merchant=session.merchant, currency=session.currency, day=day)
+        key = (session.merchant, session.shard, session.currency, day)
+        empty = DayTally(
+            merchant=session.merchant, currency=session.currency, day=day, shard=session.shard
+        )
         found[key] = found.get(key, empty).plus(session)
     return tuple(found.values())

@@ -33,7 +33,8 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
     W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
     C7  Continue the grant. Refused or unknown: the token is lost, no money can move, -> open.
         If the quote is about to expire, a new one is created for the same incoming payment.
-    W6  phase = paying. Stores the attempt (id and deadline), the access token and the quote in use.
+    W6  phase = paying. Stores the instruction (id and deadline), the access token and the
+        quote in use.
         This is the point of no return. It is durable before the call that moves money.
     C8  Create the outgoing payment. Sent once for each W6, never after its deadline, and never
         sent again, whatever the answer.
@@ -44,7 +45,7 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
         Anything else: the session stays in paying, and reconciliation decides. Never definite are
         408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
         where one of the two cannot be asked.
-    W7  -> processing, with the outgoing payment. Its condition is the attempt and not the version:
+    W7  -> processing, with the outgoing payment. Its condition is the instruction and not the version:
         a sweep that only rescheduled the session must not lose the 201.
 
 Confirm (flows/payment/reconcile.py, witness.py).
@@ -89,6 +90,17 @@ above. After an end that leaves an incoming payment open, the sweep takes steps 
 Money in an expired or canceled session changes nothing but its flag and `received`, and makes the
 event LATE_PAYMENT.
 
+Payment attempts (attempts.py). Each wallet that is given has a record, written with these same
+transitions: it begins with W1, and the transition that ends it copies its evidence into it.
+RETURN_REPORTED keeps what the customer's browser says of a decline or a time-out at the wallet. It
+is unsigned, so it moves nothing.
+
+Stock (domain/links.py). A session that was begun at a payment link with a stock holds an item of it
+from its creation, which takes the item in the same transaction. The first write after which nothing
+was sold for certain (`Session.unsold`) gives it back, in its own transaction: the end of a session
+without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write is
+conditional on the version, an item is given back once. Money that arrived late keeps the item.
+
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
 
@@ -116,6 +128,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.attempts import recorded
+from checkout.domain.payment_attempt import Outcome
 from checkout.domain.session import HistoryEntry, Phase, Session, Status
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, LATE_PAYMENT, PAYMENT_FAILED
 
@@ -132,6 +146,7 @@ class Event(StrEnum):
     REFERENCE_STORED = "reference_stored"
     PREPARED = "prepared"
     PREPARATION_FAILED = "preparation_failed"
+    RETURN_REPORTED = "return_reported"
     APPROVAL_CLAIMED = "approval_claimed"
     APPROVAL_LOST = "approval_lost"
     PAYMENT_INTENDED = "payment_intended"
@@ -212,7 +227,7 @@ APPROVAL: Final = (
     "quote",
     "phase",
     "lease_until",
-    "attempt",
+    "instruction",
     "check_at",
     "hung_until",
 )
@@ -253,6 +268,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.PREPARING,         _E.REFERENCE_STORED):   Row(_S.PREPARING,         IN_TIME),
     (_S.PREPARING,         _E.PREPARED):           Row(_S.AWAITING_APPROVAL, IN_TIME, ("lease_until",)),
     (_S.PREPARING,         _E.PREPARATION_FAILED): Row(_S.OPEN,              ALWAYS, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.RETURN_REPORTED):    Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_CLAIMED):   Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME, phase=Phase.CONTINUING),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_LOST):      Row(_S.OPEN,              NOT_PAYING, APPROVAL),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until"), phase=Phase.PAYING),
@@ -309,9 +325,9 @@ class IllegalTransition(Exception):
 class Change:
     """A session before and after one event, which happened `at` this time.
 
-    `in_time`: the write is also conditional on `expires_at` being ahead. `by_attempt`: it is
-    conditional on the attempt and on nobody closing, not on the version, so that a sweep that only
-    rescheduled cannot cost us the 201.
+    `in_time`: the write is also conditional on `expires_at` being ahead. `by_instruction`: it is
+    conditional on the instruction and on nobody closing, not on the version, so that a sweep that
+    only rescheduled cannot cost us the 201.
     """
 
     before: Session
@@ -320,7 +336,13 @@ class Change:
     at: datetime
     webhook: str | None
     in_time: bool
-    by_attempt: bool = False
+    by_instruction: bool = False
+
+    @property
+    def restocks(self) -> str | None:
+        """Return the payment link whose stock this write gives an item back to, or None."""
+        given_back = self.before.restocked_at is None and self.after.restocked_at is not None
+        return self.after.link if given_back else None
 
 
 def row(session: Session, event: Event, now: datetime) -> Row:
@@ -340,13 +362,17 @@ def advance(
     now: datetime,
     writer: str,
     note: str | None = None,
+    typed: str | None = None,
+    reported: Outcome | None = None,
     **changes: Any,
 ) -> Change:
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
     `writer` marks the write, so that one whose answer was lost can be told from a lost race.
     `changes` are fields that the event sets; the row says which it removes. `note` goes into the
-    session's history. `updated_at` stays at the session's end.
+    session's history. `typed` and `reported` go into the payment attempt that begins or runs.
+    `updated_at` stays at the session's end. An item of a payment link's stock is given back by the
+    first write after which it is certain that nothing was sold.
     """
     found = row(session, event, now)
     fields: dict[str, Any] = dict.fromkeys(found.drops)
@@ -358,6 +384,9 @@ def advance(
     if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*session.history, entry)[-HISTORY_MAX:]
+        fields["payment_attempts"] = recorded(
+            session, event, at=now, typed=typed, reported=reported, note=note, changes=changes
+        )
     after = replace(
         session,
         status=found.to,
@@ -366,6 +395,8 @@ def advance(
         updated_at=session.updated_at if session.terminal else now,
         **fields,
     )
+    if after.link is not None and after.restocked_at is None and after.unsold:
+        after = replace(after, restocked_at=now)
     return Change(
         before=session,
         after=after,
@@ -373,5 +404,5 @@ def advance(
         at=now,
         webhook=found.webhook,
         in_time=found.when in (IN_TIME, IDLE_IN_TIME, NOT_IN_FLIGHT),
-        by_attempt=event is Event.PAYMENT_CREATED and session.closing_at is None,
+        by_instruction=event is Event.PAYMENT_CREATED and session.closing_at is None,
     )

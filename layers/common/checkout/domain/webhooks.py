@@ -97,8 +97,8 @@ class WebhookEvent:
     `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
     attempt sends the same bytes. Events from before there was a choice have only one. `attempts`
     counts those of this round; resending begins a new round. While it is pending, no attempt is
-    made before `next_at`. `session` is None for a test event. `writer` is a nonce that
-    distinguishes two leases taken at the same instant.
+    made before `next_at`. `session` is None for a test event, else `shard` is the session's.
+    `writer` is a nonce that distinguishes two leases taken at the same instant.
     """
 
     id: str
@@ -116,6 +116,7 @@ class WebhookEvent:
     given_up: GivenUp | None = None
     writer: str = ""
     stripe_body: str | None = None
+    shard: int = 0
 
     def body_for(self, endpoint: Endpoint) -> str:
         """Return the bytes that this endpoint gets."""

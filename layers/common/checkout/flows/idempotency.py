@@ -81,11 +81,18 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
     except KeyHeld as held:
         return replayed(posted.fingerprint, held.reservation)
     except CheckoutError:
-        found = None if posted.lasting else services.sessions.reservation(place)
-        if found is None or found.expires_at <= services.clock.now():
+        found = None if posted.lasting else stored(services, posted.merchant, posted.key)
+        if found is None:
             raise
         return replayed(posted.fingerprint, found)
     return Answer(posted.status, posted.render(result), replayed=False)
+
+
+def stored(services: Services, merchant: str, key: str) -> Reservation | None:
+    """Return the live record of a key, or None. Raises IdempotencyKeyInvalid."""
+    found = services.sessions.reservation(_place(merchant, key))
+    live = found is not None and found.expires_at > services.clock.now()
+    return found if live else None
 
 
 def replayed(fingerprint: str, held: Reservation) -> Answer:

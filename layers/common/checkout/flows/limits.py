@@ -34,6 +34,11 @@ def admit_work(services: Limited, rule: Rule, client: str | None, *, provider: s
         _refuse(services.limits.take_shared(client))
 
 
+def admit_item(services: Limited, link: str, client: str) -> None:
+    """Count one more item that `client` takes of a link's stock. Raises RateLimited."""
+    _refuse(services.limits.take_item(link, client))
+
+
 def admits_work(services: Limited, client: str | None) -> bool:
     """Count one more work at wallets; return whether it may begin."""
     return client is None or services.limits.take_shared(client) == 0

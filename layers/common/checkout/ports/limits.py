@@ -19,6 +19,10 @@ class Limits(Protocol):
         """Count one more work at wallets for `client`, in all processes together."""
         ...
 
+    def take_item(self, link: str, client: str) -> float:
+        """Count one more item of a link's stock for `client`, in all processes together."""
+        ...
+
     def know(self, provider: str) -> None:
         """Remember that a payment with this wallet provider was completed just now."""
         ...

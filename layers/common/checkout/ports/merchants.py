@@ -91,7 +91,7 @@ class ApiKeys(Protocol):
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         """Replace the merchant and write what keys copy of it to these, or write nothing.
 
-        Keys copy the return hosts, and whether keys sign in.
+        Keys copy the return hosts, the number of shards, and whether keys sign in.
 
         Raises StaleMerchant.
         """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -36,6 +37,21 @@ class SideBySide(Protocol):
         what `do` raises, after everything that had begun.
         """
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of all shards: each `of`-th of them, from `number` on."""
+
+    number: int = 0
+    of: int = 1
+
+    def among(self, shards: int) -> range:
+        """Return the shards of this part."""
+        return range(self.number, shards, self.of)
+
+
+WHOLE: Final = Part()
 
 
 class SecretUnreadable(ValueError):

@@ -12,6 +12,7 @@ from typing import Any
 
 from checkout.domain.providers import Provider
 from checkout.ports.limits import Limits
+from checkout.ports.links import Links
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
@@ -57,6 +58,7 @@ class PayServices(Services):
     vault: Vault
     wallets: Wallets
     tallies: Tallies
+    links: Links
     limits: Limits
     edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
@@ -65,10 +67,15 @@ class PayServices(Services):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DashboardServices(Services):
-    """The ports of flows that act for a signed-in merchant."""
+    """The ports of flows that act for a signed-in merchant.
 
+    `known_merchants` are as they were up to a minute ago, for the head of each page.
+    """
+
+    known_merchants: Merchants
     vault: Vault
     tallies: Tallies
+    links: Links
     sign_ins: SignIns
     people: People
     challenges: Challenges

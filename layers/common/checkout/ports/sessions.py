@@ -12,7 +12,7 @@ from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -47,6 +47,10 @@ class KeyHeld(Exception):
         self.reservation = reservation
 
 
+class OutOfStock(Exception):
+    """Report that a payment link has no item left, or is stopped; nothing was written."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPage:
     """A page of sessions; `next_key` is the position of the last one read, or None at the end."""
@@ -68,10 +72,10 @@ class Sessions(Protocol):
     """Store checkout sessions, and the records written in the same transactions."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write both or neither.
+        """Write both or neither, and take an item from the stock of the session's `link`.
 
-        Returns None if they were written, or the live record that already holds the key (then
-        nothing was written). An expired record is replaced.
+        Raises OutOfStock. Returns None if they were written, or the live record that already holds
+        the key (then nothing was written). An expired record is replaced.
         """
         ...
 
@@ -91,8 +95,9 @@ class Sessions(Protocol):
     ) -> Session:
         """Write the change on its condition, and event and reservation in the same transaction.
 
-        Returns the session as written. A write of ours whose response was lost counts as written.
-        Raises KeyHeld if a live record holds the reservation's key, else StaleSession. Only
+        In it too, an item goes back to the stock of the link that the change `restocks`. Returns
+        the session as written. A write of ours whose response was lost counts as written. Raises
+        KeyHeld if a live record holds the reservation's key, else StaleSession. Only
         `flows.payment.writes` calls this.
         """
         ...
@@ -107,22 +112,30 @@ class Sessions(Protocol):
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> SessionPage:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last session seen. `search` keeps the sessions with that wallet, or with that value in
-        their metadata (domain/search.py), by an index that lags.
+        the last session seen. `shards` is the most that the merchant has ever had. `search` keeps
+        the sessions with that wallet, or with that value in their metadata (domain/search.py), by
+        an index that lags.
         """
         ...
 
     def due(
-        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+        self,
+        now: datetime,
+        *,
+        urgent: bool,
+        limit: int,
+        side_by_side: SideBySide,
+        part: Part = WHOLE,
     ) -> DueSessions:
         """Return the sessions due for a check at `now` that are, or are not, `urgent`.
 
-        Of each shard of the index at most `limit` are named. The index lags a little: read each
-        session before acting on it.
+        Only those of a part of the shards are looked at. Of each shard of the index at most
+        `limit` are named. The index lags a little: read each session before acting on it.
         """
         ...
 
@@ -177,8 +190,13 @@ class Tallies(Protocol):
         """
         ...
 
-    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
-        """Return up to `limit` sessions that ended by `until` and are not counted, oldest first."""
+    def uncounted(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide
+    ) -> tuple[Session, ...]:
+        """Return sessions that ended by `until` and are not counted, oldest first.
+
+        Of each shard of the index at most `limit`.
+        """
         ...
 
     def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
@@ -188,6 +206,11 @@ class Tallies(Protocol):
         """
         ...
 
-    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
-        """Return the sums of these days, at most 100, in their order."""
+    def days(
+        self, merchant: str, currency: str, days: Sequence[date], *, shards: int = 1
+    ) -> tuple[DayTally, ...]:
+        """Return the sums of these days, at most 100, in their order.
+
+        `shards` is the most that the merchant has ever had.
+        """
         ...

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -57,10 +57,13 @@ class Events(Protocol):
         """
         ...
 
-    def due(self, until: datetime, *, limit: int, side_by_side: SideBySide) -> tuple[DueEvent, ...]:
+    def due(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: Part = WHOLE
+    ) -> tuple[DueEvent, ...]:
         """Return events whose next attempt is due by `until`, oldest first.
 
-        Of each shard of the index, which lags a little, at most `limit`.
+        Only those of a part of the shards are looked at. Of each shard of the index, which lags a
+        little, at most `limit`.
         """
         ...
 
@@ -80,11 +83,12 @@ class Events(Protocol):
         created_from: datetime | None = None,
         created_before: datetime | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> EventPage:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last event seen.
+        the last event seen, `shards` the most that the merchant has ever had.
         """
         ...
 

@@ -12,6 +12,7 @@ from checkout.adapters.dynamo.client import (
 from checkout.adapters.dynamo.counters import DynamoCounters
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.everything import DynamoRecords
+from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.merchants import DynamoMerchants
 from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.sessions import DynamoSessions
@@ -27,6 +28,7 @@ __all__ = [
     "DynamoCounters",
     "DynamoDatabase",
     "DynamoEvents",
+    "DynamoLinks",
     "DynamoMerchants",
     "DynamoPeople",
     "DynamoRecords",

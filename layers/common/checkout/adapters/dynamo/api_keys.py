@@ -27,7 +27,7 @@ from checkout.adapters.dynamo.merchant_records import (
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, instant, text, texts
+from checkout.adapters.dynamo.values import Item, instant, number, text, texts
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import StaleMerchant
@@ -156,13 +156,14 @@ class DynamoApiKeys:
 
     def _copied(self, key: ApiKey, merchant: Merchant) -> dict[str, Any]:
         """Return the update that writes to `key` what keys copy of the merchant."""
-        change, values = "SET #hosts = :hosts", {":hosts": texts(merchant.return_hosts)}
+        change = "SET #hosts = :hosts, #shards = :shards"
+        values = {":hosts": texts(merchant.return_hosts), ":shards": number(merchant.shards)}
         if merchant.key_sign_in_off_at is None:
             change += " REMOVE #off_at"
         else:
             change += ", #off_at = :off_at"
             values[":off_at"] = instant(merchant.key_sign_in_off_at)
-        names = {"#hosts": "return_hosts", "#off_at": "key_sign_in_off_at"}
+        names = {"#hosts": "return_hosts", "#shards": "shards", "#off_at": "key_sign_in_off_at"}
         return {
             "Update": {
                 "TableName": self._keys,

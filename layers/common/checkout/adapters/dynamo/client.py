@@ -13,7 +13,7 @@ from checkout.adapters.dynamo.records import DUE_SHARDS
 from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
 from checkout.open_payments.urls import split
-from checkout.ports.runtime import SideBySide
+from checkout.ports.runtime import WHOLE, Part, SideBySide
 
 T = TypeVar("T")
 
@@ -100,8 +100,10 @@ def due(
     read: Callable[[Item], T],
     side_by_side: SideBySide,
     lane: str = "",
+    shards: int = DUE_SHARDS,
+    part: Part = WHOLE,
 ) -> Entries[T]:
-    """Return what a lane of the `due` index holds up to `until`.
+    """Return what a part of a lane of the `due` index holds up to `until`.
 
     At most `limit` entries of each shard are kept, the oldest; all are counted. One query per shard
     and page.
@@ -115,7 +117,7 @@ def due(
             total += len(page)
         return kept, total
 
-    found = side_by_side(in_shard, range(DUE_SHARDS))
+    found = side_by_side(in_shard, part.among(shards))
     rows = [row for kept, _ in found for row in kept]
     rows.sort(key=lambda row: (int(row["due_at"]["N"]), row["id"]["S"]))
     return Entries([read(row) for row in rows], sum(total for _, total in found))

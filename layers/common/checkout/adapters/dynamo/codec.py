@@ -9,9 +9,9 @@ an attribute of its name:
     bytes             B
 
 A field in `packed` is a tuple of dataclasses as one compact JSON string, a row per record with the
-values in the order of the fields and times in epoch milliseconds: what is never searched takes
-little room, and DynamoDB allows 400 KB an item. A row may be shorter than the dataclass, by fields
-that have defaults.
+values in the order of the fields, times in epoch milliseconds and a dataclass as a row: what is
+never searched takes little room, and DynamoDB allows 400 KB an item. A row may be shorter than the
+dataclass, by fields that have defaults.
 """
 
 from __future__ import annotations
@@ -138,23 +138,44 @@ def _map(kind: Any) -> tuple[Encode, Decode]:
 
 
 def _packed(hint: Any) -> tuple[Encode, Decode]:
-    kind: Any = get_args(hint)[0]
-    columns = list(_columns(kind))
-    values, hints = attrgetter(*columns), get_type_hints(kind)
-    times = [index for index, name in enumerate(columns) if hints[name] is datetime]
-
-    def pack(record: Any) -> list[Any]:
-        row = list(values(record))
-        for index in times:
-            row[index] = milliseconds(row[index])
-        return row
-
-    def unpack(row: list[Any]) -> Any:
-        for index in times:
-            row[index] = moment(row[index])
-        return kind(*row)
-
+    pack, unpack = _row(get_args(hint)[0])
     return (
         lambda records: text(compact([pack(each) for each in records])),
         lambda value: tuple([unpack(row) for row in json.loads(value["S"])]),
     )
+
+
+def _row(kind: Any) -> tuple[Callable[[Any], list[Any]], Callable[[list[Any]], Any]]:
+    """Return what makes a row of a record of `kind`, and the record of a row."""
+    columns, hints = list(_columns(kind)), get_type_hints(kind)
+    values = attrgetter(*columns)
+    cells = [(index, *cell) for index, name in enumerate(columns) if (cell := _cell(hints[name]))]
+    least = sum(not default for default in _columns(kind).values())
+
+    def pack(record: Any) -> list[Any]:
+        row = list(values(record))
+        while len(row) > least and row[-1] is None:
+            del row[-1]
+        for index, write, _ in cells:
+            if index < len(row) and row[index] is not None:
+                row[index] = write(row[index])
+        return row
+
+    def unpack(row: list[Any]) -> Any:
+        for index, _, read in cells:
+            if index < len(row) and row[index] is not None:
+                row[index] = read(row[index])
+        return kind(*row)
+
+    return pack, unpack
+
+
+def _cell(hint: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]] | None:
+    """Return the conversions of a value in a row, or None if JSON has it as it is."""
+    if _optional(hint):
+        (hint,) = (each for each in get_args(hint) if each is not NoneType)
+    if hint is datetime:
+        return milliseconds, moment
+    if is_dataclass(hint):
+        return _row(hint)
+    return (str, hint) if issubclass(hint, StrEnum) else None

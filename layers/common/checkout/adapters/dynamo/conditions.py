@@ -33,7 +33,7 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
     """Return the UpdateItem of the changed attributes, on the change's condition.
 
     read ─── decide (updated_at) ─── write: still the version that was read, still in time
-    W6 ───── send ─── 201 ────────── write: still this attempt and not closing, whoever rescheduled
+    W6 ───── send ─── 201 ────────── write: the same instruction, not closing, whoever rescheduled
     """
     before = session_item(change.before, retention)
     after = session_item(change.after, retention)
@@ -44,17 +44,17 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
     names = {"#version": "version"}
     values: dict[str, Value] = {}
 
-    still_this_attempt = "#phase = :paying AND #attempt.#id = :attempt"
+    still_this_one = "#phase = :paying AND #attempt.#id = :instruction"  # stored as `attempt`
     not_closing = "attribute_not_exists(#closing_at)"
     still_as_read = "#status = :from AND #version = :read"
     in_time = "#expires_at > :now"
-    if change.by_attempt:
-        assert change.before.attempt is not None
-        conditions = [still_this_attempt, not_closing]
+    if change.by_instruction:
+        assert change.before.instruction is not None
+        conditions = [still_this_one, not_closing]
         names |= {name: name[1:] for name in ("#phase", "#attempt", "#id", "#closing_at")}
         values |= {
             ":paying": text(Phase.PAYING),
-            ":attempt": text(change.before.attempt.id),
+            ":instruction": text(change.before.instruction.id),
             ":one": number(1),
         }
         sets = ["#version = #version + :one"]

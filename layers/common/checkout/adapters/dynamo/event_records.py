@@ -9,18 +9,21 @@ from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.records import due_shard, ttl
+from checkout.adapters.dynamo.sharding import sharded, unsharded
 from checkout.adapters.dynamo.values import Item, text
 from checkout.domain.grammar import position
 from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
 
 _EVENT: Final = Codec(WebhookEvent, packed=("deliveries",))
 
-event_from: Final = _EVENT.decode
+
+def event_from(item: Item) -> WebhookEvent:
+    return _EVENT.decode(unsharded(item))
 
 
 def event_item(event: WebhookEvent) -> Item:
     """Return the whole item, index attributes included."""
-    item = _EVENT.encode(event)
+    item = sharded(_EVENT.encode(event))
     item["created_key"] = text(position(event.created_at, event.id))
     if event.status is EventStatus.PENDING:
         item["due_shard"] = text(due_shard(event.id))

@@ -8,16 +8,17 @@ from typing import Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
+from checkout.adapters.aws import Persistent
+from checkout.adapters.dynamo import lists
+from checkout.adapters.dynamo.client import Client, due, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next
 from checkout.adapters.dynamo.event_records import event_from, event_item
-from checkout.adapters.dynamo.values import instant, text, text_from
+from checkout.adapters.dynamo.sharding import unsharded
+from checkout.adapters.dynamo.values import instant, text
 from checkout.domain.errors import Unavailable
-from checkout.domain.grammar import position
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import RandomBytes, SideBySide
+from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
 _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
@@ -63,14 +64,17 @@ class DynamoEvents:
             if event_from(found) != event:  # else it is our own write, whose answer was lost
                 raise StaleEvent(event_from(found)) from None
 
-    def due(self, until: datetime, *, limit: int, side_by_side: SideBySide) -> tuple[DueEvent, ...]:
+    def due(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: Part = WHOLE
+    ) -> tuple[DueEvent, ...]:
         found = due(
             self._client,
             self._table,
             until,
             limit,
-            read=_DUE.decode,
+            read=lambda row: _DUE.decode(unsharded(row)),
             side_by_side=side_by_side,
+            part=part,
         )
         return tuple(found.kept)
 
@@ -102,37 +106,22 @@ class DynamoEvents:
         created_from: datetime | None = None,
         created_before: datetime | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> EventPage:
-        """Return a page; `limit` is 1..100. One index query and one batch read."""
-        if not 1 <= limit <= PAGE_MAX:
-            raise ValueError(f"limit must be 1..{PAGE_MAX}")
-        lowest = position(created_from) if created_from else "0"
-        highest = position(created_before) if created_before else ":"  # sorts behind every digit
-        if after is not None:
-            lowest, highest = (
-                (max(lowest, after), highest) if upward else (lowest, min(highest, after))
-            )
-        if highest < lowest:
-            return EventPage((), None)
-        found = ask(
-            self._client.query,
-            TableName=self._table,
-            IndexName="by_merchant",
-            KeyConditionExpression="#merchant = :merchant AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#merchant": "merchant", "#created_key": "created_key"},
-            ExpressionAttributeValues={
-                ":merchant": text(merchant),
-                ":low": text(lowest),
-                ":high": text(highest),
-            },
-            ScanIndexForward=upward,
-            # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
-            Limit=limit + (1 if after is None else 2),
+        """Return a page: a query for each shard, and one batch read."""
+        found = lists.page(
+            self._client,
+            self._table,
+            "by_merchant",
+            "merchant",
+            merchant,
+            shards=shards,
+            limit=limit,
+            after=after,
+            created_from=created_from,
+            created_before=created_before,
+            upward=upward,
         )
-        rows = [row for row in found["Items"] if row["created_key"]["S"] != after]
-        ids = [text_from(row["id"]) for row in rows[:limit]]
-        items = self._persistent.batch_get(self._client, self._table, ids)
-        return EventPage(
-            tuple(event_from(items[event_id]) for event_id in ids if event_id in items),
-            text_from(rows[limit - 1]["created_key"]) if len(rows) > limit else None,
-        )
+        items = self._persistent.batch_get(self._client, self._table, found.ids)
+        shown = tuple(event_from(items[each]) for each in found.ids if each in items)
+        return EventPage(shown, found.next_key)

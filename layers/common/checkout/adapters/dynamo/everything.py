@@ -22,7 +22,7 @@ from checkout.ports.sessions import Reservation
 T = TypeVar("T")
 
 _AUDIT: Final = "audit#"
-_OTHER_ROWS: Final = ("search#", "day#", "sign-in#", "attempts#", "challenge#")
+_OTHER_ROWS: Final = ("search#", "day#", "plink_", "sign-in#", "attempts#", "challenge#")
 
 
 class DynamoRecords:

@@ -6,11 +6,11 @@ DynamoDB's 400 KB an item.
 
 from __future__ import annotations
 
-import hashlib
 from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.sharding import owned, sharded, unsharded
 from checkout.adapters.dynamo.values import Item, Value, instant, milliseconds, number, text
 from checkout.domain.grammar import position
 from checkout.domain.retention import (
@@ -20,28 +20,35 @@ from checkout.domain.retention import (
 )
 from checkout.domain.search import metadata_keys, search_key
 from checkout.domain.session import Session
+from checkout.domain.shards import shard_of
 from checkout.ports.sessions import Reservation
 
 # The partitions of each lane of an index, so that none is hot. A later release may have more, since
 # what is in the first ones is still found, but never fewer.
 DUE_SHARDS: Final = 8
+URGENT_SHARDS: Final = 16  # of the first lane of `due`, where each payment writes eight times
 # The second lane of `due`, for what is not urgent, and of `uncounted`, for what the clock ends.
 LATER: Final = "later-"
 CLOCK: Final = "clock-"
 _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides nothing
 
 _SESSION: Final = Codec(
-    Session, names={"metadata_json": "metadata"}, packed=("line_items", "history")
+    Session,
+    names={"metadata_json": "metadata", "instruction": "attempt"},
+    packed=("line_items", "history", "payment_attempts"),
 )
 _RESERVATION: Final = Codec(Reservation)
 
-session_from: Final = _SESSION.decode
 reservation_from: Final = _RESERVATION.decode
+
+
+def session_from(item: Item) -> Session:
+    return _SESSION.decode(unsharded(item))
 
 
 def due_shard(record_id: str) -> str:
     """Return the partition of an index in which this record is."""
-    return str(hashlib.sha256(record_id.encode()).digest()[0] % DUE_SHARDS)
+    return str(shard_of(record_id, DUE_SHARDS))
 
 
 def ttl(at: datetime) -> Value:
@@ -51,11 +58,15 @@ def ttl(at: datetime) -> Value:
 
 def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
     """Return the whole item, index attributes and time to live included."""
-    item = _SESSION.encode(session)
+    item = sharded(_SESSION.encode(session))
     item["created_key"] = text(position(session.created_at, session.id))
     due = session.due_at()
     if due:
-        item["due_shard"] = text(("" if session.urgent else LATER) + due_shard(session.id))
+        item["due_shard"] = text(
+            str(shard_of(session.id, URGENT_SHARDS))
+            if session.urgent
+            else LATER + due_shard(session.id)
+        )
         item["due_at"] = instant(due)
     # Until tallies.py has counted it and removes them; where the clock ends a session, for good.
     if session.over_at is not None:
@@ -63,7 +74,7 @@ def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
         item["uncounted_shard"] = text(clock + due_shard(session.id))
         item["uncounted_at"] = instant(session.over_at)
     if session.customer:
-        item["search_key"] = text(search_key(session.merchant, session.customer.id))
+        item["search_key"] = owned(search_key(session.merchant, session.customer.id), session.shard)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
         item["ttl"] = ttl(kept_until)
@@ -80,7 +91,11 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     if kept_until is not None:
         common["ttl"] = ttl(kept_until)
     return [
-        {"id": text(f"search#{key}#{session.id}"), "search_key": text(key), **common}
+        {
+            "id": text(f"search#{key}#{session.id}"),
+            "search_key": owned(key, session.shard),
+            **common,
+        }
         for key in metadata_keys(session.merchant, session.metadata)
     ]
 

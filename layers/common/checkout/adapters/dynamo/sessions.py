@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import Persistent, ask
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, due, get
+from checkout.adapters.aws import Persistent
+from checkout.adapters.dynamo import lists
+from checkout.adapters.dynamo.client import Client, due, get
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
@@ -26,8 +27,11 @@ from checkout.adapters.dynamo.conditions import (
     update,
 )
 from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.links import give_back, take_item
 from checkout.adapters.dynamo.records import (
+    DUE_SHARDS,
     LATER,
+    URGENT_SHARDS,
     reservation_from,
     search_items,
     session_from,
@@ -35,17 +39,19 @@ from checkout.adapters.dynamo.records import (
 )
 from checkout.adapters.dynamo.values import instant_from, text, text_from
 from checkout.domain.errors import Unavailable
-from checkout.domain.grammar import position
 from checkout.domain.retention import RETENTION
 from checkout.domain.search import search_key
 from checkout.domain.session import Session
 from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import RandomBytes, SideBySide
-from checkout.ports.sessions import DueSessions, Reservation, SessionPage, StaleSession
-
-_FIRST_POSITION: Final = "0"
-_LAST_POSITION: Final = ":"  # sorts behind every digit
+from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
+from checkout.ports.sessions import (
+    DueSessions,
+    OutOfStock,
+    Reservation,
+    SessionPage,
+    StaleSession,
+)
 
 
 class DynamoSessions:
@@ -72,27 +78,33 @@ class DynamoSessions:
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         put_session = put_new(self._sessions, session_item(session, self._retention), "id")
-        found_by = [
+        others = [
             {"Put": {"TableName": self._sessions, "Item": row}}
             for row in search_items(session, self._retention)
         ]
+        if session.link is not None:
+            others.insert(0, {"Update": take_item(self._sessions, session.link)})
         if reservation is None:
             try:
-                if found_by:
-                    self._transact({"Put": put_session}, *found_by)
+                if others:
+                    self._transact({"Put": put_session}, *others)
                 else:
                     self._persistent.ask(self._client.put_item, **put_session)
             except ClientError as error:
                 found = failed_item(error)
+                if found is None and session.link is not None:
+                    raise OutOfStock from error
                 if found is None or session_from(found).writer != session.writer:
                     raise Unavailable(TAKEN) from error
             return None
         put_key = put_reservation(self._reservations, reservation)
         try:
-            self._transact({"Put": put_key}, {"Put": put_session}, *found_by)
+            self._transact({"Put": put_key}, {"Put": put_session}, *others)
         except ClientError as error:
             held = failed_item(error, index=0)
             if held is None:
+                if session.link is not None and condition_failed(error, index=2):
+                    raise OutOfStock from error
                 raise Unavailable(TAKEN) from error
             winner = reservation_from(held)
             return None if winner.writer == reservation.writer else winner
@@ -118,6 +130,8 @@ class DynamoSessions:
         puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
         if reservation is not None:
             puts.append(put_reservation(self._reservations, reservation))
+        if change.restocks is not None:
+            found_by.append({"Update": give_back(self._sessions, change.restocks)})
         try:
             if not puts and not found_by:
                 answer = self._persistent.ask(
@@ -129,7 +143,7 @@ class DynamoSessions:
             if reservation is not None:
                 raise_if_held(error, reservation, index=len(puts))
             return self._stale_unless_ours(error, change)
-        if change.by_attempt:  # it goes on from whatever version was stored
+        if change.by_instruction:  # it goes on from whatever version was stored
             return self.get(change.after.id) or change.after
         return change.after
 
@@ -143,50 +157,39 @@ class DynamoSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
+        shards: int = 1,
     ) -> SessionPage:
-        """Return a page; `limit` is 1..100. One index query and one batch read."""
-        if not 1 <= limit <= PAGE_MAX:
-            raise ValueError(f"limit must be 1..{PAGE_MAX}")
-        lowest = position(created_from) if created_from else _FIRST_POSITION
-        highest = position(created_before) if created_before else _LAST_POSITION
-        if after is not None:
-            lowest, highest = (
-                (max(lowest, after), highest) if upward else (lowest, min(highest, after))
-            )
-        if lowest > highest:
-            return SessionPage((), None)
-        index, owner, value = "by_merchant", "merchant", merchant
-        # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
-        rows_max = limit + (1 if after is None else 2)
+        """Return a page: a query for each shard, and one batch read."""
+        index, attribute, owner = "by_merchant", "merchant", merchant
         if search is not None:
-            index, owner, value = "by_search", "search_key", search_key(merchant, search)
-            rows_max *= 2  # a session may be found by its wallet and by its metadata
-        found = ask(
-            self._client.query,
-            TableName=self._sessions,
-            IndexName=index,
-            KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
-            ExpressionAttributeNames={"#owner": owner, "#created_key": "created_key"},
-            ExpressionAttributeValues={
-                ":owner": text(value),
-                ":low": text(lowest),
-                ":high": text(highest),
-            },
-            ScanIndexForward=upward,
-            Limit=rows_max,
+            index, attribute, owner = "by_search", "search_key", search_key(merchant, search)
+        found = lists.page(
+            self._client,
+            self._sessions,
+            index,
+            attribute,
+            owner,
+            shards=shards,
+            limit=limit,
+            after=after,
+            created_from=created_from,
+            created_before=created_before,
+            upward=upward,
+            # It may be found by its wallet and by its metadata.
+            entries_each=1 if search is None else 2,
         )
-        places = dict.fromkeys(row["created_key"]["S"] for row in found["Items"])
-        places.pop(after or "", None)
-        shown = list(places)[:limit]
-        ids = [place.partition("#")[2] for place in shown]
-        sessions = self._batch_get(ids)
-        return SessionPage(
-            tuple(sessions[each] for each in ids if each in sessions),
-            shown[-1] if len(places) > limit else None,
-        )
+        sessions = self._batch_get(found.ids)
+        shown = tuple(sessions[each] for each in found.ids if each in sessions)
+        return SessionPage(shown, found.next_key)
 
     def due(
-        self, now: datetime, *, urgent: bool, limit: int, side_by_side: SideBySide
+        self,
+        now: datetime,
+        *,
+        urgent: bool,
+        limit: int,
+        side_by_side: SideBySide,
+        part: Part = WHOLE,
     ) -> DueSessions:
         found = due(
             self._client,
@@ -196,6 +199,8 @@ class DynamoSessions:
             read=lambda row: (text_from(row["id"]), instant_from(row["due_at"])),
             side_by_side=side_by_side,
             lane="" if urgent else LATER,
+            shards=URGENT_SHARDS if urgent else DUE_SHARDS,
+            part=part,
         )
         oldest = found.kept[0][1] if found.kept else None
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)

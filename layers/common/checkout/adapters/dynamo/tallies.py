@@ -1,4 +1,4 @@
-"""`ports.Tallies` on DynamoDB: a row per merchant, currency and day, among the sessions.
+"""`ports.Tallies` on DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
 A sparse index holds the sessions that are not counted yet (docs/decisions/0004).
 """
@@ -6,6 +6,7 @@ A sparse index holds the sessions that are not counted yet (docs/decisions/0004)
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from typing import Any, Final
@@ -27,7 +28,7 @@ from checkout.adapters.dynamo.values import (
 )
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
-from checkout.ports.runtime import RandomBytes
+from checkout.ports.runtime import RandomBytes, SideBySide
 from checkout.ports.sessions import Stretch, Walk
 
 logger = logging.getLogger(__name__)
@@ -50,22 +51,28 @@ class DynamoTallies:
         self._table = f"{prefix}-checkout_sessions"
         self._persistent = Persistent(sleep, random_bytes)
 
-    def uncounted(self, until: datetime, *, limit: int) -> tuple[Session, ...]:
+    def uncounted(
+        self, until: datetime, *, limit: int, side_by_side: SideBySide
+    ) -> tuple[Session, ...]:
         """Return sessions not counted yet.
 
         The index lags behind: the strong read leaves out those that are counted already.
         """
-        rows: list[Item] = []
-        for shard in self.shards:
-            found_in = entries(
-                self._client, self._table, "uncounted", str(shard), until, limit=limit
-            )
-            rows += next(found_in)
+
+        def in_shard(shard: int) -> list[Item]:
+            place = str(shard)
+            return next(entries(self._client, self._table, "uncounted", place, until, limit=limit))
+
+        rows = [row for found in side_by_side(in_shard, self.shards) for row in found]
         rows.sort(key=lambda row: (number_from(row["uncounted_at"]), text_from(row["id"])))
-        ids = [text_from(row["id"]) for row in rows[:limit]]
+        parts = [rows[start : start + PAGE_MAX] for start in range(0, len(rows), PAGE_MAX)]
+        return tuple(each for found in side_by_side(self._not_counted, parts) for each in found)
+
+    def _not_counted(self, rows: Sequence[Item]) -> list[Session]:
+        ids = [text_from(row["id"]) for row in rows]
         items = self._persistent.batch_get(self._client, self._table, ids)
         found = [items[each] for each in ids if each in items]
-        return tuple(session_from(item) for item in found if "uncounted_shard" in item)
+        return [session_from(item) for item in found if "uncounted_shard" in item]
 
     def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
         # A session may need a day of its own: 50 make 100 items, which one transaction takes.
@@ -158,23 +165,30 @@ class DynamoTallies:
             return not tallies and found.get(stretch.walk.value) == instant(stretch.to)
         return True
 
-    def days(self, merchant: str, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
-        ids = {_id(merchant, currency, day): day for day in days}
-        items = self._persistent.batch_get(self._client, self._table, list(ids))
+    def days(
+        self, merchant: str, currency: str, days: Sequence[date], *, shards: int = 1
+    ) -> tuple[DayTally, ...]:
+        found: dict[date, Counter[str]] = {day: Counter() for day in days}
+        for shard in range(shards):
+            ids = {_id(merchant, currency, day, shard): day for day in days}
+            items = self._persistent.batch_get(self._client, self._table, list(ids))
+            for each, item in items.items():
+                counts = {name: number_from(item[name]) for name in _COUNTS if name in item}
+                found[ids[each]].update(counts)
         return tuple(
             DayTally(
                 merchant=merchant,
                 currency=currency,
                 day=day,
-                **{name: _count(items.get(each, {}), name) for name in _COUNTS},
+                **{name: sums[name] for name in _COUNTS},
             )
-            for each, day in ids.items()
+            for day, sums in found.items()
         )
 
     def _added(self, tally: DayTally) -> dict[str, Any]:
         return {
             "TableName": self._table,
-            "Key": {"id": text(_id(tally.merchant, tally.currency, tally.day))},
+            "Key": {"id": text(_id(tally.merchant, tally.currency, tally.day, tally.shard))},
             "UpdateExpression": "ADD " + ", ".join(f"#{name} :{name}" for name in _COUNTS),
             "ExpressionAttributeNames": {f"#{name}": name for name in _COUNTS},
             "ExpressionAttributeValues": {
@@ -198,9 +212,6 @@ def _mark(shard: int) -> str:
     return f"clock#{shard}"
 
 
-def _id(merchant: str, currency: str, day: date) -> str:
-    return f"day#{merchant}#{currency}#{day.isoformat()}"
-
-
-def _count(item: Item, name: str) -> int:
-    return number_from(item[name]) if name in item else 0
+def _id(merchant: str, currency: str, day: date, shard: int) -> str:
+    row = f"day#{merchant}#{currency}#{day.isoformat()}"
+    return f"{row}#{shard}" if shard else row

@@ -113,7 +113,7 @@ def resend_failed_events(
     services: DashboardServices, key: Actor, *, since: datetime, after: str | None
 ) -> Resent:
     """Send the failed events since then again. Raise as `delivery_log.resend_failed` does."""
-    done = delivery_log.resend_failed(services, key.merchant, since=since, after=after)
+    done = delivery_log.resend_failed(services, key, since=since, after=after)
     audit.note(services, key, Action.EVENTS_RESENT, f"{done.count}, since {since.date()}")
     return done
 

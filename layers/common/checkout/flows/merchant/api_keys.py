@@ -6,6 +6,7 @@ cannot be revoked: without one, the merchant's server could not be given another
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -52,6 +53,7 @@ def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any
         created_at=services.clock.now(),
         return_hosts=merchant.return_hosts,
         key_sign_in_off_at=merchant.key_sign_in_off_at,
+        shards=merchant.shards,
         **options,
     )
     return NewKey(record, plain)
@@ -120,7 +122,7 @@ def revoke(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
     old = _found(services, key, key_id)
     if old.revoked_at is not None:
         raise KeyUnexpectedState("This key has already been revoked.")
-    others = [each for each in _all(services, key) if each.id != old.id]
+    others = [each for each in _all(services, key.merchant, key) if each.id != old.id]
     kept = next((each for each in others if each.lasting), None)
     if kept is None:
         raise KeyUnexpectedState(
@@ -134,23 +136,32 @@ def revoke(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
     return revoked
 
 
-def change_copied(services: DashboardServices, key: Actor, **fields: Any) -> Merchant:
-    """Change fields of the merchant that keys copy, and their copies. Raise Conflict."""
+def change_copied(
+    services: DashboardServices,
+    merchant_id: str,
+    fields: Callable[[Merchant], dict[str, Any]],
+    *,
+    actor: Actor | None = None,
+) -> Merchant:
+    """Change what keys copy of the merchant, in one transaction with all active keys.
+
+    Raise ResourceMissing, Conflict.
+    """
     now = services.clock.now()
-    active = [each for each in _all(services, key) if each.active_at(now)]
+    active = [each for each in _all(services, merchant_id, actor) if each.active_at(now)]
     return merchants.change(
         services.merchants,
-        key.merchant,
-        lambda merchant: merchant.changed(**fields),
+        merchant_id,
+        lambda merchant: merchant.changed(**fields(merchant)),
         lambda merchant: services.api_keys.settle(merchant, active),
     )
 
 
-def _all(services: DashboardServices, key: Actor) -> list[ApiKey]:
+def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
     """Return the merchant's keys: the actor, if it is one, and those that the index has."""
-    known = {each.id: each for each in services.api_keys.of(key.merchant)}
-    if isinstance(key, ApiKey):
-        known[key.id] = key
+    known = {each.id: each for each in services.api_keys.of(merchant)}
+    if isinstance(actor, ApiKey):
+        known[actor.id] = actor
     return list(known.values())
 
 

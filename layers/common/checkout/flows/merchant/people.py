@@ -147,7 +147,8 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
             "Nobody could sign in any more: an owner must have accepted an invitation first."
         )
     off_at = None if allowed else services.clock.now()
-    api_keys.change_copied(services, actor, key_sign_in_off_at=off_at)
+    fields = {"key_sign_in_off_at": off_at}
+    api_keys.change_copied(services, actor.merchant, lambda _: fields, actor=actor)
     action = Action.KEY_SIGN_IN_ALLOWED if allowed else Action.KEY_SIGN_IN_ENDED
     audit.note(services, actor, action)
 

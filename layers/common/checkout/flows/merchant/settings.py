@@ -17,6 +17,7 @@ from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
 from checkout.domain.people import Actor
 from checkout.domain.pictures import picture_type
+from checkout.domain.shards import SHARDS
 from checkout.flows import audit, merchants
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
@@ -148,12 +149,33 @@ def limit_return_hosts(services: DashboardServices, key: Actor, typed: str) -> N
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
         raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
-    api_keys.change_copied(services, key, return_hosts=hosts)
+    api_keys.change_copied(services, key.merchant, lambda _: {"return_hosts": hosts}, actor=key)
     audit.note(services, key, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
 
 
+def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
+    """Spread the merchant's lists over so many shards from the next session on.
+
+    It is written even if nothing changes, as the return hosts are. Raise ParameterInvalid,
+    ResourceMissing, Conflict.
+    """
+    if shards not in SHARDS:
+        raise ParameterInvalid(f"The shards must be one of {SHARDS}.", param="shards")
+
+    def more(merchant: Merchant) -> dict[str, Any]:
+        if shards < merchant.shards:
+            raise ParameterInvalid(
+                f"The merchant has {merchant.shards} shards. The number never falls, because all "
+                "of them hold sessions.",
+                param="shards",
+            )
+        return {"shards": shards}
+
+    return api_keys.change_copied(services, merchant_id, more)
+
+
 def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
-    """Return whether an active key, created during its last change, has no copy of the merchant.
+    """Return whether an active key, created during the last change, has not copied it.
 
     The index lags, so its answer is verified with the key's own record.
     """
@@ -166,8 +188,8 @@ def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
     return False
 
 
-def _copied(record: Merchant | ApiKey) -> tuple[Any, ...]:
-    return record.return_hosts, record.key_sign_in_off_at
+def _copied(record: ApiKey | Merchant) -> tuple[object, ...]:
+    return record.return_hosts, record.shards, record.key_sign_in_off_at
 
 
 def _set(services: DashboardServices, key: Actor, fields: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -120,7 +120,10 @@ def _actor(services: DashboardServices, known: SignIn, now: datetime) -> Actor |
     """Return who signed in, unless it was revoked, has ended, or does not sign in any more."""
     if known.member is not None:
         member = services.people.member(known.member)
-        return member if member is not None and member.active else None
+        merchant = services.known_merchants.get(member.merchant) if member else None
+        if member is None or merchant is None or not member.active:
+            return None
+        return replace(member, shards=merchant.shards)
     assert known.key_hash is not None
     key = services.api_keys.find(known.key_hash)
     return key if key is not None and key.active_at(now) and key.signs_in else None

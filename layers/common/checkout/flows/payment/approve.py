@@ -16,7 +16,7 @@ from typing import Final
 from checkout.domain.errors import CallbackInvalid
 from checkout.domain.ids import new_nonce
 from checkout.domain.limits import RETURN
-from checkout.domain.session import Attempt, Problem, Session, Status
+from checkout.domain.session import Instruction, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition
 from checkout.flows import limits, merchants
 from checkout.flows.payment import received, reconcile, sealed, witness
@@ -154,15 +154,15 @@ def _continue_and_pay(
     if quote is None:
         return _lose_approval(work, session, grant, Problem.PRICE_CHANGED)
     now = services.clock.now()
-    attempt = Attempt(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
+    instruction = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
     session = move(  # W6, the point of no return
         services,
         session,
         Event.PAYMENT_INTENDED,
-        attempt=attempt,
+        instruction=instruction,
         quote=quote,
         token=sealed.seal_token(services.vault, session.id, token),
-        check_at=attempt.deadline + CHECK_AFTER,
+        check_at=instruction.deadline + CHECK_AFTER,
         checks=0,
     )
     return _pay(work, session, token)
@@ -226,11 +226,11 @@ def _lose_approval(
 
 def _pay(work: Work, session: Session, token: AccessToken) -> Session:
     """Send the payment once, never after its deadline (C8), record it, wait for the money."""
-    assert session.attempt is not None
+    assert session.instruction is not None
     assert session.customer is not None
     assert session.quote is not None
     assert session.incoming_payment is not None
-    if work.services.clock.now() >= session.attempt.deadline:
+    if work.services.clock.now() >= session.instruction.deadline:
         return _certain(work, session, token, Problem.APPROVAL_UNUSABLE, "not sent in time")
     try:
         payment = work.client.create_outgoing_payment(
@@ -248,7 +248,7 @@ def _pay(work: Work, session: Session, token: AccessToken) -> Session:
 def _certain(
     work: Work, session: Session, token: AccessToken, problem: Problem, why: str
 ) -> Session:
-    """Open the session again: it is certain that this attempt paid nothing and never will.
+    """Open the session again: it is certain that this instruction paid nothing and never will.
 
     The access token is revoked, best effort, so that nothing uses this approval any more.
     """

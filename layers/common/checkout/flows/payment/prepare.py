@@ -73,7 +73,7 @@ def submit_wallet(
         ) from None
     session = settle(services, load(services, session_id))
     merchant = merchants.get(services.merchants, session.merchant)
-    session = _claim(services, session, url, client)
+    session = _claim(services, session, url, client, typed)
     try:
         return _prepare(Work.begin(services, merchant, within=DEADLINE), session, url)
     except StaleSession as stale:  # our lease lapsed, or the merchant ended the session meanwhile
@@ -101,7 +101,9 @@ def refusal(session: Session, now: datetime) -> CheckoutError:
     )
 
 
-def _claim(services: PayServices, session: Session, url: str, client: str | None) -> Session:
+def _claim(
+    services: PayServices, session: Session, url: str, client: str | None, typed: str
+) -> Session:
     """Take the lease on the preparation (W1). The same write removes an earlier approval."""
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
@@ -112,6 +114,7 @@ def _claim(services: PayServices, session: Session, url: str, client: str | None
             Event.WALLET_SUBMITTED,
             lease_until=now + LEASE,
             submissions=(*recent, now),
+            typed=typed,
         )
     except IllegalTransition:
         raise refusal(session, now) from None

@@ -176,7 +176,7 @@ def _note_if_hung(services: PayServices, session: Session, begun: datetime) -> S
     now = services.clock.now()
     if now < begun + HUNG:
         return session
-    sent = session.attempt.deadline if session.attempt is not None else now
+    sent = session.instruction.deadline if session.instruction is not None else now
     pause = min(max(now - sent, HUNG_LEAST), HUNG_MOST)
     return move(services, session, Event.CHECKED, hung_until=now + pause)
 
@@ -269,7 +269,7 @@ def _start_closing(work: Work, session: Session) -> Session:
 
 
 def wait_until(session: Session) -> datetime:
-    """Return the time from which no payment of this attempt can begin.
+    """Return the time from which no payment of this instruction can begin.
 
     That is a margin after the quote or the incoming payment expires, whichever comes first. Once a
     part of the money is there, the rest may come until the incoming payment expires.
@@ -278,8 +278,8 @@ def wait_until(session: Session) -> datetime:
     if not session.received:
         if session.quote is not None and session.quote.expires_at is not None:
             ends.append(session.quote.expires_at)
-        elif session.attempt is not None:
-            ends.append(session.attempt.deadline + ENDLESS_QUOTE)
+        elif session.instruction is not None:
+            ends.append(session.instruction.deadline + ENDLESS_QUOTE)
     return min(ends) + WAIT_MARGIN
 
 
@@ -295,10 +295,10 @@ def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
         return {}
     attention = session.attention
     pause = timedelta(seconds=BACKOFF[min(session.checks, len(BACKOFF) - 1)])
-    if session.attempt is not None and now >= session.attempt.deadline + UNDECIDED_AFTER:
+    if session.instruction is not None and now >= session.instruction.deadline + UNDECIDED_AFTER:
         pause = UNDECIDED_AFTER
         attention = attention or Attention.UNDECIDED
-    elif session.attempt is None and session.checks >= CHECKS_AN_HOUR:
+    elif session.instruction is None and session.checks >= CHECKS_AN_HOUR:
         pause = UNDECIDED_AFTER
     check_at = now + pause
     if session.closed_at is not None:

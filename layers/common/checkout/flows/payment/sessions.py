@@ -11,6 +11,7 @@ from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
+from checkout.domain.attempts import Concern
 from checkout.domain.errors import (
     CheckoutError,
     PaymentInProgress,
@@ -63,17 +64,15 @@ class ListQuery:
     amount_to: int | None = None
     search: str | None = None
     statuses: tuple[Status, ...] = ()
+    concern: Concern | None = None
     rounds: int = FILTER_ROUNDS
     upward: bool = False
 
     @property
     def filters(self) -> bool:
         """Tell whether sessions must be read to be filtered: no index has these fields."""
-        return bool(self.statuses) or (self.status, self.amount_from, self.amount_to) != (
-            None,
-            None,
-            None,
-        )
+        by_field = (self.status, self.amount_from, self.amount_to, self.concern)
+        return bool(self.statuses) or any(each is not None for each in by_field)
 
     def matches(self, session: Session, now: datetime) -> bool:
         amount, status = session.amount_total, session.status_at(now)
@@ -82,6 +81,7 @@ class ListQuery:
             and (not self.statuses or status in self.statuses)
             and (self.amount_from is None or self.amount_from <= amount)
             and (self.amount_to is None or amount <= self.amount_to)
+            and (self.concern is None or self.concern.holds(session))
         )
 
 
@@ -234,6 +234,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> Listed:
             created_before=query.created_before,
             search=query.search,
             upward=query.upward,
+            shards=key.shards,
         )
         after = page.next_key
         for session in page.sessions:

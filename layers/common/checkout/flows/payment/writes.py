@@ -102,6 +102,7 @@ def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
         body=event_body(change.after, change.webhook),
         created_at=change.at,
         next_at=change.at,
+        shard=change.after.shard,
         stripe_body=event_json(
             change.after,
             event_id=event_id,

@@ -22,7 +22,7 @@ from checkout.flows.payment.reconcile import Checked
 from checkout.flows.payment.sessions import conclude
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import Clock
+from checkout.ports.runtime import WHOLE, Clock, Part
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import DueSessions, StaleSession
 from checkout.ports.webhooks import DueEvent
@@ -72,8 +72,8 @@ class Check:
     checked: Checked
 
 
-def run(services: PayServices, *, until: datetime) -> Counts:
-    """Check due sessions, the longest due first, and begin no check after `until`.
+def run(services: PayServices, *, until: datetime, part: Part = WHOLE) -> Counts:
+    """Check due sessions of a part of the shards, the longest due first, none after `until`.
 
     1. The merchants' wallets are asked about all payments in doubt: they alone complete a session.
     2. Due webhook events are enqueued.
@@ -87,16 +87,16 @@ def run(services: PayServices, *, until: datetime) -> Counts:
     counts = Counts()
     now = services.clock.now()
     round_ = _Round(services, counts)
-    events = _due_events(services, now, counts)  # before this round makes new ones
+    events = _due_events(services, now, part, counts)  # before this round makes new ones
     try:
-        first = _due(services, now, urgent=True)
+        first = _due(services, now, part, urgent=True)
         if first.oldest is not None:
             counts.oldest_payment = now - first.oldest
         in_doubt = round_.check(first.ids, _part(services.clock, until, PAYMENTS))
     finally:
         _enqueue(services, events, _part(services.clock, until, EVENTS), counts)
     round_.finish(in_doubt, _part(services.clock, until, CUSTOMERS))
-    later = _due(services, now, urgent=False)
+    later = _due(services, now, part, urgent=False)
     others = round_.check(later.ids, until)
     round_.finish(others, until)
     counts.not_reached = first.total + later.total - round_.reached
@@ -228,9 +228,9 @@ class _Round:
             self._counts.failed += 1
 
 
-def _due(services: PayServices, now: datetime, *, urgent: bool) -> DueSessions:
+def _due(services: PayServices, now: datetime, part: Part, *, urgent: bool) -> DueSessions:
     return services.sessions.due(
-        now, urgent=urgent, limit=NAMED_MAX, side_by_side=services.side_by_side
+        now, urgent=urgent, limit=NAMED_MAX, side_by_side=services.side_by_side, part=part
     )
 
 
@@ -240,10 +240,12 @@ def _part(clock: Clock, until: datetime, share: float) -> datetime:
     return now + max(until - now, NO_TIME) * share
 
 
-def _due_events(services: PayServices, now: datetime, counts: Counts) -> Sequence[DueEvent]:
+def _due_events(
+    services: PayServices, now: datetime, part: Part, counts: Counts
+) -> Sequence[DueEvent]:
     """Return the webhook events that are due, or none if they cannot be read."""
     try:
-        return deliver.due_events(services.events, now, services.side_by_side)
+        return deliver.due_events(services.events, now, services.side_by_side, part)
     except Exception as error:  # noqa: BLE001 - the sessions are checked all the same
         logger.warning("reading due webhook events failed, will retry: %s", place_of(error))
         counts.failed += 1

@@ -41,7 +41,7 @@ from checkout.domain.webhooks import (
 )
 from checkout.flows import merchants
 from checkout.flows.give_way import give_way
-from checkout.ports.runtime import Clock, SideBySide, Vault
+from checkout.ports.runtime import WHOLE, Clock, Part, SideBySide, Vault
 from checkout.ports.services import Services
 from checkout.ports.webhooks import (
     DueEvent,
@@ -115,12 +115,14 @@ class Enqueued:
     longest: timedelta
 
 
-def due_events(events: Events, now: datetime, side_by_side: SideBySide) -> Sequence[DueEvent]:
+def due_events(
+    events: Events, now: datetime, side_by_side: SideBySide, part: Part = WHOLE
+) -> Sequence[DueEvent]:
     """Return events due within AHEAD.
 
     An event that is already enqueued is among them again only if it is still due later.
     """
-    return events.due(now + AHEAD, limit=DUE_MAX, side_by_side=side_by_side)
+    return events.due(now + AHEAD, limit=DUE_MAX, side_by_side=side_by_side, part=part)
 
 
 def enqueue_due(

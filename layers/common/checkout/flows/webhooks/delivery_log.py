@@ -8,6 +8,7 @@ from typing import Final
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.grammar import EVENT_ID, position_pattern
+from checkout.domain.people import Actor
 from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
@@ -30,18 +31,18 @@ class Listed:
 
 
 def page(
-    services: DashboardServices, merchant_id: str, *, status: EventStatus | None, after: str | None
+    services: DashboardServices, key: Actor, *, status: EventStatus | None, after: str | None
 ) -> Listed:
     """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid."""
-    start = position_of(merchant_id, after, _POSITION) if after else None
+    start = position_of(key.merchant, after, _POSITION) if after else None
     query = EventQuery(
         limit=PAGE,
         after=start,
         wanted=None if status is None else lambda event: event.status is status,
         rounds=1 if status is None else ROUNDS,
     )
-    events, behind = event_list.page(services, merchant_id, query)
-    return Listed(events, cursor(merchant_id, behind) if behind else None)
+    events, behind = event_list.page(services, key, query)
+    return Listed(events, cursor(key.merchant, behind) if behind else None)
 
 
 def get(services: Services, merchant_id: str, event_id: str) -> WebhookEvent:
@@ -59,9 +60,11 @@ def of_session(services: DashboardServices, session: Session) -> WebhookEvent | 
 
 
 def resend_failed(
-    services: DashboardServices, merchant_id: str, *, since: datetime, after: str | None
+    services: DashboardServices, key: Actor, *, since: datetime, after: str | None
 ) -> Resent:
     """Call `endpoints.resend_failed` with a cursor of this merchant's. Raises CursorInvalid."""
-    start = position_of(merchant_id, after, _POSITION) if after else None
-    done = endpoints.resend_failed(services, merchant_id, since=since, after=start)
-    return Resent(done.count, cursor(merchant_id, done.next_key) if done.next_key else None)
+    start = position_of(key.merchant, after, _POSITION) if after else None
+    done = endpoints.resend_failed(
+        services, key.merchant, since=since, after=start, shards=key.shards
+    )
+    return Resent(done.count, cursor(key.merchant, done.next_key) if done.next_key else None)

@@ -205,10 +205,17 @@ def resend(services: DashboardServices, merchant_id: str, event_id: str) -> Webh
 
 
 def resend_failed(
-    services: DashboardServices, merchant_id: str, *, since: datetime, after: str | None = None
+    services: DashboardServices,
+    merchant_id: str,
+    *,
+    since: datetime,
+    after: str | None = None,
+    shards: int = 1,
 ) -> Resent:
     """Resend the given-up events created since then, a page of the log at a time."""
-    page = services.events.page(merchant_id, limit=RESEND_PAGE, after=after, created_from=since)
+    page = services.events.page(
+        merchant_id, limit=RESEND_PAGE, after=after, created_from=since, shards=shards
+    )
     failed = [event for event in page.events if event.status is EventStatus.EXHAUSTED]
     for event in failed:
         _send_again(services, event)

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.grammar import position
+from checkout.domain.people import Actor
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.services import Services
 
@@ -32,7 +33,7 @@ class EventQuery:
 
 
 def page(
-    services: Services, merchant_id: str, query: EventQuery
+    services: Services, key: Actor, query: EventQuery
 ) -> tuple[tuple[WebhookEvent, ...], str | None]:
     """Return a page, newest first, and the position to go on behind, or None at the end.
 
@@ -42,12 +43,13 @@ def page(
     found: list[WebhookEvent] = []
     for _ in range(query.rounds):
         looked = services.events.page(
-            merchant_id,
+            key.merchant,
             limit=_LOOKED_AT if query.wanted else query.limit,
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
             upward=query.upward,
+            shards=key.shards,
         )
         found += [each for each in looked.events if not query.wanted or query.wanted(each)]
         after = looked.next_key

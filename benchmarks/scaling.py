@@ -1,0 +1,664 @@
+"""`python -m benchmarks.scaling`: what breaks first as the checkouts a second grow.
+
+It counts the request units, calls and messages of the real handlers and of the scheduled job, and
+compares what a rate needs with the limits that AWS publishes and with our own. Durations of calls
+are the assumptions of benchmarks/cost.py; those about customers are below. docs/scaling.md has the
+tables, which docs/tables.py writes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache, partial
+from math import ceil, floor, log10
+from typing import Any, Final
+
+from benchmarks.cost import AWS_SECONDS, Observed, checkout
+from benchmarks.meter import Metered, Usage, index_writes
+from checkout import telemetry
+from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.dynamo.values import Item
+from checkout.adapters.side_by_side import WIDTH, in_turn
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER
+from checkout.domain.shards import SHARDS
+from checkout.flows.merchant.settings import LOGO_MAX
+from checkout.flows.schedule import expiries, sweep, tally
+from checkout.ports.sessions import Walk
+from expirer.app import FOLLOW, SWEEP
+from sandbox.template import resources, template
+from tests.fakes.dynamodb import item_size
+
+Units = Mapping[str, float]
+
+RATES: Final = (10, 100, 1_000, 10_000)  # completed checkouts a second
+
+# Assumptions. A checkout is a completed one; with it come:
+ABANDONED: Final = 7 / 3  # carts that nobody gave a wallet: 70 % of all
+LEFT: Final = 1 / 9  # customers who gave a wallet and did not come back: one in ten
+IN_DOUBT: Final = 0.002  # payments whose answer was lost
+BROWSER: Final = 3  # more requests of a browser: the page after the wallet, and two polls
+
+TRANSACTION_SECONDS: Final = 0.02
+ROUND_SECONDS: Final = 50  # of each minute (functions/expirer)
+
+SHARED: Final = ("clock#", "day#")  # rows that the sessions of a batch have in common
+
+_DYNAMO: Final = "docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A published limit; `raised` tells whether AWS raises it on request."""
+
+    value: int
+    unit: str
+    source: str
+    raised: bool
+
+
+LIMITS: Final = {
+    "partition writes": Limit(
+        1_000, "write units a second", _DYNAMO + "bp-partition-key-design.html", False
+    ),
+    "partition reads": Limit(
+        3_000, "read units a second", _DYNAMO + "bp-partition-key-design.html", False
+    ),
+    "table writes": Limit(40_000, "write units a second", _DYNAMO + "ServiceQuotas.html", True),
+    "table reads": Limit(40_000, "read units a second", _DYNAMO + "ServiceQuotas.html", True),
+    "new table writes": Limit(
+        4_000, "write units a second", _DYNAMO + "on-demand-capacity-mode.html", True
+    ),
+    "executions": Limit(
+        1_000,
+        "at the same time; 10 in a new account",
+        "docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html",
+        True,
+    ),
+    "gateway requests": Limit(
+        10_000,
+        "a second, in all of the account",
+        "docs.aws.amazon.com/apigateway/latest/developerguide/limits.html",
+        True,
+    ),
+    "messages in flight": Limit(
+        120_000,
+        "for each queue",
+        "docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-messages.html",
+        True,
+    ),
+    "secret reads": Limit(
+        10_000,
+        "a second",
+        "docs.aws.amazon.com/secretsmanager/latest/userguide/reference_limits.html",
+        False,
+    ),
+    "key requests": Limit(
+        10_000,
+        "a second; more in some regions",
+        "docs.aws.amazon.com/kms/latest/developerguide/requests-per-second.html",
+        True,
+    ),
+}
+
+
+class Placed(Metered):
+    """A metered client that also notes where units are used.
+
+    A place is a table, or an index with the kind of its key.
+    """
+
+    def __init__(self, meter: Metered) -> None:
+        super().__init__(meter.client, meter.tables)
+        self.writes: Counter[str] = Counter()
+        self.reads: Counter[str] = Counter()
+
+    def forget(self) -> None:
+        self.writes, self.reads = Counter(), Counter()
+
+    def get_item(self, **request: Any) -> Any:
+        before = self.usage.reads
+        answer = self.__getattr__("get_item")(**request)
+        self.reads[_short(request["TableName"])] += round(self.usage.reads - before)
+        return answer
+
+    def _wrote(self, operation: str, before: Any, after: Any) -> None:
+        super()._wrote(operation, before, after)
+        factor = 2 if operation == "transact_write_items" else 1
+        for table in self.tables:
+            name = table["TableName"]
+            for key in before[name].keys() | after[name].keys():
+                old, new = before[name].get(key, {}), after[name].get(key, {})
+                if old != new and not key.startswith(SHARED):
+                    size = max(item_size(old), item_size(new))
+                    self.writes[_short(name)] += factor * ceil(size / 1024)
+                    self._moved(table, old, new)
+
+    def _moved(self, table: dict[str, Any], old: Item, new: Item) -> None:
+        for index in table.get("GlobalSecondaryIndexes", []):
+            key = index["KeySchema"][0]["AttributeName"]
+            lane = "" if key in ("merchant", "search_key") else _lane(old, new, key)
+            place = f"{_short(table['TableName'])}/{index['IndexName']}{lane}"
+            if units := index_writes(old, new, index):
+                self.writes[place] += units
+
+
+def _short(table: str) -> str:
+    return table.partition("-")[2]
+
+
+def _lane(old: Item, new: Item, key: str) -> str:
+    value: str = (new.get(key) or old.get(key) or {"S": ""})["S"]
+    lane = value.rstrip("0123456789").rstrip("-")
+    return f" {lane}" if lane else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """The use of one session: its requests and messages, seconds by function, units by place."""
+
+    requests: float
+    messages: float
+    read_units: float
+    seconds: Units
+    writes: Units
+    reads: Units
+
+    def times(self, number: float) -> Cost:
+        return Cost(
+            self.requests * number,
+            self.messages * number,
+            self.read_units * number,
+            {name: each * number for name, each in self.seconds.items()},
+            {name: each * number for name, each in self.writes.items()},
+            {name: each * number for name, each in self.reads.items()},
+        )
+
+    def plus(self, other: Cost) -> Cost:
+        return Cost(
+            self.requests + other.requests,
+            self.messages + other.messages,
+            self.read_units + other.read_units,
+            _added(self.seconds, other.seconds),
+            _added(self.writes, other.writes),
+            _added(self.reads, other.reads),
+        )
+
+
+def _added(one: Units, other: Units) -> Units:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
+
+
+FUNCTIONS: Final = {
+    "create the session": "api",
+    "read the session": "api",
+    "deliver the webhook": "webhook_sender",
+}
+
+
+class Scene:
+    """A deployment whose use is counted by place."""
+
+    def __init__(self) -> None:
+        self.observed = Observed()
+        deployed = self.observed.deployed
+        deployed.wants_webhooks()
+        self.meter = Placed(self.observed.meter)
+        self.observed.meter = deployed.dynamo.client = self.meter
+        self.world = deployed.world
+        self._number = 0
+
+    def steps(self, do: Callable[[], dict[str, Usage]]) -> Cost:
+        """Return what `do` uses, which names its steps."""
+        self.meter.forget()
+        steps = do()
+        seconds: Units = {}
+        for name, used in steps.items():
+            seconds = _added(seconds, {FUNCTIONS.get(name, "pay"): used.seconds})
+        total = sum(steps.values(), Usage())
+        writes: Units = {**self.meter.writes}
+        reads: Units = {**self.meter.reads}
+        return Cost(total.requests, total.messages, total.reads, seconds, writes, reads)
+
+    def paid(self) -> dict[str, Usage]:
+        self._number += 1
+        steps = checkout(self.observed, self._number)
+        self.world.clock.pass_time(2)
+        return steps
+
+    def abandoned(self, *, wallet: bool) -> dict[str, Usage]:
+        """Create a session whose customer sees the page, and gives a wallet or not."""
+        self._number += 1
+        used, deployed = self.observed.used, self.observed.deployed
+        answers: list[Any] = []
+        key = f"cart-{self._number}"
+        create = partial(deployed.create, Idempotency_Key=key)
+        steps = {"create the session": used(lambda: answers.append(create()))}
+        session = self.world.session(answers[0].json["id"])
+        steps["open the page"] = used(lambda: deployed.visit("GET", session))
+        if wallet:
+            steps["submit the wallet"] = used(lambda: deployed.submit(session))
+        return steps
+
+    def rounds(self) -> dict[str, Usage]:
+        """Let a day pass, and the scheduled job do what is to do."""
+        clock, services = self.world.clock, self.world.services
+        done = {"sweep": Usage(), "clock": Usage(), "tally": Usage()}
+        used = partial(self.observed.used, requests=0)
+        for seconds in (86_400, CLOCK_IS_FINAL_AFTER.total_seconds() + 60, 120):
+            clock.pass_time(int(seconds))
+            until = clock.now() + timedelta(seconds=ROUND_SECONDS)
+            done["sweep"] += used(partial(sweep.run, services, until=until))
+            for walk in Walk:
+                done["clock"] += used(partial(expiries.follow, services, walk, until=until))
+            count = partial(tally.run, services.tallies, clock, in_turn, until=until)
+            done["tally"] += used(count)
+        return done
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The use of a completed checkout, of an abandoned cart, and of one with a wallet.
+
+    Each includes what the scheduled job does for it. `check` is the time of one thread of the sweep
+    for a session whose customer gave a wallet and left.
+    """
+
+    paid: Cost
+    abandoned: Cost
+    left: Cost
+    check: float
+
+    @property
+    def load(self) -> Cost:
+        """Return what comes with one completed checkout."""
+        return self.paid.plus(self.abandoned.times(ABANDONED)).plus(self.left.times(LEFT))
+
+
+SOME: Final = 8  # sessions of each kind, whose part of the scheduled job is measured
+
+
+@cache
+def measured() -> Measured:
+    """Return the use of sessions of a running process."""
+    telemetry.start("pay")
+    try:
+        scene = Scene()
+        scene.paid()  # warm-up
+        scene.rounds()
+        idle = scene.rounds()
+        checks, costs = [], []
+        for make in (
+            scene.paid,
+            partial(scene.abandoned, wallet=False),
+            partial(scene.abandoned, wallet=True),
+        ):
+            made = [scene.steps(make) for _ in range(SOME)]
+            scene.meter.forget()
+            done = scene.rounds()
+            checks.append((done["sweep"].seconds - idle["sweep"].seconds) / SOME)
+            reads = sum(each.reads for each in done.values())
+            reads -= sum(each.reads for each in idle.values())
+            later = Cost(0, 0, reads, {}, {**scene.meter.writes}, {})
+            costs.append(made[-1].plus(later.times(1 / SOME)))
+        paid, abandoned, left = costs
+        return Measured(paid, abandoned, left, check=checks[-1])
+    finally:
+        telemetry.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class Component:
+    """A part of the deployment: what one checkout a second needs of it, and what it has.
+
+    `has` is without any setting, `most` with the setting or quota that `lifted` names, which need
+    no change of code; `beyond` is the step of design that would come then.
+    """
+
+    name: str
+    need: float
+    has: float
+    most: float
+    lifted: str
+    beyond: str
+
+    @property
+    def at(self) -> float:
+        """Return the checkouts a second at which it is full."""
+        return self.has / self.need
+
+    @property
+    def at_most(self) -> float:
+        return self.most / self.need
+
+
+QUOTA: Final = 10  # times the default: what AWS is asked for, and gives to those who need it
+
+
+def components(found: Measured) -> list[Component]:
+    """Return all components, the one that is full first at the front."""
+    load = found.load
+    created = 1 + ABANDONED + LEFT
+    parameters = template()["Parameters"]
+    throttle = {
+        name: int(parameters[name]["Default"].split(",")[0])
+        for name in ("RequestsThrottle", "CreationsThrottle", "WalletsThrottle")
+    }
+    partition = LIMITS["partition writes"].value
+    gateway = LIMITS["gateway requests"].value
+    requests = load.requests + BROWSER
+    executions = sum(load.seconds.values())
+    sender = load.seconds["webhook_sender"]
+    mapping = resources("AWS::Lambda::EventSourceMapping")["EventsMapping"]
+    sender_batch = int(mapping["BatchSize"])  # messages, attempted side by side
+    row_units = LOGO_MAX // 4096 + 1  # of a merchant with the largest logo
+    time = ROUND_SECONDS / 60
+    environments = executions
+    parts = max(parameters["SweepParts"]["AllowedValues"])
+    sessions = "checkout_sessions"
+    events = "webhook_events"
+    tables = {
+        name: sum(units for place, units in load.writes.items() if place == name)
+        for name in (sessions, events)
+    }
+    cells = "several deployments, each for some of the merchants"
+
+    def quota(limit: str) -> tuple[float, float]:
+        value = LIMITS[limit].value
+        return value, value * QUOTA
+
+    stretch_calls = 4 * AWS_SECONDS  # mark, query, read, and the write or transaction
+    walks = 2 * stretch_calls / expiries.STRETCH / DUE_SHARDS
+    batch_seconds = 2 * AWS_SECONDS + TRANSACTION_SECONDS  # query, read; one a lane
+    found_components = [
+        Component(
+            "wallet submissions, throttle",
+            1 + LEFT,
+            throttle["WalletsThrottle"],
+            gateway * QUOTA,
+            "`WalletsThrottle`",
+            cells,
+        ),
+        Component(
+            "creations, throttle",
+            created,
+            throttle["CreationsThrottle"],
+            gateway * QUOTA,
+            "`CreationsThrottle`",
+            cells,
+        ),
+        Component(
+            "requests of a route, throttle",
+            1 + created,  # the page: once when it is opened, once after the payment
+            throttle["RequestsThrottle"],
+            gateway * QUOTA,
+            "`RequestsThrottle`",
+            cells,
+        ),
+        Component(
+            "requests at API Gateway",
+            requests,
+            *quota("gateway requests"),
+            "quota of API Gateway",
+            cells,
+        ),
+        Component(
+            "executions of Lambda",
+            executions,
+            *quota("executions"),
+            "quota of Lambda (10 in a new account)",
+            cells,
+        ),
+        Component(
+            "webhook sender",
+            sender / sender_batch,
+            parameters["SenderConcurrency"]["Default"],
+            parameters["SenderConcurrency"]["MaxValue"],
+            "`SenderConcurrency`",
+            "several queues",
+        ),
+        Component(
+            "messages in flight",
+            load.messages / 3 * sender,
+            LIMITS["messages in flight"].value,
+            LIMITS["messages in flight"].value,
+            "",
+            "several queues",
+        ),
+        Component(
+            "sweep: threads",
+            (LEFT + IN_DOUBT) * found.check,
+            WIDTH * SWEEP * time,
+            WIDTH * (SWEEP + parts - 1) * time,  # only the first part does something else
+            f"`SweepParts={parts}`",
+            "more parts, and shards for them (`DUE_SHARDS`)",
+        ),
+        Component(
+            "carts that end by the clock, after a sweep that takes all of its time",
+            ABANDONED * walks,
+            (FOLLOW - SWEEP) * time,
+            (FOLLOW - SWEEP) * time + (SWEEP - SWEEP / parts) * time,
+            f"`SweepParts={parts}`",
+            "a function of its own for the clock",
+        ),
+        Component(
+            "daily sums, after a sweep that takes all of its time",
+            (1 + LEFT) * batch_seconds / tally.BATCH / tally.LANES,
+            (1 - FOLLOW) * time,
+            (1 - FOLLOW) * time + (SWEEP - SWEEP / parts) * time,
+            f"`SweepParts={parts}`",
+            "a function of its own for the sums",
+        ),
+        Component(
+            "one merchant's row of a day: transactions one after the other",
+            (1 + LEFT) * batch_seconds / tally.BATCH
+            + ABANDONED * TRANSACTION_SECONDS / expiries.STRETCH,
+            1,
+            max(SHARDS),
+            "`checkout shards`",
+            "larger batches for one merchant",
+        ),
+        Component(
+            "new tables: sessions",
+            tables[sessions],
+            LIMITS["new table writes"].value,
+            LIMITS["table writes"].value * QUOTA,
+            "warm throughput, or growth: twice the last peak each half hour",
+            cells,
+        ),
+        Component(
+            "table of sessions",
+            tables[sessions],
+            *quota("table writes"),
+            "quota of DynamoDB",
+            cells,
+        ),
+        Component(
+            "tables: reads",
+            load.read_units,
+            *quota("table reads"),
+            "quota of DynamoDB",
+            cells,
+        ),
+        Component(
+            "table of events",
+            tables[events],
+            *quota("table writes"),
+            "quota of DynamoDB",
+            cells,
+        ),
+        Component(
+            "index `due`: payments",
+            load.writes[f"{sessions}/due"] / URGENT_SHARDS,
+            partition,
+            partition,
+            "",
+            "more `URGENT_SHARDS`",
+        ),
+        Component(
+            "index `due`: other sessions",
+            load.writes[f"{sessions}/due later"] / DUE_SHARDS,
+            partition,
+            partition,
+            "",
+            "more `DUE_SHARDS`",
+        ),
+        Component(
+            "index `due` of events",
+            load.writes[f"{events}/due"] / DUE_SHARDS,
+            partition,
+            partition,
+            "",
+            "more `DUE_SHARDS`",
+        ),
+        Component(
+            "index `uncounted`: carts that end by the clock",
+            load.writes[f"{sessions}/uncounted clock"] / DUE_SHARDS,
+            partition,
+            partition,
+            "",
+            "more `DUE_SHARDS`",
+        ),
+        Component(
+            "index `uncounted`: others",
+            load.writes[f"{sessions}/uncounted"] / DUE_SHARDS,
+            partition,
+            partition,
+            "",
+            "more `DUE_SHARDS`",
+        ),
+        Component(
+            "one merchant's list of sessions",
+            load.writes[f"{sessions}/by_merchant"],
+            partition,
+            partition * max(SHARDS),
+            "`checkout shards`",
+            "more `SHARDS`",
+        ),
+        Component(
+            "one merchant's list of events",
+            load.writes[f"{events}/by_merchant"],
+            partition,
+            partition * max(SHARDS),
+            "`checkout shards`",
+            "more `SHARDS`",
+        ),
+        Component(
+            "one metadata value that all sessions of a merchant have",
+            created,
+            partition,
+            partition * max(SHARDS),
+            "`checkout shards`",
+            "more `SHARDS`",
+        ),
+        Component(
+            "one API key's row",
+            load.reads["api_keys"],
+            LIMITS["partition reads"].value,
+            LIMITS["partition reads"].value * 20,
+            "more API keys (at most 20)",
+            "a cache of some seconds for keys",
+        ),
+        Component(
+            "one merchant's row, with the largest logo",
+            load.reads["merchants"] * row_units,
+            LIMITS["partition reads"].value,
+            LIMITS["partition reads"].value * row_units,
+            "a smaller logo",
+            "a cache in the sender",
+        ),
+        Component(
+            "reads of the secret",
+            environments / 300,  # each process, every five minutes
+            LIMITS["secret reads"].value,
+            LIMITS["secret reads"].value,
+            "",
+            "the key in a parameter of the function",
+        ),
+        Component(
+            "requests of the KMS key",
+            environments / 300,
+            *quota("key requests"),
+            "quota of KMS",
+            cells,
+        ),
+    ]
+    return sorted(found_components, key=lambda each: each.at)
+
+
+def _number(value: float) -> str:
+    """Return three digits of `value`, and blanks between thousands."""
+    digits = max(0, 2 - floor(log10(value))) if value else 0
+    rounded = round(value, -floor(log10(value)) + 2) if value else 0.0
+    text = f"{rounded:,.{digits}f}".replace(",", " ")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def units() -> str:
+    """Return what one session of each kind uses, as a table."""
+    found = measured()
+    kinds = [found.paid, found.abandoned, found.left, found.load]
+    places = sorted({name for each in kinds for name in each.writes})
+    rows: list[tuple[str, list[float]]] = [
+        ("requests", [each.requests for each in kinds]),
+        ("messages", [each.messages for each in kinds]),
+        ("read units", [each.read_units for each in kinds]),
+        ("seconds of functions", [sum(each.seconds.values()) for each in kinds]),
+        *((f"writes: `{name}`", [each.writes.get(name, 0) for each in kinds]) for name in places),
+        *(
+            (f"reads: `{name}`, one row", [each.reads.get(name, 0) for each in kinds])
+            for name in ("api_keys", "merchants")
+        ),
+    ]
+    head = ["| uses | completed | abandoned | wallet given | in all |", "|---|---|---|---|---|"]
+    return "\n".join(
+        [*head, *(f"| {name} | {' | '.join(map(_number, each))} |" for name, each in rows)]
+    )
+
+
+def limits() -> str:
+    """Return the limits of AWS as a table."""
+    rows = [
+        f"| {name} | {_number(each.value)} {each.unit} | {'yes' if each.raised else 'no'} "
+        f"| [AWS](https://{each.source}) |"
+        for name, each in LIMITS.items()
+    ]
+    return "\n".join(["| limit | value | can be raised | source |", "|---|---|---|---|", *rows])
+
+
+def breaks() -> str:
+    """Return what is full at which rate as a table, the first at the front."""
+    rows = [
+        f"| {each.name} | {_number(each.at)} | {each.lifted or 'none needed'} "
+        f"| {_number(each.at_most)} | {each.beyond} |"
+        for each in components(measured())
+    ]
+    head = ["| what | full at | lifted by | then full at | beyond |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def rates() -> str:
+    """Return what has to be set for each rate as a table."""
+    found = components(measured())
+    rows = []
+    for rate in RATES:
+        full = [each for each in found if each.at < rate]
+        settings = dict.fromkeys(each.lifted for each in full if each.at_most >= rate)
+        steps = dict.fromkeys(each.beyond for each in full if each.at_most < rate)
+        first = f"{full[0].name} ({_number(full[0].at)})" if full else "nothing"
+        rows.append(
+            f"| {_number(rate)} | {first} | {'; '.join(settings) or 'nothing'} "
+            f"| {'; '.join(steps) or 'nothing'} |"
+        )
+    head = ["| checkouts a second | breaks first | set or ask for | change |", "|---|---|---|---|"]
+    return "\n".join([*head, *rows])
+
+
+def main() -> None:
+    print("\n\n".join([rates(), breaks(), units(), limits()]))
+
+
+if __name__ == "__main__":
+    main()

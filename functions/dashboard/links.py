@@ -1,0 +1,196 @@
+"""The payment links: create, stop and start them, set their stock; button, QR code and poster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain.errors import CheckoutError
+from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
+from checkout.domain.money import from_minor_units
+from checkout.domain.people import Actor
+from checkout.flows import merchants
+from checkout.flows.merchant import links
+from checkout.pages import Moment
+from checkout.ports.services import DashboardServices
+from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.rendering import page, refused, see
+from dashboard.view import moment, readable
+
+router = APIRouter(prefix="/links")
+# Self-contained, so that it looks alike on any page and loads nothing.
+BUTTON: Final = (
+    '<a href="{url}" style="display:inline-block;padding:.75rem 1.5rem;border-radius:.5rem;'
+    "background:{brand};color:{ink};font:600 1rem/1.25 system-ui,sans-serif;"
+    'text-decoration:none">{text}</a>'
+)
+USUAL: Final = ("#0b5cad", "#ffffff")  # the colors of the customers' page.css
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A payment link; `left` is None where it has no stock."""
+
+    id: str
+    name: str
+    price: str
+    url: str
+    left: int | None
+    stopped: bool
+    status: str
+    created_at: Moment
+    success_url: str | None
+
+
+@router.get("")
+async def list_links(services: Injected, request: Request, key: Key) -> Response:
+    return _list(services, request, key)
+
+
+@router.post("")
+async def create(
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
+) -> Response:
+    try:
+        made = links.create(
+            services,
+            key,
+            name=form.get("name", ""),
+            amount=form.get("amount", ""),
+            stock=form.get("stock", ""),
+            success_url=form.get("success_url", ""),
+        )
+    except CheckoutError as error:
+        return refused(error, _list, services, request, key, typed=form)
+    return see(visit, f"/links/{made.id}")
+
+
+@router.get("/{link_id}")
+async def one_link(services: Injected, request: Request, key: Key, link_id: str) -> Response:
+    return _one(services, request, key, link_id)
+
+
+@router.post("/{link_id}/stop")
+async def stop(services: Injected, visit: Visited, key: Key, link_id: str, _: Form) -> Response:
+    links.stop(services, key, link_id)
+    return see(visit, f"/links/{link_id}")
+
+
+@router.post("/{link_id}/start")
+async def start(services: Injected, visit: Visited, key: Key, link_id: str, _: Form) -> Response:
+    links.start(services, key, link_id)
+    return see(visit, f"/links/{link_id}")
+
+
+@router.post("/{link_id}/stock")
+async def set_stock(
+    services: Injected, visit: Visited, request: Request, key: Key, link_id: str, form: Form
+) -> Response:
+    read, left = form.get("read", ""), form.get("left", "")
+    try:
+        links.set_stock(services, key, link_id, read=read, left=left)
+    except CheckoutError as error:
+        return refused(error, _one, services, request, key, link_id)
+    return see(visit, f"/links/{link_id}")
+
+
+@router.get("/{link_id}/qr")
+async def qr_code(services: Injected, key: Key, link_id: str) -> Response:
+    from pay.pictures import qr_code as drawn  # segno is loaded with it: few merchants ask
+
+    return drawn(_url(services, links.get(services, key, link_id)))
+
+
+@router.get("/{link_id}/poster")
+async def poster(services: Injected, request: Request, key: Key, link_id: str) -> Response:
+    """Return a page to print and put up."""
+    link = links.get(services, key, link_id)
+    merchant = merchants.get(services.merchants, key.merchant)
+    row = _row(services, key, link)
+    return page(request, "poster.html", section="/links", link=row, shop=merchant.name)
+
+
+def _list(
+    services: DashboardServices,
+    request: Request,
+    key: Actor,
+    *,
+    typed: dict[str, str] | None = None,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    listed = links.list_page(services, key, request.query_params.get("cursor"))
+    return page(
+        request,
+        "links.html",
+        status=status,
+        section="/links",
+        rows=[_row(services, key, each) for each in listed.links],
+        next_cursor=listed.next_cursor,
+        typed={"name": "", "amount": "", "stock": "", "success_url": "", **(typed or {})},
+        alert=alert,
+        currency=key.asset_code,
+        name_max=NAME_MAX,
+        stock_max=STOCK_MAX,
+    )
+
+
+def _one(
+    services: DashboardServices,
+    request: Request,
+    key: Actor,
+    link_id: str,
+    *,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    row = _row(services, key, links.get(services, key, link_id))
+    return page(
+        request,
+        "link.html",
+        status=status,
+        section="/links",
+        link=row,
+        button=_button(services, key, row),
+        metadata_name=METADATA_NAME,
+        stock_max=STOCK_MAX,
+        alert=alert,
+    )
+
+
+def _button(services: DashboardServices, key: Actor, row: Row) -> str:
+    """Return the HTML of a button for any page, in the merchant's color."""
+    from pay.colors import accent
+
+    chosen = accent(merchants.get(services.merchants, key.merchant).accent_color)
+    brand, ink = (chosen.brand, chosen.ink) if chosen else USUAL
+    text = escape(f"{row.name} – {row.price}")
+    return BUTTON.format(url=row.url, brand=brand, ink=ink, text=text)
+
+
+def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> Row:
+    price = from_minor_units(link.unit_amount, currency=link.currency, wallet_scale=key.asset_scale)
+    return Row(
+        id=link.id,
+        name=link.name,
+        price=readable(price),
+        url=_url(services, link),
+        left=link.left,
+        stopped=link.stopped_at is not None,
+        status=_status(link),
+        created_at=moment(link.created_at),
+        success_url=link.success_url,
+    )
+
+
+def _url(services: DashboardServices, link: PaymentLink) -> str:
+    return f"{services.base_url}/buy/{link.id}"
+
+
+def _status(link: PaymentLink) -> str:
+    if link.stopped_at is not None:
+        return "Stopped"
+    return "Active" if link.sells else "Sold out"

@@ -1,0 +1,138 @@
+"""`ports.Links` on DynamoDB: rows among the sessions, whose transactions change their stock.
+
+The index `by_search` lists those of a merchant (docs/decisions/0015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import Persistent, ask
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.conditions import condition_failed
+from checkout.adapters.dynamo.values import Value, instant, number, text, text_from
+from checkout.domain.grammar import position
+from checkout.domain.links import PaymentLink
+from checkout.ports.links import LinkPage
+from checkout.ports.runtime import RandomBytes
+
+# `merchant` is the key of the sessions' list, in which a link has no place.
+_LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
+_LAST_POSITION: Final = ":"  # sorts behind every digit
+
+
+def take_item(table: str, link_id: str) -> dict[str, Any]:
+    """Return the update that takes an item from the link's stock, if one is left to be sold."""
+    request = _of_stock(table, link_id, -1)
+    request["ExpressionAttributeNames"]["#stopped_at"] = "stopped_at"
+    request["ExpressionAttributeValues"][":one"] = number(1)
+    some_left, sells = "#left >= :one", "attribute_not_exists(#stopped_at)"
+    return request | {"ConditionExpression": f"{some_left} AND {sells}"}
+
+
+def give_back(table: str, link_id: str) -> dict[str, Any]:
+    """Return the update that gives an item back, also to a link that is stopped."""
+    return _of_stock(table, link_id, 1)
+
+
+def _of_stock(table: str, link_id: str, change: int) -> dict[str, Any]:
+    return {
+        "TableName": table,
+        "Key": {"id": text(link_id)},
+        "UpdateExpression": "ADD #left :change",
+        "ExpressionAttributeNames": {"#left": "left"},
+        "ExpressionAttributeValues": {":change": number(change)},
+    }
+
+
+class DynamoLinks:
+    """Ids begin with `plink_`, which a session's never does."""
+
+    def __init__(
+        self,
+        client: Client,
+        prefix: str,
+        *,
+        sleep: Callable[[float], None],
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._client = client
+        self._table = f"{prefix}-checkout_sessions"
+        self._persistent = Persistent(sleep, random_bytes)
+
+    def add(self, link: PaymentLink) -> None:
+        # The id is new, so writing it again after a lost answer is no harm.
+        place = {
+            "search_key": _listed_under(link.merchant),
+            "created_key": text(position(link.created_at, link.id)),
+        }
+        ask(self._client.put_item, TableName=self._table, Item=_LINK.encode(link) | place)
+
+    def get(self, link_id: str) -> PaymentLink | None:
+        item = get(self._client, self._table, id=text(link_id))
+        return _LINK.decode(item) if item else None
+
+    def page(self, merchant: str, *, limit: int, after: str | None) -> LinkPage:
+        found = ask(
+            self._client.query,
+            TableName=self._table,
+            IndexName="by_search",
+            KeyConditionExpression="#key = :key AND #created_key < :after",
+            ExpressionAttributeNames={"#key": "search_key", "#created_key": "created_key"},
+            ExpressionAttributeValues={
+                ":key": _listed_under(merchant),
+                ":after": text(after or _LAST_POSITION),
+            },
+            ScanIndexForward=False,
+            Limit=limit + 1,  # one more tells whether there are more
+        )
+        rows = found["Items"][:limit]
+        more = len(found["Items"]) > limit
+        ids = [text_from(row["id"]) for row in rows]
+        items = self._persistent.batch_get(self._client, self._table, ids)
+        return LinkPage(
+            tuple(_LINK.decode(items[each]) for each in ids if each in items),
+            text_from(rows[-1]["created_key"]) if more else None,
+        )
+
+    def set_left(self, link: PaymentLink, left: int) -> bool:
+        try:
+            ask(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"id": text(link.id)},
+                UpdateExpression="SET #left = :left",
+                ConditionExpression="#left = :read",
+                ExpressionAttributeNames={"#left": "left"},
+                ExpressionAttributeValues={
+                    ":left": number(left),
+                    ":read": _LINK.encode(link)["left"],
+                },
+            )
+        except ClientError as error:
+            if not condition_failed(error):
+                raise
+            return False
+        return True
+
+    def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
+        change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
+        request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}
+        ask(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"id": text(link.id)},
+            UpdateExpression=change,
+            ConditionExpression="attribute_exists(#id)",
+            ExpressionAttributeNames={"#id": "id", "#stopped_at": "stopped_at"},
+            **request,
+        )
+
+
+def _listed_under(merchant: str) -> Value:
+    return text(f"links#{merchant}")

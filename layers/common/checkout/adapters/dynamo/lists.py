@@ -1,0 +1,81 @@
+"""Pages of a list by time in an index, which is spread over the shards of a merchant.
+
+A page reads all shards and merges them by position. So a cursor is valid however many shards there
+are, and a merchant can have more of them without moving what is stored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from checkout.adapters.aws import ask
+from checkout.adapters.dynamo.client import PAGE_MAX, Client
+from checkout.adapters.dynamo.sharding import owned
+from checkout.adapters.dynamo.values import text, text_from
+from checkout.domain.grammar import position
+
+_FIRST: Final = "0"
+_LAST: Final = ":"  # sorts behind every digit
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The ids of a page in their order; `next_key` is the position of the last, None at the end."""
+
+    ids: list[str]
+    next_key: str | None
+
+
+def page(
+    client: Client,
+    table: str,
+    index: str,
+    attribute: str,
+    owner: str,
+    *,
+    shards: int,
+    limit: int,
+    after: str | None,
+    created_from: datetime | None,
+    created_before: datetime | None,
+    upward: bool,
+    entries_each: int = 1,
+) -> Places:
+    """Return a page of the list, newest first or `upward`: one query for each shard.
+
+    `limit` is 1..100. A record may have as many entries as `entries_each` in the list, all at its
+    position.
+    """
+    if not 1 <= limit <= PAGE_MAX:
+        raise ValueError(f"limit must be 1..{PAGE_MAX}")
+    lowest = position(created_from) if created_from else _FIRST
+    highest = position(created_before) if created_before else _LAST
+    if after is not None:
+        lowest, highest = (max(lowest, after), highest) if upward else (lowest, min(highest, after))
+    if lowest > highest:
+        return Places([], None)
+    found: set[str] = set()
+    for shard in range(shards):
+        answer = ask(
+            client.query,
+            TableName=table,
+            IndexName=index,
+            KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
+            ExpressionAttributeNames={"#owner": attribute, "#created_key": "created_key"},
+            ExpressionAttributeValues={
+                ":owner": owned(owner, shard),
+                ":low": text(lowest),
+                ":high": text(highest),
+            },
+            ScanIndexForward=upward,
+            # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
+            Limit=(limit + (1 if after is None else 2)) * entries_each,
+        )
+        found.update(text_from(row["created_key"]) for row in answer["Items"])
+    places = sorted(found - {after}, reverse=not upward)
+    shown = places[:limit]
+    return Places(
+        [place.partition("#")[2] for place in shown], shown[-1] if len(places) > limit else None
+    )

@@ -1,0 +1,103 @@
+"""Payment links: a fixed price at a public address, where each purchase makes its own session.
+
+Name and price of a link never change, because it may be printed. A link may have a stock: a session
+takes an item of it with its creation, and gives it back once nothing was sold for certain
+(domain/transitions.py, "Stock"; docs/decisions/0015).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkout.domain.grammar import redirect_url
+from checkout.domain.merchant import Merchant
+from checkout.domain.money import to_wallet
+from checkout.domain.session import HistoryEntry, LineItem, Session, Status
+
+NAME_MAX: Final = 200  # characters, as of a line item
+STOCK_MAX: Final = 1_000_000
+# So long a session holds an item of a stock, unless a payment is in flight.
+HELD_FOR: Final = timedelta(minutes=30)
+LASTS: Final = timedelta(days=1)  # a session that holds nothing
+METADATA_NAME: Final = "payment_link"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PaymentLink:
+    """A fixed price. `unit_amount` is in the currency's minor units.
+
+    `left` is how many items are neither held nor sold; None where there is no stock. `success_url`
+    None leaves customers on the receipt. `stopped_at` is set while the link sells nothing.
+    """
+
+    id: str
+    merchant: str
+    created_at: datetime
+    name: str
+    unit_amount: int
+    currency: str
+    success_url: str | None = None
+    left: int | None = None
+    stopped_at: datetime | None = None
+
+    @property
+    def limited(self) -> bool:
+        """Return whether it has a stock."""
+        return self.left is not None
+
+    @property
+    def sells(self) -> bool:
+        """Return whether a purchase may begin."""
+        return self.stopped_at is None and self.left != 0
+
+    def opened(
+        self,
+        merchant: Merchant,
+        *,
+        session_id: str,
+        writer: str,
+        now: datetime,
+        base_url: str,
+        base_is_http: bool,
+    ) -> Session:
+        """Return the open session of one purchase.
+
+        Its customers return to the link's own page. Without a `success_url` it names the receipt.
+        Raises AmountNotRepresentable and UrlInvalid: wallet or return hosts may have changed since.
+        """
+        success_url = f"{base_url}/pay/{session_id}/success"
+        if self.success_url is not None:
+            success_url = redirect_url(
+                self.success_url,
+                session_id=session_id,
+                base_is_http=base_is_http,
+                param="success_url",
+                hosts=merchant.return_hosts,
+            )
+        return Session(
+            id=session_id,
+            merchant=self.merchant,
+            status=Status.OPEN,
+            version=1,
+            writer=writer,
+            created_at=now,
+            updated_at=now,
+            expires_at=now + (HELD_FOR if self.limited else LASTS),
+            amount_total=self.unit_amount,
+            currency=self.currency,
+            receive=to_wallet(
+                self.unit_amount,
+                currency=self.currency,
+                asset_code=merchant.asset_code,
+                asset_scale=merchant.asset_scale,
+            ),
+            line_items=(LineItem(self.currency, self.name, None, self.unit_amount, 1),),
+            metadata_json=json.dumps({METADATA_NAME: self.id}),
+            success_url=success_url,
+            cancel_url=f"{base_url}/buy/{self.id}",
+            link=self.id if self.limited else None,
+            history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
+        )

@@ -1,0 +1,82 @@
+"""The record of a payment attempt: what came of one wallet that the customer gave.
+
+`attempts.py` begins, completes and reads these records. A session keeps them in its own item, so
+each is written with the transition that it tells of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from checkout.open_payments.models import Quote
+
+
+class Outcome(StrEnum):
+    """The way in which an attempt ended."""
+
+    DECLINED = "declined"
+    TIMED_OUT = "timed_out"
+    PRICE_CHANGED = "price_changed"
+    REFUSED = "refused"  # by the customer's wallet, when the payment was sent
+    FAILED = "failed"
+    REPLACED = "replaced"  # by another wallet, or by money from outside
+    CANCELED = "canceled"  # with the session, by the merchant
+    PAID = "paid"
+    PAID_IN_PART = "paid_in_part"
+
+
+class EndedBy(StrEnum):
+    """The party or cause that ended an attempt."""
+
+    CUSTOMER = "customer"
+    CUSTOMER_WALLET = "customer_wallet"
+    MERCHANT = "merchant"
+    MERCHANT_WALLET = "merchant_wallet"
+    CHECKOUT = "checkout"  # this service: it was interrupted, or has proven that no money came
+    EXPIRY = "expiry"
+    OUTSIDE_PAYMENT = "outside_payment"  # money that no approval on the checkout page paid
+
+
+@dataclass(frozen=True, slots=True)
+class PaymentAttempt:
+    """One wallet submission and what came of it.
+
+    `typed` is None once it was erased, and where an earlier release began the attempt. While the
+    attempt runs, only what its beginning has told is stored: the fields up to `reported_at`. The
+    rest is stored with its `outcome`, and nothing changes after that but by erasure.
+
+    `resolved_at` is when the wallet address was found and the incoming payment was there.
+    `reported` is DECLINED or TIMED_OUT, as the customer's browser said; nothing has signed that.
+    `problem` is the name of a Problem, `detail` what the provider or the process said.
+    `received` is in the merchant wallet's scale, None where it is not known.
+    """
+
+    number: int
+    submitted_at: datetime
+    typed: str | None = None
+    resolved_at: datetime | None = None
+    reported: Outcome | None = None
+    reported_at: datetime | None = None
+    outcome: Outcome | None = None
+    ended_by: EndedBy | None = None
+    ended_at: datetime | None = None
+    problem: str | None = None
+    detail: str | None = None
+    wallet: str | None = None
+    incoming_payment: str | None = None
+    quote: Quote | None = None
+    outgoing_payment: str | None = None
+    prepared_at: datetime | None = None
+    approved_at: datetime | None = None
+    sent_at: datetime | None = None
+    accepted_at: datetime | None = None
+    received: int | None = None
+
+    @property
+    def characters(self) -> int:
+        """Return the length of its texts, most of which wallet providers choose."""
+        quote = self.quote.id if self.quote else None
+        texts = (self.typed, self.detail, self.wallet, self.incoming_payment, quote)
+        return sum(len(text) for text in (*texts, self.outgoing_payment) if text)

@@ -1,0 +1,181 @@
+"""A merchant's payment links: create, list, stop and start them, and set their stock.
+
+Name and price never change, because a link may be printed. To change them, make another link.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from checkout.domain.audit import Action
+from checkout.domain.errors import (
+    AmountTooSmall,
+    Conflict,
+    ParameterInvalid,
+    ParameterMissing,
+    ResourceMissing,
+)
+from checkout.domain.grammar import (
+    LINK_ID,
+    is_http,
+    position_pattern,
+    redirect_url,
+)
+from checkout.domain.ids import new_link_id, new_session_id
+from checkout.domain.links import NAME_MAX, STOCK_MAX, PaymentLink
+from checkout.domain.merchant import Merchant
+from checkout.domain.money import (
+    UNIT_AMOUNT_MAX,
+    from_minor_units,
+    minor_unit_digits,
+    to_wallet,
+    typed_amount,
+)
+from checkout.domain.people import Actor
+from checkout.flows import audit, merchants
+from checkout.flows.cursors import cursor, position_of
+from checkout.ports.services import DashboardServices
+
+PAGE: Final = 50
+_POSITION: Final = position_pattern(LINK_ID.pattern)
+_STOCK: Final = re.compile(r"[0-9]{1,7}")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A page of links; `next_cursor` is None at the end."""
+
+    links: tuple[PaymentLink, ...]
+    next_cursor: str | None
+
+
+def list_page(services: DashboardServices, key: Actor, after: str | None) -> Listed:
+    """Return a page of the merchant's links, newest first. Raise CursorInvalid."""
+    position = position_of(key.merchant, after, _POSITION) if after else None
+    page = services.links.page(key.merchant, limit=PAGE, after=position)
+    more = cursor(key.merchant, page.next_key) if page.next_key else None
+    return Listed(page.links, more)
+
+
+def get(services: DashboardServices, key: Actor, link_id: str) -> PaymentLink:
+    """Return the merchant's link. Raise ResourceMissing, also for another's."""
+    link = services.links.get(link_id) if LINK_ID.fullmatch(link_id) else None
+    if link is None or link.merchant != key.merchant:
+        raise ResourceMissing("No such payment link.")
+    return link
+
+
+def create(
+    services: DashboardServices,
+    key: Actor,
+    *,
+    name: str,
+    amount: str,
+    stock: str,
+    success_url: str,
+) -> PaymentLink:
+    """Create a link in the currency of the merchant's wallet, from what was typed.
+
+    An empty `stock` is none: the link sells without end. An empty `success_url` leaves customers on
+    the receipt. Raise ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable,
+    UrlInvalid, ResourceMissing.
+    """
+    merchant = merchants.get(services.merchants, key.merchant)
+    unit_amount = _amount(merchant, amount)
+    link = PaymentLink(
+        id=new_link_id(services.random_bytes),
+        merchant=key.merchant,
+        created_at=services.clock.now(),
+        name=_name(name),
+        unit_amount=unit_amount,
+        currency=merchant.asset_code.lower(),
+        success_url=_success_url(services, merchant, success_url.strip()),
+        left=_stock(stock) if stock.strip() else None,
+    )
+    services.links.add(link)
+    audit.note(services, key, Action.LINK_CREATED, link.id)
+    return link
+
+
+def stop(services: DashboardServices, key: Actor, link_id: str) -> None:
+    """Let the link sell nothing more. Purchases that have begun go on. Raise ResourceMissing."""
+    link = get(services, key, link_id)
+    if link.stopped_at is None:
+        services.links.set_stopped(link, services.clock.now())
+        audit.note(services, key, Action.LINK_STOPPED, link.id)
+
+
+def start(services: DashboardServices, key: Actor, link_id: str) -> None:
+    """Let the link sell again. Raise ResourceMissing."""
+    link = get(services, key, link_id)
+    if link.stopped_at is not None:
+        services.links.set_stopped(link, None)
+        audit.note(services, key, Action.LINK_STARTED, link.id)
+
+
+def set_stock(
+    services: DashboardServices, key: Actor, link_id: str, *, read: str, left: str
+) -> None:
+    """Set what is left of a link that has a stock; `read` is what the merchant saw.
+
+    Raise ParameterInvalid, ResourceMissing, and Conflict where it is no longer what was seen.
+    """
+    link = get(services, key, link_id)
+    wanted = _stock(left)
+    if not link.limited:
+        raise ParameterInvalid("This link has no stock: it sells without end.", param="left")
+    if read != str(link.left) or not services.links.set_left(link, wanted):
+        raise Conflict("An item was taken or came back in the meantime. Check what is left now.")
+    audit.note(services, key, Action.LINK_STOCKED, link.id)
+
+
+def _name(typed: str) -> str:
+    name = typed.strip()
+    if not name:
+        raise ParameterMissing("Give the item a name, which your customers see.", param="name")
+    if len(name) > NAME_MAX or not name.isprintable():
+        raise ParameterInvalid(
+            f"The name must be 1 to {NAME_MAX} printable characters.", param="name"
+        )
+    return name
+
+
+def _amount(merchant: Merchant, typed: str) -> int:
+    code, scale = merchant.asset_code, merchant.asset_scale
+    amount = typed_amount(typed, currency=code, wallet_scale=scale)
+    if amount is None or amount > UNIT_AMOUNT_MAX:
+        digits = minor_unit_digits(code, wallet_scale=scale)
+        example = f"12.{'5' * digits}" if digits else "12"
+        most = from_minor_units(UNIT_AMOUNT_MAX, currency=code, wallet_scale=scale)
+        raise ParameterInvalid(
+            f"The price must be a number of {code}, like {example}, and at most {most}.",
+            param="amount",
+        )
+    if amount == 0:
+        raise AmountTooSmall("The price must be more than zero.", param="amount")
+    to_wallet(amount, currency=code, asset_code=code, asset_scale=scale)
+    return amount
+
+
+def _stock(typed: str) -> int:
+    text = typed.strip()
+    if not _STOCK.fullmatch(text) or int(text) > STOCK_MAX:
+        raise ParameterInvalid(
+            f"The stock must be a whole number from 0 to {STOCK_MAX}.", param="stock"
+        )
+    return int(text)
+
+
+def _success_url(services: DashboardServices, merchant: Merchant, typed: str) -> str | None:
+    if not typed:
+        return None
+    redirect_url(
+        typed,
+        session_id=new_session_id(services.random_bytes),
+        base_is_http=is_http(services.base_url),
+        param="success_url",
+        hosts=merchant.return_hosts,
+    )
+    return typed

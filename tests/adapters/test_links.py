@@ -1,0 +1,160 @@
+"""Test the store of payment links, and the stock that sessions take from and give back to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+from botocore.exceptions import ClientError
+
+from checkout.domain.grammar import position
+from checkout.domain.session import Session
+from checkout.domain.transitions import Event, advance
+from checkout.ports.sessions import OutOfStock, Reservation, StaleSession
+from tests.adapters.stores import Store
+from tests.support import NOW, a_link, a_session
+
+SOLD_OUT = a_link(left=0)
+
+
+def held(store: Store, number: int = 1) -> Session:
+    """Store a session that holds an item of the link."""
+    session = a_session(id=f"cs_{number:022d}", link=a_link().id)
+    assert store.sessions.create(session, None) is None
+    return session
+
+
+def left(store: Store) -> int | None:
+    found = store.links.get(a_link().id)
+    assert found is not None
+    return found.left
+
+
+def a_reservation(writer: str = "first") -> Reservation:
+    return Reservation("key", "print", 303, "cs_1", writer, NOW, NOW + timedelta(hours=24))
+
+
+@pytest.mark.parametrize(
+    "link",
+    [
+        a_link(),
+        SOLD_OUT,
+        a_link(left=7, stopped_at=NOW, success_url="https://shop.example/thanks"),
+    ],
+)
+def test_a_link_is_read_as_it_was_written(store: Store, link: object) -> None:
+    store.links.add(link)  # type: ignore[arg-type]
+    assert store.links.get(a_link().id) == link
+    assert store.links.get("plink_none") is None
+
+
+def test_a_merchants_links_are_listed_newest_first_and_are_no_sessions(store: Store) -> None:
+    links = [a_link(id=f"plink_{n:022d}", created_at=NOW + timedelta(seconds=n)) for n in range(5)]
+    for link in links:
+        store.links.add(link)
+    store.links.add(a_link(merchant="mer_2"))
+    first = store.links.page("mer_1", limit=3, after=None)
+    assert first.links == tuple(reversed(links[2:]))
+    assert first.next_key == position(links[2].created_at, links[2].id)
+    rest = store.links.page("mer_1", limit=3, after=first.next_key)
+    assert (rest.links, rest.next_key) == (tuple(reversed(links[:2])), None)
+    assert store.links.page("mer_3", limit=3, after=None).links == ()
+    found = store.sessions.page(
+        "mer_1", limit=9, after=None, created_from=None, created_before=None
+    )
+    assert found.sessions == ()
+
+
+def test_a_stock_is_set_only_from_what_was_read(store: Store) -> None:
+    link = a_link(left=5)
+    store.links.add(link)
+    assert store.links.set_left(link, 9)
+    assert not store.links.set_left(link, 2)
+    assert left(store) == 9
+
+
+def test_what_is_wrong_with_a_request_is_not_taken_for_a_lost_race(store: Store) -> None:
+    elsewhere = store.with_client(store.client)
+    elsewhere.links._table = "no-such-table"
+    with pytest.raises(ClientError):
+        elsewhere.links.set_left(a_link(left=5), 4)
+
+
+def test_a_link_is_stopped_and_started(store: Store) -> None:
+    link = a_link(left=5)
+    store.links.add(link)
+    store.links.set_stopped(link, NOW)
+    assert store.links.get(link.id) == replace(link, stopped_at=NOW)
+    store.links.set_stopped(link, None)
+    assert store.links.get(link.id) == link
+
+
+class TestTake:
+    def test_a_session_takes_one_item(self, store: Store) -> None:
+        store.links.add(a_link(left=2))
+        session = held(store)
+        assert store.sessions.get(session.id) == session
+        assert left(store) == 1
+
+    @pytest.mark.parametrize("link", [SOLD_OUT, a_link(left=3, stopped_at=NOW)])
+    @pytest.mark.parametrize("reservation", [None, a_reservation()])
+    def test_nothing_is_written_without_an_item(
+        self, store: Store, link: object, reservation: Reservation | None
+    ) -> None:
+        store.links.add(link)  # type: ignore[arg-type]
+        session = a_session(link=a_link().id)
+        with pytest.raises(OutOfStock):
+            store.sessions.create(session, reservation)
+        assert store.sessions.get(session.id) is None
+        assert store.sessions.reservation("key") is None
+        assert store.links.get(a_link().id) == link
+
+    def test_the_holder_of_the_key_is_told_also_where_nothing_is_left(self, store: Store) -> None:
+        store.links.add(a_link(left=1))
+        first = a_reservation()
+        assert store.sessions.create(a_session(link=a_link().id), first) is None
+        other = a_session(id="cs_other", link=a_link().id)
+        assert store.sessions.create(other, a_reservation("second")) == first
+        assert left(store) == 0
+
+    @pytest.mark.parametrize("reservation", [None, a_reservation()])
+    def test_a_lost_answer_takes_no_second_item(
+        self, store: Store, reservation: Reservation | None
+    ) -> None:
+        store.links.add(a_link(left=2))
+        store.client.lose = 1
+        assert store.sessions.create(a_session(link=a_link().id), reservation) is None
+        assert left(store) == 1
+
+
+class TestGiveBack:
+    def test_the_write_of_an_unpaid_end_gives_the_item_back(self, store: Store) -> None:
+        store.links.add(a_link(left=1))
+        session = held(store)
+        change = advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end")
+        assert store.sessions.save(change).restocked_at == NOW
+        assert left(store) == 1
+
+    def test_the_loser_of_the_end_gives_nothing_back(self, store: Store) -> None:
+        store.links.add(a_link(left=1))
+        session = held(store)
+        store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        late = advance(session, Event.EXPIRE_REQUESTED, now=NOW, writer="late")
+        with pytest.raises(StaleSession):
+            store.sessions.save(late)
+        assert left(store) == 1
+
+    def test_a_lost_answer_gives_back_once(self, store: Store) -> None:
+        store.links.add(a_link(left=1))
+        change = advance(held(store), Event.CANCEL_REQUESTED, now=NOW, writer="end")
+        store.client.lose = 1
+        assert store.sessions.save(change) == change.after
+        assert left(store) == 1
+
+    def test_a_stopped_link_takes_its_items_back(self, store: Store) -> None:
+        store.links.add(a_link(left=1))
+        session = held(store)
+        store.links.set_stopped(a_link(), NOW)
+        store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        assert left(store) == 1

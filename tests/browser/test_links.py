@@ -1,0 +1,146 @@
+"""Payment links in a browser: made, printed, read from the paper, bought; judged by axe-core."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from sandbox.place import Place
+from tests.browser.dev_server import local_world, own_key
+from tests.browser.served import Served, new_context
+from tests.browser.test_states import PANEL, lighthouse_marks, violations
+
+pytestmark = pytest.mark.browser
+
+HERE = Path(__file__).parent
+WIDTHS = (320, 375, 1280)
+WIDER = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    with local_world(tmp_path_factory.mktemp("state")) as place:
+        yield place
+
+
+def sign_in(page: Page, place: Place) -> None:
+    page.goto(f"{place.checkout}/dashboard/links")
+    page.get_by_label("API key").fill(own_key(place))
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Payment links")
+
+
+def create(page: Page, place: Place, name: str, stock: str = "") -> None:
+    page.goto(f"{place.checkout}/dashboard/links")
+    page.get_by_label("Item").fill(name)
+    page.get_by_label("Price").fill("20.00")
+    page.get_by_label("Stock").fill(stock)
+    page.get_by_role("button", name="Create the link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(name)
+
+
+def judged(page: Page, axe: str) -> None:
+    """Find nothing wrong at any width, light or dark."""
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        for scheme in ("light", "dark"):
+            page.emulate_media(color_scheme="dark" if scheme == "dark" else "light")
+            assert violations(page, axe) == [], (page.url, width, scheme)
+        assert page.evaluate(WIDER) == 0, (page.url, width)
+
+
+def scanned(picture: Path, node: str) -> list[str]:
+    """Return what a reader of QR codes sees in a picture."""
+    command = [node, str(HERE / "read_qr.mjs"), str(picture)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    found: list[str] = json.loads(done.stdout)
+    return found
+
+
+def test_a_customer_buys_from_the_qr_code_of_the_printed_poster(
+    page: Page, place: Place, node: str, tmp_path: Path
+) -> None:
+    sign_in(page, place)
+    create(page, place, "A bag of beans", stock="1")
+    address = page.locator("#secret").inner_text()
+    page.get_by_role("link", name="Print a poster").click()
+    page.emulate_media(media="print")
+    expect(page.get_by_role("navigation")).to_be_hidden()
+    expect(page.locator(".qr")).to_have_js_property("complete", True)
+    paper = tmp_path / "poster.png"
+    page.screenshot(path=paper, full_page=True)
+    assert scanned(paper, node) == [address]
+    page.emulate_media(media="screen")
+
+    page.goto(address)
+    page.get_by_role("button", name="Buy").click()
+    expect(page).to_have_url(re.compile(rf"^{place.checkout}/pay/cs_[0-9A-Za-z]{{22}}$"))
+    page.get_by_text("Another wallet address").click()
+    page.locator("#wallet_address").fill(place.customer_wallet)
+    page.locator("#wallet_address").press("Enter")
+    page.get_by_role("link", name="Approve at").click()
+    page.get_by_role("button", name="Approve").click()
+    expect(page).to_have_url(re.compile("/success$"), timeout=20_000)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Paid")
+    expect(page.locator("#continue")).to_have_count(0)  # the receipt is the end of it
+    page.goto(address)
+    expect(page.get_by_role("main")).to_contain_text("Sold out")
+
+
+def test_axe_finds_nothing_on_the_merchants_pages_of_links(
+    browser: Browser, place: Place, axe: str
+) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    sign_in(page, place)
+    judged(page, axe)
+    create(page, place, "Tea with a name that is much longer than a phone is wide" * 2, stock="4")
+    judged(page, axe)
+    page.get_by_role("link", name="Print a poster").click()
+    judged(page, axe)
+    page.goto(f"{place.checkout}/dashboard/links")
+    judged(page, axe)
+    context.close()
+
+
+def test_axe_finds_nothing_on_the_page_of_a_link_in_any_state(
+    browser: Browser, pages: Served, axe: str
+) -> None:
+    world = pages.world
+    stopped = world.link(name="x" * 200)
+    world.services.links.set_stopped(stopped, world.clock.now())
+    context = new_context(browser)
+    page = context.new_page()
+    with pages.merchant(**PANEL):
+        for link in (world.link(left=3), world.link(left=0), stopped):
+            page.goto(f"{pages.base}/buy/{link.id}")
+            judged(page, axe)
+    page.goto(f"{pages.base}/buy/{world.link().id}?again=1")
+    judged(page, axe)
+    context.close()
+
+
+def test_the_page_of_a_link_is_light(browser: Browser, pages: Served) -> None:
+    page = new_context(browser).new_page()
+    page.goto(f"{pages.base}/buy/{pages.world.link(left=3).id}")
+    loaded: list[int] = page.evaluate(
+        """["navigation", "resource"].flatMap(kind => performance.getEntriesByType(kind))
+            .map(one => one.transferSize)"""
+    )
+    assert len(loaded) <= 5
+    assert 0 < sum(loaded) <= 20_000
+
+
+def test_lighthouse_gives_the_page_of_a_link_full_marks(
+    pages: Served, node: str, tmp_path: Path
+) -> None:
+    link = pages.world.link(left=3)
+    marks, poor = lighthouse_marks(f"{pages.base}/buy/{link.id}", node, tmp_path)
+    assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor

@@ -1,0 +1,142 @@
+"""A merchant gets more shards: from then on new sessions are spread, and all are listed as one."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.session import Session, Status
+from checkout.domain.webhooks import COMPLETED
+from checkout.flows.merchant import api_keys, export, search, settings
+from checkout.flows.payment import sessions
+from checkout.flows.payment.sessions import ListQuery
+from checkout.flows.webhooks import delivery_log, endpoints, event_list
+from checkout.flows.webhooks.event_list import EventQuery
+from tests.product import CEDAR, World
+
+
+def spread(world: World, shards: int) -> None:
+    settings.spread(world.endpoints, world.merchant.id, shards)
+
+
+def grown(world: World) -> list[Session]:
+    """Return 36 sessions, newest first, of a merchant who got more shards twice meanwhile."""
+    made = []
+    for shards in (1, 2, 8):
+        spread(world, shards)
+        for _ in range(12):
+            world.clock.pass_time(1)
+            made.append(world.create(metadata_json='{"shop":"main"}'))
+    assert {each.shard for each in made[:12]} == {0}
+    assert len({each.shard for each in made}) > 4
+    return made[::-1]
+
+
+def walked(world: World, query: ListQuery) -> list[str]:
+    """Return the ids of a list, whose pages begin where the one before ended."""
+    found: list[str] = []
+    while True:
+        page = sessions.list_page(world.services, world.key(), query)
+        found += [each.id for each in page.sessions]
+        if page.next_cursor is None:
+            return found
+        query = ListQuery(limit=query.limit, cursor=page.next_cursor, upward=query.upward)
+
+
+def test_sessions_of_before_and_after_are_one_list(world: World) -> None:
+    ids = [each.id for each in grown(world)]
+    assert walked(world, ListQuery(limit=7)) == ids
+    assert walked(world, ListQuery(limit=100)) == ids
+
+
+def test_a_cursor_stays_good_when_shards_are_added(world: World) -> None:
+    ids = [each.id for each in grown(world)]
+    first = sessions.list_page(world.services, world.key(), ListQuery(limit=5))
+    spread(world, 32)
+    rest = ListQuery(limit=100, cursor=first.next_cursor)
+    assert [each.id for each in first.sessions] == ids[:5]
+    assert walked(world, rest) == ids[5:]
+    upward = ListQuery(limit=3, cursor=first.next_cursor, upward=True)
+    newer = sessions.list_page(world.services, world.key(), upward)
+    assert [each.id for each in newer.sessions] == ids[1:4]
+
+
+def test_filters_search_and_export_see_all_shards(world: World) -> None:
+    made = grown(world)
+    ended = [each.id for each in made[::5]]
+    for each in ended:
+        sessions.cancel(world.services, world.key(), each)
+    query = ListQuery(limit=100, status=Status.CANCELED)
+    listed = sessions.list_page(world.services, world.key(), query)
+    assert [each.id for each in listed.sessions] == ended
+    found = search.find(world.services, world.key(), "main", ListQuery(limit=100))
+    assert [each.id for each in found.sessions] == [each.id for each in made]
+    part = export.part(world.endpoints, world.key(), "", ListQuery())
+    assert [each.id for each in part.sessions] == [each.id for each in made]
+
+
+def test_a_wallet_is_found_in_all_shards(world: World) -> None:
+    made = grown(world)[::4]
+    for each in made:
+        world.submit(each, f"{CEDAR}/alice")
+    found = search.find(world.services, world.key(), f"{CEDAR}/alice", ListQuery(limit=100))
+    assert [each.id for each in found.sessions] == [each.id for each in made]
+
+
+def test_events_are_in_the_shard_of_their_session(world: World) -> None:
+    made = grown(world)[::4]
+    for each in made:
+        world.clock.pass_time(1)
+        world.pay(each)
+    key = world.key()
+    paid = [world.session(each.id) for each in made][::-1]
+    ids = [each.event for each in paid]
+    events = [world.event(each) for each in ids if each]
+    assert [each.shard for each in events] == [each.shard for each in paid]
+    assert {each.type for each in events} == {COMPLETED}
+    found, behind = event_list.page(world.services, key, EventQuery(limit=100, rounds=1))
+    assert ([each.id for each in found], behind) == (ids, None)
+    log = delivery_log.page(world.endpoints, key, status=None, after=None)
+    assert [each.id for each in log.events] == ids
+
+
+def test_failed_events_of_all_shards_are_sent_again(world: World) -> None:
+    since = world.clock.now()
+    for each in grown(world)[::4]:
+        world.pay(each)
+    world.deliver_hinted()  # there is no endpoint: they are given up
+    endpoints.configure(world.endpoints, world.merchant.id, url="https://shop.example/", events=())
+    done = delivery_log.resend_failed(world.endpoints, world.key(), since=since, after=None)
+    assert done.count == 9
+
+
+def test_every_key_reads_and_writes_all_shards_at_once(world: World) -> None:
+    before = api_keys.create(world.endpoints, world.key(), name="Before").key
+    spread(world, 4)
+    after = api_keys.create(world.endpoints, world.key(), name="After").key
+    for key in (world.key(), before, after):
+        found = world.services.api_keys.find(key.hash)
+        assert found is not None
+        assert found.shards == 4
+    merchant = world.services.merchants.get(world.merchant.id)
+    assert merchant is not None
+    assert merchant.shards == 4
+    assert not settings.keys_behind(world.endpoints, merchant)
+
+
+@pytest.mark.parametrize("shards", [0, 3, 64, -1])
+def test_only_powers_of_two_are_numbers_of_shards(world: World, shards: int) -> None:
+    with pytest.raises(ParameterInvalid):
+        spread(world, shards)
+
+
+def test_the_number_of_shards_never_falls(world: World) -> None:
+    spread(world, 8)
+    with pytest.raises(ParameterInvalid, match="never falls"):
+        spread(world, 4)
+    assert world.key().shards == 8
+
+
+def test_an_unknown_merchant_has_no_shards(world: World) -> None:
+    with pytest.raises(ResourceMissing):
+        settings.spread(world.endpoints, "mer_nobody", 2)

@@ -1,0 +1,131 @@
+"""Payment attempts in the API: with the session if asked for, and as a list."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.payment_attempt import Outcome
+from checkout.domain.public_attempts import MESSAGES
+from checkout.domain.session import Problem, Session, Status
+from checkout.domain.transitions import Event
+from tests.domain.test_attempts import after, awaiting, paying, processing, refused
+from tests.functions.test_api_openapi import DOCUMENT, problems
+from tests.histories import of
+from tests.merchant_api import SESSIONS, MerchantApi
+from tests.support import NOW, a_session
+
+PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
+
+
+@pytest.fixture
+def api() -> MerchantApi:
+    return MerchantApi()
+
+
+def stored(api: MerchantApi, session: Session) -> str:
+    names = ("status", "history", "payment_attempts", "customer", "incoming_payment", "quote")
+    more = (
+        "outgoing_payment",
+        "received",
+        "problem",
+        "phase",
+        "check_at",
+        "updated_at",
+        "lease_until",
+    )
+    kept: dict[str, Any] = {name: getattr(session, name) for name in (*names, *more)}
+    return f"{SESSIONS}/{api.store(**kept).id}"
+
+
+def test_a_session_has_its_attempts_only_if_they_are_asked_for(api: MerchantApi) -> None:
+    path = stored(api, refused())
+    plain, expanded = api.get(path).json, api.get(path, {"expand": "payment_attempts"}).json
+    assert {name: expanded[name] for name in plain} == plain
+    assert list(expanded) == [*plain, "payment_attempts", "last_payment_error"]
+    assert api.get(path, {"expand[]": "payment_attempts"}).json == expanded
+    assert api.get(path, {"expand": "x"}).json["error"]["code"] == "parameter_invalid"
+    listed = api.get(f"{path}/attempts").json
+    assert listed["data"] == expanded["payment_attempts"]
+    assert listed["last_payment_error"] == expanded["last_payment_error"]
+
+
+def test_each_attempt_is_told_with_its_own_evidence(api: MerchantApi) -> None:
+    answer = api.get(f"{stored(api, PAID)}/attempts").json
+    first, second = answer["data"]
+    assert (answer["total_count"], answer["has_more"]) == (2, False)
+    assert first == {
+        "object": "payment_attempt",
+        "number": 1,
+        "outcome": "refused",
+        "ended_by": "customer_wallet",
+        "error": {
+            "code": "payment_refused",
+            "message": f"{MESSAGES[Problem.PAYMENT_REFUSED]} (no_funds)",
+        },
+        "reported_by_browser": None,
+        "wallet_typed": "$wallet.example/1",
+        "customer_wallet": of(1, "wallets"),
+        "incoming_payment": of(1, "incoming"),
+        "quote": of(1, "quotes"),
+        "customer_debit": {"value": "20", "asset_code": "EUR", "asset_scale": 2},
+        "quote_expires_at": None,
+        "outgoing_payment": None,
+        "amount_received": None,
+        "submitted_at": "2026-03-01T12:00:01.000Z",
+        "wallet_resolved_at": "2026-03-01T12:00:02.000Z",
+        "prepared_at": "2026-03-01T12:00:04.000Z",
+        "reported_at": None,
+        "approved_at": "2026-03-01T12:00:05.000Z",
+        "sent_at": "2026-03-01T12:00:06.000Z",
+        "accepted_at": None,
+        "ended_at": "2026-03-01T12:00:07.000Z",
+    }
+    assert (second["outcome"], second["outgoing_payment"]) == ("paid", of(2, "outgoing"))
+    assert (second["amount_received"], second["error"]) == (2000, None)
+
+
+DECLINED = after(awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED)
+
+
+@pytest.mark.parametrize(
+    ("session", "code"),
+    [
+        (a_session(), None),
+        (awaiting(), None),
+        (DECLINED, "declined"),
+        (awaiting(DECLINED, 2), "declined"),
+        (after(DECLINED, Event.APPROVAL_CLAIMED, lease_until=NOW + timedelta(days=1)), None),
+        (refused(), "payment_refused"),
+        (paying(refused(), 2), "payment_refused"),
+        (PAID, None),
+        (a_session(problem=Problem.PRICE_CHANGED), "price_changed"),
+        (after(awaiting(), Event.CANCEL_REQUESTED), None),
+    ],
+)
+def test_the_last_payment_error_is_that_of_the_last_attempt_that_failed(
+    api: MerchantApi, session: Session, code: str | None
+) -> None:
+    path = stored(api, session)
+    answer = api.get(f"{path}/attempts").json
+    error = answer["last_payment_error"]
+    assert (error and error["code"]) == code
+    for asked, answered in (("/attempts", answer), ("?", api.get(path).json)):
+        template = f"{SESSIONS}/{{id}}" + ("/attempts" if asked == "/attempts" else "")
+        documented = DOCUMENT["paths"][template]["get"]["responses"]["200"]
+        schema = documented["content"]["application/json"]["schema"]
+        assert list(problems(answered, schema)) == []
+    expanded = api.get(path, {"expand": "payment_attempts"}).json
+    documented = DOCUMENT["components"]["schemas"]["ExpandableSession"]
+    assert list(problems(expanded, documented)) == []
+
+
+def test_each_problem_and_each_report_has_a_message() -> None:
+    assert set(MESSAGES) == {*Problem, Outcome.DECLINED, Outcome.TIMED_OUT}
+
+
+def test_the_attempts_of_another_merchants_session_are_not_found(api: MerchantApi) -> None:
+    theirs = api.store(merchant="mer_other", status=Status.OPEN)
+    assert api.get(f"{SESSIONS}/{theirs.id}/attempts").status == 404

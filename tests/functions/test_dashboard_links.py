@@ -1,0 +1,174 @@
+"""Test the payment links in the dashboard: what a merchant makes, copies, prints and changes."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.flows.merchant.links import PAGE
+from tests.dashboard_pages import Browser, Dashboard
+from tests.hosted_pages import Answer
+from tests.support import a_link
+
+FORM = {"name": "Tea", "amount": "20.00", "stock": "", "success_url": ""}
+
+
+def create(browser: Browser, **fields: str) -> Answer:
+    browser.get("/links")
+    return browser.post("/links", {**FORM, **fields})
+
+
+def made(browser: Browser, **fields: str) -> str:
+    """Create a link; return its path under the dashboard."""
+    answer = create(browser, **fields)
+    assert answer.status == 303, answer.page.main
+    return answer.location.removeprefix("/dashboard")
+
+
+def test_without_links_the_page_says_what_they_are_for(browser: Browser) -> None:
+    page = browser.get("/links").page
+    assert "There are no payment links yet" in page.main
+    assert page.all("table") == []
+    assert "Price (USD)" in page.main
+
+
+def test_a_link_has_an_address_a_button_and_a_qr_code(browser: Browser) -> None:
+    path = made(browser, name='Tea "<b>" & cake', stock="3")
+    page = browser.get(path).page
+    link_id = path.rpartition("/")[2]
+    url = f"https://pay.example/buy/{link_id}"
+    assert page.one("code", id="secret").text == [url]
+    button = page.one("textarea", id="button").text[0]
+    assert f'<a href="{url}" style="' in button
+    assert button.strip().endswith(">Tea &quot;&lt;b&gt;&quot; &amp; cake – 20.00 USD</a>")
+    assert "<script" not in button
+    assert "background:#0b5cad;color:#ffffff" in button
+    assert "Left 3" in page.main
+    assert "After the payment The receipt" in page.main
+    picture = browser.get(f"{path}/qr")
+    assert picture.headers["content-type"] == "image/svg+xml"
+    listed = browser.get("/links").page
+    assert 'Tea "<b>" & cake Active 3 20.00 USD' in listed.main
+    log = browser.get("/audit").page
+    assert "Created a payment link" in log.main
+    assert f"/dashboard/links/{link_id}" in log.links
+
+
+def test_the_button_has_the_merchants_color(browser: Browser) -> None:
+    browser.get("/settings")
+    fields = {"name": "Shop", "accent_color": "#ffee00", "locale": "en"}
+    assert browser.post("/settings", fields).status == 303
+    button = browser.get(made(browser)).page.one("textarea", id="button").text[0]
+    assert "background:#ffee00;color:#000000" in button
+
+
+def test_the_poster_has_all_that_a_passer_by_needs(browser: Browser) -> None:
+    path = made(browser)
+    page = browser.get(f"{path}/poster").page
+    url = f"https://pay.example/buy/{path.rpartition('/')[2]}"
+    for words in ("Tea", "20.00 USD", url):
+        assert words in page.main
+    assert page.one("img", **{"class": "qr"}).attributes["src"] == f"/dashboard{path}/qr"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"name": " "}, "Give the item a name"),
+        ({"name": "x" * 201}, "1 to 200 printable characters"),
+        ({"name": "a\x07b"}, "1 to 200 printable characters"),
+        ({"amount": ""}, "must be a number of USD, like 12.55"),
+        ({"amount": "1.999"}, "must be a number of USD"),
+        ({"amount": "-1"}, "must be a number of USD"),
+        ({"amount": "99999999999999"}, "at most 9999999999.99 USD"),
+        ({"amount": "0.00"}, "more than zero"),
+        ({"stock": "many"}, "whole number from 0 to 1000000"),
+        ({"stock": "1000001"}, "whole number from 0 to 1000000"),
+        ({"success_url": "http://shop.example/"}, "must start with https://"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_was_typed_stays(
+    browser: Browser, fields: dict[str, str], said: str
+) -> None:
+    answer = create(browser, **{"stock": "5", **fields})
+    assert answer.status == 400
+    assert said in answer.page.one("div", role="alert").text[0]
+    for name, value in ({"stock": "5"} | fields).items():
+        assert answer.page.one("input", id=name).attributes["value"] == value
+    assert "There are no payment links yet" in answer.page.main
+
+
+def test_the_return_hosts_bind_links_too(browser: Browser) -> None:
+    browser.get("/settings")
+    browser.post("/settings/return-hosts", {"return_hosts": "shop.example"})
+    assert create(browser, success_url="https://other.example/thanks").status == 400
+    path = made(browser, success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}")
+    page = browser.get(path).page
+    assert "https://shop.example/thanks?s={CHECKOUT_SESSION_ID}" in page.main
+
+
+def test_a_link_is_stopped_and_started_once(browser: Browser) -> None:
+    path = made(browser)
+    for act, status in (("stop", "Stopped"), ("stop", "Stopped"), ("start", "Active")):
+        assert browser.post(f"{path}/{act}").location == f"/dashboard{path}"
+        assert f"Status {status}" in browser.get(path).page.main
+    assert browser.post(f"{path}/start").status == 303
+    log = browser.get("/audit").page.main
+    assert log.count("Stopped a payment link") == 1
+    assert log.count("Let a payment link sell again") == 1
+
+
+class TestStock:
+    def test_is_set_from_what_was_seen(self, browser: Browser) -> None:
+        path = made(browser, stock="3")
+        browser.get(path)
+        assert browser.post(f"{path}/stock", {"read": "3", "left": "8"}).status == 303
+        assert "Left 8" in browser.get(path).page.main
+        assert "Set the stock of a payment link" in browser.get("/audit").page.main
+        browser.get(path)
+        browser.post(f"{path}/stock", {"read": "8", "left": "0"})
+        assert "Status Sold out" in browser.get(path).page.main
+
+    def test_is_not_set_over_a_sale(self, shop: Dashboard, browser: Browser) -> None:
+        path = made(browser, stock="3")
+        link = shop.services.links.get(path.rpartition("/")[2])
+        assert link is not None
+        shop.services.links.set_left(link, 2)  # as a sale does
+        answer = browser.post(f"{path}/stock", {"read": "3", "left": "10"})
+        assert answer.status == 409
+        assert "An item was taken or came back" in answer.page.main
+        assert "Left 2" in answer.page.main
+
+    def test_that_has_been_sold_between_is_not_set(
+        self, shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        path = made(browser, stock="3")
+        monkeypatch.setattr(type(shop.services.links), "set_left", lambda *_: False)
+        assert browser.post(f"{path}/stock", {"read": "3", "left": "10"}).status == 409
+
+    @pytest.mark.parametrize("typed", ["", "-1", "1.5", "1000001", "x"])
+    def test_must_be_a_number(self, browser: Browser, typed: str) -> None:
+        path = made(browser, stock="3")
+        answer = browser.post(f"{path}/stock", {"read": "3", "left": typed})
+        assert answer.status == 400
+        assert "Left 3" in answer.page.main
+
+    def test_is_not_given_to_a_link_without_one(self, browser: Browser) -> None:
+        path = made(browser)
+        assert "No limit" in browser.get(path).page.main
+        answer = browser.post(f"{path}/stock", {"read": "None", "left": "4"})
+        assert answer.status == 400
+        assert "sells without end" in answer.page.main
+
+
+def test_more_links_than_a_page_has_are_behind_it(shop: Dashboard, browser: Browser) -> None:
+    for number in range(PAGE + 1):
+        shop.services.links.add(a_link(id=f"plink_{number:022d}", name=f"Item {number}"))
+    page = browser.get("/links").page
+    assert len(page.all("tr")) == PAGE + 1
+    (older,) = (link for link in page.links if "cursor=" in link)
+    assert "Item 0" in browser.get(older.removeprefix("/dashboard")).page.main
+
+
+@pytest.mark.parametrize("rest", ["", "/qr", "/poster"])
+def test_there_is_no_page_of_a_link_that_is_none(browser: Browser, rest: str) -> None:
+    assert browser.get(f"/links/plink_none{rest}").status == 404

@@ -1,0 +1,247 @@
+"""The story of a session by payment attempt, and failures in the list."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from checkout.domain.attempts import Concern
+from checkout.domain.payment_attempt import EndedBy, Outcome
+from checkout.domain.session import Attention, Problem, Session, Status
+from checkout.domain.transitions import Event
+from checkout.domain.webhooks import Delivery
+from dashboard import texts
+from dashboard.story import Chapter, span, story
+from tests.adapters.samples import an_event
+from tests.dashboard_pages import Browser, Dashboard
+from tests.domain.test_attempts import after, awaiting, processing, refused, submitted
+from tests.histories import histories, of
+from tests.support import NOW, a_session
+
+PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
+DECLINED = after(
+    awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED, note=Outcome.DECLINED.value
+)
+
+
+def stored(shop: Dashboard, session: Session, **more: Any) -> Session:
+    names = ("status", "history", "payment_attempts", "customer", "incoming_payment", "quote")
+    also = ("outgoing_payment", "received", "problem", "phase", "check_at", "lease_until")
+    return shop.store(**{name: getattr(session, name) for name in (*names, *also)}, **more)
+
+
+def titles(chapters: tuple[Chapter, ...]) -> list[str | None]:
+    return [chapter.title for chapter in chapters]
+
+
+@given(histories())
+def test_no_chapter_of_the_story_shows_anything_of_another_attempt(
+    versions: list[Session],
+) -> None:
+    for session in versions:
+        told = story(session)
+        for chapter in told.chapters:
+            shown = [chapter.facts, [(step.detail, step.resource) for step in chapter.steps]]
+            named = set(re.findall(r"(?<!incoming-payments/)of-([0-9]+)-", repr(shown)))
+            number = re.match(r"Attempt ([0-9]+)", chapter.title or "")
+            assert named <= ({number[1]} if number else set())
+        steps = [step for chapter in told.chapters for step in chapter.steps]
+        assert len(steps) == 1 + len(session.history)
+        assert told.wallets_given == sum("Attempt" in str(each) for each in titles(told.chapters))
+
+
+def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
+    told = story(PAID)
+    assert titles(told.chapters) == [
+        None,
+        "Attempt 1: refused by the wallet",
+        "Attempt 2: paid",
+    ]
+    first, second = told.chapters[1:]
+    assert [step.resource for step in first.steps if step.resource] == [
+        of(1, "incoming"),
+        of(1, "quotes"),
+    ]
+    assert [step.resource for step in second.steps if step.resource] == [
+        of(1, "incoming"),
+        of(2, "quotes"),
+        of(2, "outgoing"),
+    ]
+    assert first.facts == (
+        ("Wallet", of(1, "wallets")),
+        ("Price for the customer", "0.20 EUR"),
+        ("Ended by", "the customer's wallet provider"),
+    )
+    assert (first.bad, second.bad) == (True, False)
+
+
+def test_what_ends_the_session_is_not_told_of_the_attempt() -> None:
+    late = after(after(awaiting(), Event.CANCEL_REQUESTED), Event.CLOSED)
+    told = story(replace(late, check_at=NOW))
+    assert titles(told.chapters) == [None, "Attempt 1: canceled", None]
+    assert [step.text for step in told.chapters[2].steps] == [
+        texts.STEP[Event.CANCEL_REQUESTED],
+        texts.STEP[Event.CLOSED],
+    ]
+
+
+def test_a_running_attempt_is_under_way_until_the_browser_reports_a_decline() -> None:
+    assert titles(story(awaiting()).chapters) == [None, "Attempt 1: under way"]
+    (_, chapter) = story(DECLINED).chapters
+    assert chapter.title == "Attempt 1: declined"
+    assert ("Reported by the browser", texts.REPORTED["declined"]) in chapter.facts
+    assert chapter.steps[-1].detail == texts.REPORTED["declined"]
+    ended = story(submitted(DECLINED, 2)).chapters[1]
+    assert ("Ended by", "the customer, as far as their browser says") in ended.facts
+
+
+def test_attempts_of_an_earlier_release_have_their_steps_and_no_more() -> None:
+    told = story(replace(PAID, payment_attempts=()))
+    assert titles(told.chapters) == [None, "Attempt 1", "Attempt 2: paid"]
+    assert told.chapters[1].facts == ()
+    assert not [step for step in told.chapters[1].steps if step.resource]
+    assert told.chapters[2].facts[0] == ("Wallet", of(2, "wallets"))
+
+
+def test_older_attempts_are_counted() -> None:
+    told = story(replace(PAID, payment_attempts=PAID.payment_attempts[1:]))
+    assert (told.older, told.wallets_given) == (1, 2)
+    assert story(a_session()).older == 0
+
+
+def test_an_erased_wallet_is_told_as_erased() -> None:
+    gone: dict[str, Any] = {"typed": None, "wallet": None, "quote": None, "outgoing_payment": None}
+    attempts = tuple(replace(each, **gone) for each in PAID.payment_attempts)
+    ended = replace(PAID, payment_attempts=attempts, customer=None, quote=None, check_at=None)
+    told = story(after(ended, Event.ERASED))
+    assert told.chapters[1].facts[0] == ("Wallet", "erased")
+    assert titles(told.chapters)[-1] is None
+
+
+@pytest.mark.parametrize(
+    ("length", "words"),
+    [
+        (timedelta(milliseconds=788), "less than a second"),
+        (timedelta(seconds=1.9), "1 second"),
+        (timedelta(seconds=119), "119 seconds"),
+        (timedelta(seconds=120), "2 minutes"),
+        (timedelta(hours=2), "2 hours"),
+        (timedelta(hours=47), "47 hours"),
+        (timedelta(days=2), "2 days"),
+    ],
+)
+def test_lengths_of_time_are_in_words(length: timedelta, words: str) -> None:
+    assert span(length) == words
+
+
+def test_there_are_words_for_every_end_failure_and_report() -> None:
+    assert set(texts.OUTCOME) == set(Outcome)
+    assert set(texts.ENDED_BY) == set(EndedBy)
+    assert set(texts.CONCERN) == set(Concern)
+    ends = {Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.PAID_IN_PART}
+    assert set(texts.FAILURE) == set(Outcome) - ends
+    assert set(texts.REPORTED) == {Outcome.DECLINED, Outcome.TIMED_OUT}
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("not sent: shop.example: ConnectionRefusedError", "the connection was refused"),
+        ("no answer: shop.example: SomethingElse", "no answer: shop.example: SomethingElse"),
+        ("timed out", "No response: timed out"),
+    ],
+)
+def test_errors_of_deliveries_are_in_words(
+    shop: Dashboard, browser: Browser, error: str, said: str
+) -> None:
+    event = an_event(session=None, deliveries=(Delivery(NOW, 80, None, error),))
+    event = replace(event, id="evt_0123456789abcdefABCDEF")
+    shop.services.events.add(event)
+    page = browser.get(f"/webhooks/{event.id}").page
+    assert said in page.main
+    assert "Error" not in page.main
+
+
+@pytest.mark.parametrize(
+    ("note", "said"),
+    [("declined", texts.REPORTED["declined"]), (None, None), ("odd", "odd")],
+)
+def test_a_report_of_a_later_release_is_told_as_it_is(note: str | None, said: str | None) -> None:
+    session = after(awaiting(), Event.RETURN_REPORTED, reported=Outcome.DECLINED, note=note)
+    assert story(session).chapters[-1].steps[-1].detail == said
+
+
+def listed(browser: Browser, query: str) -> list[str]:
+    links = browser.get(query).page.links
+    return [link.rsplit("/", 1)[1] for link in links if "/transactions/" in link]
+
+
+def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: Browser) -> None:
+    old = shop.store(problem=Problem.WALLET_INVALID)
+    made = {
+        "refused": stored(shop, refused(), created_at=NOW + timedelta(seconds=1)),
+        "declined": stored(shop, DECLINED, created_at=NOW + timedelta(seconds=2)),
+        "paid": stored(shop, PAID, created_at=NOW + timedelta(seconds=3)),
+        "partly": shop.store(
+            status=Status.PROCESSING,
+            attention=Attention.PARTIAL_PAYMENT,
+            created_at=NOW + timedelta(seconds=4),
+        ),
+    }
+    assert listed(browser, "?status=failed") == [made["refused"].id, old.id]
+    assert listed(browser, "?status=declined") == [made["declined"].id]
+    assert listed(browser, "?status=attention") == [made["partly"].id]
+    rows = [" ".join(row.text) for row in browser.get().page.all("tr")]
+    (row,) = [row for row in rows if "Payment refused" in row]
+    assert "Open" not in row
+    assert len([row for row in rows if "Declined" in row]) == 1
+    assert len([row for row in rows if "Failed" in row]) == 1
+    page = browser.get(f"/transactions/{made['refused'].id}").page
+    assert "20.00 USD Open Payment refused" in page.main
+
+
+@pytest.mark.parametrize(
+    ("fields", "order"),
+    [
+        ({"client_reference_id": "R-7", "metadata_json": '{"order":"42"}'}, "R-7"),
+        ({"metadata_json": '{"order":"42","x":"y"}'}, "42"),
+        ({"metadata_json": '{"gift":true}'}, "true"),
+        ({"metadata_json": '{"order":null}'}, "–"),
+        ({}, "–"),
+    ],
+)
+def test_the_order_is_the_reference_or_the_first_metadata_value(
+    shop: Dashboard, browser: Browser, fields: dict[str, Any], order: str
+) -> None:
+    shop.store(**fields)
+    (cell,) = browser.get().page.all("th", scope="row")[:1]
+    assert "".join(cell.text) == order
+
+
+def test_each_page_names_the_merchant_and_their_wallet(shop: Dashboard, browser: Browser) -> None:
+    merchant = shop.merchant()
+    for path in ("", "/keys", "/webhooks", "/settings", "/audit", "/export"):
+        body = browser.get(path).body
+        assert merchant.name in body
+        assert merchant.wallet_address in body
+    assert merchant.wallet_address not in shop.browser().get("/sign-in").body
+
+
+def test_times_have_utc_in_the_page_and_a_script_with_the_pages_nonce(browser: Browser) -> None:
+    answer = browser.get()
+    assert "Times are UTC." in answer.page.main
+    scripts = re.findall(r'<script nonce="([^"]+)">', answer.body)
+    assert scripts
+    assert all(f"'nonce-{nonce}'" in answer.headers["content-security-policy"] for nonce in scripts)
+
+
+def test_an_incoming_payment_that_no_attempt_names_is_among_the_references(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = stored(shop, replace(submitted(refused(), 2), payment_attempts=()))
+    assert of(1, "incoming") in browser.get(f"/transactions/{session.id}").page.main

@@ -1,0 +1,206 @@
+"""Test the page of a payment link: looking writes nothing, buying leads to the checkout page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from checkout.domain.links import PaymentLink
+from checkout.domain.session import Status
+from tests import services
+from tests.domain.test_pictures import PICTURES
+from tests.hosted_pages import Answer, Customer, customer
+from tests.merchant_api import PREFIX
+from tests.product import CEDAR
+
+
+def page_of(visitor: Customer, link: PaymentLink, **options: object) -> Answer:
+    return visitor.get(f"/buy/{link.id}", **options)
+
+
+def visit_on(answer: Answer) -> str:
+    return answer.page.one("input", name="visit").attributes["value"]
+
+
+def buy(visitor: Customer, link: PaymentLink, visit: str, **options: object) -> Answer:
+    return visitor.ask("POST", f"/buy/{link.id}", data={"visit": visit}, **options)
+
+
+def rows(visitor: Customer) -> int:
+    tables = ("checkout_sessions", "idempotency_keys")
+    return sum(len(visitor.world.dynamo.rows(f"{PREFIX}-{table}")) for table in tables)
+
+
+def test_the_page_shows_item_price_and_shop(visitor: Customer) -> None:
+    link = visitor.world.link(name="Tea & cake")
+    visitor.give(website="shop.example", contact="help@shop.example", accent_color="#aa0000")
+    answer = page_of(visitor, link)
+    assert answer.status == 200
+    page = answer.page
+    assert page.one("h1").text == ["Tea & cake"]
+    assert page.one("title").text == ["Tea & cake – Shop"]
+    assert "$20.00" in page.main
+    assert "Sold out" not in page.main
+    assert "30 minutes" not in page.main  # nothing is held
+    assert "mailto:help@shop.example" in page.links
+    assert "--brand: #aa0000" in answer.body
+    assert page.all("script") == []
+    assert "set-cookie" not in answer.headers
+
+
+def test_looking_writes_nothing(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    before = rows(visitor)
+    visitor.world.forget()
+    page_of(visitor, link)
+    assert set(visitor.world.aws_calls()) == {"get_item"}
+    assert page_of(visitor, link, headers={"sec-purpose": "prefetch"}).status == 204
+    assert visitor.ask("HEAD", f"/buy/{link.id}").body == ""
+    assert rows(visitor) == before
+    assert visitor.world.left(link) == 1
+
+
+def test_buying_leads_to_an_ordinary_checkout(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    shown = page_of(visitor, link)
+    assert "kept for you for 30 minutes" in shown.page.main
+    answer = buy(visitor, link, visit_on(shown))
+    assert answer.status == 303
+    found = re.fullmatch(r"/pay/(cs_[0-9A-Za-z]{22})", answer.location)
+    assert found
+    session = visitor.world.session(found[1])
+    page = visitor.open(session).page
+    assert "Pay $20.00 to Shop" in page.main
+    assert f"http://localhost:4000/buy/{link.id}" in page.links  # the way back
+    awaiting = visitor.submitted(session=session)
+    assert awaiting.interact_url is not None
+    back = visitor.back_from(visitor.world.network.approve(awaiting.interact_url))
+    assert back.location == f"/pay/{session.id}/success"
+    receipt = visitor.open(session, "/success").page
+    assert "Paid. Thank you!" in receipt.main
+    assert receipt.links == []  # nothing leads away from the receipt, and nothing counts down
+    assert visitor.world.session(session.id).status is Status.COMPLETED
+
+
+def test_the_receipt_leads_to_the_page_of_the_link(visitor: Customer) -> None:
+    link = visitor.world.link(success_url="https://shop.example/thanks")
+    location = buy(visitor, link, visit_on(page_of(visitor, link))).location
+    paid = visitor.world.pay(visitor.world.session(location.removeprefix("/pay/")))
+    assert "https://shop.example/thanks" in visitor.open(paid, "/success").page.links
+
+
+def test_sending_the_form_twice_makes_one_session(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    visit = visit_on(page_of(visitor, link))
+    first = buy(visitor, link, visit)
+    assert buy(visitor, link, visit).location == first.location
+    cookie = {name: value for name, value in visitor.cookies.items() if link.id in name}
+    assert cookie == {f"buy-{link.id}": visit}
+
+
+def test_going_back_and_buying_again_is_the_same_purchase(visitor: Customer) -> None:
+    link = visitor.world.link()
+    first = buy(visitor, link, visit_on(page_of(visitor, link)))
+    assert buy(visitor, link, visit_on(page_of(visitor, link))).location == first.location
+
+
+def test_who_holds_the_last_item_finds_the_way_back_to_it(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    first = buy(visitor, link, visit_on(page_of(visitor, link))).location
+    assert visitor.world.left(link) == 0
+    assert buy(visitor, link, visit_on(page_of(visitor, link))).location == first
+    with customer(visitor.world) as other:
+        assert "Sold out" in page_of(other, link).page.main
+    visitor.world.pay(visitor.world.session(first.removeprefix("/pay/")))
+    assert "Sold out" in page_of(visitor, link).page.main
+
+
+def test_who_has_bought_may_buy_again(visitor: Customer) -> None:
+    link = visitor.world.link(left=5)
+    first = buy(visitor, link, visit_on(page_of(visitor, link))).location
+    visitor.world.pay(visitor.world.session(first.removeprefix("/pay/")))
+    answer = buy(visitor, link, visit_on(page_of(visitor, link)))
+    assert answer.location == f"/buy/{link.id}?again=1"
+    told = visitor.get(answer.location)
+    assert "Your last checkout here has ended" in told.page.main
+    second = buy(visitor, link, visit_on(told)).location
+    assert second.startswith("/pay/cs_")
+    assert second != first
+    assert visitor.world.left(link) == 3
+
+
+def test_who_comes_too_late_is_told_before_anything_is_paid(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    visit = visit_on(page_of(visitor, link))
+    assert visitor.world.services.links.set_left(link, 0)
+    answer = buy(visitor, link, visit)
+    assert answer.status == 409
+    assert answer.page.one("div", role="alert")
+    assert "Sold out" in answer.page.main
+    assert "You have not been charged." in answer.page.main
+    assert answer.page.all("form") == []
+
+
+def test_a_stopped_link_says_so(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    visit = visit_on(page_of(visitor, link))
+    visitor.world.services.links.set_stopped(link, visitor.world.clock.now())
+    for answer in (page_of(visitor, link), buy(visitor, link, visit)):
+        assert "This offer has ended" in answer.page.main
+        assert answer.page.all("form") == []
+
+
+@pytest.mark.parametrize("site", ["cross-site", "same-site", "none"])
+def test_a_form_of_another_site_begins_nothing(visitor: Customer, site: str) -> None:
+    link = visitor.world.link(left=1)
+    visit = visit_on(page_of(visitor, link))
+    before = rows(visitor)
+    answer = buy(visitor, link, visit, headers={"sec-fetch-site": site})
+    assert (answer.status, answer.location) == (303, f"/buy/{link.id}")
+    assert rows(visitor) == before
+
+
+@pytest.mark.parametrize("visit", ["", "x", "é" * 22])
+def test_a_form_without_a_visit_begins_nothing(visitor: Customer, visit: str) -> None:
+    link = visitor.world.link(left=1)
+    answer = buy(visitor, link, visit)
+    assert (answer.status, answer.location) == (303, f"/buy/{link.id}")
+    assert visitor.world.left(link) == 1
+
+
+@pytest.mark.parametrize("path", ["/buy/plink_none", "/buy/plink_0123456789abcdefABCDEX/logo"])
+def test_an_unknown_link_is_not_found(visitor: Customer, path: str) -> None:
+    assert visitor.get(path).status == 404
+
+
+def test_the_logo_of_the_shop_is_shown(visitor: Customer) -> None:
+    from checkout.domain.merchant import Logo
+
+    link = visitor.world.link()
+    assert visitor.get(f"/buy/{link.id}/logo").status == 404
+    visitor.give(logo=Logo("image/png", PICTURES["image/png"]))
+    visitor.world.clock.pass_time(120)
+    picture = page_of(visitor, link).page.one("img").attributes["src"]
+    assert picture.startswith(f"/buy/{link.id}/logo?v=")
+    assert visitor.get(picture).headers["content-type"] == "image/png"
+
+
+def test_a_client_with_too_many_purchases_is_refused_and_holds_no_more(visitor: Customer) -> None:
+    world = visitor.world
+    limits = services.limits(world.core, world.dynamo, PREFIX, 6)
+    world.services = replace(world.services, limits=limits)
+    link = world.link(left=9)
+    answers = [buy(visitor, link, f"{number:022d}") for number in range(3)]
+    assert [answer.status for answer in answers] == [303, 303, 429]
+    assert "Too many requests from your network" in answers[-1].page.main
+    assert world.left(link) == 7
+
+
+def test_the_page_speaks_the_customers_language(visitor: Customer) -> None:
+    link = visitor.world.link(left=1)
+    answer = page_of(visitor, link, headers={"accept-language": "de"})
+    assert answer.page.one("html").attributes["lang"] == "de"
+    assert "Kaufen" in answer.page.main
+    assert f"{CEDAR}" not in answer.body
