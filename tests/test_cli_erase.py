@@ -203,7 +203,7 @@ def test_a_thousand_sessions_leave_no_trace_in_any_table_log_or_export_and_the_s
     assert shop.raw() == after
 
 
-ERASED_STEP = '\\"erased\\",null'  # in the packed history of a session
+ERASED_STEP = '\\"erased\\"]'  # in the packed history of a session
 
 
 def told_text(told: Told) -> str:

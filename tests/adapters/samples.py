@@ -73,6 +73,8 @@ def full_session(**changes: Any) -> Session:
         "client_reference_id": "Bestellung ü",
         "echo_json": '{"customer_email":"a@shop.example"}',
         "shard": 31,
+        "link": "plink_0123456789abcdefABCDEF",
+        "restocked_at": NOW,
         "submissions": (NOW, NOW + 10 * MS),
         "payment_attempts": (
             PaymentAttempt(1, NOW),

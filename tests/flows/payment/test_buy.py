@@ -21,6 +21,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.links import HELD_FOR, LASTS, PaymentLink
 from checkout.domain.session import Session, Status
+from checkout.domain.shards import shard_of
 from checkout.flows.payment import buy, sessions
 from checkout.flows.payment.buy import Begun
 from tests import services
@@ -61,6 +62,14 @@ class TestBegin:
         link = world.link(success_url="https://shop.example/thanks?s={CHECKOUT_SESSION_ID}")
         session = begun(world, link)
         assert session.success_url == f"https://shop.example/thanks?s={session.id}"
+
+    def test_belongs_to_a_shard_of_its_merchants_lists(self, world: World) -> None:
+        world.merchant = world.merchant.changed(shards=4)
+        world.services.merchants.replace(world.merchant)
+        link = world.link()
+        made = [begun(world, link, number) for number in range(8)]
+        assert [each.shard for each in made] == [shard_of(each.id, 4) for each in made]
+        assert len({each.shard for each in made}) > 1
 
     def test_keeps_to_the_return_hosts_of_today(self, world: World) -> None:
         link = world.link(success_url="https://old.example/thanks", left=1)

@@ -16,6 +16,7 @@ from checkout.domain.grammar import redirect_url
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import to_wallet
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
+from checkout.domain.shards import shard_of
 
 NAME_MAX: Final = 200  # characters, as of a line item
 STOCK_MAX: Final = 1_000_000
@@ -99,5 +100,6 @@ class PaymentLink:
             success_url=success_url,
             cancel_url=f"{base_url}/buy/{self.id}",
             link=self.id if self.limited else None,
+            shard=shard_of(session_id, merchant.shards),
             history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
         )

@@ -268,6 +268,11 @@ class Session:
         return self.status is Status.OPEN and self.version == 1
 
     @property
+    def holds_item(self) -> bool:
+        """Return whether an item of a payment link's stock is held by it, or was sold with it."""
+        return self.link is not None and self.restocked_at is None
+
+    @property
     def unsold(self) -> bool:
         """Return whether it ended without a payment for certain, or was given up.
 

@@ -395,7 +395,7 @@ def advance(
         updated_at=session.updated_at if session.terminal else now,
         **fields,
     )
-    if after.link is not None and after.restocked_at is None and after.unsold:
+    if after.holds_item and after.unsold:
         after = replace(after, restocked_at=now)
     return Change(
         before=session,

@@ -82,7 +82,7 @@ class DynamoSessions:
             {"Put": {"TableName": self._sessions, "Item": row}}
             for row in search_items(session, self._retention)
         ]
-        if session.link is not None:
+        if session.link is not None and session.holds_item:
             others.insert(0, {"Update": take_item(self._sessions, session.link)})
         if reservation is None:
             try:
@@ -92,7 +92,7 @@ class DynamoSessions:
                     self._persistent.ask(self._client.put_item, **put_session)
             except ClientError as error:
                 found = failed_item(error)
-                if found is None and session.link is not None:
+                if found is None and session.holds_item:
                     raise OutOfStock from error
                 if found is None or session_from(found).writer != session.writer:
                     raise Unavailable(TAKEN) from error
@@ -103,7 +103,7 @@ class DynamoSessions:
         except ClientError as error:
             held = failed_item(error, index=0)
             if held is None:
-                if session.link is not None and condition_failed(error, index=2):
+                if session.holds_item and condition_failed(error, index=2):
                     raise OutOfStock from error
                 raise Unavailable(TAKEN) from error
             winner = reservation_from(held)
