@@ -251,7 +251,7 @@ def _merchant(place: Place, services: PayServices) -> str:
             setup.replace_key(services, new)
             known = _read(place.api_key_file)
             try:
-                authentication.authenticate(services, f"Bearer {known}")
+                authentication.authenticate(services, f"Bearer {known}", "POST")
             except (ApiKeyInvalid, ApiKeyMissing):
                 done = setup.add_api_key(services, place.merchant_wallet, name="Another key")
             else:

@@ -4,6 +4,7 @@ so that what is whose can be tried.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,10 +14,13 @@ from starlette.testclient import TestClient
 
 from checkout.adapters import dynamo
 from checkout.domain.merchant import Merchant
+from checkout.domain.people import Role
+from checkout.flows.merchant import people
 from checkout.ports.services import DashboardServices
 from dashboard import dependencies
 from dashboard.app import app
 from tests import services
+from tests.authenticator import Authenticator
 from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX, MerchantApi
 from tests.product import AnyHost, NotedHints, NotedVault, World, derived
@@ -50,6 +54,19 @@ class Browser:
         self.get()
         return self
 
+    def join(self, link: str, device: Authenticator) -> Answer:
+        """Open an invitation, and accept it with a passkey of this device."""
+        path = link.partition("/dashboard")[2]
+        self.get(path)
+        options = json.loads(self.post(f"{path}/options").body)
+        return self.post(path, {"credential": device.create(options)})
+
+    def use(self, device: Authenticator, **changes: Any) -> Answer:
+        """Sign in with the device's passkey."""
+        self.get("/sign-in")
+        options = json.loads(self.post("/sign-in/options").body)
+        return self.post("/sign-in/passkey", {"credential": device.get(options, **changes)})
+
     def _ask(self, method: str, path: str, **options: Any) -> Answer:
         answer = self.client.request(method, f"/dashboard{path}", **options)
         found = Answer(answer.status_code, answer.headers, answer.text)
@@ -82,6 +99,20 @@ class Dashboard(MerchantApi):
         """A browser of the first merchant, unless another key is given."""
         return self.browser().sign_in(api_key or self.secret)
 
+    def invited(self, role: Role = Role.OWNER, name: str = "Ada") -> str:
+        """The link of an invitation of the first merchant."""
+        return people.invite_to(self.services, "mer_1", name=name, role=role).link
+
+    def member(self, role: Role = Role.OWNER, name: str = "Ada") -> Browser:
+        """A browser in which a new member of the first merchant is signed in."""
+        if role is not Role.OWNER and not self.services.people.members_of("mer_1"):
+            self.member(name="Olga")
+        browser = self.browser()
+        device = Authenticator(self.base)
+        assert browser.join(self.invited(role, name), device).location == "/dashboard"
+        browser.get()
+        return browser
+
     def merchant(self) -> Merchant:
         found = self.services.merchants.get("mer_1")
         assert found is not None
@@ -111,6 +142,8 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             tallies=world.services.tallies,
             links=world.services.links,
             sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
+            people=dynamo.DynamoPeople(world.dynamo, PREFIX),
+            challenges=dynamo.DynamoChallenges(world.dynamo, PREFIX),
             audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
         )
         yield shop.signed_in(world.api_key)

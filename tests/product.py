@@ -209,7 +209,7 @@ class World:
         return setup.set_up(self.services, new)
 
     def key(self) -> ApiKey:
-        return authentication.authenticate(self.services, f"Bearer {self.api_key}")
+        return authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
 
     def new(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> NewSession:
         """Return a merchant's request: one line item of `amount` minor units."""

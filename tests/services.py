@@ -8,6 +8,7 @@ from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.dynamo.merchant_records import key_item
 from checkout.adapters.limits import Allowances
+from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.merchant import ApiKey
 from checkout.ports.runtime import Clock, RandomBytes, SideBySide, Vault
@@ -89,6 +90,9 @@ def dashboard(
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
+        people=dynamo.DynamoPeople(client, prefix),
+        challenges=dynamo.DynamoChallenges(client, prefix),
+        passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix),
         hosts=hosts,
         limits=limits(base, client, prefix, client_limit),

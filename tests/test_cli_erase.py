@@ -392,7 +392,7 @@ def test_the_audit_log_is_erased_and_progress_is_told(
     assert report.erased["audit entries"] == 1
     assert told == [2, 4, 4]
     [entry] = audit.list_page(services, key, None).entries
-    assert (entry.key_name, entry.target) == ("for erased", "erased")
+    assert (entry.actor_name, entry.target) == ("for erased", "erased")
 
 
 def test_an_attempt_of_a_session_that_another_wallet_paid_is_erased(shop: Shop) -> None:

@@ -33,7 +33,9 @@ DECIDED = """
 400 invalid_request_error parameter_invalid_integer parameter_missing parameter_unknown
 400 invalid_request_error session_unexpected_state url_invalid webhook_unexpected_state
 400 idempotency_error idempotency_key_invalid idempotency_key_reused
-401 authentication_error api_key_invalid api_key_missing
+400 invalid_request_error member_unexpected_state
+401 authentication_error api_key_invalid api_key_missing passkey_invalid
+403 permission_error permission_missing
 404 invalid_request_error resource_missing
 405 invalid_request_error method_not_allowed
 413 invalid_request_error body_too_large
@@ -65,8 +67,9 @@ def test_every_error_has_its_own_place_in_the_table() -> None:
 
 def test_401_and_429_say_what_to_do_in_a_header() -> None:
     for error in every_error():
-        headers = web.problem_of(made(error), "req_1").headers
-        assert headers.get("WWW-Authenticate") == ("Bearer" if "api_key" in error.code else None)
+        problem = web.problem_of(made(error), "req_1")
+        headers = problem.headers
+        assert headers.get("WWW-Authenticate") == ("Bearer" if problem.status == 401 else None)
         assert headers.get("Retry-After") == ("7" if error.code == "rate_limited" else None)
 
 

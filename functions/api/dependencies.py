@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Header
+from fastapi import Depends, Header, Request
 
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
@@ -32,10 +32,10 @@ Started = Annotated[datetime, Depends(started_at)]
 
 
 async def api_key(
-    injected: Injected, authorization: Annotated[str | None, Header()] = None
+    injected: Injected, request: Request, authorization: Annotated[str | None, Header()] = None
 ) -> ApiKey:
-    """Return the key of the Authorization header. Raise ApiKeyMissing, ApiKeyInvalid."""
-    return authentication.authenticate(injected, authorization)
+    """Return the key of the Authorization header. Raise as `authenticate` does."""
+    return authentication.authenticate(injected, authorization, request.method)
 
 
 Key = Annotated[ApiKey, Depends(api_key)]

@@ -38,6 +38,7 @@ _REPLAYED: Final = {
 _MEANING: Final = {
     400: "The request is invalid; sending it again will fail again.",
     401: "There is no API key, or it is not valid.",
+    403: "The API key has not the scope that this needs.",
     404: "You have no such session.",
     405: "The path does not support this method.",
     409: "Conflict: a payment is in progress, or another request is changing the session.",
@@ -47,7 +48,13 @@ _MEANING: Final = {
     500: "An internal error.",
     503: "A dependency of the service is unavailable; nothing was changed.",
 }
-_ALWAYS: Final = (e.ApiKeyMissing, e.ApiKeyInvalid, e.MethodNotAllowed, e.Unavailable)
+_ALWAYS: Final = (
+    e.ApiKeyMissing,
+    e.ApiKeyInvalid,
+    e.PermissionMissing,
+    e.MethodNotAllowed,
+    e.Unavailable,
+)
 _BODY: Final = (e.InvalidJson, e.BodyTooLarge, e.ContentTypeInvalid, e.ParameterUnknown)
 _CREATE: Final = (
     *_BODY,

@@ -28,7 +28,7 @@ class Row:
     action: str
     target: str | None
     page: str | None
-    key: str
+    by: str
 
 
 @router.get("/audit")
@@ -51,5 +51,11 @@ def _row(entry: AuditEntry) -> Row:
         action=ACTION[entry.action],
         target=entry.target,
         page=f"/{folder}/{target}" if folder else None,
-        key=f"{entry.key_name} (…{entry.key_last_four})",
+        by=_by(entry),
     )
+
+
+def _by(entry: AuditEntry) -> str:
+    """Return the name of the actor then: a key with its last four digits, a member with the id."""
+    mark = entry.actor_id if entry.key_last_four is None else f"…{entry.key_last_four}"
+    return f"{entry.actor_name} ({mark})"

@@ -15,13 +15,14 @@ from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.flows.merchant import sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.open_payments.urls import split
 from checkout.pages import FORM, form_fields, media_type
 from checkout.ports.services import DashboardServices
 from checkout.web import body_bytes
+from dashboard import rights
 from dashboard.multipart import parts
 from dashboard.texts import OVERLAPS
 
@@ -85,20 +86,22 @@ Visited = Annotated[Visit, Depends(visit)]
 
 
 async def signed_in(injected: Injected, visited: Visited, request: Request) -> SignedIn:
-    """Return the browser's sign-in, and keep its key and merchant for the navigation bar.
+    """Return the browser's sign-in, and keep its actor and merchant for the navigation bar.
 
-    Raise ApiKeyMissing, ApiKeyInvalid.
+    Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing without the right that the route
+    needs: every route that knows who asks comes through here.
     """
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
-    request.state.key = found.key
-    merchant = injected.known_merchants.get(found.key.merchant)
+    merchant = injected.known_merchants.get(found.actor.merchant)
+    request.state.key = found.actor
     request.state.owner = Owner(merchant.name, merchant.wallet_address) if merchant else None
+    rights.require(request, found.actor)
     return found
 
 
-async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> ApiKey:
-    """Return the key that the browser is signed in with."""
-    return found.key
+async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> Actor:
+    """Return the key or the member that the browser is signed in with."""
+    return found.actor
 
 
 async def posted(injected: Injected, visited: Visited, request: Request) -> dict[str, str]:
@@ -152,6 +155,6 @@ def _verify(visited: Visit, presented: bytes) -> None:
 
 
 SignIn = Annotated[SignedIn, Depends(signed_in)]
-Key = Annotated[ApiKey, Depends(signed_in_key)]
+Key = Annotated[Actor, Depends(signed_in_key)]
 Form = Annotated[dict[str, str], Depends(posted)]
 FormWithFile = Annotated[dict[str, bytes], Depends(uploaded)]

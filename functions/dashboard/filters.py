@@ -17,8 +17,8 @@ from fastapi import Depends, Request
 
 from checkout.domain.attempts import Concern
 from checkout.domain.errors import ParameterInvalid
-from checkout.domain.merchant import ApiKey
 from checkout.domain.money import minor_unit_digits, typed_amount
+from checkout.domain.people import Actor
 from checkout.domain.session import Status
 from checkout.flows.payment.sessions import ListQuery
 from dashboard.dependencies import Injected, Key
@@ -105,7 +105,7 @@ def _day(typed: str, name: str, wrong: list[str]) -> date | None:
     return None
 
 
-def _amount(typed: str, key: ApiKey, wrong: list[str]) -> int | None:
+def _amount(typed: str, key: Actor, wrong: list[str]) -> int | None:
     """Return the typed decimal amount in minor units, exactly."""
     if not typed:
         return None

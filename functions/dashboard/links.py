@@ -10,8 +10,8 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError
 from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
-from checkout.domain.merchant import ApiKey
 from checkout.domain.money import from_minor_units
+from checkout.domain.people import Actor
 from checkout.flows import merchants
 from checkout.flows.merchant import links
 from checkout.pages import Moment
@@ -116,7 +116,7 @@ async def poster(services: Injected, request: Request, key: Key, link_id: str) -
 def _list(
     services: DashboardServices,
     request: Request,
-    key: ApiKey,
+    key: Actor,
     *,
     typed: dict[str, str] | None = None,
     alert: str | None = None,
@@ -141,7 +141,7 @@ def _list(
 def _one(
     services: DashboardServices,
     request: Request,
-    key: ApiKey,
+    key: Actor,
     link_id: str,
     *,
     alert: str | None = None,
@@ -161,7 +161,7 @@ def _one(
     )
 
 
-def _button(services: DashboardServices, key: ApiKey, row: Row) -> str:
+def _button(services: DashboardServices, key: Actor, row: Row) -> str:
     """Return the HTML of a button for any page, in the merchant's color."""
     from pay.colors import accent
 
@@ -171,7 +171,7 @@ def _button(services: DashboardServices, key: ApiKey, row: Row) -> str:
     return BUTTON.format(url=row.url, brand=brand, ink=ink, text=text)
 
 
-def _row(services: DashboardServices, key: ApiKey, link: PaymentLink) -> Row:
+def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> Row:
     price = from_minor_units(link.unit_amount, currency=link.currency, wallet_scale=key.asset_scale)
     return Row(
         id=link.id,

@@ -16,7 +16,7 @@ from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
 from checkout.domain.errors import CheckoutError
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import RIGHTS, Actor
 from checkout.pages import nonce_of, see_other, templates
 from checkout.web import Problem, status_of
 from dashboard.dependencies import Visit
@@ -27,6 +27,7 @@ SECTIONS: Final = (
     ("/links", "Payment links"),
     ("/keys", "API keys"),
     ("/webhooks", "Webhooks"),
+    ("/people", "People"),
     ("/settings", "Settings"),
     ("/audit", "Audit log"),
 )
@@ -45,14 +46,15 @@ def page(
 ) -> Response:
     """Return `template` rendered; `section` is the path of its section in the navigation bar."""
     visit: Visit | None = getattr(request.state, "visit", None)
-    key: ApiKey | None = getattr(request.state, "key", None)
+    key: Actor | None = getattr(request.state, "key", None)
     context = {
         "nonce": nonce_of(request),
         "home": visit.home if visit else None,
         "form_token": visit.form_token if visit else "",
         "sections": SECTIONS if key else (),
         "section": None,
-        "key": key,
+        "who": key.label if key else None,
+        "may": RIGHTS[key.role] if key else (),
         "owner": getattr(request.state, "owner", None),
         **values,
     }

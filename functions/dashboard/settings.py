@@ -11,8 +11,9 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError, ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
-from checkout.domain.merchant import NAME_MAX, ApiKey, Merchant
+from checkout.domain.merchant import NAME_MAX, Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.people import Actor
 from checkout.domain.providers import PROVIDERS_MAX, written
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows import merchants
@@ -194,7 +195,7 @@ def _saved(
     services: DashboardServices,
     visit: Visit,
     request: Request,
-    key: ApiKey,
+    key: Actor,
     typed: dict[str, str] | None = None,
 ) -> Response:
     """Save, and return the way back to the settings; or the page with what is wrong."""
@@ -208,7 +209,7 @@ def _saved(
 def _page(
     services: DashboardServices,
     request: Request,
-    key: ApiKey,
+    key: Actor,
     typed: dict[str, str] | None = None,
     *,
     alert: str | None = None,

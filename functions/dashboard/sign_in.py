@@ -1,4 +1,4 @@
-"""The sign-in page, and signing out."""
+"""The sign-in page, by a passkey or an API key, and signing out."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.clients import client_of
 from checkout.domain.errors import CheckoutError, RateLimited
-from checkout.flows.merchant import sign_in
+from checkout.flows.merchant import passkeys, sign_in
+from checkout.flows.merchant.sign_in import SignedIn
 from dashboard.dependencies import (
     Form,
     Injected,
     SignIn,
+    Visit,
     Visited,
     posted_fields,
     verify_token,
@@ -34,11 +36,32 @@ async def sign_in_with_key(services: Injected, visit: Visited, request: Request)
         client = client_of(request, services.edge_secret)
         signed_in = sign_in.sign_in(services, fields.get("api_key", ""), client=client)
     except CheckoutError as error:
-        wait = {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
-        return refused(error, _form, request, fields.get("next", ""), headers=wait)
-    response = see(visit, safe_next(fields.get("next", "")))
-    set_cookie(response, visit, signed_in.token)
-    return response
+        return refused(error, _form, request, fields.get("next", ""), headers=_wait(error))
+    return _entered(visit, signed_in, fields.get("next", ""))
+
+
+@router.post("/sign-in/options")
+async def passkey_options(
+    services: Injected, visit: Visited, request: Request, _: Form
+) -> Response:
+    client = client_of(request, services.edge_secret)
+    made = passkeys.begin_sign_in(services, browser=visit.token, client=client)
+    return Response(made, media_type="application/json")
+
+
+@router.post("/sign-in/passkey")
+async def sign_in_with_passkey(
+    services: Injected, visit: Visited, request: Request, form: Form
+) -> Response:
+    next_page, answer = form.get("next", ""), form.get("credential", "")
+    client = client_of(request, services.edge_secret)
+    try:
+        signed_in = passkeys.sign_in_with(
+            services, browser=visit.token, answer=answer, client=client
+        )
+    except CheckoutError as error:
+        return refused(error, _form, request, next_page, headers=_wait(error))
+    return _entered(visit, signed_in, next_page)
 
 
 @router.post("/sign-out")
@@ -47,6 +70,17 @@ async def sign_out(services: Injected, visit: Visited, signed_in: SignIn, _: For
     response = see(visit, "/sign-in")
     response.delete_cookie(visit.cookie, secure=visit.secure, httponly=True, samesite="lax")
     return response
+
+
+def _entered(visit: Visit, signed_in: SignedIn, next_page: str) -> Response:
+    """Return the way to the page that was asked for, with the new cookie."""
+    response = see(visit, safe_next(next_page))
+    set_cookie(response, visit, signed_in.token)
+    return response
+
+
+def _wait(error: CheckoutError) -> dict[str, str] | None:
+    return {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
 
 
 def _form(

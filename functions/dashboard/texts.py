@@ -8,6 +8,7 @@ from typing import Final
 from checkout.domain.attempts import Concern
 from checkout.domain.audit import Action
 from checkout.domain.payment_attempt import EndedBy, Outcome
+from checkout.domain.people import Role, Scope
 from checkout.domain.session import Attention, Problem, Status
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import (
@@ -57,6 +58,25 @@ ACTION: Final[dict[Action, str]] = {
     Action.LINK_STARTED: "Let a payment link sell again",
     Action.LINK_STOCKED: "Set the stock of a payment link",
     Action.SETTINGS_CHANGED: "Changed settings",
+    Action.MEMBER_INVITED: "Invited a person",
+    Action.INVITATION_WITHDRAWN: "Withdrew an invitation",
+    Action.MEMBER_JOINED: "Accepted an invitation",
+    Action.MEMBER_ROLE_CHANGED: "Changed a person's role",
+    Action.MEMBER_REVOKED: "Revoked a person",
+    Action.KEY_SIGN_IN_ALLOWED: "Let API keys sign in here",
+    Action.KEY_SIGN_IN_ENDED: "Ended the sign-in with API keys",
+}
+
+ROLE: Final[dict[Role, tuple[str, str]]] = {
+    Role.SUPPORT: ("Support", "reads everything, changes nothing"),
+    Role.DEVELOPER: ("Developer", "also manages API keys and webhooks"),
+    Role.OWNER: ("Owner", "everything, settings and people included"),
+}
+# By the value of the form: the scopes, and their text.
+SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
+    "both": ((Scope.READ, Scope.WRITE), "Read and write"),
+    "read": ((Scope.READ,), "Read only"),
+    "write": ((Scope.WRITE,), "Write only: create and end sessions"),
 }
 
 # What happens next in each stage of a session.

@@ -10,8 +10,8 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import failure_of
-from checkout.domain.merchant import ApiKey
 from checkout.domain.money import from_minor_units
+from checkout.domain.people import Actor
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.flows.merchant import figures, search
@@ -132,7 +132,7 @@ def _row(session: Session, *, now: datetime) -> Row:
     )
 
 
-def _figures(tallies: Sequence[DayTally], key: ApiKey) -> Figures:
+def _figures(tallies: Sequence[DayTally], key: Actor) -> Figures:
     def money(value: int) -> str:
         scale = key.asset_scale
         return readable(from_minor_units(value, currency=key.asset_code, wallet_scale=scale))

@@ -15,7 +15,7 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError, ParameterInvalid
 from checkout.domain.grammar import URL_MAX
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.domain.webhooks import (
     OPTIONAL,
     Endpoint,
@@ -153,7 +153,7 @@ async def resend(
 def _page(
     services: DashboardServices,
     request: Request,
-    key: ApiKey,
+    key: Actor,
     *,
     secret: str | None = None,
     typed: dict[str, str] | None = None,
@@ -191,7 +191,7 @@ def _page(
 def _event_page(
     services: DashboardServices,
     request: Request,
-    key: ApiKey,
+    key: Actor,
     event_id: str,
     *,
     alert: str | None = None,

@@ -7,6 +7,7 @@ from typing import Any
 
 from checkout.domain.merchant import ApiKey, Logo, Merchant
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.people import Invitation, Member, Passkey, Role
 from checkout.domain.providers import Provider
 from checkout.domain.session import (
     Attention,
@@ -207,6 +208,7 @@ def full_merchant(**changes: Any) -> Merchant:
         "providers": (
             Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
         ),
+        "key_sign_in_off_at": NOW + 5 * MS,
     }
     return a_merchant(**{**everything, **changes})
 
@@ -257,3 +259,33 @@ def checked(session: Session, writer: str = "sweeper") -> Change:
     return advance(
         session, Event.CHECKED, now=NOW, writer=writer, checks=session.checks + 1, check_at=later
     )
+
+
+def a_member(**changes: Any) -> Member:
+    fields: dict[str, Any] = {
+        "id": "mbr_0123456789abcdefABCDEF",
+        "merchant": "mer_1",
+        "name": "Ada Ñandú",
+        "role": Role.OWNER,
+        "passkey": Passkey(id="YWJj", public_key=bytes(range(256)), sign_count=7),
+        "asset_code": "USD",
+        "asset_scale": 2,
+        "invited_by": "key_1",
+        "created_at": NOW,
+    }
+    return Member(**{**fields, **changes})
+
+
+def an_invitation(**changes: Any) -> Invitation:
+    fields: dict[str, Any] = {
+        "id": "inv_0123456789abcdefABCDEF",
+        "hash": "cd" * 32,
+        "merchant": "mer_1",
+        "member": "mbr_0123456789abcdefABCDEF",
+        "name": "Ada Ñandú",
+        "role": Role.OWNER,
+        "invited_by": "key_1",
+        "created_at": NOW,
+        "expires_at": NOW + 9 * MS,
+    }
+    return Invitation(**{**fields, **changes})

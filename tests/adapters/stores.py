@@ -14,10 +14,12 @@ from botocore.exceptions import ReadTimeoutError
 
 from checkout.adapters.dynamo import (
     DynamoApiKeys,
+    DynamoChallenges,
     DynamoDatabase,
     DynamoEvents,
     DynamoLinks,
     DynamoMerchants,
+    DynamoPeople,
     DynamoSessions,
     DynamoTallies,
 )
@@ -66,6 +68,8 @@ class Store:
     sessions: DynamoSessions
     merchants: DynamoMerchants
     api_keys: DynamoApiKeys
+    people: DynamoPeople
+    challenges: DynamoChallenges
     events: DynamoEvents
     tallies: DynamoTallies
     links: DynamoLinks
@@ -82,6 +86,8 @@ def new_store(client: Any, prefix: str) -> Store:
         sessions=DynamoSessions(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         merchants=DynamoMerchants(client, prefix),
         api_keys=DynamoApiKeys(client, prefix),
+        people=DynamoPeople(client, prefix),
+        challenges=DynamoChallenges(client, prefix),
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         links=DynamoLinks(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),

@@ -14,6 +14,7 @@ from checkout.adapters.dynamo.deflate import inflated
 from checkout.domain.attempts import CHARACTERS_MAX
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.payment_attempt import PaymentAttempt
+from checkout.domain.people import Scope
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import DELIVERIES_MAX, Delivery, Endpoint, EventStatus, WebhookEvent
 from checkout.open_payments.models import Amount, Quote
@@ -64,6 +65,7 @@ def test_the_samples_set_every_field_that_has_a_default(full: Any) -> None:
     "record",
     [
         *(*BARE, *FULL, a_key(last_used_at=NOW, revoked_at=NOW + MS), an_event(session=None)),
+        a_key(scopes=(Scope.READ,), ends_at=NOW, maker="mbr_1", key_sign_in_off_at=NOW + MS),
         full_session(quote=Quote("https://r.example/q/1", COST, COST, None)),
         full_merchant(endpoint=Endpoint(url="https://shop.example")),
     ],

@@ -118,8 +118,8 @@ def test_an_event_ages_out_once_it_was_delivered_and_an_entry_of_the_audit_log_f
         merchant=merchant.id,
         at=NOW,
         action=Action.SIGNED_IN,
-        key_id=key.id,
-        key_name=key.name,
+        actor_id=key.id,
+        actor_name=key.name,
         key_last_four=key.last_four,
     )
     DynamoAudit(store.client, store.prefix, retention=90 * DAY).add(entry)

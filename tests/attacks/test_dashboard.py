@@ -7,12 +7,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pytest
 from fastapi.routing import APIRoute
 
+from checkout.domain.people import Role
+from checkout.flows.merchant import people
 from dashboard.app import PAGES
+from dashboard.rights import OPEN
+from tests.adapters.samples import a_member
 from tests.attacks.counts import Attack
 from tests.attacks.doors import BASE, FORM, Doors, Visitor
 from tests.functions.test_dashboard_isolation import FORMS
@@ -27,7 +32,7 @@ GETS = sorted(
     for route in page.router.routes
     if isinstance(route, APIRoute) and "GET" in (route.methods or ())
 )
-SIGNED_IN = {"/sign-in"}  # the paths that need no sign-in
+SIGNED_IN = {path for _, path in OPEN}  # the paths that need no sign-in
 
 
 def filled(path: str, value: str = "x") -> str:
@@ -320,7 +325,14 @@ def of_the_other(doors: Doors) -> dict[str, str]:
     ).location.rpartition("/")[2]
     [key] = doors.world.core.api_keys.of(doors.other.id)
     session = doors.call("POST", "", a_body(), key=doors.other_key).json["id"]
-    return {"session_id": session, "event_id": event, "key_id": key.id}
+    services = doors.world.endpoints
+    for role in (Role.OWNER, Role.OWNER):
+        invited = people.invite_to(services, doors.other.id, name="Mallory", role=role)
+    member = a_member(merchant=doors.other.id)
+    assert services.people.join(member, replace(invited.invitation, ended_at=member.created_at))
+    [waiting] = people.listed(services, doors.other.id).invitations
+    people_ids = {"member_id": member.id, "invitation_id": waiting.id}
+    return {"session_id": session, "event_id": event, "key_id": key.id, **people_ids}
 
 
 def test_no_path_leads_to_anothers_records(doors: Doors, attack: Attack) -> None:
@@ -333,7 +345,7 @@ def test_no_path_leads_to_anothers_records(doors: Doors, attack: Attack) -> None
         fields: dict[str, Any] | None = None
         if method == "POST":
             fields = dict.fromkeys(FORMS[path], value)
-            fields |= {"overlap": "0", "form_token": browser.form_token}
+            fields |= {"overlap": "0", "role": "owner", "form_token": browser.form_token}
         with doors.nothing_happens():
             answer = doors.dashboard(method, filled(path, value), fields, visitor=browser)
         assert answer.status == 404, answer.status

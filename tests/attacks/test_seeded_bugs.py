@@ -20,8 +20,10 @@ from checkout import clients, pages, telemetry, web
 from checkout.adapters import vault
 from checkout.adapters.limits import Allowances, _Times
 from checkout.adapters.outbound import addresses
+from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.domain import grammar, strict_json
 from checkout.domain.limits import RETURN, WRONG_KEY
+from checkout.domain.people import Passkey
 from checkout.domain.webhooks import Delivery
 from checkout.flows import cursors, idempotency, limits
 from checkout.flows.merchant import sign_in
@@ -45,6 +47,7 @@ from tests.attacks import test_ids_and_cursors as on_ids
 from tests.attacks import test_moved_secrets as on_moved_secrets
 from tests.attacks import test_neighbours as on_neighbours
 from tests.attacks import test_parser as on_parser
+from tests.attacks import test_passkeys as on_passkeys
 from tests.attacks import test_redirects as on_redirects
 from tests.attacks import test_secrets as on_secrets
 from tests.attacks import test_texts as on_texts
@@ -176,6 +179,20 @@ def a_cookie_for_all(patch: Patch) -> None:
 def nothing_redacted(patch: Patch) -> None:
     patch.setattr(telemetry, "session_ref", lambda session_id: session_id)
     patch.setattr(telemetry, "redacted", lambda value, name="": value)
+
+
+def any_signature(patch: Patch) -> None:
+    patch.setattr(WebAuthnPasskeys, "used", lambda own, answer, challenge, passkey: passkey)
+
+
+def any_new_passkey(patch: Patch) -> None:
+    made = Passkey(id="YQ", public_key=b"", sign_count=0)
+    patch.setattr(WebAuthnPasskeys, "created", lambda own, answer, challenge: made)
+
+
+def with_shop(test: Callable[..., None]) -> None:
+    with on_passkeys.unlimited() as shop:
+        test(shop, Attack())
 
 
 def with_doors(test: Callable[..., None], *arguments: Any) -> None:
@@ -369,6 +386,8 @@ BUGS: list[tuple[Callable[[Patch], None], Callable[[], None]]] = [
         a_cookie_for_all,
         lambda: with_doors(on_dashboard.test_a_planted_cookie_is_worth_nothing_after_the_sign_in),
     ),
+    (any_signature, lambda: with_shop(on_passkeys.test_no_forged_answer_signs_in)),
+    (any_new_passkey, lambda: with_shop(on_passkeys.test_no_forged_answer_makes_a_member)),
     (
         keys_counted_before_they_are_looked_up,
         lambda: on_neighbours.test_a_thousand_wrong_keys_do_not_keep_the_right_one_out(1),

@@ -67,7 +67,7 @@ def _dashboard(browser: Browser, place: Place) -> None:
     call(place, f"/{canceled['id']}/cancel", {}).raise_for_status()
     page.goto(f"{place.checkout}/dashboard")
     page.get_by_label("API key").fill(own_key(place))
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("heading", name="Transactions", exact=True).wait_for()
     _take(page, "dashboard.webp")
 

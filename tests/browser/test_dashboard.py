@@ -97,7 +97,7 @@ def home(place: Place) -> str:
 def sign_in(page: Page, place: Place) -> None:
     page.goto(home(place))
     page.get_by_label("API key").fill(own_key(place))
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
 
 
@@ -270,7 +270,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     page.goto(home(place))
     judge("sign-in")
     page.get_by_label("API key").fill("sk_" + "0" * 43)
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     judge("sign-in-refused")
     sign_in(page, place)
     judge("transactions")

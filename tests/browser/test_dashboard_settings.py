@@ -86,7 +86,7 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     other = browser.new_context().new_page()
     other.goto(home(place))
     other.get_by_label("API key").fill(first)
-    other.get_by_role("button", name="Sign in").click()
+    other.get_by_role("button", name="Sign in", exact=True).click()
     expect(other.get_by_role("heading", level=1)).to_have_text("Transactions")
 
     unfolded(page, "Roll", first[-4:])

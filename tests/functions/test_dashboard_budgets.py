@@ -52,6 +52,8 @@ CALLS = {
     "/links/{link}/qr": ["get_item"] * 3,
     "/links/{link}/poster": ["get_item"] * 4,
     "/keys": ["get_item", "get_item", "query"],
+    "/people": ["get_item"] * 3 + ["query"] * 3,
+    "/invitation/{token}": ["get_item"] * 2,
     "/webhooks": ["get_item"] * 3 + ["query", "batch_get_item"],
     "/webhooks?status=exhausted": ["get_item"] * 3 + ["query", "batch_get_item"] * 3,
     "/webhooks/{event}": ["get_item"] * 3,
@@ -116,11 +118,14 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     shop.services.links.add(link)
     for number in range(14):
         browser.post("/keys", {"name": f"key {number}"})
+    token = shop.invited().rpartition("/")[2]
     for path, expected in CALLS.items():
         made = calls(
             shop,
             browser,
-            path.format(paid=sample.id, event=event.id, link=link.id, file="transactions"),
+            path.format(
+                paid=sample.id, event=event.id, link=link.id, file="transactions", token=token
+            ),
         )
         if count >= 1_000:
             assert made == sorted(expected), path

@@ -20,6 +20,7 @@ from checkout.flows import audit
 from checkout.flows.merchant import links
 from checkout.flows.schedule import tally
 from dashboard.app import PAGES
+from dashboard.rights import OPEN
 from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
@@ -41,6 +42,15 @@ FORMS: dict[str, dict[str, str]] = {
     "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
     "/keys/{key_id}/roll": {"overlap": "0", "id": RIVAL},
     "/keys/{key_id}/revoke": {"id": RIVAL},
+    "/people": {"name": "Mine", "role": "owner", "merchant": RIVAL},
+    "/people/key-sign-in": {"allowed": "yes", "merchant": RIVAL},
+    "/people/invitations/{invitation_id}/withdraw": {"id": RIVAL},
+    "/people/{member_id}/role": {"role": "owner", "id": RIVAL},
+    "/people/{member_id}/revoke": {"id": RIVAL},
+    "/sign-in/options": {"credential": RIVAL},
+    "/sign-in/passkey": {"credential": RIVAL, "next": RIVAL},
+    "/invitation/{token}": {"credential": RIVAL},
+    "/invitation/{token}/options": {"credential": RIVAL},
     "/webhooks": {"url": "https://mine.example/hooks", "merchant": RIVAL},
     "/webhooks/remove": {"merchant": RIVAL},
     "/webhooks/enable": {"merchant": RIVAL},
@@ -226,8 +236,9 @@ def test_no_form_changes_or_shows_them(shop: Dashboard, rival: Rival) -> None:
             typed = {name: value.replace(RIVAL, each) for name, value in fields.items()}
             answer = browser.post(filled(path, each), typed)
             unseen(answer, rival, each)
-            if "{" in path:
-                assert answer.status == 404, (path, each)
+            if "{" in path:  # wrong links of invitations are counted
+                refused = (404, 429) if path.startswith("/invitation") else (404,)
+                assert answer.status in refused, (path, each)
     assert of_rival(shop, "mer_2") == rival.rows
 
 
@@ -255,11 +266,12 @@ def test_without_a_sign_in_every_path_leads_to_it_and_does_nothing(shop: Dashboa
     stranger = shop.browser()
     stranger.get("/sign-in")
     before = [shop.rows(table) for table in TABLES]
-    answers = [stranger.get(filled(path, "x")) for path in paths("GET") if path != "/sign-in"]
+    gets = [path for path in paths("GET") if ("GET", path) not in OPEN]
+    answers = [stranger.get(filled(path, "x")) for path in gets]
     answers += [
         stranger.post(filled(path, "x"), fields)
         for path, fields in FORMS.items()
-        if path != "/sign-in"
+        if ("POST", path) not in OPEN
     ]
     answers.append(upload(stranger, b"\xff\xd8\xffpicture\xff\xd9"))
     assert {answer.location.partition("?")[0] for answer in answers} == {"/dashboard/sign-in"}

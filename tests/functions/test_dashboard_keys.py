@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, time, timedelta
+
 import pytest
 
 from checkout.flows.merchant.api_keys import ACTIVE_MAX
 from tests.dashboard_pages import Browser, Dashboard
+from tests.merchant_api import SESSIONS
 
 DAY = 24 * 3600
 
@@ -113,3 +116,64 @@ def test_an_overlap_that_is_not_offered_is_refused(shop: Dashboard, overlap: str
     answer = shop.signed_in().post(f"/keys/{shop.key.id}/roll", {"overlap": overlap})
     assert answer.status == 400
     assert len(shop.services.api_keys.of("mer_1")) == 1
+
+
+@pytest.mark.parametrize("scope", ["read", "write"])
+def test_the_api_refuses_a_key_without_the_scope(shop: Dashboard, scope: str) -> None:
+    plain = shop.signed_in().post("/keys", {"name": "Web shop", "scopes": scope}).secret
+    answers = {"read": shop.get(SESSIONS, key=plain), "write": shop.post(SESSIONS, key=plain)}
+    refused = answers.pop("write" if scope == "read" else "read")
+    assert refused.status == 403
+    error = refused.json["error"]
+    assert (error["type"], error["code"]) == ("permission_error", "permission_missing")
+    assert [answer.status for answer in answers.values()] != [403]
+
+
+def test_a_key_ends_after_its_last_day(shop: Dashboard, browser: Browser) -> None:
+    last = shop.clock.now() + timedelta(days=2)
+    fields = {"name": "Contractor", "ends": last.date().isoformat()}
+    plain = browser.post("/keys", fields).secret
+    assert f'works until <time datetime="{(last + timedelta(days=1)).date()}T00:00:00' in (
+        browser.get("/keys").body
+    )
+    rest = datetime.combine(last.date(), time(), UTC) + timedelta(days=1) - shop.clock.now()
+    shop.clock.pass_time(rest.total_seconds() - 1)
+    assert accepted(shop, plain)
+    shop.clock.pass_time(1)
+    assert not accepted(shop, plain)
+    page = shop.signed_in().get("/keys").page
+    assert "Ended" in page.main
+    again = shop.signed_in().post(f"/keys/{key_id(shop, 'Contractor')}/roll", {"overlap": "0"})
+    assert again.status == 400
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [{"scopes": "all"}, {"ends": "tomorrow"}, {"ends": "2026-13-01"}, {"ends": "2020-01-01"}],
+)
+def test_a_scope_or_an_end_that_is_none_is_refused(shop: Dashboard, fields: dict[str, str]) -> None:
+    answer = shop.signed_in().post("/keys", {"name": "Web shop", **fields})
+    assert answer.status == 400
+    assert len(shop.services.api_keys.of("mer_1")) == 1
+
+
+def test_a_rolled_key_keeps_its_scope_and_its_end(shop: Dashboard, browser: Browser) -> None:
+    fields = {"name": "Reads", "scopes": "read", "ends": "2027-03-31"}
+    browser.post("/keys", fields)
+    browser.post(f"/keys/{key_id(shop, 'Reads')}/roll", {"overlap": "0"})
+    old, new = sorted(
+        (key for key in shop.services.api_keys.of("mer_1") if key.name == "Reads"),
+        key=lambda key: key.current,
+    )
+    assert not old.current
+    assert (new.scopes, new.ends_at) == (old.scopes, old.ends_at)
+
+
+def test_a_key_with_one_scope_or_an_end_is_none_that_could_stay_as_the_last(
+    shop: Dashboard, browser: Browser
+) -> None:
+    browser.post("/keys", {"name": "Reads", "scopes": "read"})
+    browser.post("/keys", {"name": "Ends", "ends": "2027-03-31"})
+    answer = browser.post(f"/keys/{shop.key.id}/revoke")
+    assert answer.status == 400
+    assert "last key" in answer.page.one("div", role="alert").text[0]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from checkout.domain.ids import new_event_id
+from checkout.domain.people import Scope
 from checkout.domain.session import IncomingPaymentRef, LineItem, Phase, Status
 from checkout.domain.transitions import Event
 from checkout.flows.payment.writes import move
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.adapters.samples import an_event
+from tests.merchant_api import PREFIX, Answer, a_body
 from tests.merchant_api import SESSIONS as NATIVE
-from tests.merchant_api import Answer, a_body
+from tests.services import put_key
 from tests.stripe_api import EVENTS, SESSIONS, StripeApi, a_purchase, an_item
 from tests.support import NOW
 
@@ -39,6 +42,17 @@ def refused(answer: Answer, status: int = 400) -> tuple[str, str | None]:
     assert error["request_id"] == answer.headers["request-id"]
     assert error["message"]
     return error["code"], error.get("param")
+
+
+@pytest.mark.parametrize("path", [SESSIONS, EVENTS, "/v1/webhook_endpoints", "/v1/nothing"])
+def test_a_key_without_the_scope_is_refused(api: StripeApi, path: str) -> None:
+    put_key(api.dynamo, PREFIX, replace(api.key, scopes=(Scope.READ,)))
+    assert refused(api.form(path, {}), 403) == ("permission_missing", None)
+    put_key(api.dynamo, PREFIX, replace(api.key, scopes=(Scope.WRITE,)))
+    answer = api.ask(path)
+    assert refused(answer, 403) == ("permission_missing", None)
+    assert answer.json["error"]["type"] == "invalid_request_error", "as Stripe's libraries know it"
+    assert api.form(path, {}).status in (400, 404)
 
 
 # --- create and read

@@ -48,7 +48,7 @@ def new_session() -> NewSession:
 
 
 def create(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
-    key = authentication.authenticate(services, f"Bearer {job['api_key']}")
+    key = authentication.authenticate(services, f"Bearer {job['api_key']}", "POST")
     marks.armed = True
     sessions.create(services, key, new_session(), job["idempotency_key"])
 

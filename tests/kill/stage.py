@@ -134,7 +134,7 @@ class Stage:
         return f"{self._customers}/{name}"
 
     def create(self, idempotency_key: str | None = None) -> Session:
-        key = authentication.authenticate(self.services, f"Bearer {self.api_key}")
+        key = authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
         created = sessions.create(self.services, key, new_session(), idempotency_key)
         return self.session(json.loads(created.body)["id"])
 
@@ -162,7 +162,7 @@ class Stage:
     # --- the merchant's server ---
 
     def cancel(self, session: Session) -> Session:
-        key = authentication.authenticate(self.services, f"Bearer {self.api_key}")
+        key = authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
         return sessions.cancel(self.services, key, session.id)
 
     def send_hinted(self) -> None:

@@ -27,6 +27,7 @@ _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
 _TYPES: Final = {
     "authentication_error": "invalid_request_error",
     "conflict_error": "invalid_request_error",
+    "permission_error": "invalid_request_error",
     "rate_limit_error": "invalid_request_error",
 }
 

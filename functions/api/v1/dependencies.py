@@ -41,10 +41,10 @@ Managing = Annotated[DashboardServices, Depends(managing)]
 
 
 async def api_key(
-    injected: Injected, authorization: Annotated[str | None, Header()] = None
+    injected: Injected, request: Request, authorization: Annotated[str | None, Header()] = None
 ) -> ApiKey:
     """Return the key of a Bearer token or of a Basic user name. Raises as `authenticate` does."""
-    return authentication.authenticate(injected, _bearer(authorization))
+    return authentication.authenticate(injected, _bearer(authorization), request.method)
 
 
 async def query(request: Request) -> list[Leaf]:

@@ -31,6 +31,7 @@ _METADATA: Final = {"type": "object", "additionalProperties": {"type": "string"}
 _ALWAYS: Final = (
     e.ApiKeyMissing,
     e.ApiKeyInvalid,
+    e.PermissionMissing,
     e.ParameterInvalid,
     e.ParameterUnknown,
     e.ResourceMissing,
@@ -67,6 +68,7 @@ _MANAGE: Final = (
 _MEANING: Final = {
     400: "The request is refused; sending it again will fail again.",
     401: "There is no API key, or it is not valid.",
+    403: "The API key has not the scope that this needs.",
     404: "There is no such object.",
     409: "Another request is changing the same object; the same request may succeed shortly.",
     413: "The body is larger than 256 KiB.",

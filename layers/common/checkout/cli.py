@@ -1,9 +1,10 @@
 """The operator's command line, against AWS or the local world.
 
-`checkout setup` creates a merchant, `checkout webhook` sets, shows or tests its webhook endpoint,
-`checkout shards` spreads the lists of a merchant with very many sessions, `checkout re-encrypt`
-encrypts all merchants' secrets again after a rotation of ENCRYPTION_KEY, and `checkout erase`
-removes a customer's wallet from everything that is kept.
+`checkout setup` creates a merchant, `checkout invite` makes the link by which a person becomes a
+member of one, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards`
+spreads the lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all
+merchants' secrets again after a rotation of ENCRYPTION_KEY, and `checkout erase` removes a
+customer's wallet from everything that is kept.
 
 It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it
 refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
@@ -25,10 +26,11 @@ from checkout import wiring
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.merchant import Merchant
+from checkout.domain.people import Role
 from checkout.domain.shards import SHARDS
 from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format
 from checkout.flows import erase
-from checkout.flows.merchant import rotation, settings, setup
+from checkout.flows.merchant import people, rotation, settings, setup
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
 from checkout.ports.erasure import Records
@@ -54,6 +56,8 @@ def main(
     try:
         if chosen.command == "setup":
             return _set_up(chosen)
+        if chosen.command == "invite":
+            return _invite(services(), chosen)
         if chosen.command == "webhook":
             return _webhook(services(), chosen)
         if chosen.command == "shards":
@@ -96,6 +100,10 @@ def command_line() -> argparse.ArgumentParser:
         action="store_true",
         help="store this private key for a wallet that is set up already",
     )
+    command = commands.add_parser("invite", help="make a link by which a person can sign in")
+    _add_whose(command)
+    command.add_argument("--name", required=True, help="the person's name, as the audit log has it")
+    command.add_argument("--role", choices=[*Role], default=Role.OWNER, help="owner unless given")
     command = commands.add_parser("webhook", help="set, show or test a merchant's webhook endpoint")
     _add_whose(command)
     what = command.add_mutually_exclusive_group()
@@ -156,6 +164,7 @@ def _set_up(chosen: argparse.Namespace) -> int:
     else:
         print(f"API key   {done.api_key}")
         print("Keep the API key now: it is stored only as a hash and cannot be shown again.")
+        print(f"Invite the owner: checkout invite --merchant {done.merchant.id} --name NAME")
     return 0
 
 
@@ -226,6 +235,16 @@ def _made(chosen: argparse.Namespace) -> setup.SetUp:
         private_key_text=text,
     )
     return setup.replace_key(services, new) if chosen.replace_key else setup.set_up(services, new)
+
+
+def _invite(services: DashboardServices, chosen: argparse.Namespace) -> int:
+    merchant = _named(services, chosen)
+    made = people.invite_to(services, merchant.id, name=chosen.name, role=Role(chosen.role))
+    print(f"merchant  {merchant.id}")
+    print(f"member    {made.invitation.name} ({made.invitation.role})")
+    print(f"link      {made.link}")
+    print("Send the link to this person only: it works once, within 7 days.")
+    return 0
 
 
 def _webhook(services: DashboardServices, chosen: argparse.Namespace) -> int:

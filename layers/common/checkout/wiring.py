@@ -28,6 +28,7 @@ from checkout.adapters.instrumented import (
 )
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
+from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
 from checkout.ports.erasure import Records
 from checkout.ports.links import Links
@@ -112,6 +113,9 @@ def dashboard_services() -> DashboardServices:
         tallies=_tallies(),
         links=_links(),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
+        people=dynamo.DynamoPeople(client, prefix, retention=_retention()),
+        challenges=dynamo.DynamoChallenges(client, prefix),
+        passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
         limits=_limits(),

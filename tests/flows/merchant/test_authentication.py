@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
-from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.ids import new_api_key
+from checkout.domain.people import Scope
 from checkout.flows.merchant.authentication import authenticate
 from tests.merchant_api import PREFIX, MerchantApi
 from tests.services import put_key
@@ -15,9 +17,9 @@ from tests.support import NOW, seeded
 @pytest.mark.parametrize("scheme", ["Bearer", "bearer", "BEARER"])
 def test_a_key_is_known_by_its_hash(scheme: str) -> None:
     api = MerchantApi()
-    assert authenticate(api.services, f"{scheme} {api.secret}").merchant == "mer_1"
-    assert authenticate(api.services, f"  {scheme}   {api.secret} ").merchant == "mer_1"
-    assert authenticate(api.services, f"{scheme} {api.other_secret}").merchant == "mer_2"
+    assert authenticate(api.services, f"{scheme} {api.secret}", "POST").merchant == "mer_1"
+    assert authenticate(api.services, f"  {scheme}   {api.secret} ", "POST").merchant == "mer_1"
+    assert authenticate(api.services, f"{scheme} {api.other_secret}", "POST").merchant == "mer_2"
 
 
 @pytest.mark.parametrize(
@@ -26,7 +28,7 @@ def test_a_key_is_known_by_its_hash(scheme: str) -> None:
 def test_without_bearer_credentials_the_key_is_missing(header: str | None) -> None:
     api = MerchantApi()
     with pytest.raises(ApiKeyMissing):
-        authenticate(api.services, header)
+        authenticate(api.services, header, "POST")
     assert not api.dynamo.calls
 
 
@@ -46,7 +48,7 @@ def test_without_bearer_credentials_the_key_is_missing(header: str | None) -> No
 def test_what_cannot_be_a_key_is_invalid_without_a_look_up(presented: str) -> None:
     api = MerchantApi()
     with pytest.raises(ApiKeyInvalid):
-        authenticate(api.services, f"Bearer {presented}")
+        authenticate(api.services, f"Bearer {presented}", "POST")
     assert not api.dynamo.calls
 
 
@@ -54,10 +56,10 @@ def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it() ->
     api = MerchantApi()
     stranger = new_api_key(seeded(99))
     with pytest.raises(ApiKeyInvalid) as unknown:
-        authenticate(api.services, f"Bearer {stranger}")
+        authenticate(api.services, f"Bearer {stranger}", "POST")
     put_key(api.dynamo, PREFIX, replace(api.key, revoked_at=NOW))
     with pytest.raises(ApiKeyInvalid) as revoked:
-        authenticate(api.services, f"Bearer {api.secret}")
+        authenticate(api.services, f"Bearer {api.secret}", "POST")
     assert unknown.value.message == revoked.value.message
     assert api.secret not in repr(revoked.value)
 
@@ -65,11 +67,36 @@ def test_unknown_and_revoked_keys_get_the_same_answer_without_the_key_in_it() ->
 def test_use_of_a_key_is_noted_at_most_once_a_minute() -> None:
     api = MerchantApi()
     header = f"Bearer {api.secret}"
-    authenticate(api.services, header)
+    authenticate(api.services, header, "POST")
     assert api.dynamo.calls == {"get_item": 1}
     api.clock.pass_time(61)
-    authenticate(api.services, header)
+    authenticate(api.services, header, "POST")
     assert api.dynamo.calls == {"get_item": 2, "update_item": 1}
     api.clock.pass_time(59)
-    assert authenticate(api.services, header).last_used_at is not None
+    assert authenticate(api.services, header, "POST").last_used_at is not None
     assert api.dynamo.calls == {"get_item": 3, "update_item": 1}
+
+
+@pytest.mark.parametrize(
+    ("scope", "method", "other"),
+    [(Scope.READ, "GET", "POST"), (Scope.READ, "HEAD", "DELETE"), (Scope.WRITE, "POST", "GET")],
+)
+def test_a_key_with_one_scope_is_refused_what_needs_the_other(
+    scope: Scope, method: str, other: str
+) -> None:
+    api = MerchantApi()
+    put_key(api.dynamo, PREFIX, replace(api.key, scopes=(scope,)))
+    header = f"Bearer {api.secret}"
+    assert authenticate(api.services, header, method).scopes == (scope,)
+    with pytest.raises(PermissionMissing, match="has not the scope"):
+        authenticate(api.services, header, other)
+
+
+def test_a_key_that_has_ended_is_as_invalid_as_an_unknown_one() -> None:
+    api = MerchantApi()
+    put_key(api.dynamo, PREFIX, replace(api.key, ends_at=NOW + timedelta(seconds=1)))
+    header = f"Bearer {api.secret}"
+    assert authenticate(api.services, header, "POST").ends_at is not None
+    api.clock.pass_time(1)
+    with pytest.raises(ApiKeyInvalid):
+        authenticate(api.services, header, "GET")

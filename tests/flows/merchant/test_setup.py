@@ -31,7 +31,7 @@ def test_a_merchant_joins_with_what_its_wallet_says_and_its_keys_are_sealed(
     assert done.merchant.id.startswith("mer_")
     assert (done.merchant.asset_code, done.merchant.asset_scale) == ("JPY", 0)
     assert done.api_key is not None
-    key = authentication.authenticate(world.services, f"Bearer {done.api_key}")
+    key = authentication.authenticate(world.services, f"Bearer {done.api_key}", "POST")
     assert key.merchant == done.merchant.id
     assert world.services.merchants.get(done.merchant.id) == done.merchant
     stored = str([world.dynamo.rows(f"test-{table}") for table in ("merchants", "api_keys")])
@@ -68,7 +68,8 @@ def test_a_lost_api_key_is_replaced_by_another_one(world: World) -> None:
     assert second.merchant == first.merchant
     assert second.api_key != first.api_key
     for done in (first, second):
-        assert authentication.authenticate(world.services, f"Bearer {done.api_key}").merchant
+        key = authentication.authenticate(world.services, f"Bearer {done.api_key}", "POST")
+        assert key.merchant
 
 
 def test_a_renewed_wallet_key_is_stored_for_the_same_merchant(world: World) -> None:

@@ -28,7 +28,7 @@ def warm() -> World:
 
 def test_creating_a_session_costs_two_calls_and_no_wallet() -> None:
     world = warm()
-    key = authentication.authenticate(world.services, f"Bearer {world.api_key}")
+    key = authentication.authenticate(world.services, f"Bearer {world.api_key}", "POST")
     sessions.create(world.services, key, world.new(), "order-1")
     assert world.aws_calls() == ["get_item", "transact_write_items"]
     assert world.transport.sent == []

@@ -33,13 +33,20 @@ class Action(StrEnum):
     LINK_STARTED = "link_started"
     LINK_STOCKED = "link_stocked"
     SETTINGS_CHANGED = "settings_changed"
+    MEMBER_INVITED = "member_invited"
+    INVITATION_WITHDRAWN = "invitation_withdrawn"
+    MEMBER_JOINED = "member_joined"
+    MEMBER_ROLE_CHANGED = "member_role_changed"
+    MEMBER_REVOKED = "member_revoked"
+    KEY_SIGN_IN_ALLOWED = "key_sign_in_allowed"
+    KEY_SIGN_IN_ENDED = "key_sign_in_ended"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditEntry:
-    """One action by one API key.
+    """One action by one actor, an API key or a member.
 
-    The key's name and last four digits are copied as they were then. `target` is the id of what
+    Its name, and a key's last four digits, are copied as they were then. `target` is the id of what
     was changed, or a word on it; never a secret.
     """
 
@@ -47,7 +54,7 @@ class AuditEntry:
     merchant: str
     at: datetime
     action: Action
-    key_id: str
-    key_name: str
-    key_last_four: str
+    actor_id: str
+    actor_name: str
+    key_last_four: str | None = None
     target: str | None = None

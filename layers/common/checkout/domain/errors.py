@@ -5,9 +5,9 @@
     ├── UrlInvalid InvalidJson CursorInvalid
     ├── AmountTooSmall AmountTooLarge AmountNotRepresentable CurrencyMismatch CurrencyNotSupported
     ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
-    ├── WebhookUnexpectedState KeyUnexpectedState Conflict
+    ├── WebhookUnexpectedState KeyUnexpectedState MemberUnexpectedState Conflict
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
-    ├── ApiKeyMissing ApiKeyInvalid
+    ├── ApiKeyMissing ApiKeyInvalid PasskeyInvalid PermissionMissing
     ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
     ├── WalletUnreachable WalletInvalid WalletUnavailable AmountTooSmallForWallet
     ├── MerchantWalletError
@@ -106,8 +106,14 @@ class KeyUnexpectedState(CheckoutError):
     code = "key_unexpected_state"
 
 
+class MemberUnexpectedState(CheckoutError):
+    """The state of a member or an invitation, or of the people together, does not allow this."""
+
+    code = "member_unexpected_state"
+
+
 class Conflict(CheckoutError):
-    """Other requests are changing the API keys, the settings or the event; try again shortly."""
+    """Other requests change the keys, people, settings or the event; try again shortly."""
 
     code = "conflict"
 
@@ -150,6 +156,18 @@ class ApiKeyInvalid(CheckoutError):
     """Unknown or revoked: one answer for both."""
 
     code = "api_key_invalid"
+
+
+class PasskeyInvalid(CheckoutError):
+    """The passkey is unknown, its member was revoked, or its signature is wrong: one answer."""
+
+    code = "passkey_invalid"
+
+
+class PermissionMissing(CheckoutError):
+    """The scopes of the API key, or the role of the person, do not allow this."""
+
+    code = "permission_missing"
 
 
 class MethodNotAllowed(CheckoutError):

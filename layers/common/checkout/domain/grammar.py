@@ -37,6 +37,7 @@ SESSION_ID: Final = re.compile(id_pattern("cs"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
 LINK_ID: Final = re.compile(id_pattern("plink"))
 NONCE: Final = re.compile(BASE62)
+MEMBER_ID: Final = re.compile(rf"mbr_{BASE62}")
 API_KEY: Final = re.compile(rf"sk_[0-9A-Za-z]{{{KEY_DIGITS}}}")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -53,6 +53,19 @@ def new_key_id(random_bytes: RandomBytes) -> str:
     return "key_" + _base62(random_bytes, ID_DIGITS)
 
 
+def new_member_id(random_bytes: RandomBytes) -> str:
+    return "mbr_" + _base62(random_bytes, ID_DIGITS)
+
+
+def new_invitation_id(random_bytes: RandomBytes) -> str:
+    return "inv_" + _base62(random_bytes, ID_DIGITS)
+
+
+def new_invitation_token(random_bytes: RandomBytes) -> str:
+    """Return the token of an invitation's link; only its hash is stored."""
+    return _base62(random_bytes, KEY_DIGITS)
+
+
 def new_request_id(random_bytes: RandomBytes) -> str:
     return "req_" + _base62(random_bytes, ID_DIGITS)
 
@@ -67,8 +80,8 @@ def new_nonce(random_bytes: RandomBytes) -> str:
 
 
 def api_key_hash(api_key: str) -> str:
-    """Return the SHA-256 in hex under which a key is stored.
+    """Return the SHA-256 in hex under which a key, or an invitation's token, is stored.
 
-    Keys have 256 random bits, so no salt is needed.
+    Both have 256 random bits, so no salt is needed.
     """
     return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()

@@ -24,8 +24,10 @@ class Rule:
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
 # A purchase that begins at a payment link writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
-# Wrong keys only: 20 in 15 minutes.
+# Wrong keys, passkeys and invitations only: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
+# Beginnings of a use of a passkey, each of which is a write.
+CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
 # Work at wallets holds a process for as long as servers of the client's choice take to answer. So
 # all processes together count it, in windows of WINDOW: a call to the store. This is saved for the

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final
 
+from checkout.domain.people import Role, Scope
 from checkout.domain.providers import Provider
 from checkout.domain.webhooks import Endpoint
 
@@ -34,7 +35,7 @@ class Merchant:
     `website` (a host), which they and receipts show; `return_hosts`, the only hosts that customers
     may be sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be
     missing of a payment (money.least_accepted); `providers`, which their page offers in place of
-    the operator's.
+    the operator's; `key_sign_in_off_at`, since when API keys do not sign in to the dashboard.
     """
 
     id: str
@@ -57,6 +58,7 @@ class Merchant:
     contact: str | None = None
     website: str | None = None
     providers: tuple[Provider, ...] = ()
+    key_sign_in_off_at: datetime | None = None
     shards: int = 1
 
     def changed(self, **fields: Any) -> Merchant:
@@ -73,9 +75,10 @@ class Merchant:
 class ApiKey:
     """An API key of a merchant. `hash` is the SHA-256 of the key.
 
-    The merchant's asset, return hosts and shards are copied here, so that creating and listing
-    sessions needs one look-up. `expires_at` is set when a newer key replaces this one, which serves
-    until then.
+    The merchant's asset, return hosts, shards and `key_sign_in_off_at` are copied here, so that a
+    request needs one look-up. `expires_at` is set when a newer key replaces this one, which serves
+    until then; `ends_at` is the end that it was created with. `maker` is the id of the member who
+    made it, if one did.
     """
 
     id: str
@@ -90,15 +93,42 @@ class ApiKey:
     revoked_at: datetime | None = None
     expires_at: datetime | None = None
     return_hosts: tuple[str, ...] = ()
+    scopes: tuple[Scope, ...] = tuple(Scope)
+    ends_at: datetime | None = None
+    maker: str | None = None
+    key_sign_in_off_at: datetime | None = None
     shards: int = 1
 
     def active_at(self, now: datetime) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+        ends = (at for at in (self.expires_at, self.ends_at) if at is not None)
+        return self.revoked_at is None and all(now < at for at in ends)
+
+    @property
+    def current(self) -> bool:
+        """Whether the key was neither revoked nor replaced."""
+        return self.revoked_at is None and self.expires_at is None
 
     @property
     def lasting(self) -> bool:
-        """Whether the key is active, without an end."""
-        return self.revoked_at is None and self.expires_at is None
+        """Whether the key can do everything, without an end."""
+        return self.current and self.ends_at is None and set(self.scopes) == set(Scope)
+
+    @property
+    def signs_in(self) -> bool:
+        """Whether the key may sign in to the dashboard.
+
+        A key that a member made is for servers: it would give its maker the rights of an owner.
+        """
+        return self.key_sign_in_off_at is None and self.maker is None and Scope.READ in self.scopes
+
+    @property
+    def label(self) -> str:
+        return f"{self.name} (…{self.last_four})"
+
+    @property
+    def role(self) -> Role:
+        """The role of a browser that signed in with the key."""
+        return Role.OWNER if Scope.WRITE in self.scopes else Role.SUPPORT
 
 
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:

@@ -14,11 +14,13 @@ LONGEST: Final = timedelta(hours=12)
 class SignIn:
     """A signed-in browser.
 
-    `id` is the SHA-256 of its cookie's value, `key_hash` that of the API key it signed in with.
+    `id` is the SHA-256 of its cookie's value. It signed in with the API key of `key_hash`, or as
+    the member of this id.
     """
 
     id: str
-    key_hash: str
+    key_hash: str | None = None
+    member: str | None = None
     created_at: datetime
     seen_at: datetime
 

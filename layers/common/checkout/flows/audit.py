@@ -9,6 +9,7 @@ from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.grammar import BASE62, position_pattern
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.flows import cursors
 from checkout.ports.services import DashboardServices
 
@@ -25,24 +26,24 @@ class Listed:
 
 
 def note(
-    services: DashboardServices, key: ApiKey, action: Action, target: str | None = None
+    services: DashboardServices, key: Actor, action: Action, target: str | None = None
 ) -> None:
-    """Write an entry: the merchant did `action`, signed in with `key`, to `target`."""
+    """Write an entry: `key`, an API key or a member, did `action` to `target`."""
     services.audit.add(
         AuditEntry(
             id=new_nonce(services.random_bytes),
             merchant=key.merchant,
             at=services.clock.now(),
             action=action,
-            key_id=key.id,
-            key_name=key.name,
-            key_last_four=key.last_four,
+            actor_id=key.id,
+            actor_name=key.name,
+            key_last_four=key.last_four if isinstance(key, ApiKey) else None,
             target=target,
         )
     )
 
 
-def list_page(services: DashboardServices, key: ApiKey, cursor: str | None) -> Listed:
+def list_page(services: DashboardServices, key: Actor, cursor: str | None) -> Listed:
     """Return a page of the merchant's entries, newest first. Raise CursorInvalid."""
     after = cursors.position_of(key.merchant, cursor, _POSITION) if cursor else None
     page = services.audit.page(key.merchant, limit=PAGE, after=after)

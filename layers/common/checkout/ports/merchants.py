@@ -89,9 +89,9 @@ class ApiKeys(Protocol):
         ...
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
-        """Replace the merchant and write what keys copy to these, or write nothing.
+        """Replace the merchant and write what keys copy of it to these, or write nothing.
 
-        Keys copy the return hosts and the number of shards.
+        Keys copy the return hosts, the number of shards, and whether keys sign in.
 
         Raises StaleMerchant.
         """

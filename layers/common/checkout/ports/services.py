@@ -14,6 +14,7 @@ from checkout.domain.providers import Provider
 from checkout.ports.limits import Limits
 from checkout.ports.links import Links
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
+from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
@@ -76,6 +77,9 @@ class DashboardServices(Services):
     tallies: Tallies
     links: Links
     sign_ins: SignIns
+    people: People
+    challenges: Challenges
+    passkeys: Passkeys
     audit: Audit
     hosts: Hosts
     limits: Limits

@@ -2,6 +2,7 @@
 
 from checkout.adapters.dynamo.api_keys import DynamoApiKeys
 from checkout.adapters.dynamo.audit import DynamoAudit
+from checkout.adapters.dynamo.challenges import DynamoChallenges
 from checkout.adapters.dynamo.client import (
     Client,
     DatabaseUrl,
@@ -13,6 +14,7 @@ from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.everything import DynamoRecords
 from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.merchants import DynamoMerchants
+from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.sign_ins import DynamoSignIns
 from checkout.adapters.dynamo.tallies import DynamoTallies
@@ -22,11 +24,13 @@ __all__ = [
     "DatabaseUrl",
     "DynamoApiKeys",
     "DynamoAudit",
+    "DynamoChallenges",
     "DynamoCounters",
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoLinks",
     "DynamoMerchants",
+    "DynamoPeople",
     "DynamoRecords",
     "DynamoSessions",
     "DynamoSignIns",

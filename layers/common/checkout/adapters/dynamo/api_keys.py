@@ -112,8 +112,7 @@ class DynamoApiKeys:
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
         put = put_next(self._merchants, merchant_item(merchant), merchant.version)
-        copied = {"return_hosts": texts(merchant.return_hosts), "shards": number(merchant.shards)}
-        updates = [self._with(key, copied) for key in keys]
+        updates = [self._copied(key, merchant) for key in keys]
         try:
             ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
         except ClientError as error:
@@ -155,14 +154,23 @@ class DynamoApiKeys:
             }
         }
 
-    def _with(self, key: ApiKey, copied: Item) -> dict[str, Any]:
+    def _copied(self, key: ApiKey, merchant: Merchant) -> dict[str, Any]:
+        """Return the update that writes to `key` what keys copy of the merchant."""
+        change = "SET #hosts = :hosts, #shards = :shards"
+        values = {":hosts": texts(merchant.return_hosts), ":shards": number(merchant.shards)}
+        if merchant.key_sign_in_off_at is None:
+            change += " REMOVE #off_at"
+        else:
+            change += ", #off_at = :off_at"
+            values[":off_at"] = instant(merchant.key_sign_in_off_at)
+        names = {"#hosts": "return_hosts", "#shards": "shards", "#off_at": "key_sign_in_off_at"}
         return {
             "Update": {
                 "TableName": self._keys,
                 "Key": {"hash": text(key.hash)},
-                "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in copied),
+                "UpdateExpression": change,
                 "ConditionExpression": "attribute_exists(#hash)",
-                "ExpressionAttributeNames": {f"#{name}": name for name in ("hash", *copied)},
-                "ExpressionAttributeValues": {f":{name}": each for name, each in copied.items()},
+                "ExpressionAttributeNames": {"#hash": "hash", **names},
+                "ExpressionAttributeValues": values,
             }
         }

@@ -18,7 +18,8 @@ from checkout.domain.grammar import position
 from checkout.domain.retention import RETENTION
 from checkout.ports.merchants import AuditPage
 
-_ENTRY: Final = Codec(AuditEntry)
+# Before there were members, all actors were keys.
+_ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "key_name"})
 
 
 class DynamoAudit:

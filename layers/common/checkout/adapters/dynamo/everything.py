@@ -27,7 +27,16 @@ from checkout.ports.sessions import Reservation
 T = TypeVar("T")
 
 _AUDIT: Final = "audit#"
-_OTHER_ROWS: Final = (CART_ROW, "search#", "day#", "clock#", "plink_", "sign-in#", "attempts#")
+_OTHER_ROWS: Final = (
+    CART_ROW,
+    "search#",
+    "day#",
+    "clock#",
+    "plink_",
+    "sign-in#",
+    "attempts#",
+    "challenge#",
+)
 
 
 class DynamoRecords:

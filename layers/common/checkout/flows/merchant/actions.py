@@ -12,7 +12,7 @@ from typing import Any
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import PaymentInProgress
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
 from checkout.flows import audit
@@ -25,28 +25,28 @@ from checkout.flows.webhooks.endpoints import Configured, Resent
 from checkout.ports.services import DashboardServices
 
 
-def expire_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+def expire_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
     """Expire a session. Raise as `sessions.expire` does."""
     return _end(services, key, session_id, sessions.expire, Action.SESSION_EXPIRED)
 
 
-def cancel_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+def cancel_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
     """Cancel a session, or begin to close its payment in doubt. Raise as `sessions.cancel` does."""
     return _end(services, key, session_id, sessions.cancel, Action.SESSION_CANCELED)
 
 
-def accept_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+def accept_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
     """Accept a part of the money as payment. Raise as `sessions.accept_as_paid` does."""
     return _end(services, key, session_id, sessions.accept_as_paid, Action.SESSION_ACCEPTED)
 
 
-def give_up_session(services: DashboardServices, key: ApiKey, session_id: str) -> Session:
+def give_up_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
     """Give a partly paid session up, or begin to close its payment. Raise as `give_up` does."""
     return _end(services, key, session_id, sessions.give_up, Action.SESSION_GIVEN_UP)
 
 
 def download(
-    services: DashboardServices, key: ApiKey, text: str, query: ListQuery, *, file: str
+    services: DashboardServices, key: Actor, text: str, query: ListQuery, *, file: str
 ) -> Part:
     """Return a part of an export; its first part is noted, as a copy of `file`."""
     part = export.part(services, key, text, query)
@@ -56,7 +56,7 @@ def download(
 
 
 def set_webhook(
-    services: DashboardServices, key: ApiKey, *, url: str, events: tuple[str, ...], **options: Any
+    services: DashboardServices, key: Actor, *, url: str, events: tuple[str, ...], **options: Any
 ) -> Configured:
     """Set the webhook address and its options. Raise as `endpoints.configure` does."""
     done = endpoints.configure(services, key.merchant, url=url, events=events, **options)
@@ -65,7 +65,7 @@ def set_webhook(
 
 
 def update_webhook(
-    services: DashboardServices, key: ApiKey, fields: Mapping[str, Any], **options: Any
+    services: DashboardServices, key: Actor, fields: Mapping[str, Any], **options: Any
 ) -> Configured:
     """Change fields of the webhook endpoint. Raise as `endpoints.update` does."""
     done = endpoints.update(services, key.merchant, fields, **options)
@@ -74,20 +74,20 @@ def update_webhook(
     return done
 
 
-def remove_webhook(services: DashboardServices, key: ApiKey) -> None:
+def remove_webhook(services: DashboardServices, key: Actor) -> None:
     """Remove the webhook address. Raise as `endpoints.remove` does."""
     endpoints.remove(services, key.merchant)
     audit.note(services, key, Action.WEBHOOK_REMOVED)
 
 
-def enable_webhook(services: DashboardServices, key: ApiKey) -> None:
+def enable_webhook(services: DashboardServices, key: Actor) -> None:
     """Enable the webhook address after a 410. Raise as `endpoints.enable` does."""
     endpoints.enable(services, key.merchant)
     audit.note(services, key, Action.WEBHOOK_ENABLED)
 
 
 def roll_webhook_secret(
-    services: DashboardServices, key: ApiKey, *, overlap: timedelta
+    services: DashboardServices, key: Actor, *, overlap: timedelta
 ) -> Configured:
     """Replace the signing secret. Raise as `endpoints.roll_secret` does."""
     done = endpoints.roll_secret(services, key.merchant, overlap=overlap)
@@ -95,14 +95,14 @@ def roll_webhook_secret(
     return done
 
 
-def send_test_event(services: DashboardServices, key: ApiKey) -> WebhookEvent:
+def send_test_event(services: DashboardServices, key: Actor) -> WebhookEvent:
     """Send a test event. Raise as `endpoints.ping` does."""
     event = endpoints.ping(services, key.merchant)
     audit.note(services, key, Action.TEST_EVENT_SENT, event.id)
     return event
 
 
-def resend_event(services: DashboardServices, key: ApiKey, event_id: str) -> WebhookEvent:
+def resend_event(services: DashboardServices, key: Actor, event_id: str) -> WebhookEvent:
     """Send one event again. Raise as `endpoints.resend` does."""
     event = endpoints.resend(services, key.merchant, event_id)
     audit.note(services, key, Action.EVENT_RESENT, event.id)
@@ -110,7 +110,7 @@ def resend_event(services: DashboardServices, key: ApiKey, event_id: str) -> Web
 
 
 def resend_failed_events(
-    services: DashboardServices, key: ApiKey, *, since: datetime, after: str | None
+    services: DashboardServices, key: Actor, *, since: datetime, after: str | None
 ) -> Resent:
     """Send the failed events since then again. Raise as `delivery_log.resend_failed` does."""
     done = delivery_log.resend_failed(services, key, since=since, after=after)
@@ -120,9 +120,9 @@ def resend_failed_events(
 
 def _end(
     services: DashboardServices,
-    key: ApiKey,
+    key: Actor,
     session_id: str,
-    end: Callable[[DashboardServices, ApiKey, str], Session],
+    end: Callable[[DashboardServices, Actor, str], Session],
     action: Action,
 ) -> Session:
     """End a session, or return it as it is if this began to close its incoming payment."""

@@ -1,14 +1,15 @@
 """A merchant's API keys: create them with a name, replace them with an overlap, revoke them.
 
 A key in clear text is only in the return value of the call that created it. The last lasting key
-cannot be revoked: without one, nobody could sign in to create another.
+cannot be revoked: without one, the merchant's server could not be given another in time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
-from typing import Final
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import (
@@ -20,6 +21,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.people import Actor, Member, Scope
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices, Services
 
@@ -37,8 +39,8 @@ class NewKey:
     plain: str = field(repr=False)
 
 
-def new_key(services: Services, merchant: Merchant, *, name: str) -> NewKey:
-    """Return a new key, which is not stored yet."""
+def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any) -> NewKey:
+    """Return a new key, which is not stored yet; `options` are further fields of it."""
     plain = new_api_key(services.random_bytes)
     record = ApiKey(
         id=new_key_id(services.random_bytes),
@@ -50,12 +52,14 @@ def new_key(services: Services, merchant: Merchant, *, name: str) -> NewKey:
         asset_scale=merchant.asset_scale,
         created_at=services.clock.now(),
         return_hosts=merchant.return_hosts,
+        key_sign_in_off_at=merchant.key_sign_in_off_at,
         shards=merchant.shards,
+        **options,
     )
     return NewKey(record, plain)
 
 
-def listed(services: DashboardServices, key: ApiKey) -> tuple[ApiKey, ...]:
+def listed(services: DashboardServices, key: Actor) -> tuple[ApiKey, ...]:
     """Return the active keys and the last ended ones, each newest first, with one query."""
     now = services.clock.now()
     keys = sorted(services.api_keys.of(key.merchant), key=_age, reverse=True)
@@ -64,61 +68,106 @@ def listed(services: DashboardServices, key: ApiKey) -> tuple[ApiKey, ...]:
     return (*active, *ended[:ENDED_SHOWN])
 
 
-def create(services: DashboardServices, key: ApiKey, *, name: str) -> NewKey:
-    """Create a key.
+def create(
+    services: DashboardServices,
+    key: Actor,
+    *,
+    name: str,
+    scopes: tuple[Scope, ...] = tuple(Scope),
+    ends_at: datetime | None = None,
+) -> NewKey:
+    """Create a key with one scope or both, which ends at that time, if there is one.
 
     Raise ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict.
     """
     name = _name(name)
     now = services.clock.now()
+    if ends_at is not None and ends_at <= now:
+        raise ParameterInvalid("The end of a key must be in the future.", param="ends_at")
     if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
     merchant = merchants.get(services.merchants, key.merchant)
-    made = new_key(services, merchant, name=name)
+    maker = key.id if isinstance(key, Member) else None
+    made = new_key(services, merchant, name=name, scopes=scopes, ends_at=ends_at, maker=maker)
     if not services.api_keys.add(made.key, merchant):
         raise _busy()
-    audit.note(services, key, Action.KEY_CREATED, _called(made.key))
+    audit.note(services, key, Action.KEY_CREATED, made.key.label)
     return made
 
 
-def roll(services: DashboardServices, key: ApiKey, key_id: str, *, overlap: timedelta) -> NewKey:
-    """Replace a key by a new one; the old key ends after `overlap` (0 to 7 days).
+def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timedelta) -> NewKey:
+    """Replace a key by one like it; the old key ends after `overlap` (0 to 7 days).
 
     Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict.
     """
     if not timedelta(0) <= overlap <= OVERLAP_MAX:
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
-    old = _found(services, key, key_id)
-    if not old.lasting:
-        raise KeyUnexpectedState("This key has already been revoked or replaced.")
-    now, merchant = services.clock.now(), merchants.get(services.merchants, key.merchant)
-    made = new_key(services, merchant, name=old.name)
+    old, now = _found(services, key, key_id), services.clock.now()
+    if not (old.current and old.active_at(now)):
+        raise KeyUnexpectedState("This key has already ended, or been revoked or replaced.")
+    merchant = merchants.get(services.merchants, key.merchant)
+    maker = key.id if isinstance(key, Member) else old.maker
+    made = new_key(
+        services, merchant, name=old.name, scopes=old.scopes, ends_at=old.ends_at, maker=maker
+    )
     ended = replace(old, expires_at=now + overlap) if overlap else replace(old, revoked_at=now)
     if not services.api_keys.roll(ended, made.key, merchant):
         raise _busy()
-    audit.note(services, key, Action.KEY_ROLLED, f"{_called(old)} by {_called(made.key)}")
+    audit.note(services, key, Action.KEY_ROLLED, f"{old.label} by {made.key.label}")
     return made
 
 
-def revoke(services: DashboardServices, key: ApiKey, key_id: str) -> ApiKey:
+def revoke(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
     """Revoke the key, effective with the next request. Raise as `roll` does."""
     old = _found(services, key, key_id)
     if old.revoked_at is not None:
         raise KeyUnexpectedState("This key has already been revoked.")
-    others = [each for each in (key, *services.api_keys.of(key.merchant)) if each.id != old.id]
+    others = [each for each in _all(services, key.merchant, key) if each.id != old.id]
     kept = next((each for each in others if each.lasting), None)
     if kept is None:
-        raise KeyUnexpectedState("This is your last key: create another one before you revoke it.")
+        raise KeyUnexpectedState(
+            "This is your last key with full access and no end: create another one before you "
+            "revoke it."
+        )
     revoked = replace(old, revoked_at=services.clock.now())
     if not services.api_keys.revoke(revoked, kept):
         raise _busy()
-    audit.note(services, key, Action.KEY_REVOKED, _called(old))
+    audit.note(services, key, Action.KEY_REVOKED, old.label)
     return revoked
 
 
-def _found(services: DashboardServices, key: ApiKey, key_id: str) -> ApiKey:
+def change_copied(
+    services: DashboardServices,
+    merchant_id: str,
+    fields: Callable[[Merchant], dict[str, Any]],
+    *,
+    actor: Actor | None = None,
+) -> Merchant:
+    """Change what keys copy of the merchant, in one transaction with all active keys.
+
+    Raise ResourceMissing, Conflict.
+    """
+    now = services.clock.now()
+    active = [each for each in _all(services, merchant_id, actor) if each.active_at(now)]
+    return merchants.change(
+        services.merchants,
+        merchant_id,
+        lambda merchant: merchant.changed(**fields(merchant)),
+        lambda merchant: services.api_keys.settle(merchant, active),
+    )
+
+
+def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
+    """Return the merchant's keys: the actor, if it is one, and those that the index has."""
+    known = {each.id: each for each in services.api_keys.of(merchant)}
+    if isinstance(actor, ApiKey):
+        known[actor.id] = actor
+    return list(known.values())
+
+
+def _found(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
     """Return the merchant's key with this id. Raise ResourceMissing."""
-    if key_id == key.id:
+    if isinstance(key, ApiKey) and key_id == key.id:
         return key
     for each in services.api_keys.of(key.merchant):
         if each.id == key_id:
@@ -139,10 +188,6 @@ def _name(typed: str) -> str:
 
 def _age(key: ApiKey) -> tuple[float, str]:
     return (key.created_at.timestamp(), key.id)
-
-
-def _called(key: ApiKey) -> str:
-    return f"{key.name} (…{key.last_four})"
 
 
 def _busy() -> Conflict:

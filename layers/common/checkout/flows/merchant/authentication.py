@@ -6,23 +6,34 @@ error, log or record.
 
 from __future__ import annotations
 
-from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+from typing import Final
+
+from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.grammar import API_KEY
 from checkout.domain.ids import api_key_hash
 from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Scope
 from checkout.ports.services import Services
 
+_READING: Final = ("GET", "HEAD")
 
-def authenticate(services: Services, authorization: str | None) -> ApiKey:
+
+def authenticate(services: Services, authorization: str | None, method: str) -> ApiKey:
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    Raises ApiKeyMissing if there are no bearer credentials, and as `active_key` does.
+    The HTTP method decides which scope the key needs, for every route: what only reads is GET.
+    Raises ApiKeyMissing if there are no bearer credentials, PermissionMissing, and as `active_key`
+    does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()
     if scheme.lower() != "bearer" or not presented:
         raise ApiKeyMissing("Send your API key in the header Authorization: Bearer sk_….")
-    return active_key(services, presented)
+    key = active_key(services, presented)
+    scope = Scope.READ if method in _READING else Scope.WRITE
+    if scope not in key.scopes:
+        raise PermissionMissing(f"This API key has not the scope “{scope}”, which this needs.")
+    return key
 
 
 def active_key(services: Services, presented: str) -> ApiKey:

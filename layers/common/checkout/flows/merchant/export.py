@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.domain.session import Session
 from checkout.flows.merchant import search
 from checkout.flows.payment.sessions import ListQuery, cursor_behind
@@ -27,7 +27,7 @@ class Part:
     next_cursor: str | None
     looked_to: datetime | None
 
-    def cut(self, key: ApiKey, length: int) -> Part:
+    def cut(self, key: Actor, length: int) -> Part:
         """Return the first `length` sessions, for a response that holds no more."""
         if length == len(self.sessions):
             return self
@@ -35,7 +35,7 @@ class Part:
         return Part(kept, cursor_behind(key, kept[-1]), kept[-1].created_at)
 
 
-def part(services: DashboardServices, key: ApiKey, text: str, query: ListQuery) -> Part:
+def part(services: DashboardServices, key: Actor, text: str, query: ListQuery) -> Part:
     """Return the part that begins at the query's cursor. Raise CursorInvalid."""
     wanted = replace(query, limit=PART_MAX, rounds=ROUNDS)
     found = search.find(services, key, text, wanted)

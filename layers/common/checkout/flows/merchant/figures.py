@@ -6,16 +6,14 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import Final
 
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.domain.tally import DayTally
 from checkout.ports.services import DashboardServices
 
 DAYS_MAX: Final = 92
 
 
-def days(
-    services: DashboardServices, key: ApiKey, *, first: date, last: date
-) -> Sequence[DayTally]:
+def days(services: DashboardServices, key: Actor, *, first: date, last: date) -> Sequence[DayTally]:
     """Return the days from `first` to `last`, at most the last DAYS_MAX of them.
 
     That is one read for each shard of the merchant.

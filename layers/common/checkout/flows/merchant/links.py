@@ -25,7 +25,7 @@ from checkout.domain.grammar import (
 )
 from checkout.domain.ids import new_link_id, new_session_id
 from checkout.domain.links import NAME_MAX, STOCK_MAX, PaymentLink
-from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.merchant import Merchant
 from checkout.domain.money import (
     UNIT_AMOUNT_MAX,
     from_minor_units,
@@ -33,6 +33,7 @@ from checkout.domain.money import (
     to_wallet,
     typed_amount,
 )
+from checkout.domain.people import Actor
 from checkout.flows import audit, merchants
 from checkout.flows.cursors import cursor, position_of
 from checkout.ports.services import DashboardServices
@@ -50,7 +51,7 @@ class Listed:
     next_cursor: str | None
 
 
-def list_page(services: DashboardServices, key: ApiKey, after: str | None) -> Listed:
+def list_page(services: DashboardServices, key: Actor, after: str | None) -> Listed:
     """Return a page of the merchant's links, newest first. Raise CursorInvalid."""
     position = position_of(key.merchant, after, _POSITION) if after else None
     page = services.links.page(key.merchant, limit=PAGE, after=position)
@@ -58,7 +59,7 @@ def list_page(services: DashboardServices, key: ApiKey, after: str | None) -> Li
     return Listed(page.links, more)
 
 
-def get(services: DashboardServices, key: ApiKey, link_id: str) -> PaymentLink:
+def get(services: DashboardServices, key: Actor, link_id: str) -> PaymentLink:
     """Return the merchant's link. Raise ResourceMissing, also for another's."""
     link = services.links.get(link_id) if LINK_ID.fullmatch(link_id) else None
     if link is None or link.merchant != key.merchant:
@@ -68,7 +69,7 @@ def get(services: DashboardServices, key: ApiKey, link_id: str) -> PaymentLink:
 
 def create(
     services: DashboardServices,
-    key: ApiKey,
+    key: Actor,
     *,
     name: str,
     amount: str,
@@ -98,7 +99,7 @@ def create(
     return link
 
 
-def stop(services: DashboardServices, key: ApiKey, link_id: str) -> None:
+def stop(services: DashboardServices, key: Actor, link_id: str) -> None:
     """Let the link sell nothing more. Purchases that have begun go on. Raise ResourceMissing."""
     link = get(services, key, link_id)
     if link.stopped_at is None:
@@ -106,7 +107,7 @@ def stop(services: DashboardServices, key: ApiKey, link_id: str) -> None:
         audit.note(services, key, Action.LINK_STOPPED, link.id)
 
 
-def start(services: DashboardServices, key: ApiKey, link_id: str) -> None:
+def start(services: DashboardServices, key: Actor, link_id: str) -> None:
     """Let the link sell again. Raise ResourceMissing."""
     link = get(services, key, link_id)
     if link.stopped_at is not None:
@@ -115,7 +116,7 @@ def start(services: DashboardServices, key: ApiKey, link_id: str) -> None:
 
 
 def set_stock(
-    services: DashboardServices, key: ApiKey, link_id: str, *, read: str, left: str
+    services: DashboardServices, key: Actor, link_id: str, *, read: str, left: str
 ) -> None:
     """Set what is left of a link that has a stock; `read` is what the merchant saw.
 

@@ -6,13 +6,13 @@ from contextlib import suppress
 from dataclasses import replace
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.flows.payment import sessions
 from checkout.flows.payment.sessions import Listed, ListQuery
 from checkout.ports.services import Services
 
 
-def find(services: Services, key: ApiKey, text: str, query: ListQuery) -> Listed:
+def find(services: Services, key: Actor, text: str, query: ListQuery) -> Listed:
     """Return a page of the merchant's sessions that match `text` and the query's bounds.
 
     An empty text matches all. Raises CursorInvalid.
@@ -25,7 +25,7 @@ def find(services: Services, key: ApiKey, text: str, query: ListQuery) -> Listed
     return sessions.list_page(services, key, replace(query, search=typed))
 
 
-def _by_id(services: Services, key: ApiKey, session_id: str, query: ListQuery) -> Listed:
+def _by_id(services: Services, key: Actor, session_id: str, query: ListQuery) -> Listed:
     session = sessions.get(services, key, session_id)
     at = session.created_at
     fits = (

@@ -7,7 +7,6 @@ transaction, so that creating a session reads only its key.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any, Final
 
 from checkout.domain import providers
@@ -16,9 +15,11 @@ from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import contact_of, return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
+from checkout.domain.people import Actor
 from checkout.domain.pictures import picture_type
 from checkout.domain.shards import SHARDS
 from checkout.flows import audit, merchants
+from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 
 LOGO_MAX: Final = 16 * 1024  # bytes; it lies in the merchant's record
@@ -39,7 +40,7 @@ _CALLED: Final = {
 
 
 def look(
-    services: DashboardServices, key: ApiKey, *, name: str, accent_color: str, locale: str
+    services: DashboardServices, key: Actor, *, name: str, accent_color: str, locale: str
 ) -> None:
     """Set the look of the pages; an empty `accent_color` is the default.
 
@@ -76,7 +77,7 @@ def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale:
     )
 
 
-def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
+def put_logo(services: DashboardServices, key: Actor, data: bytes) -> None:
     """Set the logo. Raise ParameterInvalid, Conflict."""
     if len(data) > LOGO_MAX:
         raise ParameterInvalid(
@@ -90,12 +91,12 @@ def put_logo(services: DashboardServices, key: ApiKey, data: bytes) -> None:
     _set(services, key, {"logo": Logo(media_type, data)})
 
 
-def remove_logo(services: DashboardServices, key: ApiKey) -> None:
+def remove_logo(services: DashboardServices, key: Actor) -> None:
     """Remove the logo. Raise Conflict."""
     _set(services, key, {"logo": None})
 
 
-def introduce(services: DashboardServices, key: ApiKey, *, contact: str, website: str) -> None:
+def introduce(services: DashboardServices, key: Actor, *, contact: str, website: str) -> None:
     """Set whom customers may ask, and the shop's own host; an empty text is none.
 
     Raise ParameterInvalid, Conflict.
@@ -114,7 +115,7 @@ def introduce(services: DashboardServices, key: ApiKey, *, contact: str, website
     _set(services, key, fields)
 
 
-def offer(services: DashboardServices, key: ApiKey, typed: str) -> None:
+def offer(services: DashboardServices, key: Actor, typed: str) -> None:
     """Set the providers that the merchant's page offers; without any, the operator's.
 
     Raise ParameterInvalid, Conflict.
@@ -126,7 +127,7 @@ def offer(services: DashboardServices, key: ApiKey, typed: str) -> None:
     _set(services, key, {"providers": found})
 
 
-def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:
+def tolerate(services: DashboardServices, key: Actor, typed: str) -> None:
     """Set how many units of the wallet's scale may be missing of a payment decided from now on.
 
     Raise ParameterInvalid, Conflict.
@@ -139,7 +140,7 @@ def tolerate(services: DashboardServices, key: ApiKey, typed: str) -> None:
     _set(services, key, {"tolerance": units})
 
 
-def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> None:
+def limit_return_hosts(services: DashboardServices, key: Actor, typed: str) -> None:
     """Allow only these return hosts in new sessions; without any, allow all.
 
     They are written even if nothing changes, which repairs a key that was created at the same time.
@@ -148,7 +149,7 @@ def limit_return_hosts(services: DashboardServices, key: ApiKey, typed: str) -> 
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
         raise ParameterInvalid(f"At most {HOSTS_MAX} return hosts.", param="return_hosts")
-    _settle(services, key.merchant, {key.hash: key}, lambda merchant: {"return_hosts": hosts})
+    api_keys.change_copied(services, key.merchant, lambda _: {"return_hosts": hosts}, actor=key)
     audit.note(services, key, Action.SETTINGS_CHANGED, f"return hosts: {', '.join(hosts) or 'any'}")
 
 
@@ -170,7 +171,7 @@ def spread(services: DashboardServices, merchant_id: str, shards: int) -> Mercha
             )
         return {"shards": shards}
 
-    return _settle(services, merchant_id, {}, more)
+    return api_keys.change_copied(services, merchant_id, more)
 
 
 def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
@@ -187,29 +188,11 @@ def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
     return False
 
 
-def _settle(
-    services: DashboardServices,
-    merchant_id: str,
-    known: dict[str, ApiKey],
-    fields: Callable[[Merchant], dict[str, Any]],
-) -> Merchant:
-    """Change what keys copy of the merchant, in one transaction with all active keys."""
-    now = services.clock.now()
-    known = {each.hash: each for each in services.api_keys.of(merchant_id)} | known
-    active = [each for each in known.values() if each.active_at(now)]
-    return merchants.change(
-        services.merchants,
-        merchant_id,
-        lambda merchant: merchant.changed(**fields(merchant)),
-        lambda merchant: services.api_keys.settle(merchant, active),
-    )
-
-
 def _copied(record: ApiKey | Merchant) -> tuple[object, ...]:
-    return record.return_hosts, record.shards
+    return record.return_hosts, record.shards, record.key_sign_in_off_at
 
 
-def _set(services: DashboardServices, key: ApiKey, fields: dict[str, Any]) -> None:
+def _set(services: DashboardServices, key: Actor, fields: dict[str, Any]) -> None:
     said: list[str] = []
 
     def changed(merchant: Merchant) -> Merchant:

@@ -1,7 +1,8 @@
 """Sign a browser in to the dashboard with an API key, and recognise it by its cookie.
 
-Only a hash of the cookie's token is stored. Each request reads the key's own record as well, so
-revoking a key signs everybody out who used it. A key is rejected without saying whether it ever
+Members sign in by passkeys.py; from there on there is no difference. Only a hash of the cookie's
+token is stored. Each request reads the record of the key or the member as well, so revoking it
+signs everybody out who used it. A key is rejected without saying whether it ever
 existed. Only wrong keys are counted, and a key is looked up first: however many wrong ones are
 typed, and from wherever, a right one signs in. A wrong key costs one read.
 """
@@ -11,14 +12,15 @@ from __future__ import annotations
 import hashlib
 import hmac
 import re
-from dataclasses import dataclass, field
-from datetime import timedelta
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.audit import Action
-from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
+from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.limits import WRONG_KEY
 from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor, Member
 from checkout.domain.sign_in import SignIn
 from checkout.flows import audit, limits
 from checkout.flows.merchant import authentication
@@ -32,9 +34,9 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """The key that a browser signed in with, and the token in its cookie."""
+    """The key or the member that a browser signed in with, and the token in its cookie."""
 
-    key: ApiKey
+    actor: Actor
     token: str = field(repr=False)
 
 
@@ -58,7 +60,7 @@ def form_token(token: str) -> str:
 def sign_in(services: DashboardServices, api_key: str, *, client: str) -> SignedIn:
     """Sign in with a key that this client typed.
 
-    Raises ApiKeyMissing, ApiKeyInvalid, RateLimited after many wrong ones.
+    Raises ApiKeyMissing, ApiKeyInvalid, PermissionMissing, RateLimited after many wrong ones.
     """
     typed = api_key.strip()
     if not typed:
@@ -68,34 +70,63 @@ def sign_in(services: DashboardServices, api_key: str, *, client: str) -> Signed
     except ApiKeyInvalid:
         limits.admit(services, WRONG_KEY, client)
         raise
+    if not key.signs_in:
+        raise PermissionMissing(
+            "This API key does not sign in to the dashboard: use a passkey, or a key that does."
+        )
+    return remember(services, key)
+
+
+def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
+    """Sign in with a key or as a member that was verified, with a new token for the cookie."""
     token, now = new_token(services.random_bytes), services.clock.now()
-    new = SignIn(id=_id(token), key_hash=key.hash, created_at=now, seen_at=now)
+    new = SignIn(
+        id=_id(token),
+        key_hash=actor.hash if isinstance(actor, ApiKey) else None,
+        member=actor.id if isinstance(actor, Member) else None,
+        created_at=now,
+        seen_at=now,
+    )
     services.sign_ins.add(new)
-    audit.note(services, key, Action.SIGNED_IN)
-    return SignedIn(key, token)
+    audit.note(services, actor, Action.SIGNED_IN)
+    return SignedIn(actor, token)
 
 
 def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
     """Return the sign-in of a cookie's token: two reads, and at most one write a minute.
 
-    Raises ApiKeyMissing if nobody is signed in with it, ApiKeyInvalid if its key has ended.
+    Raises ApiKeyMissing if nobody is signed in with it, ApiKeyInvalid if its key or member has
+    ended.
     """
     known = services.sign_ins.get(_id(token)) if token is not None and is_token(token) else None
     now = services.clock.now()
     if token is None or known is None or not known.live_at(now):
-        raise ApiKeyMissing("Sign in with an API key.")
-    key = services.api_keys.find(known.key_hash)
-    if key is None or not key.active_at(now):
-        raise ApiKeyInvalid("The API key of this sign-in is not valid any more.")
+        raise ApiKeyMissing("Sign in first.")
+    actor = _actor(services, known, now)
+    if actor is None:
+        raise ApiKeyInvalid("This sign-in is not valid any more.")
     if now - known.seen_at >= SEEN_EVERY:
         services.sign_ins.seen(known, now)
-    return SignedIn(key, token)
+    return SignedIn(actor, token)
 
 
 def sign_out(services: DashboardServices, signed: SignedIn) -> None:
     """End the sign-in."""
     services.sign_ins.end(_id(signed.token))
-    audit.note(services, signed.key, Action.SIGNED_OUT)
+    audit.note(services, signed.actor, Action.SIGNED_OUT)
+
+
+def _actor(services: DashboardServices, known: SignIn, now: datetime) -> Actor | None:
+    """Return who signed in, unless it was revoked, has ended, or does not sign in any more."""
+    if known.member is not None:
+        member = services.people.member(known.member)
+        merchant = services.known_merchants.get(member.merchant) if member else None
+        if member is None or merchant is None or not member.active:
+            return None
+        return replace(member, shards=merchant.shards)
+    assert known.key_hash is not None
+    key = services.api_keys.find(known.key_hash)
+    return key if key is not None and key.active_at(now) and key.signs_in else None
 
 
 def _id(token: str) -> str:

@@ -23,6 +23,7 @@ from checkout.domain.grammar import SESSION_ID, is_http, position, position_patt
 from checkout.domain.ids import new_nonce, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
+from checkout.domain.people import Actor
 from checkout.domain.public import public_session
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition, advance
@@ -147,13 +148,13 @@ def load(services: Services, session_id: str) -> Session:
     return session
 
 
-def get(services: Services, key: ApiKey, session_id: str) -> Session:
+def get(services: Services, key: Actor, session_id: str) -> Session:
     """Return the merchant's session, settled. Raises ResourceMissing, also for another's."""
     return settle(services, _own(services, key, session_id))
 
 
 def expire(
-    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
     """Expire an open or awaiting session, and write what `reserve` makes with it.
 
@@ -163,14 +164,14 @@ def expire(
 
 
 def cancel(
-    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
     """Cancel an open or awaiting session. Raises as `expire` does."""
     return _end(services, _own(services, key, session_id), Event.CANCEL_REQUESTED, reserve)
 
 
 def accept_as_paid(
-    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
     """Complete a session of which only a part has arrived, as its merchant decides.
 
@@ -182,7 +183,7 @@ def accept_as_paid(
 
 
 def give_up(
-    services: Services, key: ApiKey, session_id: str, reserve: Reserve[Session] | None = None
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
 ) -> Session:
     """End a session of which only a part has arrived, once no more can arrive; it is expired.
 
@@ -213,7 +214,7 @@ def conclude(services: Services, session: Session) -> Session:
         return stale.current
 
 
-def list_page(services: Services, key: ApiKey, query: ListQuery) -> Listed:
+def list_page(services: Services, key: Actor, query: ListQuery) -> Listed:
     """Return a page of the merchant's sessions, newest first by (created_at, id).
 
     Its cursor continues in the direction of the query. Reads at most `rounds` index pages and then
@@ -253,7 +254,7 @@ def _newest_first(found: list[Session], query: ListQuery) -> tuple[Session, ...]
     return tuple(reversed(found) if query.upward else found)
 
 
-def cursor_behind(key: ApiKey, session: Session) -> str:
+def cursor_behind(key: Actor, session: Session) -> str:
     """Return the cursor that continues a list after `session`."""
     return cursor(key.merchant, position(session.created_at, session.id))
 
@@ -263,7 +264,7 @@ def json_text(value: Any) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
-def _own(services: Services, key: ApiKey, session_id: str) -> Session:
+def _own(services: Services, key: Actor, session_id: str) -> Session:
     session = load(services, session_id)
     if session.merchant != key.merchant:
         raise ResourceMissing("No such checkout session.")
@@ -286,8 +287,8 @@ def _decided(services: Services, session: Session) -> Change | None:
     return change(services, session, event, problem=problem, note="lease lapsed")
 
 
-def _by(key: ApiKey) -> str:
-    return f"by {key.name} (…{key.last_four})"
+def _by(key: Actor) -> str:
+    return f"by {key.label}"
 
 
 def _end(

@@ -8,7 +8,7 @@ from typing import Final
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.grammar import EVENT_ID, position_pattern
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.domain.session import Session
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.cursors import cursor, position_of
@@ -31,7 +31,7 @@ class Listed:
 
 
 def page(
-    services: DashboardServices, key: ApiKey, *, status: EventStatus | None, after: str | None
+    services: DashboardServices, key: Actor, *, status: EventStatus | None, after: str | None
 ) -> Listed:
     """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid."""
     start = position_of(key.merchant, after, _POSITION) if after else None
@@ -60,7 +60,7 @@ def of_session(services: DashboardServices, session: Session) -> WebhookEvent | 
 
 
 def resend_failed(
-    services: DashboardServices, key: ApiKey, *, since: datetime, after: str | None
+    services: DashboardServices, key: Actor, *, since: datetime, after: str | None
 ) -> Resent:
     """Call `endpoints.resend_failed` with a cursor of this merchant's. Raises CursorInvalid."""
     start = position_of(key.merchant, after, _POSITION) if after else None

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.grammar import position
-from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Actor
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.services import Services
 
@@ -33,7 +33,7 @@ class EventQuery:
 
 
 def page(
-    services: Services, key: ApiKey, query: EventQuery
+    services: Services, key: Actor, query: EventQuery
 ) -> tuple[tuple[WebhookEvent, ...], str | None]:
     """Return a page, newest first, and the position to go on behind, or None at the end.
 

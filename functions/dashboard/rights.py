@@ -1,0 +1,88 @@
+"""Declare the right that each route and form of the dashboard needs, all in this one place.
+
+`dependencies.signed_in` asks here. A route that is not declared is refused to everybody. The routes
+in OPEN know nobody: they are those of the sign-in and of an invitation.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import Request
+
+from checkout.domain.errors import PermissionMissing
+from checkout.domain.people import Actor, Right, may
+
+OPEN: Final = frozenset(
+    {
+        ("GET", "/sign-in"),
+        ("POST", "/sign-in"),
+        ("POST", "/sign-in/options"),
+        ("POST", "/sign-in/passkey"),
+        ("GET", "/invitation/{token}"),
+        ("POST", "/invitation/{token}"),
+        ("POST", "/invitation/{token}/options"),
+    }
+)
+NEEDED: Final[dict[tuple[str, str], Right]] = {
+    ("GET", ""): Right.READ,
+    ("GET", "/transactions/{session_id}"): Right.READ,
+    ("POST", "/transactions/{session_id}/expire"): Right.MANAGE,
+    ("POST", "/transactions/{session_id}/cancel"): Right.MANAGE,
+    ("POST", "/transactions/{session_id}/accept_as_paid"): Right.MANAGE,
+    ("POST", "/transactions/{session_id}/give_up"): Right.MANAGE,
+    ("GET", "/export"): Right.READ,
+    ("GET", "/export/{file}.csv"): Right.READ,
+    ("GET", "/links"): Right.READ,
+    ("POST", "/links"): Right.MANAGE,
+    ("GET", "/links/{link_id}"): Right.READ,
+    ("POST", "/links/{link_id}/stop"): Right.MANAGE,
+    ("POST", "/links/{link_id}/start"): Right.MANAGE,
+    ("POST", "/links/{link_id}/stock"): Right.MANAGE,
+    ("GET", "/links/{link_id}/qr"): Right.READ,
+    ("GET", "/links/{link_id}/poster"): Right.READ,
+    ("GET", "/keys"): Right.READ,
+    ("POST", "/keys"): Right.INTEGRATE,
+    ("POST", "/keys/{key_id}/roll"): Right.INTEGRATE,
+    ("POST", "/keys/{key_id}/revoke"): Right.INTEGRATE,
+    ("GET", "/webhooks"): Right.READ,
+    ("POST", "/webhooks"): Right.INTEGRATE,
+    ("POST", "/webhooks/remove"): Right.INTEGRATE,
+    ("POST", "/webhooks/enable"): Right.INTEGRATE,
+    ("POST", "/webhooks/roll"): Right.INTEGRATE,
+    ("POST", "/webhooks/test"): Right.INTEGRATE,
+    ("POST", "/webhooks/resend-failed"): Right.INTEGRATE,
+    ("GET", "/webhooks/{event_id}"): Right.READ,
+    ("POST", "/webhooks/{event_id}/resend"): Right.INTEGRATE,
+    ("GET", "/webhooks/check"): Right.READ,
+    ("POST", "/webhooks/check"): Right.READ,  # it compares, and writes nothing
+    ("GET", "/people"): Right.READ,
+    ("POST", "/people"): Right.MANAGE,
+    ("POST", "/people/key-sign-in"): Right.MANAGE,
+    ("POST", "/people/invitations/{invitation_id}/withdraw"): Right.MANAGE,
+    ("POST", "/people/{member_id}/role"): Right.MANAGE,
+    ("POST", "/people/{member_id}/revoke"): Right.MANAGE,
+    ("GET", "/settings"): Right.READ,
+    ("POST", "/settings"): Right.MANAGE,
+    ("POST", "/settings/return-hosts"): Right.MANAGE,
+    ("POST", "/settings/contact"): Right.MANAGE,
+    ("POST", "/settings/providers"): Right.MANAGE,
+    ("POST", "/settings/tolerance"): Right.MANAGE,
+    ("GET", "/settings/logo"): Right.READ,
+    ("POST", "/settings/logo"): Right.MANAGE,
+    ("POST", "/settings/logo/remove"): Right.MANAGE,
+    ("GET", "/settings/preview"): Right.READ,
+    ("GET", "/audit"): Right.READ,
+    ("POST", "/sign-out"): Right.READ,  # everybody ends their own sign-in
+}
+_PREFIX: Final = "/dashboard"
+
+
+def require(request: Request, actor: Actor) -> None:
+    """Raise PermissionMissing unless the actor has the right that the request's route needs."""
+    path = request.scope["route"].path.removeprefix(_PREFIX)
+    needed = NEEDED.get((request.method, path))
+    if needed is None or not may(actor, needed):
+        raise PermissionMissing(
+            f"Your role, {actor.role}, does not allow this. Ask an owner of your shop."
+        )

@@ -1,0 +1,177 @@
+"""`ports.People` on DynamoDB: rows among the API keys, which members stand beside.
+
+The index of that table lists a merchant's members, and its invitations, with a query each. The last
+owner stays, even if two owners revoke each other: each such write checks, in its transaction, an
+owner who stays.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, Final, TypeVar
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import ask
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.conditions import (
+    condition_failed,
+    failed_item,
+    put_new,
+    put_next,
+    transaction,
+)
+from checkout.adapters.dynamo.records import ttl
+from checkout.adapters.dynamo.values import Item, Value, instant, text, text_from
+from checkout.domain.people import Invitation, Member, Role
+from checkout.domain.retention import RETENTION
+
+T = TypeVar("T")
+
+_MEMBER: Final = Codec(Member)
+_INVITATION: Final = Codec(Invitation)
+
+
+class DynamoPeople:
+    """Keys begin with `member#` and `invitation#`, which the hash of an API key never does.
+
+    A revoked member and an ended invitation are kept for `retention`.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, retention: timedelta = RETENTION) -> None:
+        self._client = client
+        self._retention = retention
+        self._table = f"{prefix}-api_keys"
+
+    def member(self, member_id: str) -> Member | None:
+        item = get(self._client, self._table, hash=_member_key(member_id))
+        return member_from(item) if item else None
+
+    def invitation(self, token_hash: str) -> Invitation | None:
+        item = get(self._client, self._table, hash=_invitation_key(token_hash))
+        return invitation_from(item) if item else None
+
+    def members_of(self, merchant_id: str) -> tuple[Member, ...]:
+        return tuple(map(member_from, self._of(f"member#{merchant_id}")))
+
+    def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
+        return tuple(map(invitation_from, self._of(f"invitation#{merchant_id}")))
+
+    def invite(self, invitation: Invitation) -> None:
+        # The same hash is the same invitation: writing it again after a lost answer is no harm.
+        ask(self._client.put_item, TableName=self._table, Item=self._invitation_item(invitation))
+
+    def withdraw(self, ended: Invitation) -> bool:
+        try:
+            ask(self._client.update_item, **self._ending(ended, "attribute_not_exists(#ended_at)"))
+        except ClientError as error:
+            if not condition_failed(error):
+                raise
+            return False
+        return True
+
+    def join(self, member: Member, accepted: Invitation) -> bool:
+        still_open = "attribute_not_exists(#ended_at) AND #expires_at > :at"
+        new = put_new(self._table, self._member_item(member), "hash")
+        return self._put(new, {"Update": self._ending(accepted, still_open)})
+
+    def replace(self, member: Member, kept: Member | None = None) -> bool:
+        next_one = put_next(self._table, self._member_item(member), member.version)
+        return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
+
+    def _of(self, owner: str) -> list[Item]:
+        rows: list[Item] = []
+        start: dict[str, Any] = {}
+        while True:
+            found = ask(
+                self._client.query,
+                TableName=self._table,
+                IndexName="by_merchant",
+                KeyConditionExpression="#merchant = :owner",
+                ExpressionAttributeNames={"#merchant": "merchant"},
+                ExpressionAttributeValues={":owner": text(owner)},
+                **start,
+            )
+            rows += found["Items"]
+            if "LastEvaluatedKey" not in found:
+                return rows
+            start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+
+    def _put(self, put: dict[str, Any], *others: dict[str, Any]) -> bool:
+        """Write a member and the others in a transaction; return False if a condition failed."""
+        try:
+            ask(self._client.transact_write_items, **transaction({"Put": put}, *others))
+        except ClientError as error:
+            written: Item = put["Item"]
+            return failed_item(error) == written  # then it is our own write, whose answer was lost
+        return True
+
+    def _still_owner(self, kept: Member) -> dict[str, Any]:
+        still_owner = "#role = :owner AND attribute_not_exists(#revoked_at)"
+        return {
+            "ConditionCheck": {
+                "TableName": self._table,
+                "Key": {"hash": _member_key(kept.id)},
+                "ConditionExpression": still_owner,
+                "ExpressionAttributeNames": {"#role": "role", "#revoked_at": "revoked_at"},
+                "ExpressionAttributeValues": {":owner": text(Role.OWNER)},
+            }
+        }
+
+    def _ending(self, ended: Invitation, condition: str) -> dict[str, Any]:
+        """Return the update that ends an invitation which exists and meets `condition`."""
+        assert ended.ended_at is not None
+        names = {"#hash": "hash", "#ended_at": "ended_at", "#ttl": "ttl"}
+        if "#expires_at" in condition:
+            names["#expires_at"] = "expires_at"
+        return {
+            "TableName": self._table,
+            "Key": {"hash": _invitation_key(ended.hash)},
+            "UpdateExpression": "SET #ended_at = :at, #ttl = :ttl",
+            "ConditionExpression": f"attribute_exists(#hash) AND {condition}",
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": {
+                ":at": instant(ended.ended_at),
+                ":ttl": ttl(ended.ended_at + self._retention),
+            },
+        }
+
+    def _member_item(self, member: Member) -> Item:
+        place = {
+            "hash": _member_key(member.id),
+            "merchant": text(f"member#{member.merchant}"),
+        }
+        if member.revoked_at is not None:
+            place["ttl"] = ttl(member.revoked_at + self._retention)
+        return _MEMBER.encode(member) | place
+
+    def _invitation_item(self, invitation: Invitation) -> Item:
+        return _INVITATION.encode(invitation) | {
+            "hash": _invitation_key(invitation.hash),
+            "merchant": text(f"invitation#{invitation.merchant}"),
+            "ttl": ttl(invitation.expires_at),
+        }
+
+
+def member_from(item: Item) -> Member:
+    """Return the member of a row."""
+    return _MEMBER.decode({**item, "merchant": _without_prefix(item["merchant"])})
+
+
+def invitation_from(item: Item) -> Invitation:
+    """Return the invitation of a row."""
+    names = ("hash", "merchant")
+    return _INVITATION.decode({**item, **{name: _without_prefix(item[name]) for name in names}})
+
+
+def _member_key(member_id: str) -> Value:
+    return text(f"member#{member_id}")
+
+
+def _invitation_key(token_hash: str) -> Value:
+    return text(f"invitation#{token_hash}")
+
+
+def _without_prefix(value: Value) -> Value:
+    return text(text_from(value).partition("#")[2])

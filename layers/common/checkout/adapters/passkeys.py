@@ -1,0 +1,139 @@
+"""`ports.Passkeys` by py_webauthn, which is loaded at the first use of a passkey.
+
+What a browser sends may be anything: it is parsed strictly first, and whatever the library raises
+about it is a refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from checkout.domain.errors import InvalidJson
+from checkout.domain.people import Passkey
+from checkout.domain.strict_json import parse_object
+from checkout.open_payments.urls import host_and_port, split
+from checkout.ports.people import PasskeyRefused, Presented
+
+_TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person
+# No attestation is asked for: browsers then send none, or the key's own signature.
+_ATTESTATIONS: Final = ("none", "packed")
+
+
+class WebAuthnPasskeys:
+    """Passkeys of the origin of `base_url`; its host is the relying party."""
+
+    def __init__(self, base_url: str) -> None:
+        base = split(base_url)
+        authority = base.authority or ""
+        self._origin = f"{base.scheme}://{authority}"
+        self._host = host_and_port(authority)[0]
+
+    def creation_options(self, member_id: str, name: str, challenge: bytes) -> str:
+        import webauthn
+        from webauthn.helpers.structs import (
+            AuthenticatorSelectionCriteria,
+            ResidentKeyRequirement,
+            UserVerificationRequirement,
+        )
+
+        options = webauthn.generate_registration_options(
+            rp_id=self._host,
+            rp_name="Checkout dashboard",
+            user_id=member_id.encode(),
+            user_name=name,
+            user_display_name=name,
+            challenge=challenge,
+            timeout=_TIMEOUT,
+            authenticator_selection=AuthenticatorSelectionCriteria(
+                resident_key=ResidentKeyRequirement.REQUIRED,
+                user_verification=UserVerificationRequirement.REQUIRED,
+            ),
+        )
+        return webauthn.options_to_json(options)
+
+    def request_options(self, challenge: bytes) -> str:
+        import webauthn
+        from webauthn.helpers.structs import UserVerificationRequirement
+
+        options = webauthn.generate_authentication_options(
+            rp_id=self._host,
+            challenge=challenge,
+            timeout=_TIMEOUT,
+            user_verification=UserVerificationRequirement.REQUIRED,
+        )
+        return webauthn.options_to_json(options)
+
+    def created(self, answer: str, challenge: bytes) -> Passkey:
+        with _refusing():
+            import webauthn
+            from webauthn.helpers import (
+                bytes_to_base64url,
+                parse_attestation_object,
+                parse_registration_credential_json,
+            )
+
+            credential = parse_registration_credential_json(_parsed(answer))
+            attested = parse_attestation_object(credential.response.attestation_object)
+            if attested.fmt not in _ATTESTATIONS:
+                raise PasskeyRefused("an attestation that was not asked for")
+            done = webauthn.verify_registration_response(
+                credential=credential,
+                expected_challenge=challenge,
+                expected_rp_id=self._host,
+                expected_origin=self._origin,
+                require_user_verification=True,
+            )
+            return Passkey(
+                id=bytes_to_base64url(done.credential_id),
+                public_key=done.credential_public_key,
+                sign_count=done.sign_count,
+            )
+
+    def presented(self, answer: str) -> Presented:
+        with _refusing():
+            from webauthn.helpers import (
+                bytes_to_base64url,
+                parse_authentication_credential_json,
+            )
+
+            credential = parse_authentication_credential_json(_parsed(answer))
+            member = (credential.response.user_handle or b"").decode("ascii")
+            return Presented(passkey=bytes_to_base64url(credential.raw_id), member=member)
+
+    def used(self, answer: str, challenge: bytes, passkey: Passkey) -> Passkey:
+        with _refusing():
+            import webauthn
+
+            done = webauthn.verify_authentication_response(
+                credential=_parsed(answer),
+                expected_challenge=challenge,
+                expected_rp_id=self._host,
+                expected_origin=self._origin,
+                credential_public_key=passkey.public_key,
+                credential_current_sign_count=passkey.sign_count,
+                require_user_verification=True,
+            )
+            return Passkey(
+                id=passkey.id, public_key=passkey.public_key, sign_count=done.new_sign_count
+            )
+
+
+def _parsed(answer: str) -> dict[str, Any]:
+    return parse_object(answer.encode())
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Raise PasskeyRefused for whatever is wrong with a browser's answer."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from webauthn.helpers.exceptions import WebAuthnException
+
+    try:
+        yield
+    except (WebAuthnException, InvalidJson, UnsupportedAlgorithm) as error:
+        raise PasskeyRefused(type(error).__name__) from error
+    # What the library does not foresee in bytes that a stranger sends.
+    except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
+        raise PasskeyRefused(type(error).__name__) from error

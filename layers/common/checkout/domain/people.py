@@ -1,0 +1,159 @@
+"""The people of a merchant: members with a role, their passkeys, and invitations.
+
+Also the rights that roles and API keys have in the dashboard. An actor is one of them: a key or a
+member, on whose behalf a flow is called.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final, Protocol
+
+INVITATION_LASTS: Final = timedelta(days=7)
+CHALLENGE_LASTS: Final = timedelta(minutes=5)
+NAME_MAX: Final = 60  # characters of a member's name
+MEMBERS_MAX: Final = 50  # active ones and open invitations, of one merchant
+
+
+class Right(StrEnum):
+    """A right in the dashboard; `functions/dashboard/rights.py` says which route needs which."""
+
+    READ = "read"
+    INTEGRATE = "integrate"  # API keys and webhooks
+    MANAGE = "manage"  # everything else: sessions, settings, people
+
+
+class Role(StrEnum):
+    """A member's role."""
+
+    SUPPORT = "support"
+    DEVELOPER = "developer"
+    OWNER = "owner"
+
+
+class Scope(StrEnum):
+    """A scope of an API key: requests that only read, and all others."""
+
+    READ = "read"
+    WRITE = "write"
+
+
+RIGHTS: Final[dict[Role, frozenset[Right]]] = {
+    Role.SUPPORT: frozenset({Right.READ}),
+    Role.DEVELOPER: frozenset({Right.READ, Right.INTEGRATE}),
+    Role.OWNER: frozenset(Right),
+}
+
+
+class Actor(Protocol):
+    """An API key or a member: on whose behalf something is done.
+
+    `label` is its name for people, as history and audit log show it.
+    """
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def merchant(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+    @property
+    def role(self) -> Role: ...
+
+    @property
+    def asset_code(self) -> str: ...
+
+    @property
+    def asset_scale(self) -> int: ...
+
+    @property
+    def shards(self) -> int: ...
+
+
+def may(actor: Actor, right: Right) -> bool:
+    """Return whether the actor has this right in the dashboard."""
+    return right in RIGHTS[actor.role]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passkey:
+    """A WebAuthn credential. `id` is in base64url, `public_key` as COSE has it.
+
+    `sign_count` is the authenticator's counter at its last use; many always say 0.
+    """
+
+    id: str
+    public_key: bytes = field(repr=False)
+    sign_count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A person of a merchant, who signs in with a passkey.
+
+    The merchant's asset is copied here as it is to keys, and the number of shards at each request,
+    because it can grow. `invited_by` is the id of who invited
+    them; `version` grows by one with each write.
+    """
+
+    id: str
+    merchant: str
+    name: str
+    role: Role
+    passkey: Passkey
+    asset_code: str
+    asset_scale: int
+    invited_by: str
+    created_at: datetime
+    shards: int = 1
+    version: int = 1
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+    @property
+    def label(self) -> str:
+        return self.name
+
+    @property
+    def active(self) -> bool:
+        return self.revoked_at is None
+
+    @property
+    def owns(self) -> bool:
+        """Whether this is an active owner."""
+        return self.active and self.role is Role.OWNER
+
+    def changed(self, **fields: Any) -> Member:
+        """Return the next version, with these fields; `People.replace` writes it."""
+        return replace(self, version=self.version + 1, **fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Invitation:
+    """An invitation to become a member, by a link that works once.
+
+    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have.
+    """
+
+    id: str
+    hash: str
+    merchant: str
+    member: str
+    name: str
+    role: Role
+    invited_by: str
+    created_at: datetime
+    expires_at: datetime
+    ended_at: datetime | None = None
+
+    def open_at(self, now: datetime) -> bool:
+        """Return whether it can still be accepted."""
+        return self.ended_at is None and now < self.expires_at

@@ -1,0 +1,138 @@
+"""Accept an invitation with a new passkey, and sign in with one.
+
+Both have two steps: the browser asks for a challenge, and returns it signed. A challenge is bound
+to the browser's cookie and to its purpose, lasts five minutes, and is taken from the store before
+anything is verified, so it serves once whatever comes of it. At a sign-in no name is asked: the
+passkey itself names its member. It is refused without saying why.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from typing import Final
+
+from checkout.domain.audit import Action
+from checkout.domain.errors import (
+    Conflict,
+    ParameterInvalid,
+    PasskeyInvalid,
+    ResourceMissing,
+)
+from checkout.domain.grammar import MEMBER_ID
+from checkout.domain.ids import api_key_hash
+from checkout.domain.limits import CHALLENGE, WRONG_KEY
+from checkout.domain.people import CHALLENGE_LASTS, Invitation, Member
+from checkout.flows import audit, limits, merchants
+from checkout.flows.merchant import sign_in
+from checkout.flows.merchant.sign_in import SignedIn
+from checkout.ports.people import PasskeyRefused
+from checkout.ports.services import DashboardServices
+
+_SIGN_IN: Final = "sign-in"
+_CHALLENGE_BYTES: Final = 32
+_LATE: Final = "That took too long, or was sent before. Try again."
+
+
+def invitation_of(services: DashboardServices, token: str, *, client: str) -> Invitation:
+    """Return the open invitation of a link.
+
+    Raise ResourceMissing; RateLimited after many wrong links.
+    """
+    found = services.people.invitation(api_key_hash(token))
+    if found is None or not found.open_at(services.clock.now()):
+        limits.admit(services, WRONG_KEY, client)
+        raise ResourceMissing("This invitation has been used or withdrawn, or has ended.")
+    return found
+
+
+def begin_joining(services: DashboardServices, token: str, *, browser: str, client: str) -> str:
+    """Return the options for a new passkey, as JSON. Raise as `invitation_of` does."""
+    invitation = invitation_of(services, token, client=client)
+    challenge = _new_challenge(services, browser, invitation.id, client)
+    return services.passkeys.creation_options(invitation.member, invitation.name, challenge)
+
+
+def join(
+    services: DashboardServices, token: str, *, browser: str, answer: str, client: str
+) -> SignedIn:
+    """Make the invited person a member with the passkey that was created, and sign them in.
+
+    Raise as `invitation_of` does, and ParameterInvalid for a passkey that does not verify.
+    """
+    invitation = invitation_of(services, token, client=client)
+    challenge = services.challenges.take(_place(browser, invitation.id), services.clock.now())
+    if challenge is None:
+        raise ParameterInvalid(_LATE)
+    try:
+        passkey = services.passkeys.created(answer, challenge)
+    except PasskeyRefused:
+        raise ParameterInvalid("The passkey could not be verified. Try again.") from None
+    now = services.clock.now()
+    merchant = merchants.get(services.merchants, invitation.merchant)
+    member = Member(
+        id=invitation.member,
+        merchant=merchant.id,
+        name=invitation.name,
+        role=invitation.role,
+        passkey=passkey,
+        asset_code=merchant.asset_code,
+        asset_scale=merchant.asset_scale,
+        invited_by=invitation.invited_by,
+        created_at=now,
+        last_used_at=now,
+    )
+    if not services.people.join(member, replace(invitation, ended_at=now)):
+        raise ResourceMissing("This invitation has been used or withdrawn, or has ended.")
+    audit.note(services, member, Action.MEMBER_JOINED, f"{member.role}")
+    return sign_in.remember(services, member)
+
+
+def begin_sign_in(services: DashboardServices, *, browser: str, client: str) -> str:
+    """Return the options for the use of a passkey, as JSON. Raise RateLimited."""
+    return services.passkeys.request_options(_new_challenge(services, browser, _SIGN_IN, client))
+
+
+def sign_in_with(
+    services: DashboardServices, *, browser: str, answer: str, client: str
+) -> SignedIn:
+    """Sign the member in whose passkey signed this browser's challenge.
+
+    Raise ParameterInvalid without a challenge, PasskeyInvalid, RateLimited after many wrong ones,
+    Conflict if the same passkey was used at the same time.
+    """
+    now = services.clock.now()
+    challenge = services.challenges.take(_place(browser, _SIGN_IN), now)
+    if challenge is None:
+        raise ParameterInvalid(_LATE)
+    try:
+        member = _verified(services, answer, challenge)
+    except PasskeyRefused:
+        limits.admit(services, WRONG_KEY, client)
+        raise PasskeyInvalid("This passkey is not valid here.") from None
+    if not services.people.replace(member.changed(last_used_at=now)):
+        raise Conflict("This passkey was used at the same time. Try again.")
+    return sign_in.remember(services, member)
+
+
+def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Member:
+    """Return the member with the counter of this use. Raise PasskeyRefused."""
+    presented = services.passkeys.presented(answer)
+    known = MEMBER_ID.fullmatch(presented.member)
+    member = services.people.member(presented.member) if known else None
+    if member is None or not member.active or member.passkey.id != presented.passkey:
+        raise PasskeyRefused("no active member has this passkey")
+    return replace(member, passkey=services.passkeys.used(answer, challenge, member.passkey))
+
+
+def _new_challenge(services: DashboardServices, browser: str, purpose: str, client: str) -> bytes:
+    """Store and return a new challenge, which replaces the browser's last one for this purpose."""
+    limits.admit(services, CHALLENGE, client)
+    challenge = services.random_bytes(_CHALLENGE_BYTES)
+    until = services.clock.now() + CHALLENGE_LASTS
+    services.challenges.put(_place(browser, purpose), challenge, until)
+    return challenge
+
+
+def _place(browser: str, purpose: str) -> str:
+    return hashlib.sha256(f"{purpose} {browser}".encode()).hexdigest()

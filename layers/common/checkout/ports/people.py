@@ -1,0 +1,88 @@
+"""Declare the store of a merchant's people, that of challenges, and the check of passkeys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from checkout.domain.people import Invitation, Member, Passkey
+
+
+class People(Protocol):
+    """Store members and invitations. A method that returns False has written nothing."""
+
+    def member(self, member_id: str) -> Member | None:
+        """Read a member, strongly consistent."""
+        ...
+
+    def invitation(self, token_hash: str) -> Invitation | None:
+        """Read an invitation by the hash of its token, strongly consistent."""
+        ...
+
+    def members_of(self, merchant_id: str) -> tuple[Member, ...]:
+        """Return all members of a merchant, unordered, by an index that lags a little."""
+        ...
+
+    def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
+        """Return the merchant's invitations, unordered, by an index that lags a little."""
+        ...
+
+    def invite(self, invitation: Invitation) -> None: ...
+
+    def withdraw(self, ended: Invitation) -> bool:
+        """Write the end of the invitation, if it had none before."""
+        ...
+
+    def join(self, member: Member, accepted: Invitation) -> bool:
+        """Write the member and the end of their invitation, if it was still open at that time."""
+        ...
+
+    def replace(self, member: Member, kept: Member | None = None) -> bool:
+        """Write the member if the stored version is one less, and `kept` is an active owner."""
+        ...
+
+
+class Challenges(Protocol):
+    """Store the challenges that passkeys sign: one for each browser and purpose at a time."""
+
+    def put(self, place: str, challenge: bytes, until: datetime) -> None: ...
+
+    def take(self, place: str, now: datetime) -> bytes | None:
+        """Return the challenge of this place once, if its time has not ended."""
+        ...
+
+
+class PasskeyRefused(Exception):
+    """Report that a browser's answer is not valid for the challenge. The message is for logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Presented:
+    """A passkey that a browser presents: its id, and the id of its member, both unverified."""
+
+    passkey: str
+    member: str
+
+
+class Passkeys(Protocol):
+    """Make the options of WebAuthn, and verify what browsers return, as JSON text.
+
+    Only for this service's origin, and only where the person was verified by their device.
+    """
+
+    def creation_options(self, member_id: str, name: str, challenge: bytes) -> str: ...
+
+    def request_options(self, challenge: bytes) -> str: ...
+
+    def created(self, answer: str, challenge: bytes) -> Passkey:
+        """Return the new passkey. Raises PasskeyRefused."""
+        ...
+
+    def presented(self, answer: str) -> Presented:
+        """Return whose passkey it is said to be. Raises PasskeyRefused."""
+        ...
+
+    def used(self, answer: str, challenge: bytes, passkey: Passkey) -> Passkey:
+        """Return the passkey with its new counter. Raises PasskeyRefused."""
+        ...

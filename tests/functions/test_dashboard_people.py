@@ -1,0 +1,496 @@
+"""/dashboard/people, invitations and passkeys: who gets in, as whom, and for how long."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fastapi.routing import APIRoute
+
+from checkout.domain.limits import CHALLENGE, WRONG_KEY
+from checkout.domain.people import (
+    CHALLENGE_LASTS,
+    INVITATION_LASTS,
+    MEMBERS_MAX,
+    Member,
+    Right,
+    Role,
+)
+from dashboard.app import PAGES
+from dashboard.rights import NEEDED, OPEN
+from tests.authenticator import Authenticator, b64
+from tests.dashboard_pages import BASE, Browser, Dashboard
+from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES
+from tests.functions.test_dashboard_settings import upload
+from tests.support import a_link
+
+DAY = 24 * 3600
+
+
+def members(shop: Dashboard) -> dict[str, Member]:
+    return {each.name: each for each in shop.services.people.members_of("mer_1")}
+
+
+def alert(answer: Any) -> str:
+    return str(answer.page.one("div", role="alert").text[0])
+
+
+def linked(browser: Browser, name: str = "Ada", role: str = "owner") -> str:
+    return browser.post("/people", {"name": name, "role": role}).secret
+
+
+def test_the_first_owner_is_invited_joins_and_signs_in_with_a_passkey(shop: Dashboard) -> None:
+    link = linked(shop.signed_in(), "Ada Ñandú")
+    assert link.startswith(f"{BASE}/dashboard/invitation/")
+    browser, device = shop.browser(), Authenticator(BASE)
+    opened = browser.get(link.removeprefix(f"{BASE}/dashboard"))
+    assert "Ada Ñandú" in opened.page.main
+    assert "Owner: everything, settings and people included" in opened.page.main
+    assert browser.join(link, device).location == "/dashboard"
+    assert "This is you." in browser.get("/people").page.main
+    assert browser.post("/sign-out").location == "/dashboard/sign-in"
+    assert browser.get("/people").status == 303
+    assert browser.use(device).location == "/dashboard"
+    log = browser.get("/audit").page.main
+    (ada,) = members(shop).values()
+    assert f"Ada Ñandú ({ada.id})" in log
+    assert "Accepted an invitation" in log
+    assert "Ada Ñandú, owner" in log
+
+
+def test_neither_the_link_nor_the_challenge_is_readable_where_it_is_stored(
+    shop: Dashboard,
+) -> None:
+    owner = shop.signed_in()
+    link = linked(owner)
+    assert link.rpartition("/")[2] not in str(shop.rows("api_keys"))
+    shown_again = [owner.get(path).body for path in ("/people", "/audit")]
+    assert link.rpartition("/")[2] not in str(shown_again)
+    browser = shop.browser()
+    browser.join(link, Authenticator(BASE))
+    cookie = browser.client.cookies["__Host-dashboard"]
+    assert cookie not in str([shop.rows("api_keys"), shop.rows("idempotency_keys")])
+
+
+def test_a_link_works_once(shop: Dashboard) -> None:
+    link, thief = linked(shop.signed_in()), shop.browser()
+    path = link.removeprefix(f"{BASE}/dashboard")
+    thief.get(path)
+    options = json.loads(thief.post(f"{path}/options").body)
+    assert shop.browser().join(link, Authenticator(BASE)).status == 303
+    late = thief.post(path, {"credential": Authenticator(BASE).create(options)})
+    assert late.status == 404
+    assert thief.get(path).status == 404
+    assert thief.post(f"{path}/options").status == 404
+    assert len(members(shop)) == 1
+
+
+def test_of_two_at_once_one_joins(shop: Dashboard, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, browser, device = linked(shop.signed_in()), shop.browser(), Authenticator(BASE)
+    path = link.removeprefix(f"{BASE}/dashboard")
+    browser.get(path)
+    options = json.loads(browser.post(f"{path}/options").body)
+    taken = shop.services.challenges.take
+
+    def meanwhile(place: str, now: Any) -> bytes | None:
+        monkeypatch.undo()
+        shop.browser().join(link, Authenticator(BASE))
+        return taken(place, now)
+
+    monkeypatch.setattr(shop.services.challenges, "take", meanwhile)
+    assert browser.post(path, {"credential": device.create(options)}).status == 404
+    assert len(members(shop)) == 1
+
+
+def test_a_link_ends_after_seven_days_or_when_it_is_withdrawn(shop: Dashboard) -> None:
+    owner = shop.signed_in()
+    old, withdrawn = linked(owner, "Old"), linked(owner, "Withdrawn")
+    listed = owner.get("/people").page
+    assert "Old, Owner, until" in listed.main
+    (found,) = [e for e in shop.services.people.invitations_of("mer_1") if e.name == "Withdrawn"]
+    way = f"/people/invitations/{found.id}/withdraw"
+    assert owner.post(way).location == "/dashboard/people"
+    assert "before" in alert(owner.post(way))
+    assert owner.post("/people/invitations/inv_x/withdraw").status == 404
+    assert shop.browser().get(withdrawn.removeprefix(f"{BASE}/dashboard")).status == 404
+    shop.clock.pass_time(INVITATION_LASTS.total_seconds() - 1)
+    assert shop.browser().get(old.removeprefix(f"{BASE}/dashboard")).status == 200
+    shop.clock.pass_time(1)
+    assert shop.browser().get(old.removeprefix(f"{BASE}/dashboard")).status == 404
+
+
+def test_wrong_links_are_counted_for_each_client(shop: Dashboard) -> None:
+    stranger = shop.browser()
+    for _ in range(WRONG_KEY.burst):
+        assert stranger.get("/invitation/nothing").status == 404
+    assert stranger.get("/invitation/nothing").status == 429
+
+
+def test_a_revoked_member_is_signed_out_at_the_next_request(shop: Dashboard) -> None:
+    owner, ada = shop.member(name="Olga"), Authenticator(BASE)
+    browser = shop.browser()
+    browser.join(shop.invited(Role.SUPPORT), ada)
+    assert browser.get().status == 200
+    revoked = owner.post(f"/people/{members(shop)['Ada'].id}/revoke")
+    assert revoked.location == "/dashboard/people"
+    assert browser.get().location.startswith("/dashboard/sign-in")
+    assert shop.browser().use(ada).status == 401
+    assert "Revoked" in owner.get("/people").page.main
+    assert owner.post(f"/people/{members(shop)['Ada'].id}/revoke").status == 400
+
+
+def test_a_member_costs_as_many_reads_as_a_key(shop: Dashboard) -> None:
+    browser = shop.member()
+    shop.calls()
+    browser.get("/audit")
+    assert shop.calls() == ["get_item", "get_item", "query"]
+
+
+def test_a_role_counts_from_the_next_request_on(shop: Dashboard) -> None:
+    owner, ada = shop.member(name="Olga"), shop.member(Role.SUPPORT)
+    assert ada.post("/keys", {"name": "Web shop"}).status == 403
+    way = f"/people/{members(shop)['Ada'].id}/role"
+    assert owner.post(way, {"role": "king"}).status == 400
+    assert owner.post(way, {"role": "developer"}).location == "/dashboard/people"
+    assert ada.post("/keys", {"name": "Web shop"}).status == 200
+    assert ada.post("/settings/tolerance", {"tolerance": "2"}).status == 403
+    owner.post(way, {"role": "owner"})
+    assert ada.post("/settings/tolerance", {"tolerance": "2"}).status == 303
+
+
+def test_the_last_owner_stays(shop: Dashboard) -> None:
+    owner = shop.member(name="Olga")
+    way = f"/people/{members(shop)['Olga'].id}"
+    for last in (owner.post(f"{way}/revoke"), owner.post(f"{way}/role", {"role": "support"})):
+        assert last.status == 400
+        assert "last owner" in alert(last)
+    shop.member()
+    assert owner.post(f"{way}/role", {"role": "support"}).status == 303
+    assert owner.post("/people", {"name": "Eve", "role": "owner"}).status == 403
+
+
+def test_two_owners_who_revoke_each_other_at_once_leave_one(
+    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    olga, ada = shop.member(name="Olga"), shop.member()
+    found, replaced = members(shop), shop.services.people.replace
+
+    def meanwhile(member: Member, kept: Member | None = None) -> bool:
+        monkeypatch.undo()
+        assert ada.post(f"/people/{found['Olga'].id}/revoke").status == 303
+        return replaced(member, kept)
+
+    monkeypatch.setattr(shop.services.people, "replace", meanwhile)
+    assert olga.post(f"/people/{found['Ada'].id}/revoke").status == 409
+    assert [each.name for each in members(shop).values() if each.owns] == ["Ada"]
+
+
+@pytest.mark.parametrize("role", ["support", "developer"])
+def test_the_first_member_is_an_owner(shop: Dashboard, role: str) -> None:
+    refused = shop.signed_in().post("/people", {"name": "Ada", "role": role})
+    assert refused.status == 400
+    assert "first member must be an owner" in alert(refused)
+
+
+@pytest.mark.parametrize("name", ["", "   ", "x" * 61, "a\nb"])
+def test_a_person_without_a_usable_name_is_not_invited(shop: Dashboard, name: str) -> None:
+    refused = shop.signed_in().post("/people", {"name": name, "role": "owner"})
+    assert refused.status == 400
+    assert "name" in alert(refused)
+
+
+def test_there_are_at_most_so_many_members_and_invitations(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    for _ in range(MEMBERS_MAX):
+        linked(browser)
+    assert str(MEMBERS_MAX) in alert(browser.post("/people", {"name": "Ada", "role": "owner"}))
+
+
+def test_the_sign_in_with_keys_ends_only_where_an_owner_has_a_passkey(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    refused = browser.post("/people/key-sign-in", {"allowed": "no"})
+    assert refused.status == 400
+    assert "Nobody could sign in" in alert(refused)
+    owner = shop.member()
+    assert owner.post("/people/key-sign-in", {"allowed": "no"}).location == "/dashboard/people"
+    assert browser.get().status == 303, "it had signed in with a key"
+    stranger = shop.browser()
+    stranger.get("/sign-in")
+    closed = stranger.post("/sign-in", {"api_key": shop.secret})
+    assert closed.status == 403
+    assert "does not sign in" in alert(closed)
+    assert shop.get("/api/checkout/sessions").status == 200, "servers use it as before"
+    assert "API keys do not sign in here" in owner.get("/people").page.main
+    assert owner.post("/people/key-sign-in", {"allowed": "yes"}).status == 303
+    assert shop.signed_in().get().status == 200
+
+
+def test_a_key_that_is_made_while_keys_do_not_sign_in_does_not_either(shop: Dashboard) -> None:
+    browser, owner = shop.signed_in(), shop.member()
+    before = browser.post("/keys", {"name": "Before"}).secret
+    owner.post("/people/key-sign-in", {"allowed": "no"})
+    made = owner.post("/keys", {"name": "After"}).secret
+    for key in (before, made):
+        stranger = shop.browser()
+        stranger.get("/sign-in")
+        assert stranger.post("/sign-in", {"api_key": key}).status == 403
+
+
+def test_a_key_of_a_member_gives_no_more_rights_than_the_member_has(shop: Dashboard) -> None:
+    developer = shop.member(Role.DEVELOPER)
+    made = developer.post("/keys", {"name": "Server"}).secret
+    rolled = developer.post(f"/keys/{shop.key.id}/roll", {"overlap": "3600"}).secret
+    for key in (made, rolled):
+        stranger = shop.browser()
+        stranger.get("/sign-in")
+        assert stranger.post("/sign-in", {"api_key": key}).status == 403
+        assert shop.get("/api/checkout/sessions", key=key).status == 200
+    assert "does not sign in here" in developer.get("/keys").page.main
+
+
+def test_a_key_that_reads_signs_in_as_support(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    reading = browser.post("/keys", {"name": "Reads", "scopes": "read"}).secret
+    writing = browser.post("/keys", {"name": "Writes", "scopes": "write"}).secret
+    support = shop.signed_in(reading)
+    assert support.get("/settings").status == 200
+    assert support.post("/keys", {"name": "More"}).status == 403
+    stranger = shop.browser()
+    stranger.get("/sign-in")
+    assert stranger.post("/sign-in", {"api_key": writing}).status == 403
+
+
+def test_a_challenge_serves_once_in_one_browser_for_five_minutes(shop: Dashboard) -> None:
+    device, browser = Authenticator(BASE), shop.browser()
+    browser.join(shop.invited(), device)
+    first, second = shop.browser(), shop.browser()
+    for each in (first, second):
+        each.get("/sign-in")
+    options = json.loads(first.post("/sign-in/options").body)
+    answer = {"credential": device.get(options)}
+    assert second.post("/sign-in/passkey", answer).status == 400, "another browser's"
+    second.post("/sign-in/options")
+    assert second.post("/sign-in/passkey", answer).status == 401, "another challenge"
+    assert first.post("/sign-in/passkey", answer).status == 303
+    first.get("/sign-in")
+    assert first.post("/sign-in/passkey", answer).status == 400, "it was used"
+    late = shop.browser()
+    late.get("/sign-in")
+    options = json.loads(late.post("/sign-in/options").body)
+    shop.clock.pass_time(CHALLENGE_LASTS.total_seconds())
+    assert late.post("/sign-in/passkey", {"credential": device.get(options)}).status == 400
+
+
+def test_a_challenge_of_one_purpose_serves_no_other(shop: Dashboard) -> None:
+    browser, link = shop.browser(), shop.invited()
+    path = link.removeprefix(f"{BASE}/dashboard")
+    browser.get(path)
+    asked = json.loads(browser.post("/sign-in/options").body)
+    options = {**asked, "user": {"id": b64(b"mbr_x")}}
+    answer = {"credential": Authenticator(BASE).create(options)}
+    assert browser.post(path, answer).status == 400
+    assert not members(shop)
+
+
+def test_a_sign_in_is_refused_in_one_way_whatever_is_wrong(shop: Dashboard) -> None:
+    device = Authenticator(BASE)
+    shop.browser().join(shop.invited(), device)
+    ada = members(shop)["Ada"]
+    other = Authenticator(BASE, credential=b"d" * 32, user=ada.id.encode())
+    wrong = [
+        Authenticator(BASE, user=ada.id.encode(), credential=device.credential),
+        other,
+        Authenticator(BASE, user=b"mbr_" + b"0" * 22),
+        Authenticator(BASE, user=b"\xff" * 64),
+        Authenticator("https://evil.example", key=device.key, user=device.user, count=9),
+        Authenticator(BASE, host="evil.example", key=device.key, user=device.user, count=9),
+        Authenticator(BASE, key=device.key, user=device.user, count=9, verifies=False),
+        Authenticator(BASE, key=device.key, user=device.user, count=0),
+    ]
+    told = set()
+    for each in wrong:
+        answer = shop.browser().use(each)
+        told.add((answer.status, alert(answer)))
+    assert told == {(401, "This passkey is not valid here.")}
+    assert shop.browser().use(device).status == 303
+
+
+def test_a_device_that_does_not_count_signs_in_again_and_again(shop: Dashboard) -> None:
+    device = Authenticator(BASE, counts=False)
+    shop.browser().join(shop.invited(), device)
+    for _ in range(2):
+        assert shop.browser().use(device).status == 303
+
+
+@pytest.mark.parametrize(
+    "device",
+    [
+        Authenticator("https://evil.example"),
+        Authenticator(BASE, host="evil.example"),
+        Authenticator(BASE, verifies=False),
+    ],
+)
+def test_a_passkey_of_another_place_or_without_verification_is_not_taken(
+    shop: Dashboard, device: Authenticator
+) -> None:
+    refused = shop.browser().join(shop.invited(), device)
+    assert refused.status == 400
+    assert "could not be verified" in alert(refused)
+    assert not members(shop)
+
+
+@pytest.mark.parametrize("junk", ["", "x", "[]", "{}", '{"id":1}', '{"id":"a","id":"b"}', "é" * 99])
+def test_junk_for_a_passkey_is_refused(shop: Dashboard, junk: str) -> None:
+    browser, link = shop.browser(), shop.invited()
+    path = link.removeprefix(f"{BASE}/dashboard")
+    browser.get(path)
+    browser.post(f"{path}/options")
+    assert browser.post(path, {"credential": junk}).status == 400
+    browser.post("/sign-in/options")
+    assert browser.post("/sign-in/passkey", {"credential": junk}).status == 401
+
+
+def test_wrong_passkeys_and_challenges_are_counted_for_each_client(shop: Dashboard) -> None:
+    browser = shop.browser()
+    browser.get("/sign-in")
+    for _ in range(CHALLENGE.burst):
+        assert browser.post("/sign-in/options").status == 200
+        assert browser.post("/sign-in/passkey", {"credential": "{}"}).status == 401
+    assert browser.post("/sign-in/options").status == 429
+    shop.clock.pass_time(CHALLENGE.every.total_seconds())
+    assert browser.post("/sign-in/options").status == 200
+    refused = browser.post("/sign-in/passkey", {"credential": "{}"})
+    assert refused.status == 429
+    assert int(refused.headers["retry-after"]) > 0
+
+
+def test_a_passkey_that_is_used_twice_at_once_signs_in_once(
+    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    device, browser = Authenticator(BASE), shop.browser()
+    browser.join(shop.invited(), device)
+    replaced = shop.services.people.replace
+
+    def meanwhile(member: Member, kept: Member | None = None) -> bool:
+        monkeypatch.undo()
+        shop.browser().use(device)
+        return replaced(member, kept)
+
+    monkeypatch.setattr(shop.services.people, "replace", meanwhile)
+    assert shop.browser().use(device).status == 409
+
+
+def test_the_cookie_changes_at_a_sign_in_with_a_passkey(shop: Dashboard) -> None:
+    device, browser = Authenticator(BASE), shop.browser()
+    browser.get("/sign-in")
+    planted = browser.client.cookies["__Host-dashboard"]
+    browser.join(shop.invited(), device)
+    assert browser.client.cookies["__Host-dashboard"] != planted
+
+
+# --- what each role may do
+
+
+def route_rights() -> set[tuple[str, str]]:
+    return {
+        (method, route.path)
+        for each in PAGES
+        for route in each.router.routes
+        if isinstance(route, APIRoute)
+        for method in route.methods or ()
+    }
+
+
+def test_every_route_declares_its_right_in_one_place() -> None:
+    assert set(NEEDED) | OPEN == route_rights()
+    assert not set(NEEDED) & OPEN
+    changing = {right for (method, _), right in NEEDED.items() if method == "POST"}
+    assert changing == set(Right)
+    assert {right for (method, _), right in NEEDED.items() if method == "GET"} == {Right.READ}
+
+
+def test_a_route_that_declares_no_right_is_refused_to_everybody(
+    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    owner = shop.member()
+    monkeypatch.delitem(NEEDED, ("GET", "/audit"))
+    assert owner.get("/audit").status == 403
+
+
+def with_something_of_everything(shop: Dashboard) -> dict[str, str]:
+    """The ids of a merchant's records, so that each path shows or would change something."""
+    owner = shop.member(name="Olga")
+    owner.post("/webhooks", {"url": "https://shop.example/hooks"})
+    event = owner.post("/webhooks/test").location.rpartition("/")[2]
+    linked(owner, "Waiting", "support")
+    upload(owner, b"\xff\xd8\xffpicture\xff\xd9")
+    [waiting] = [e for e in shop.services.people.invitations_of("mer_1") if e.ended_at is None]
+    link = a_link()
+    shop.services.links.add(link)
+    return {
+        "link_id": link.id,
+        "session_id": shop.store().id,
+        "event_id": event,
+        "key_id": shop.key.id,
+        "member_id": members(shop)["Olga"].id,
+        "invitation_id": waiting.id,
+        "file": "items",
+        "token": "x",
+    }
+
+
+def tried(shop: Dashboard, browser: Browser, ids: dict[str, str]) -> dict[str, list[str]]:
+    """By "shown", "changed" and "refused" the paths of all routes that know who asks."""
+    done: dict[str, list[str]] = {"shown": [], "refused": [], "changed": []}
+    fields = {"role": "support", "name": "New", "overlap": "0", "allowed": "yes"}
+    for method, path in sorted(NEEDED):
+        if path == "/sign-out":
+            continue
+        before = [shop.rows(table) for table in TABLES]
+        where = path.format(**ids)
+        if path == "/settings/logo" and method == "POST":
+            answer = upload(browser, b"\xff\xd8\xffother\xff\xd9")
+        else:
+            typed = {**fields, **{k: v for k, v in FORMS.get(path, {}).items() if v != RIVAL}}
+            answer = browser.get(where) if method == "GET" else browser.post(where, typed)
+        if answer.status == 403:
+            done["refused"].append(path)
+            assert [shop.rows(table) for table in TABLES] == before, path
+        else:
+            assert answer.status in ((200,) if method == "GET" else (200, 303, 400)), (path, answer)
+            done["shown" if method == "GET" else "changed"].append(path)
+    return done
+
+
+def test_a_support_member_reads_everything_and_changes_nothing(shop: Dashboard) -> None:
+    ids = with_something_of_everything(shop)
+    browser = shop.member(Role.SUPPORT)
+    done = tried(shop, browser, ids)
+    reads = sorted(path for (method, path) in NEEDED if method == "GET")
+    assert done["shown"] == reads
+    assert done["changed"] == ["/webhooks/check"], "it compares, and writes nothing"
+    buttons = set()
+    for path in reads:
+        answer = browser.get(path.format(**ids))
+        if "html" in answer.headers["content-type"]:
+            buttons |= {each.text[0] for each in answer.page.all("button")}
+    exports = {f"Download {each}" for each in ("transactions", "items", "payment attempts")}
+    harmless = {"Sign out", "Show", "Check", "See the price", "Copy", "Print"}
+    assert buttons == harmless | exports
+
+
+def test_a_developer_also_changes_keys_and_webhooks(shop: Dashboard) -> None:
+    ids = with_something_of_everything(shop)
+    done = tried(shop, shop.member(Role.DEVELOPER), ids | {"key_id": spare(shop)})
+    allowed = {path for (_, path), right in NEEDED.items() if right is Right.MANAGE}
+    assert set(done["refused"]) == allowed
+    assert "/keys" in done["changed"]
+    assert "/webhooks/roll" in done["changed"]
+
+
+def spare(shop: Dashboard) -> str:
+    """The id of a key that can be rolled, then revoked."""
+    shop.signed_in().post("/keys", {"name": "Spare"})
+    (found,) = [each.id for each in shop.services.api_keys.of("mer_1") if each.name == "Spare"]
+    return found
