@@ -38,9 +38,12 @@ _TRANSACTED: Final = {
     "Put": "dynamodb:PutItem",
     "Update": "dynamodb:UpdateItem",
 }
-# The sender makes its attempts in threads of their own, below this.
 _SETUP: Final = "checkout/flows/merchant/setup.py"
-_DELIVER: Final = "checkout/flows/webhooks/deliver.py"
+# These run in threads of their own, where the stack begins with them.
+_IN_THREADS: Final = {
+    ("checkout/flows/webhooks/deliver.py", "deliver"): "WebhookSenderFunction",
+    ("checkout/flows/payment/cleanup.py", "clean_up"): "TasksFunction",
+}
 
 
 class Use(NamedTuple):
@@ -161,8 +164,9 @@ def _owner(code: CodeType) -> str | None:
     if path.is_relative_to(ROOT / "functions"):
         module = ".".join(path.relative_to(ROOT / "functions").with_suffix("").parts)
         return _handlers().get(module) or _packages().get(module.partition(".")[0])
-    if code.co_filename.endswith(_DELIVER) and code.co_name == "deliver":
-        return "WebhookSenderFunction"
+    for (file, name), function in _IN_THREADS.items():
+        if code.co_filename.endswith(file) and code.co_name == name:
+            return function
     return None
 
 
