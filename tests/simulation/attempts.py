@@ -43,10 +43,15 @@ class Attempts:
         self._state = state
         self._fail = fail
         self._given: Counter[str] = Counter()  # wallets, by session
+        self._from_outside: set[str] = set()  # sessions in which money was found since the last one
 
     def written(self, before: Session, after: Session, event: Event) -> None:
         """Check a write that made `after` of `before`."""
         self._given[after.id] += event is Event.WALLET_SUBMITTED
+        if event is Event.MONEY_FOUND:
+            self._from_outside.add(after.id)
+        elif event is Event.WALLET_SUBMITTED:
+            self._from_outside.discard(after.id)
         self._kept(before, after)
         self._unchanged(before, after)
         self._ended(before, after, event)
@@ -86,16 +91,14 @@ class Attempts:
         told = f"{event}: {after.status}, last attempt {last.outcome}"
         if any(each.outcome is None for each in after.payment_attempts[:-1]):
             self._fail("attempt_agrees_with_state", f"{told}, and an earlier one runs")
-        if event is Event.MONEY_FOUND and last.outcome is None:
-            self._fail("attempt_agrees_with_state", told)
-        found = after.status is Status.PROCESSING and last.outcome is Outcome.REPLACED
+        found = after.id in self._from_outside
         runs = after.status in RUNS or (after.status is Status.PROCESSING and not found)
         if runs is not (last.outcome is None):
             self._fail("attempt_agrees_with_state", told)
         paid = any(each.outcome in PAID for each in after.payment_attempts)
         if paid and after.status is not Status.COMPLETED and not after.happened(Event.GIVEN_UP):
             self._fail("attempt_agrees_with_state", told)
-        if after.status is Status.COMPLETED and last.outcome not in (*PAID, Outcome.REPLACED):
+        if after.status is Status.COMPLETED and not found and last.outcome not in PAID:
             self._fail("attempt_agrees_with_state", told)
 
     def _own_evidence(self, attempt: PaymentAttempt) -> None:
