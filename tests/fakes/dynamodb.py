@@ -9,6 +9,7 @@ is always read whole. With a `Lag`, reads that DynamoDB may answer with old data
 from __future__ import annotations
 
 import json
+import marshal
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import ChainMap, Counter, defaultdict, deque
@@ -57,7 +58,8 @@ def _operation(method: Operation) -> Operation:
     def wrapped(self: InMemoryDynamoDb, **request: Any) -> Answer:
         with self.lock:
             self.calls[method.__name__] += 1
-            aws_calls.note("dynamodb", method.__name__, request)
+            if self._noted:
+                aws_calls.note("dynamodb", method.__name__, request)
             try:
                 answer: Answer = _copy(method(self, **_copy(request)))
             except BadExpression as error:
@@ -73,10 +75,15 @@ _PROJECTION = ("ProjectionExpression", "ExpressionAttributeNames")
 class InMemoryDynamoDb:
     """Made from create_table arguments. `calls` counts operations by their name.
 
-    `stale_reads` counts the reads that took place before a change of their table.
+    `stale_reads` counts the reads that took place before a change of their table. `noted`: calls
+    are noted for the comparison with the policies (tests/aws_calls.py), which takes a sixth of a
+    simulated world's time.
     """
 
-    def __init__(self, tables: Iterable[dict[str, Any]], lag: Lag | None = None) -> None:
+    def __init__(
+        self, tables: Iterable[dict[str, Any]], lag: Lag | None = None, *, noted: bool = True
+    ) -> None:
+        self._noted = noted
         self.lock = threading.RLock()
         self.calls: Counter[str] = Counter()
         self.stale_reads = 0
@@ -488,11 +495,20 @@ def _error(code: str, message: str, **details: Any) -> ClientError:
 
 
 def _copy(value: Any) -> Any:
+    """Return a deep copy of plain JSON and bytes, which `marshal` makes several times as fast."""
+    try:
+        return marshal.loads(marshal.dumps(value))
+    except ValueError:  # a subclass of str, such as an enum's member, is among it
+        return _copied(value)
+
+
+def _copied(value: Any) -> Any:
     if isinstance(value, dict):
         return {
-            name: inner if isinstance(inner, str) else _copy(inner) for name, inner in value.items()
+            name: inner if isinstance(inner, str) else _copied(inner)
+            for name, inner in value.items()
         }
-    return [_copy(inner) for inner in value] if isinstance(value, list) else value
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _projected(items: list[Any], request: Answer) -> list[Any]:

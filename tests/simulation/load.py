@@ -136,7 +136,7 @@ class Day:
 
         self.rng = random.Random(self.load.seed)
         self.clock = LoadClock()
-        self.tables = InMemoryDynamoDb(table_definitions(PREFIX))
+        self.tables = InMemoryDynamoDb(table_definitions(PREFIX), noted=False)
         self.world = World(client=SlowStore(self.tables, self), clock=self.clock)
         self.doubts: list[Doubt] = []
         self.waiting: dict[str, datetime] = {}  # events of small merchants, and when they are due

@@ -179,7 +179,7 @@ class SimWorld:
         self.network = providers.network(
             self.kind, self.shop, self.rng, self._true_now, jwk, skewed=storms
         )
-        self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None)
+        self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None, noted=False)
         self.link = self._sold_at()
         self._changes: list[tuple[str, Any, Any]] = []
         for name in WRITTEN:

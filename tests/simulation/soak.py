@@ -59,7 +59,7 @@ class Soak:
         self.weather = STORMY
         self.violations: list[tuple[str, str]] = []
         self.deliveries = Deliveries(self)
-        self.tables = InMemoryDynamoDb(table_definitions(PREFIX))
+        self.tables = InMemoryDynamoDb(table_definitions(PREFIX), noted=False)
         self.vault = AesVault(lambda: "11" * 32, self.rng.randbytes, derive=_derived)
         self._events = events
         self._served = 0
