@@ -497,7 +497,7 @@ def _error(code: str, message: str, **details: Any) -> ClientError:
 def _copy(value: Any) -> Any:
     """Return a deep copy of plain JSON and bytes, which `marshal` makes several times as fast."""
     try:
-        return marshal.loads(marshal.dumps(value))
+        return marshal.loads(marshal.dumps(value))  # noqa: S302 (what it has just written)
     except ValueError:  # a subclass of str, such as an enum's member, is among it
         return _copied(value)
 
