@@ -200,8 +200,8 @@ def test_the_history_tells_each_step_but_not_each_look() -> None:
     [
         (a_session(Status.OPEN), None),  # the clock ends it
         (a_session(Status.OPEN, version=2), a_session(Status.OPEN).expires_at),
-        (a_session(Status.PREPARING, lease_until=NOW), a_session().expires_at),
-        (paying(phase=Phase.CONTINUING, lease_until=NOW), a_session().expires_at),
+        (a_session(Status.PREPARING, lease_until=NOW), NOW),
+        (paying(phase=Phase.CONTINUING, lease_until=NOW), NOW),
         (paying(check_at=LATER), LATER),
         (a_session(Status.PROCESSING, check_at=LATER), LATER),
         (a_session(Status.COMPLETED), None),

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from checkout.domain.session import Session, Status
-from checkout.flows.payment.reconcile import view
 from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import Stage, staged
@@ -313,7 +312,7 @@ def recover(stage: Stage, session_id: str, held: int, *, first_look: float) -> S
     stage.clock.sleep(first_look)
     while not at_rest(session):
         one_round(stage.services)
-        session = view(stage.services, session_id)  # a reader opens what a lapsed lease has left
+        session = stage.session(session_id)
         took = stage.clock.now() - killed_at
         assert took <= bound, (took, session.status, session.phase)
         stage.clock.sleep(0 if at_rest(session) else SWEEP_EVERY.total_seconds())

@@ -309,7 +309,7 @@ class Checker:
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
             self.fail("unfinished_is_due", told)
         later = item.get("due_shard", {"S": ""})["S"].startswith("later-")
-        if due and later is after.payment_in_flight:
+        if due and later is (after.payment_in_flight or after.lease_until is not None):
             self.fail("payments_come_first", told)
 
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:

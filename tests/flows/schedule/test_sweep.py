@@ -13,7 +13,7 @@ import pytest
 from checkout.adapters.side_by_side import Threads
 from checkout.domain.session import Attention, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
-from checkout.flows.payment import reconcile, sessions
+from checkout.flows.payment import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
@@ -67,10 +67,9 @@ def test_a_session_past_its_expiry_is_expired(world: World) -> None:
         (Event.APPROVAL_CLAIMED, Problem.APPROVAL_UNUSABLE),
     ],
 )
-def test_what_a_dead_process_left_behind_is_opened_by_the_next_reader(
+def test_what_a_dead_process_left_behind_is_opened_when_its_lease_has_lapsed(
     world: World, event: Event, problem: Problem
 ) -> None:
-    """The sweep comes at the expiry: until then nobody needs it, and no money can be in it."""
     session = world.create()
     if event is Event.APPROVAL_CLAIMED:
         session = world.submit(session)
@@ -78,25 +77,12 @@ def test_what_a_dead_process_left_behind_is_opened_by_the_next_reader(
     until = now + timedelta(seconds=45)
     change = advance(session, event, now=now, writer="dead", lease_until=until)
     world.services.sessions.save(change)
-    assert rounds(world, 2) == Counts()
-    left = world.session(session.id)
-    assert (left.status, left.status_at(until)) == (change.after.status, Status.OPEN)
-    opened = sessions.get(world.services, world.key(), session.id)
+    assert round_of(world) == Counts()
+    counts = rounds(world, 1)
+    assert counts.checked == 1
+    opened = world.session(session.id)
     assert (opened.status, opened.problem) == (Status.OPEN, problem)
     assert world.pay(opened).status is Status.COMPLETED
-
-
-def test_what_a_dead_process_left_behind_expires_in_time(world: World) -> None:
-    session = world.submit(world.create(expires_in_seconds=1800))
-    now = session.expires_at - timedelta(seconds=1)
-    lease = now + timedelta(seconds=45)
-    change = advance(session, Event.APPROVAL_CLAIMED, now=now, writer="dead", lease_until=lease)
-    world.services.sessions.save(change)
-    world.clock.pass_time((session.expires_at - world.clock.now()).total_seconds())
-    assert round_of(world).checked == 1  # the lease lives: whoever holds it may still pay
-    assert world.session(session.id).status is Status.AWAITING_APPROVAL
-    rounds(world, 1)
-    assert world.session(session.id).status is Status.EXPIRED
 
 
 @pytest.mark.parametrize("first", [1, 9, 10, 11, 59])

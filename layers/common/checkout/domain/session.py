@@ -251,14 +251,8 @@ class Session:
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
 
     def status_at(self, now: datetime) -> Status:
-        """Return the status that a reader sees at `now` (decisions.md "Expiry").
-
-        Where a process has died in a step that holds no money, that is `open`.
-        """
-        if self.overdue(now):
-            return Status.EXPIRED
-        held = self.status is Status.PREPARING or self.phase is Phase.CONTINUING
-        return Status.OPEN if held and not self.lease_live(now) else self.status
+        """Return the status that a reader sees at `now` (decisions.md "Expiry")."""
+        return Status.EXPIRED if self.overdue(now) else self.status
 
     @property
     def left_to_clock(self) -> bool:
@@ -298,15 +292,13 @@ class Session:
 
     @property
     def urgent(self) -> bool:
-        """Return whether the sweep checks it before all others: money may be on its way."""
-        return self.payment_in_flight
+        """Return whether the sweep checks it before all others: a process may have left money."""
+        return self.payment_in_flight or self.lease_until is not None
 
     def due_at(self) -> datetime | None:
-        """Return when the scheduled sweep should check this session; None if nothing is left.
-
-        A lapsed lease waits for a reader, who opens the session, or for the expiry: until then it
-        holds no money, and an entry in the index for each lease would cost as much as the write.
-        """
+        """Return when the scheduled sweep should check this session; None if nothing is left."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
+        if self.lease_until is not None:
+            return self.lease_until
         return None if self.left_to_clock else self.expires_at

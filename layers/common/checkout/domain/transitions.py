@@ -110,8 +110,7 @@ writes EXPIRY_PASSED only while a write that began in time could still land.
 
 Expiry and cancellation are single conditional writes. They are refused while a payment is in
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
-the process died before money could move: the session reads as open, its next reader writes that,
-and the sweep sets it to expired in time.
+the process died before money could move; the sweep sets the session to open, or to expired.
 
 A lost race is never repeated blindly: the loser reads the session again and decides again. `writer`
 tells a write whose answer was lost from a race that was lost. The process of a lapsed lease may
