@@ -32,7 +32,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 def sign_in(page: Page, place: Place) -> None:
     page.goto(f"{place.checkout}/dashboard/links")
     page.get_by_label("API key").fill(own_key(place))
-    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("button", name="Sign in", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Payment links")
 
 

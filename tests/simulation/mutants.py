@@ -285,8 +285,8 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_DYNAMO}:DynamoSessions.save",
-                'self._transact({"Update": request}, *({"Put": put} for put in puts), *found_by)',
-                'self._transact({"Update": request}, *found_by); '
+                'self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)',
+                'self._transact({"Update": request}, *rows); '
                 'puts and self._transact(*({"Put": put} for put in puts))',
             ),
         ),
@@ -442,7 +442,7 @@ MUTANTS: Final = (
         (
             Line(
                 "checkout.flows.schedule.sweep:_due_events",
-                "deliver.due_events(services.events, now, services.side_by_side)",
+                "deliver.due_events(services.events, now, services.side_by_side, part)",
                 "()",
             ),
         ),
@@ -782,8 +782,8 @@ MUTANTS: Final = (
         (
             Line(
                 "checkout.adapters.dynamo.records:session_item",
-                '"" if session.urgent else LATER',
-                "LATER",
+                "if session.urgent",
+                "if False",
             ),
         ),
     ),
@@ -792,12 +792,12 @@ MUTANTS: Final = (
         (
             Line(
                 f"{_SWEEP}:run",
-                "first = _due(services, now, urgent=True)",
-                "first = _due(services, now, urgent=False)",
+                "first = _due(services, now, part, urgent=True)",
+                "first = _due(services, now, part, urgent=False)",
                 also=(
                     (
-                        "later = _due(services, now, urgent=False)",
-                        "later = _due(services, now, urgent=True)",
+                        "later = _due(services, now, part, urgent=False)",
+                        "later = _due(services, now, part, urgent=True)",
                     ),
                 ),
             ),
