@@ -40,6 +40,7 @@ NAMED = {
     "AWS::Lambda::LayerVersion": "LayerName",
     "AWS::Logs::LogGroup": "LogGroupName",
 }
+SWEEPS = 8  # schedules, of which SweepParts=1 makes one
 
 pytestmark = pytest.mark.artifacts
 
@@ -85,9 +86,10 @@ def test_every_physical_name_carries_the_stacks(parameters: str) -> None:
         assert all(key in each for each in of_type(found, kind).values())
 
 
-def test_a_schedule_has_no_name_because_it_would_be_the_same_in_every_stack() -> None:
-    [schedule] = of_type(translated(), "AWS::Scheduler::Schedule").values()
-    assert "Name" not in schedule
+def test_schedules_have_no_name_because_it_would_be_the_same_in_every_stack() -> None:
+    schedules = of_type(translated(), "AWS::Scheduler::Schedule").values()
+    assert len(schedules) == SWEEPS
+    assert [each for each in schedules if "Name" in each] == []
 
 
 def test_everything_calls_the_alias() -> None:
@@ -102,7 +104,8 @@ def test_everything_calls_the_alias() -> None:
     callers = [each["IntegrationUri"] for each in integrations]
     callers += [each["FunctionName"] for each in (*mappings, *permissions)]
     callers += [each["Target"]["Arn"] for each in schedules]
-    assert len(callers) == 3 + 2 + (3 + 2) + 1  # /v1 calls two of the functions besides
+    # /v1 calls two of the functions besides, and /buy one.
+    assert len(callers) == 3 + 2 + (3 + 3) + SWEEPS
     assert {each["Ref"] for each in callers} <= aliases
     [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
     assert invoked["Qualifier"] == "live"
