@@ -75,8 +75,11 @@ Change = Callable[[Request, Response], Response]
 class Mallory:
     """The network, with the `step`-th answer of the customer's provider changed, from then on only.
 
-    `told` has the answers as they were given by the honest provider.
+    `told` has the answers as they were given by the honest provider. `named` are the servers that
+    a changed wallet document names as the wallet's own, where they are on that server of Mallory's.
     """
+
+    named: tuple[str, ...] = ()
 
     def __init__(self, network: Any, step: int, change: Change) -> None:
         self.network, self.step, self.change = network, step, change
@@ -91,11 +94,23 @@ class Mallory:
         if request.url.startswith(CUSTOMERS):
             self.told.append(response)
             if len(self.told) - 1 == self.step:
-                return self.change(request, response)
+                changed = self.change(request, response)
+                self.named = servers_of(changed)
+                return changed
         return response
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.network, name)
+
+
+def servers_of(response: Response) -> tuple[str, ...]:
+    """Return the servers of Mallory's that a wallet document names."""
+    try:
+        document = json.loads(response.body)
+        named = (document["authServer"], document["resourceServer"])
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ()
+    return tuple(each for each in named if each == EVIL)
 
 
 def members(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -177,10 +192,21 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
     assert money <= 2000
     assert world.transport.count("POST", "/outgoing-payments") <= 1
     assert world.session(bystander.id) == bystander
+    tokens = {token_of(request) for request in mallory.sent if request.url.startswith(KNOWN)}
     for request in mallory.sent:
-        if not request.url.startswith(KNOWN):
-            assert not {"authorization", "signature"} & {name.lower() for name in request.headers}
+        if request.url.startswith(KNOWN):
+            continue
+        names = {name.lower() for name in request.headers}
+        if request.url.startswith(mallory.named):  # a wallet says which servers are its own
+            assert token_of(request) is None or token_of(request) not in tokens
+        else:
+            assert not {"authorization", "signature"} & names
     return mallory
+
+
+def token_of(request: Request) -> str | None:
+    """Return the access token of a request to a resource server."""
+    return {name.lower(): value for name, value in request.headers.items()}.get("authorization")
 
 
 def an_other(doors: Doors) -> Session:
