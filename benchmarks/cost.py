@@ -1,10 +1,10 @@
 """`python -m benchmarks.cost`: what a million checkouts cost in AWS.
 
 It counts the calls, request units, messages and log lines of the real handlers, for a cart of one
-line and for one of 5 lines and 4 metadata values, with a real browser: the page again after the
-redirect, and two polls of its status. Sums of a day are counted in a round of 50 sessions. It
-cannot measure the response time of wallet providers or Lambda's overhead; the constants below
-assume them. The prices are in prices.py.
+line and for one of 5 lines and 4 metadata values, with a browser that takes compressed pages: the
+page after the form and again after the redirect, and two polls of its status. The ends of 5 minutes
+are counted together. It cannot measure the response time of wallet providers or Lambda's overhead;
+the constants below assume them. The prices are in prices.py.
 """
 
 from __future__ import annotations
@@ -12,7 +12,9 @@ from __future__ import annotations
 import contextlib
 import io
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from benchmarks.meter import Metered, Usage
@@ -20,22 +22,37 @@ from benchmarks.prices import FIXED, PRICES
 from checkout import telemetry
 from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH, in_turn
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER
 from checkout.flows.payment import sessions
-from checkout.flows.schedule import tally
+from checkout.flows.schedule import expiries
+from checkout.ports.sessions import Walk
 from sandbox.cloud import table_definitions
+from sandbox.template import resources, template
 from tests.deployment import Deployment
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import a_body, an_item
-from tests.product import PREFIX
+from tests.product import CEDAR, PREFIX
 
-MEMORY_GB: Final = 1.0
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint
 AWS_SECONDS: Final = 0.008  # a call to DynamoDB or SQS
-OWN_SECONDS: Final = 0.02  # the rest of an invocation, with its share of cold starts
+# What an invocation computes with 1 GB, with its share of cold starts. Lambda gives half of a
+# processor for half of the memory.
+OWN_SECONDS: Final = 0.02
+HEADERS_KB: Final = 0.6  # of an answer
 PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
 MINUTES_A_MONTH: Final = 43_800
 MINUTE: Final = timedelta(minutes=1)
+COUNTED: Final = 115  # sessions that end in 5 minutes, of a million a month
 COMPLETED_SHARE: Final = 0.3  # of the sessions, where two thirds of the customers leave
+
+# The functions of the steps; the others are the hosted page's.
+FUNCTIONS: Final = {
+    "create the session": "ApiFunction",
+    "read the session": "ApiFunction",
+    "deliver the webhook": "WebhookSenderFunction",
+    "count it in the day's sums": "ExpirerFunction",
+}
+SIZES: Final = (256, 512, 1024, 1769)  # MB; with the last one a function has a whole processor
 
 SMALLEST: Final = a_body()
 LARGER: Final = a_body(
@@ -61,13 +78,20 @@ LARGER: Final = a_body(
 class Observed:
     """A deployment with metered use."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: InMemoryDynamoDb | None = None) -> None:
         tables = table_definitions(PREFIX)
-        self.deployed = Deployment(client=InMemoryDynamoDb(tables))
+        self.deployed = Deployment(client=client or InMemoryDynamoDb(tables))
         self.meter = Metered(self.deployed.dynamo.client, tables)
         self.deployed.dynamo.client = self.meter
 
-    def used(self, step: Callable[[], Any], *, requests: int = 1, receivers: int = 0) -> Usage:
+    def used(
+        self,
+        step: Callable[[], Any],
+        function: str = "PayFunction",
+        *,
+        requests: int = 1,
+        receivers: int = 0,
+    ) -> Usage:
         """Return the usage of `step`, which is one invocation."""
         self.meter.usage = Usage()
         sent, messages = len(self.deployed.world.transport.sent), self.deployed.queue.asked
@@ -80,11 +104,34 @@ class Observed:
         usage.wallet_calls = len(self.deployed.world.transport.sent) - sent
         usage.messages = len(messages) - asked
         usage.log_kb = len(lines.getvalue().encode()) / 1000 + PLATFORM_KB
-        usage.out_kb = len(getattr(answer, "body", "").encode()) / 1000 + 0.6 * requests
+        usage.out_kb = _sent(answer) / 1000 + HEADERS_KB * requests
         outside = usage.wallet_calls + receivers
         inside = usage.calls + usage.messages
-        usage.seconds = outside * PROVIDER_SECONDS + inside * AWS_SECONDS + OWN_SECONDS
+        lasts(usage, outside * PROVIDER_SECONDS + inside * AWS_SECONDS, function)
         return usage
+
+
+def lasts(usage: Usage, waits: float, function: str) -> None:
+    """Note how long the invocations of a function last that wait for so many seconds in all."""
+    usage.seconds = waits + usage.invocations * OWN_SECONDS / memory(function)
+    usage.gb_seconds = usage.seconds * memory(function)
+
+
+def _sent(answer: Any) -> int:
+    """Return the bytes of an answer's body as it was sent, which for a page is compressed."""
+    return int(getattr(answer, "headers", {}).get("content-length", 0))
+
+
+def function_of(step: str) -> str:
+    """Return the function of the template that serves a step."""
+    return FUNCTIONS.get(step, "PayFunction")
+
+
+def memory(function: str) -> float:
+    """Return the memory of a function of the template, in GB."""
+    own = resources("AWS::Serverless::Function")[function]
+    size: int = own.get("MemorySize") or template()["Globals"]["Function"]["MemorySize"]
+    return size / 1024
 
 
 def checkout(
@@ -108,40 +155,47 @@ def checkout(
     def create() -> Any:
         return deployed.call("POST", "/sessions", cart, Idempotency_Key=f"order-{number}")
 
-    steps = {"create the session": used(kept("created", create))}
+    steps = {"create the session": used(kept("created", create), function_of("create the session"))}
     session = deployed.world.session(answers["created"].json["id"])
-    steps["open the page"] = used(lambda: deployed.visit("GET", session))
-    steps["submit the wallet"] = used(kept("wallet", lambda: deployed.submit(session)))
-    callback = deployed.approve(answers["wallet"].json["interact_url"])
-    deployed.world.clock.pass_time(5)  # it took longer than the wallet asks to wait
+    steps["open the page"] = used(lambda: deployed.browse(session))
+    wallet = {"wallet_address": f"{CEDAR}/alice"}
+    submit = partial(deployed.browse, session, "/wallet", fields=wallet)
+    steps["submit the wallet"] = used(kept("submitted", submit))
+    assert answers["submitted"].status == 303
+    steps["page with the price"] = used(lambda: deployed.browse(session))
+    asked = deployed.world.session(session.id).interact_url
+    assert asked is not None
+    callback = deployed.approve(asked)
+    deployed.world.clock.pass_time(20)  # the customer reads and approves
     polls = [used(lambda: deployed.visit("GET", session, "/status")) for _ in range(2)]
     steps["two polls of the status"] = sum(polls, Usage())
     steps["approve and pay"] = used(lambda: deployed.come_back(session, callback))
-    steps["page after the redirect"] = used(lambda: deployed.visit("GET", session))
-    steps["confirmation page"] = used(lambda: deployed.visit("GET", session, "/success"))
-    sent = used(deployed.send_webhooks, requests=0, receivers=1)
+    steps["page after the redirect"] = used(lambda: deployed.browse(session))
+    steps["confirmation page"] = used(lambda: deployed.browse(session, "/success"))
+    sent = used(deployed.send_webhooks, function_of("deliver the webhook"), requests=0, receivers=1)
     sent.messages += 2  # received and deleted
     steps["deliver the webhook"] = sent
     read = f"/sessions/{session.id}"
-    steps["read the session"] = used(lambda: deployed.call("GET", read))
+    steps["read the session"] = used(
+        lambda: deployed.call("GET", read), function_of("read the session")
+    )
     return steps
 
 
 def sums(observed: Observed) -> Usage:
-    """Return the share of one ended session in the round that counts it, of a full batch."""
+    """Return the share of one ended session in the round that counts it."""
     world = observed.deployed.world
-    while tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now() + MINUTE):
-        pass
-    for _ in range(tally.BATCH):
+    for _ in range(COUNTED):
         sessions.cancel(world.services, world.key(), world.create().id)
+    world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds())
+    services = replace(world.services, side_by_side=in_turn)
     observed.meter.usage = Usage()
-    assert (
-        tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now() + MINUTE)
-        > 0
-    )
+    until = world.clock.now() + MINUTE
+    followed = expiries.run(services, until=until, walks=[Walk.ENDS])
+    assert followed.counted >= COUNTED
     usage, observed.meter.usage = observed.meter.usage, Usage()
-    usage.seconds = usage.calls * AWS_SECONDS
-    return usage * (1 / tally.BATCH)
+    lasts(usage, usage.calls * AWS_SECONDS, function_of("count it in the day's sums"))
+    return usage * (1 / followed.counted)
 
 
 def parts(usage: Usage) -> dict[str, float]:
@@ -149,7 +203,7 @@ def parts(usage: Usage) -> dict[str, float]:
     amounts = {
         "HTTP API requests": usage.requests,
         "Lambda invocations": usage.invocations,
-        "Lambda GB-seconds, arm64": usage.seconds * MEMORY_GB,
+        "Lambda GB-seconds, arm64": usage.gb_seconds,
         "DynamoDB write units": usage.writes + usage.index_writes,
         "DynamoDB read units": usage.reads,
         "SQS requests": usage.messages,
@@ -167,14 +221,14 @@ def a_million(usage: Usage) -> float:
 def sweep_a_month() -> float:
     """Return US dollars for a month of idle rounds.
 
-    A shard costs five queries: sessions that are not urgent, events, sessions to count, and those
-    of the two walks, each of which also reads its mark. Urgent sessions have shards of their own.
-    All are side by side.
+    A shard costs five queries: sessions that are not urgent, events, and those of the three walks.
+    Urgent sessions have shards of their own. All are side by side. One call reads the walks' marks,
+    a row for each shard.
     """
-    queries, marks = URGENT_SHARDS + 5 * DUE_SHARDS, 2 * DUE_SHARDS
+    queries, marks = URGENT_SHARDS + 5 * DUE_SHARDS, DUE_SHARDS
     usage = Usage(invocations=1, reads=queries / 2 + marks, log_kb=PLATFORM_KB + 0.5)
-    turns = (queries + marks) / WIDTH
-    usage.seconds = turns * AWS_SECONDS + OWN_SECONDS
+    turns = 1 + queries / WIDTH
+    lasts(usage, turns * AWS_SECONDS, "ExpirerFunction")
     return sum(parts(usage).values()) * MINUTES_A_MONTH / 1e6
 
 
@@ -203,18 +257,46 @@ def abandoned(steps: Mapping[str, Usage]) -> Usage:
 def table(steps: Mapping[str, Usage]) -> Iterator[str]:
     """Yield the lines of a table of what the steps use, and of what that costs."""
     total = sum(steps.values(), Usage())
-    yield "| step | AWS calls | write units | of them index | read units | wallet calls | log kB |"
-    yield "|---|---|---|---|---|---|---|"
+    yield (
+        "| step | AWS calls | write units | of them index | of them search | read units "
+        "| wallet calls | log kB |"
+    )
+    yield "|---|---|---|---|---|---|---|---|"
     for name, used in [*steps.items(), ("total", total)]:
         yield (
             f"| {name} | {used.calls + used.messages:.4g} | {units(used):.4g} "
-            f"| {used.index_writes:.3g} | {used.reads:.4g} | {used.wallet_calls:g} "
-            f"| {used.log_kb:.1f} |"
+            f"| {used.index_writes:.3g} | {used.search_writes:g} | {used.reads:.4g} "
+            f"| {used.wallet_calls:g} | {used.log_kb:.1f} |"
         )
     yield ""
     yield from ("| a million checkouts | US dollars |", "|---|---|")
     for name, dollars in [*parts(total).items(), ("total", a_million(total))]:
         yield f"| {name} | {dollars:.2f} |"
+
+
+def sizes(steps: Mapping[str, Usage]) -> Iterator[str]:
+    """Yield the lines of a table of what the functions cost with more or less memory."""
+    heads = " | ".join(f"{size} MB" for size in SIZES)
+    yield f"| a million completed checkouts, US dollars | {heads} |"
+    yield "|---|" + "---|" * len(SIZES)
+    for function in ("ApiFunction", "PayFunction", "WebhookSenderFunction"):
+        used = sum(
+            (steps[name] for name in steps if function_of(name) == function),
+            Usage(),
+        )
+        waits = used.seconds - used.invocations * OWN_SECONDS / memory(function)
+        costs = [
+            (waits * size / 1024 + used.invocations * OWN_SECONDS)
+            * PRICES["Lambda GB-seconds, arm64"]
+            for size in SIZES
+        ]
+        shown = [
+            f"**{cost:.2f}**" if size == memory(function) * 1024 else f"{cost:.2f}"
+            for size, cost in zip(SIZES, costs, strict=True)
+        ]
+        yield f"| {function} | {' | '.join(shown)} |"
+    own = " | ".join(f"{OWN_SECONDS * 1024 / size * 1000:.0f}" for size in SIZES)
+    yield f"| ms that an invocation computes | {own} |"
 
 
 def units(usage: Usage) -> float:
@@ -226,7 +308,7 @@ def main() -> None:
     smallest, larger = measured(), measured(LARGER)
     for name, steps in (("smallest cart", smallest), ("5 lines, 4 metadata values", larger)):
         print(f"**{name}**\n")
-        print("\n".join(table(steps)), "\n")
+        print("\n".join(table(steps)) + "\n")
     print("| a million | write units each | US dollars |\n|---|---|---|")
     for name, steps in (("smallest cart", smallest), ("5 lines, 4 metadata values", larger)):
         total, left = sum(steps.values(), Usage()), abandoned(steps)
@@ -234,6 +316,7 @@ def main() -> None:
         print(f"| completed, {name} | {units(total):.1f} | {a_million(total):.2f} |")
         print(f"| abandoned, {name} | {units(left):.1f} | {a_million(left):.2f} |")
         print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | {mixed:.2f} |")
+    print("\n" + "\n".join(sizes(smallest)))
     print("\n| fixed costs per month | US dollars |\n|---|---|")
     for name, dollars in [*FIXED.items(), ("sweep, every minute", sweep_a_month())]:
         print(f"| {name} | {dollars:.2f} |")

@@ -1,74 +1,114 @@
-"""`python -m benchmarks.cpu`: CPU time per event of the merchant's API, beside a bare function.
+"""`python -m benchmarks.cpu`: CPU time per warm event, beside a bare function (benchmarks/bare.py).
 
-Both run API Gateway's events through Mangum and FastAPI, with the real boto3 down to the wire,
-where recorded responses stand in for DynamoDB. The bare function validates with pydantic, makes the
-same calls to AWS with the same items, and nothing else. The two take turns, event by event, in one
-process, so that what else the machine does falls on both.
+Both handlers get the same events of API Gateway or SQS as Lambda passes them, with the real boto3
+down to the wire. Ours is set up as in Lambda: settings from the environment, services and telemetry
+of `wiring.py`, no overrides. What ours asks of DynamoDB and of the wallets is recorded once, in a
+real checkout; then each event is repeated, and every call is answered, by its turn, as it was. The
+clock stands still; each event comes from another client, as one has a limited rate.
+
+The bare function makes the same calls with boto3's defaults; the last column has its time with the
+client that ours uses. The two take turns, event by event, in one process, so that what else the
+machine does falls on both. Log lines are written into memory.
 """
 
 from __future__ import annotations
 
 import base64
 import contextlib
-import gc
-import hashlib
 import io
 import json
 import os
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from itertools import count
 from statistics import median, quantiles
 from typing import Any, Final
 from unittest.mock import patch
+from urllib.parse import urlsplit
 
 import boto3
 from botocore.awsrequest import AWSResponse
-from fastapi import FastAPI, Request
-from mangum import Mangum
-from pydantic import BaseModel
 
+import api.app
+import pay.app
+import webhook_sender.app
+from benchmarks import bare
+from benchmarks.bare import Event, Handler, Recorded
+from checkout import wiring
 from checkout.adapters import dynamo
-from checkout.adapters.clock import SystemClock, system_random
-from checkout.domain.ids import api_key_hash, new_api_key
+from checkout.adapters.clock import SystemClock
+from checkout.adapters.patience import BRIEF, USUAL
+from checkout.open_payments.transport import Request, Response
 from sandbox.cloud import table_definitions
-from tests.adapters.samples import a_key, a_merchant
-from tests.deployment import Context
+from tests.deployment import Context, sqs_event
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import a_body, gateway_event
+from tests.product import CEDAR, World
+from tests.support import HandClock
 
 EVENTS: Final = 200  # of each kind and side
 WARM_UP: Final = 20
 LISTED: Final = 100
-PREFIX: Final = "bench"
-PATH: Final = "/api/checkout/sessions"
+PREFIX: Final = "test"
 ENVIRONMENT: Final = {
-    "DATABASE_URL": f"dynamodb:///{PREFIX}",
-    "BASE_URL": "https://pay.example",
-    "ENCRYPTION_KEY": "00" * 32,
-    "EVENTS_QUEUE_URL": "https://sqs.example/events",
-    "TASKS_QUEUE_URL": "https://sqs.example/tasks",
+    "AWS_LAMBDA_FUNCTION_NAME": "bench",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "local",
     "AWS_SECRET_ACCESS_KEY": "local",
+    "DATABASE_URL": f"dynamodb:///{PREFIX}",
+    "BASE_URL": "http://localhost:4000",
+    "ENCRYPTION_KEY": "11" * 32,
+    "EVENTS_QUEUE_URL": "https://sqs.example/events",
+    "TASKS_QUEUE_URL": "https://sqs.example/tasks",
 }
-CONTEXT: Final = Context()
+BROWSER: Final = {
+    "accept": "text/html,application/xhtml+xml,*/*;q=0.8",
+    "accept-encoding": "gzip, deflate, br",
+    "accept-language": "en-US,en;q=0.9",
+}
+NAMES: Final = {
+    "create": "create",
+    "key": "create with a key",
+    "get": "get",
+    "list": f"list of {LISTED}",
+    "page": "page",
+    "status": "status poll",
+    "wallet": "wallet step",
+    "callback": "callback",
+    "webhook": "webhook attempt",
+}
 
-Event = dict[str, Any]
-Handler = Callable[[Event], Any]
+
+Call = bare.Call
+
+
+class Invocation(Context):
+    """The part of Lambda's context that Powertools reads."""
+
+    function_name = "bench"
+    function_version = "1"
+    memory_limit_in_mb = 1024
+    invoked_function_arn = "arn:aws:lambda:us-east-1:123456789012:function:bench"
+
+
+CONTEXT: Final = Invocation()
 
 
 class Wire:
-    """Stands in for DynamoDB behind boto3, in the bytes of its protocol.
+    """Stands in for DynamoDB and SQS behind boto3, in the bytes of their protocol.
 
-    `asked` are the last requests. While it `replays`, a write does nothing, and a read is answered
-    as before.
+    It keeps what is asked and answered. While it repeats an event, it gives the answers again, by
+    their turn.
     """
 
     def __init__(self) -> None:
         self.tables = InMemoryDynamoDb(table_definitions(PREFIX))
-        self.asked: list[tuple[str, dict[str, Any]]] = []
-        self.replays = False
-        self._answers: dict[bytes, bytes] = {}
+        self.calls: list[Call] = []
+        self.answers: list[bytes] = []
+        self._repeated: Iterator[tuple[Call, bytes]] | None = None
 
     def client(self, service: str, **options: Any) -> Any:
         """Make the client that `boto3.client` makes, on this wire."""
@@ -76,17 +116,28 @@ class Wire:
         made.meta.events.register(f"before-send.{service}.*", self._answer)
         return made
 
+    def repeat(self, calls: list[Call], answers: list[bytes]) -> None:
+        """Answer the next calls with these."""
+        self._repeated = iter(zip(calls, answers, strict=True))
+
+    @property
+    def left(self) -> int:
+        """Return how many of them were not made."""
+        return sum(1 for _ in self._repeated or ())
+
     def _answer(self, request: Any, **_: Any) -> AWSResponse:
-        operation = request.headers["X-Amz-Target"].decode().rpartition(".")[2]
+        service, _, operation = request.headers["X-Amz-Target"].decode().partition(".")
         name = "".join(f"_{each.lower()}" if each.isupper() else each for each in operation)[1:]
-        reads = "get" in name or name == "query"
-        if not self.replays or (reads and request.body not in self._answers):
-            asked = json.loads(request.body)
-            self.asked.append((name, asked))
-            answer = getattr(self.tables, name)(**asked)
-            self._answers[request.body] = json.dumps(answer).encode()
-        body = self._answers[request.body] if reads else b"{}"
-        return AWSResponse(request.url, 200, {}, _Raw(body))
+        if self._repeated is not None:
+            (expected, _asked), answer = next(self._repeated)
+            assert name == expected, f"{name} in place of {expected}"
+            return AWSResponse(request.url, 200, {}, _Raw(answer))
+        asked = json.loads(request.body)
+        found = {} if service == "AmazonSQS" else getattr(self.tables, name)(**asked)
+        answer = json.dumps(found).encode()
+        self.calls.append((name, _in_python(asked)))
+        self.answers.append(answer)
+        return AWSResponse(request.url, 200, {}, _Raw(answer))
 
 
 class _Raw(io.BytesIO):
@@ -99,101 +150,177 @@ class _Raw(io.BytesIO):
 _boto3_client: Final = boto3.client
 
 
-class Product(BaseModel):
-    name: str
-    description: str = ""
+class Clients:
+    """The clients that a bare function has, by the names of their operations."""
+
+    def __init__(self, dynamodb: Any, sqs: Any) -> None:
+        self._dynamodb = dynamodb
+        self._sqs = sqs
+
+    def __getattr__(self, operation: str) -> Any:
+        return getattr(self._sqs if operation.startswith("send_") else self._dynamodb, operation)
 
 
-class Price(BaseModel):
-    currency: str
-    product_data: Product
-    unit_amount: int
+@dataclass
+class Outside:
+    """Takes what is sent to wallets and receivers: for the sandbox's network, or as before."""
+
+    network: Any = None
+    exchanged: list[tuple[Request, Response]] = field(default_factory=list)
+    repeated: Iterator[Response] | None = None
+
+    def send(self, request: Request, *, timeout: float, body_max: int | None = None) -> Response:
+        """Send as `PublicHttp` does."""
+        if self.repeated is not None:
+            return next(self.repeated)
+        to_shop = request.url.startswith("https://shop.example/")
+        response = Response(200, {}, b'{"ok":true}') if to_shop else self.network.handle(request)
+        self.exchanged.append((request, response))
+        return response
 
 
-class Line(BaseModel):
-    price_data: Price
-    quantity: int
+@dataclass
+class Kind:
+    """A kind of event that can be repeated: who handles it, and what it causes."""
+
+    event: Event
+    ours: Handler
+    recorded: Recorded
+    answers: list[bytes]
+    responses: list[Response]
+    at: datetime
 
 
-class Create(BaseModel):
-    mode: str
-    line_items: list[Line]
-    success_url: str
-    cancel_url: str
-    metadata: dict[str, str] = {}
+class Bench:
+    """A world in which a checkout was made, and in which each of its events can be repeated."""
 
+    def __init__(self) -> None:
+        os.environ.update(ENVIRONMENT)
+        self.clock, self.wire, self.outside = HandClock(), Wire(), Outside()
+        self.kinds: dict[str, Kind] = {}
+        self._clients = count(1)
+        loopback = replace(wiring.settings(), allow_loopback_wallets=True)
+        patch.object(SystemClock, "now", lambda _: self.clock.now()).start()
+        patch.object(SystemClock, "sleep", lambda _, seconds: self.clock.sleep(seconds)).start()
+        with (
+            patch.object(boto3, "client", self.wire.client),
+            patch.object(wiring, "settings", lambda: loopback),
+            patch.object(wiring, "_public_http", lambda: self.outside),
+        ):
+            wiring.observe("bench")  # as each function does while it is loaded
+            wiring.pay_services(), wiring.webhook_sender()
+            self.world = World(client=wiring._store(), clock=self.clock)
+            self.outside.network = self.world.network
+            self.world.listen()
+            with contextlib.redirect_stdout(io.StringIO()):
+                self._checkout()  # warm-up: grants, documents, the merchant
+                for _ in range(LISTED):
+                    api.app.handler(self._api("POST", "", a_body()), CONTEXT)
+                self._checkout()
+                self._list()
+            lean = self.wire.client("dynamodb", config=USUAL)
+            dynamo.read_as_sent(lean)
+            with contextlib.redirect_stdout(io.StringIO()):  # which their loggers keep
+                self.bare = self._bare(self.wire.client("dynamodb"), self.wire.client("sqs"))
+                self.lean = self._bare(lean, self.wire.client("sqs", config=BRIEF))
 
-def bare(client: Any, calls: dict[str, list[tuple[str, dict[str, Any]]]]) -> Handler:
-    """Return a function that makes these calls to AWS, by the kind of event, and answers JSON."""
-    app = FastAPI(openapi_url=None)
+    def repeat(self, name: str, handler: Handler) -> float:
+        """Have `handler` answer this event again; return the milliseconds of CPU that it took."""
+        kind = self.kinds[name]
+        self.clock = HandClock(kind.at)
+        self.wire.repeat(kind.recorded.calls, kind.answers)
+        self.outside.repeated = iter(kind.responses)
+        event = self._from_another_client(kind.event)
+        begun = time.process_time_ns()
+        answer = handler(event, CONTEXT)
+        taken = (time.process_time_ns() - begun) / 1e6
+        expected = kind.recorded.answer
+        assert self.wire.left == 0, name
+        assert answer.get("statusCode") == expected.get("statusCode"), (name, answer)
+        assert answer.get("batchItemFailures") == expected.get("batchItemFailures"), answer
+        return taken
 
-    def ask(kind: str, request: Request) -> list[Any]:
-        hashlib.sha256(request.headers["authorization"].encode()).hexdigest()
-        return [getattr(client, name)(**asked) for name, asked in calls[kind]]
+    def _from_another_client(self, event: Event) -> Event:
+        if "requestContext" not in event:
+            return event
+        client = ".".join(map(str, (next(self._clients) | 10 << 24).to_bytes(4, "big")))
+        http = event["requestContext"]["http"] | {"sourceIp": client}
+        return event | {"requestContext": event["requestContext"] | {"http": http}}
 
-    @app.post(PATH, status_code=201)
-    async def create(request: Request, body: Create) -> dict[str, Any]:
-        ask("key" if "idempotency-key" in request.headers else "create", request)
-        return body.model_dump()
+    def _checkout(self) -> None:
+        """Record the events of a checkout."""
+        self._record("create", api.app.handler, self._api("POST", "", a_body()))
+        keyed = self._api("POST", "", a_body(), **{"Idempotency-Key": f"o-{next(self._clients)}"})
+        created = self._record("key", api.app.handler, keyed)
+        session = f"/{json.loads(created['body'])['id']}"
+        self._record("get", api.app.handler, self._api("GET", session))
+        page = gateway_event("GET", f"/pay{session}", "", {}, None)
+        self._record("page", pay.app.handler, page)
+        self.kinds["page"].event = page | {"headers": BROWSER}
+        wallet = json.dumps({"wallet_address": f"{CEDAR}/alice"}).encode()
+        sent = {"content-type": "application/json", "accept": "application/json"}
+        asked = gateway_event("POST", f"/pay{session}/wallet", "", BROWSER | sent, wallet)
+        bound = self._record("wallet", pay.app.handler, asked)
+        approved = self.world.network.approve(json.loads(bound["body"])["interact_url"])
+        self.clock.pass_time(5)  # it took longer than the wallet asks to wait
+        polled = gateway_event("GET", f"/pay{session}/status", "", BROWSER, None)
+        self._record("status", pay.app.handler, polled)
+        query = urlsplit(approved).query
+        back = gateway_event("GET", f"/pay{session}/grant/callback", query, BROWSER, None)
+        back["cookies"] = [each.partition(";")[0] for each in bound["cookies"]]
+        answer = self._record("callback", pay.app.handler, back)
+        assert "refresh" not in answer["headers"]
+        asked_of_sqs = next(asked for name, asked in self.wire.calls if name.startswith("send_"))
+        messages = [each["MessageBody"] for each in asked_of_sqs["Entries"]]
+        self._record("webhook", webhook_sender.app.handler, sqs_event(*messages))
 
-    @app.get(PATH)
-    async def page(request: Request, limit: int) -> dict[str, Any]:
-        answers = ask("list", request)
-        (found,) = answers[2]["Responses"].values()
-        return {"data": [each["id"] for each in found]}
+    def _list(self) -> None:
+        self._record("list", api.app.handler, self._api("GET", "", None, f"limit={LISTED}"))
 
-    @app.get(PATH + "/{session_id}")
-    async def get(request: Request, session_id: str) -> dict[str, Any]:
-        return {"id": session_id, "status": ask("get", request)[-1]["Item"]["status"]["S"]}
+    def _api(
+        self, method: str, path: str, body: Any = None, query: str = "", **headers: str
+    ) -> Event:
+        sent = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {self.world.api_key}",
+            **headers,
+        }
+        raw = None if body is None else json.dumps(body).encode()
+        return gateway_event(method, bare.SESSIONS + path, query, sent, raw)
 
-    handler: Any = Mangum(app, lifespan="off")
-    return lambda event: handler(event, CONTEXT)
+    def _record(self, name: str, handler: Handler, event: Event) -> Any:
+        """Have ours answer an event, and keep what it did."""
+        self.wire.calls, self.wire.answers, self.outside.exchanged = [], [], []
+        at = self.clock.now()
+        answer = handler(self._from_another_client(event), CONTEXT)
+        assert answer.get("statusCode", 200) < 400, (name, answer)
+        exchanged = self.outside.exchanged
+        wallet_calls = [(sent.body or b"", response.body) for sent, response in exchanged]
+        self.kinds[name] = Kind(
+            event=event,
+            ours=handler,
+            recorded=Recorded(self.wire.calls, wallet_calls, answer),
+            answers=self.wire.answers,
+            responses=[response for _, response in exchanged],
+            at=at,
+        )
+        return answer
 
-
-def events(api_key: str, session_id: str) -> dict[str, Event]:
-    """Return an event of each kind."""
-    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {api_key}"}
-    body = json.dumps(a_body()).encode()
-    with_key = headers | {"Idempotency-Key": "order-1"}
-    return {
-        "create": gateway_event("POST", PATH, "", headers, body),
-        "key": gateway_event("POST", PATH, "", with_key, body),
-        "get": gateway_event("GET", f"{PATH}/{session_id}", "", headers, None),
-        "list": gateway_event("GET", PATH, f"limit={LISTED}", headers, None),
-    }
-
-
-def sides(wire: Wire) -> tuple[dict[str, Event], Handler, Handler]:
-    """Return the events, and the two functions that get them, on a table of LISTED sessions."""
-    os.environ.update(ENVIRONMENT)
-    with patch.object(boto3, "client", wire.client):
-        import api.app
-        from checkout import wiring
-
-        wiring.api_services()
-        other = wire.client("dynamodb")
-    merchants = dynamo.DynamoMerchants(wire.tables, PREFIX)
-    api_key = new_api_key(system_random)
-    now = SystemClock().now()
-    held = a_key(hash=api_key_hash(api_key), merchant="mer_1", last_used_at=now, created_at=now)
-    assert merchants.add(a_merchant(id="mer_1", private_key="sealed"), held) is None
-
-    def ours(event: Event) -> Any:
-        return api.app.handler(event, CONTEXT)
-
-    create = events(api_key, "")["create"]
-    made = [json.loads(ours(create)["body"])["id"] for _ in range(LISTED)]
-    found = events(api_key, made[0])
-    calls = {}
-    for kind, event in found.items():
-        wire.asked.clear()
-        assert ours(event)["statusCode"] in (200, 201)
-        calls[kind] = [(name, _in_python(asked)) for name, asked in wire.asked]
-    wire.replays = True
-    theirs = bare(other, calls)
-    for event in found.values():
-        assert theirs(event)["statusCode"] in (200, 201)
-    return found, ours, theirs
+    def _bare(self, dynamodb: Any, sqs: Any) -> dict[str, Handler]:
+        """Return the bare functions by the kinds of events, with these clients."""
+        clients = Clients(dynamodb, sqs)
+        recorded = {name: kind.recorded for name, kind in self.kinds.items()}
+        merchant_api, page = (
+            bare.merchant_api(clients, recorded),
+            bare.hosted_page(clients, recorded),
+        )
+        sender = bare.sender(clients, recorded)
+        api = dict.fromkeys(("create", "key", "get", "list"), merchant_api)
+        return (
+            api
+            | dict.fromkeys(("page", "status", "wallet", "callback"), page)
+            | {"webhook": sender}
+        )
 
 
 def _in_python(value: Any) -> Any:
@@ -208,34 +335,36 @@ def _in_python(value: Any) -> Any:
     return [_in_python(each) for each in value] if isinstance(value, list) else value
 
 
-def milliseconds(function: Handler, event: Event) -> float:
-    """Return the CPU time of one event."""
-    begun = time.process_time_ns()
-    function(event)
-    return (time.process_time_ns() - begun) / 1e6
+def measured(bench: Bench, name: str, events: int) -> str:
+    """Return the line of the table for this kind of event."""
+    sides = (bench.kinds[name].ours, bench.bare[name], bench.lean[name])
+    taken: list[list[float]] = [[], [], []]
+    with contextlib.redirect_stdout(io.StringIO()):
+        for turn in range(WARM_UP + events):
+            for number, handler in enumerate(sides):
+                milliseconds = bench.repeat(name, handler)
+                if turn >= WARM_UP:
+                    taken[number].append(milliseconds)
+    ours, theirs, lean = map(median, taken)
+    spread = [quantiles(each, n=4) for each in taken]
+    calls = len(bench.kinds[name].recorded.calls)
+    return (
+        f"| {NAMES[name]} | {calls} | {ours:.2f} | {spread[0][0]:.2f} to {spread[0][2]:.2f} "
+        f"| {theirs:.2f} | {spread[1][0]:.2f} to {spread[1][2]:.2f} | {ours / theirs:.2f} "
+        f"| {ours / lean:.2f} |"
+    )
 
 
 def main() -> None:
-    found, ours, theirs = sides(Wire())
-    gc.freeze()  # as wiring.py does in Lambda
-    names = {"create": "create", "key": "create with a key", "get": "get", "list": "list of 100"}
-    lines = []
-    with contextlib.redirect_stdout(io.StringIO()):
-        for kind, event in found.items():
-            for _ in range(WARM_UP):
-                ours(event), theirs(event)
-            pairs = [
-                (milliseconds(ours, event), milliseconds(theirs, event)) for _ in range(EVENTS)
-            ]
-            mine, other = (list(side) for side in zip(*pairs, strict=True))
-            low, _, high = quantiles(mine, n=4)
-            lines.append(
-                f"| {names[kind]} | {median(mine):.2f} | {low:.2f} to {high:.2f} "
-                f"| {median(other):.2f} | {median(mine) / median(other):.2f} |"
-            )
-    print("| event | ms of CPU | the middle half | bare function | ratio |")
-    print("|---|---|---|---|---|")
-    print("\n".join(lines))
+    bench = Bench()
+    wiring.build_in_lambda(wiring.pay_services)  # tells the garbage collector what stays
+    print(
+        "| event | AWS calls | ms of CPU | the middle half | bare function | the middle half "
+        "| ratio | with our client |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for name in sys.argv[1:] or NAMES:
+        print(measured(bench, name, EVENTS), flush=True)
 
 
 if __name__ == "__main__":

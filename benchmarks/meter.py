@@ -6,13 +6,15 @@ entry that a write changes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from math import ceil
 from typing import Any, Final
 
+from checkout.adapters.dynamo.records import SEARCH_ROW
 from tests.fakes.dynamodb import InMemoryDynamoDb, item_size
 
-WRITES: Final = ("put_item", "update_item", "transact_write_items")
+WRITES: Final = ("put_item", "update_item", "batch_write_item", "transact_write_items")
 _WRITE_KB, _READ_KB = 1, 4
 
 Rows = dict[str, dict[str, Any]]
@@ -25,10 +27,13 @@ class Usage:
     requests: float = 0
     invocations: float = 0
     seconds: float = 0
+    gb_seconds: float = 0
     calls: float = 0
     writes: float = 0
     index_writes: float = 0
+    search_writes: float = 0  # among both, those of rows that only a search reads
     reads: float = 0
+    items: float = 0  # read, those of indexes included
     messages: float = 0
     wallet_calls: float = 0
     log_kb: float = 0
@@ -57,52 +62,75 @@ class Metered:
             return found
 
         def call(**request: Any) -> Any:
-            before = self._rows()
+            written = list(_written(request)) if name in WRITES else []
+            before = self._rows(written)
             try:
                 answer = found(**request)
             finally:
                 self.usage.calls += 1
                 if name in WRITES:
-                    self._wrote(name, before, self._rows())
+                    self._wrote(name, before, self._rows(written))
             if name not in WRITES:
-                self._read(name, answer)
+                self._read(name, request, answer)
             return answer
 
         return call
 
-    def _rows(self) -> dict[str, Rows]:
-        found: dict[str, Rows] = {}
-        for table in self.tables:
-            name, key = table["TableName"], table["KeySchema"][0]["AttributeName"]
-            found[name] = {row[key]["S"]: row for row in self.client.rows(name)}
+    def _rows(self, written: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Rows]:
+        """Return the items of these keys, as they are now."""
+        keys = {each["TableName"]: each["KeySchema"][0]["AttributeName"] for each in self.tables}
+        found: dict[str, Rows] = {name: {} for name in keys}
+        for name, key in written:
+            row = self.client.row(name, key)
+            if row is not None:
+                found[name][row[keys[name]]["S"]] = row
         return found
 
     def _wrote(self, operation: str, before: dict[str, Rows], after: dict[str, Rows]) -> None:
-        units = moved = 0
+        factor = 2 if operation == "transact_write_items" else 1
+        units = moved = found_by = 0
         for table in self.tables:
             old, new = before[table["TableName"]], after[table["TableName"]]
             for key in old.keys() | new.keys():
                 one, other = old.get(key, {}), new.get(key, {})
                 if one == other:
                     continue
-                units += ceil(max(item_size(one), item_size(other)) / 1024 / _WRITE_KB)
-                moved += sum(
+                own = ceil(max(item_size(one), item_size(other)) / 1024 / _WRITE_KB)
+                of_indexes = sum(
                     index_writes(one, other, index)
                     for index in table.get("GlobalSecondaryIndexes", [])
                 )
-        factor = 2 if operation == "transact_write_items" else 1
+                units, moved = units + own, moved + of_indexes
+                if key.startswith(SEARCH_ROW):
+                    found_by += own * factor + of_indexes
         self.usage.writes += max(units, 1) * factor  # rejected writes are billed too
         self.usage.index_writes += moved
+        self.usage.search_writes += found_by
 
-    def _read(self, operation: str, answer: dict[str, Any]) -> None:
+    def _read(self, operation: str, request: dict[str, Any], answer: dict[str, Any]) -> None:
         if operation == "get_item":
+            self.usage.items += "Item" in answer
             self.usage.reads += _read_units(answer.get("Item", {}))
         elif operation == "batch_get_item":
             items = [item for found in answer["Responses"].values() for item in found]
-            self.usage.reads += sum(map(_read_units, items))
+            self.usage.items += len(items)
+            asked = sum(len(each["Keys"]) for each in request["RequestItems"].values())
+            self.usage.reads += sum(map(_read_units, items)) + asked - len(items)
         else:  # a query of an index, eventually consistent
+            self.usage.items += len(answer["Items"])
             size = sum(map(item_size, answer["Items"]))
             self.usage.reads += max(1, ceil(size / 1024 / _READ_KB)) / 2
+
+
+def _written(request: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tables and items, or keys of items, that a request may write."""
+    for change in request.get("TransactItems", []):
+        [inner] = change.values()
+        yield from _written(inner)
+    for table, puts in request.get("RequestItems", {}).items():
+        yield from ((table, each["PutRequest"]["Item"]) for each in puts)
+    if "TableName" in request:
+        yield request["TableName"], request.get("Item") or request["Key"]
 
 
 def _read_units(item: dict[str, Any]) -> int:

@@ -32,13 +32,14 @@ from checkout.adapters.clock import SystemClock
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault
 from checkout.domain.limits import Rule
+from checkout.domain.session import Session
 from checkout.flows.merchant import setup
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.limits import Limits
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
-from sandbox.gateway import GatewayServer, functions
+from sandbox.gateway import GatewayServer, Throttle, functions
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import Rules
@@ -111,6 +112,7 @@ class Place:
     api_key: str
     network: Network
     reads: Callable[[], int]
+    stored: Callable[[str], Session | None]
     _opened: list[httpx2.Client] = field(default_factory=list)
 
     def client(self, address: str) -> httpx2.Client:
@@ -141,7 +143,11 @@ def client_at(address: str, port: int) -> httpx2.Client:
 
 @contextmanager
 def place(
-    *, account: int, reserved: Mapping[str, int] | None = None, limit: int = 30
+    *,
+    account: int,
+    reserved: Mapping[str, int] | None = None,
+    throttles: Mapping[str, Throttle] | None = None,
+    limit: int = 30,
 ) -> Iterator[Place]:
     """Serve the product: `limit` is CLIENT_LIMIT."""
     clock, port = SystemClock(), free_base()
@@ -178,9 +184,12 @@ def place(
         for name, bag in bags.items():
             wired.setattr(wiring, f"{name}_services", lambda bag=bag: bag)
         wired.setenv("POWERTOOLS_METRICS_DISABLED", "true")
-        gateway = GatewayServer(port, functions(), account=account, reserved=reserved)
+        gateway = GatewayServer(
+            port, functions(), account=account, reserved=reserved, throttles=throttles
+        )
         gateway.start()
-        found = Place(port, done.api_key, network, lambda: dynamo.calls["get_item"])
+        reads = partial(dynamo.calls.__getitem__, "get_item")
+        found = Place(port, done.api_key, network, reads, base.sessions.get)
         try:
             yield found
         finally:

@@ -16,18 +16,17 @@ from functools import cache, partial
 from math import ceil, floor, log10
 from typing import Any, Final
 
-from benchmarks.cost import AWS_SECONDS, Observed, checkout
+from benchmarks.cost import AWS_SECONDS, Observed, checkout, function_of
 from benchmarks.meter import Metered, Usage, index_writes
 from checkout import telemetry
 from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.dynamo.values import Item
-from checkout.adapters.side_by_side import WIDTH, in_turn
+from checkout.adapters.side_by_side import WIDTH
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER
 from checkout.domain.shards import SHARDS
 from checkout.flows.merchant.settings import LOGO_MAX
-from checkout.flows.schedule import expiries, sweep, tally
-from checkout.ports.sessions import Walk
-from expirer.app import FOLLOW, SWEEP
+from checkout.flows.schedule import expiries, sweep
+from expirer.app import SWEEP
 from sandbox.template import resources, template
 from tests.fakes.dynamodb import item_size
 
@@ -39,7 +38,6 @@ RATES: Final = (10, 100, 1_000, 10_000)  # completed checkouts a second
 ABANDONED: Final = 7 / 3  # carts that nobody gave a wallet: 70 % of all
 LEFT: Final = 1 / 9  # customers who gave a wallet and did not come back: one in ten
 IN_DOUBT: Final = 0.002  # payments whose answer was lost
-BROWSER: Final = 3  # more requests of a browser: the page after the wallet, and two polls
 
 TRANSACTION_SECONDS: Final = 0.02
 ROUND_SECONDS: Final = 50  # of each minute (functions/expirer)
@@ -191,13 +189,6 @@ def _added(one: Units, other: Units) -> Units:
     return {name: one.get(name, 0) + other.get(name, 0) for name in {**one, **other}}
 
 
-FUNCTIONS: Final = {
-    "create the session": "api",
-    "read the session": "api",
-    "deliver the webhook": "webhook_sender",
-}
-
-
 class Scene:
     """A deployment whose use is counted by place."""
 
@@ -216,7 +207,7 @@ class Scene:
         steps = do()
         seconds: Units = {}
         for name, used in steps.items():
-            seconds = _added(seconds, {FUNCTIONS.get(name, "pay"): used.seconds})
+            seconds = _added(seconds, {function_of(name): used.seconds})
         total = sum(steps.values(), Usage())
         writes: Units = {**self.meter.writes}
         reads: Units = {**self.meter.reads}
@@ -235,7 +226,11 @@ class Scene:
         answers: list[Any] = []
         key = f"cart-{self._number}"
         create = partial(deployed.create, Idempotency_Key=key)
-        steps = {"create the session": used(lambda: answers.append(create()))}
+        steps = {
+            "create the session": used(
+                lambda: answers.append(create()), function_of("create the session")
+            )
+        }
         session = self.world.session(answers[0].json["id"])
         steps["open the page"] = used(lambda: deployed.visit("GET", session))
         if wallet:
@@ -245,16 +240,13 @@ class Scene:
     def rounds(self) -> dict[str, Usage]:
         """Let a day pass, and the scheduled job do what is to do."""
         clock, services = self.world.clock, self.world.services
-        done = {"sweep": Usage(), "clock": Usage(), "tally": Usage()}
-        used = partial(self.observed.used, requests=0)
-        for seconds in (86_400, CLOCK_IS_FINAL_AFTER.total_seconds() + 60, 120):
+        done = {"sweep": Usage(), "clock": Usage()}
+        used = partial(self.observed.used, function="ExpirerFunction", requests=0)
+        for seconds in (86_400, (CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds(), 120):
             clock.pass_time(int(seconds))
             until = clock.now() + timedelta(seconds=ROUND_SECONDS)
             done["sweep"] += used(partial(sweep.run, services, until=until))
-            for walk in Walk:
-                done["clock"] += used(partial(expiries.follow, services, walk, until=until))
-            count = partial(tally.run, services.tallies, clock, in_turn, until=until)
-            done["tally"] += used(count)
+            done["clock"] += used(partial(expiries.run, services, until=until))
         return done
 
 
@@ -348,9 +340,9 @@ def components(found: Measured) -> list[Component]:
     }
     partition = LIMITS["partition writes"].value
     gateway = LIMITS["gateway requests"].value
-    requests = load.requests + BROWSER
+    requests = load.requests
     executions = sum(load.seconds.values())
-    sender = load.seconds["webhook_sender"]
+    sender = load.seconds["WebhookSenderFunction"]
     mapping = resources("AWS::Lambda::EventSourceMapping")["EventsMapping"]
     sender_batch = int(mapping["BatchSize"])  # messages, attempted side by side
     row_units = LOGO_MAX // 4096 + 1  # of a merchant with the largest logo
@@ -370,8 +362,7 @@ def components(found: Measured) -> list[Component]:
         return value, value * QUOTA
 
     stretch_calls = 4 * AWS_SECONDS  # mark, query, read, and the write or transaction
-    walks = 2 * stretch_calls / expiries.STRETCH / DUE_SHARDS
-    batch_seconds = 2 * AWS_SECONDS + TRANSACTION_SECONDS  # query, read; one a lane
+    walk = stretch_calls / expiries.STRETCH / DUE_SHARDS
     found_components = [
         Component(
             "wallet submissions, throttle",
@@ -436,25 +427,16 @@ def components(found: Measured) -> list[Component]:
             "more parts, and shards for them (`DUE_SHARDS`)",
         ),
         Component(
-            "carts that end by the clock, after a sweep that takes all of its time",
-            ABANDONED * walks,
-            (FOLLOW - SWEEP) * time,
-            (FOLLOW - SWEEP) * time + (SWEEP - SWEEP / parts) * time,
+            "ends that are told and counted, after a sweep that takes all of its time",
+            (2 * ABANDONED + 1 + LEFT) * walk,
+            (1 - SWEEP) * time,
+            (1 - SWEEP) * time + (SWEEP - SWEEP / parts) * time,
             f"`SweepParts={parts}`",
             "a function of its own for the clock",
         ),
         Component(
-            "daily sums, after a sweep that takes all of its time",
-            (1 + LEFT) * batch_seconds / tally.BATCH / tally.LANES,
-            (1 - FOLLOW) * time,
-            (1 - FOLLOW) * time + (SWEEP - SWEEP / parts) * time,
-            f"`SweepParts={parts}`",
-            "a function of its own for the sums",
-        ),
-        Component(
             "one merchant's row of a day: transactions one after the other",
-            (1 + LEFT) * batch_seconds / tally.BATCH
-            + ABANDONED * TRANSACTION_SECONDS / expiries.STRETCH,
+            (1 + LEFT + ABANDONED) * TRANSACTION_SECONDS / expiries.STRETCH,
             1,
             max(SHARDS),
             "`checkout shards`",

@@ -69,6 +69,7 @@ def _dev(place: Place) -> int:
             print(f"API       {place.checkout}/api")
             print(f"dashboard {place.checkout}/dashboard  (sign in with the API key)")
             print(f"wallets   {place.wallets}")
+            print(f"e-mails   {place.outbox}")
             print(f"pay as    {place.customer_wallet}")
             print(f"API key   export API_KEY=$(cat {_shown(place.api_key_file)})", flush=True)
             threading.Event().wait()

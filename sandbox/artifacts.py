@@ -1,16 +1,19 @@
 """Rehearsal and deployment: trim and compile the artifacts of `sam build`.
 
-`python -m sandbox.artifacts .aws-sam/build` does what shortens every cold start. It adds bytecode
-that Python uses without checking a file's date: /opt and /var/task are read-only, and SAM's
-archives date everything 1980. It removes botocore's descriptions of services that the product never
-calls, and Babel's data of languages that the pages do not speak. Run it with the Python version of
-the functions; any other is rejected, because its bytecode would be ignored.
+`python -m sandbox.artifacts .aws-sam/build` does what shortens every cold start. It compiles the
+pages' templates. It adds bytecode that Python uses without checking a file's date: /opt and
+/var/task are read-only, and SAM's archives date everything 1980. It removes botocore's descriptions
+of services that the product never calls, and Babel's data of languages that the pages do not speak.
+Run it with the Python version of the functions; any other is rejected, because its bytecode would
+be ignored.
 """
 
 from __future__ import annotations
 
 import compileall
+import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 from py_compile import PycInvalidationMode
@@ -20,7 +23,7 @@ from checkout.domain.languages import LANGUAGES
 
 RUNTIME: Final = (3, 13)
 # The services that checkout/wiring.py has clients of.
-SERVICES: Final = {"dynamodb", "secretsmanager", "sqs"}
+SERVICES: Final = {"dynamodb", "secretsmanager", "sesv2", "sqs"}
 
 
 class Unusable(Exception):
@@ -35,6 +38,7 @@ def finish(build: Path) -> None:
         _trim(data)
     for data in build.glob("*/python/babel/locale-data"):
         _trim_locales(data)
+    _compile_templates(build)
     for artifact in (each for each in build.iterdir() if each.is_dir()):
         for stale in list(artifact.rglob("__pycache__")):  # of developers' runs, with any Python
             shutil.rmtree(stale)
@@ -48,6 +52,25 @@ def finish(build: Path) -> None:
         )
         if not compiled:
             raise Unusable(f"{artifact.name} contains a module that does not compile")
+
+
+def _compile_templates(build: Path) -> None:
+    """Compile the templates of each function, with the Jinja that will load them."""
+    folders = [str(each) for each in build.glob("*Function/*/templates")]
+    if not folders:
+        return
+    layers = os.pathsep.join(str(build / name / "python") for name in ("CommonLayer", "PayLayer"))
+    script = (
+        "import sys, pathlib; from checkout.templates import compile_all\n"
+        "for each in sys.argv[1:]: compile_all(pathlib.Path(each))"
+    )
+    done = subprocess.run(  # -S: without the packages of this environment
+        [sys.executable, "-S", "-c", script, *folders],
+        env=os.environ | {"PYTHONPATH": layers, "PYTHONDONTWRITEBYTECODE": "1"},
+        check=False,
+    )
+    if done.returncode:
+        raise Unusable("a template does not compile")
 
 
 def _trim(data: Path) -> None:

@@ -2,9 +2,10 @@
 
 HTTP requests become events of payload format 2.0 for the real handlers. `Gateway` is a function
 without sockets; `GatewayServer` listens on a port. The limits and error responses are API
-Gateway's own, and concurrency is Lambda's; rate limits, CORS and authorizers are missing. Sources:
-the API Gateway developer guide, "Lambda proxy integrations for HTTP APIs" and "Quotas"; the Lambda
-developer guide, "Lambda function scaling".
+Gateway's own, and concurrency is Lambda's; routes are throttled if they are told to be; CORS and
+authorizers are missing. Sources: the API Gateway developer guide, "Lambda proxy integrations for
+HTTP APIs", "Quotas" and "Throttle requests to your HTTP APIs"; the Lambda developer guide, "Lambda
+function scaling".
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import base64
 import importlib
 import json
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -122,8 +124,30 @@ class Environments:
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+class Throttle:
+    """A token bucket: `rate` requests a second, and `burst` at once."""
+
+    def __init__(
+        self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._lock = threading.Lock()
+        self._tokens, self._at = float(burst), clock()
+
+    def admits(self) -> bool:
+        """Take a token, if there is one."""
+        with self._lock:
+            now = self._clock()
+            self._tokens = min(self._burst, self._tokens + (now - self._at) * self._rate)
+            self._at = now
+            if self._tokens < 1:
+                return False
+            self._tokens -= 1
+            return True
+
+
 class Gateway:
-    """The HTTP API."""
+    """The HTTP API. `throttles` are by route key; other routes have none."""
 
     def __init__(
         self,
@@ -131,9 +155,11 @@ class Gateway:
         environments: Environments,
         *,
         table: Iterable[Route] | None = None,
+        throttles: Mapping[str, Throttle] | None = None,
     ) -> None:
         self._functions = by_name
         self._environments = environments
+        self._throttles = throttles or {}
         self._routes = sorted(
             (_Pattern.of(route) for route in (routes() if table is None else table)),
             key=lambda pattern: pattern.precedence,
@@ -151,6 +177,9 @@ class Gateway:
         for pattern in self._routes:
             parameters = pattern.match(request.method, path)
             if parameters is not None:
+                throttle = self._throttles.get(pattern.route.key)
+                if throttle is not None and not throttle.admits():
+                    return _own(429, "Too Many Requests")
                 event = event_of(request, pattern.route.key, parameters)
                 return self._invoke(self._functions[pattern.route.function], event)
         return _own(404, "Not Found")
@@ -324,7 +353,10 @@ def _own(status: int, message: str) -> Answer:
 
 
 class GatewayServer(AsgiServer):
-    """The gateway on a loopback port. `account` and `reserved` are those of `Environments`."""
+    """The gateway on a loopback port.
+
+    `account` and `reserved` are those of `Environments`, `throttles` those of `Gateway`.
+    """
 
     def __init__(
         self,
@@ -333,9 +365,10 @@ class GatewayServer(AsgiServer):
         *,
         account: int = ACCOUNT,
         reserved: Mapping[str, int] | None = None,
+        throttles: Mapping[str, Throttle] | None = None,
     ) -> None:
         self._environments = Environments(account, reserved)
-        gateway = Gateway(by_name, self._environments)
+        gateway = Gateway(by_name, self._environments, throttles=throttles)
         super().__init__(port, gateway.answer, body_max=BODY_MAX, threads=account + _SPARE)
 
     def close(self) -> None:

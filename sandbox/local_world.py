@@ -11,6 +11,7 @@ import secrets
 import shlex
 import threading
 import uuid
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
@@ -27,9 +28,10 @@ from cryptography.hazmat.primitives.serialization import (
 )
 
 from checkout.open_payments.signatures import public_x
-from sandbox import cloud
+from sandbox import cloud, outbox
 from sandbox.cloud import CloudError
 from sandbox.demo import world_answers
+from sandbox.outbox import Outbox
 from sandbox.place import Place
 from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
@@ -76,6 +78,8 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "TASKS_QUEUE_URL": stack.tasks_queue_url,
         "ALLOW_LOOPBACK_WALLETS": "true",
         "WALLET_PROVIDERS": _providers(place),
+        "RECEIPT_SENDER": "receipts@checkout.example",
+        "AWS_ENDPOINT_URL_SESV2": f"http://127.0.0.1:{place.outbox_port}",
         "EXTRA_CA_FILE": str(place.ca_file.resolve()),
         "CLIENT_LIMIT": "6000",  # everybody here has the same address
         "AWS_ENDPOINT_URL": endpoint,
@@ -94,11 +98,20 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
 
 def _providers(place: Place) -> str:
     """Return the two local providers as the setting WALLET_PROVIDERS."""
-    forms = (("Cedar Bank", place.customer_wallet), ("Harbor Wallet", place.merchant_wallet))
-    return ";".join(
-        f"{name} | {wallet.rpartition('/')[0]}/{{name}} | {place.wallets}/"
-        for name, wallet in forms
+    forms = (
+        ("Cedar Bank", place.customer_wallet, "cedar"),
+        ("Harbor Wallet", place.merchant_wallet, "harbor"),
     )
+    return ";".join(
+        f"{name} | {wallet.rpartition('/')[0]}/{{name}} | {place.wallets}/ | | {_logo(logo)}"
+        for name, wallet, logo in forms
+    )
+
+
+def _logo(name: str) -> str:
+    """Return one of our drawings as a provider's logo is written."""
+    drawing = (Path(__file__).parent / "logos" / f"{name}.svg").read_bytes()
+    return b64encode(drawing.strip()).decode()
 
 
 def join(place: Place) -> None:
@@ -170,9 +183,12 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
     )
     running.callback(client.close)
     shop = Shop(client, own=place.shop, checkout=place.checkout, wallets=place.wallets)
-    server = AsgiServer(place.shop_port, shop.answer, body_max=BODY_MAX)
-    server.start()
-    running.callback(server.close)
+    for server in (
+        AsgiServer(place.shop_port, shop.answer, body_max=BODY_MAX),
+        AsgiServer(place.outbox_port, Outbox().answer, body_max=outbox.BODY_MAX),
+    ):
+        server.start()
+        running.callback(server.close)
 
 
 @contextmanager

@@ -37,6 +37,14 @@ class Place:
         return self.base + 11
 
     @property
+    def outbox_port(self) -> int:
+        return self.base + 12
+
+    @property
+    def outbox(self) -> str:
+        return f"http://localhost:{self.outbox_port}"
+
+    @property
     def wallets_port(self) -> int:
         return self.base + 100
 
@@ -61,6 +69,7 @@ class Place:
         return {
             self.base: "the checkout",
             self.shop_port: "the shop",
+            self.outbox_port: "the outbox",
             self.wallets_port: "the wallets' pages",
             self.base + 101: "Cedar Bank",
             self.base + 102: "Cedar Bank's authorization server",

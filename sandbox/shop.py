@@ -25,8 +25,9 @@ CURRENCY: Final = "usd"
 _SCALE: Final = 2
 _SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{1,64}")
 _ORDER: Final = re.compile(r"[0-9a-z-]{1,64}")
+_PAGES: Final = Path(__file__).parent / "shop_pages"
 _TEMPLATES: Final = Environment(
-    loader=FileSystemLoader(Path(__file__).parent / "shop_pages"),
+    loader=FileSystemLoader(_PAGES),
     autoescape=True,
     undefined=StrictUndefined,
 )
@@ -51,6 +52,10 @@ GOODS: Final = (
     Item("filter", "Filter papers", "A hundred, unbleached.", 450),
     Item("tea", "Mountain tea", "Loose leaves, 100 g.", 1275),
 )
+_PICTURES: Final = {
+    f"/pictures/{item.id}.svg": (_PAGES / "pictures" / f"{item.id}.svg").read_bytes()
+    for item in GOODS
+}
 _CONFIRMING: Final = (
     "Almost there",
     "Your payment is being confirmed. This page refreshes automatically.",
@@ -88,6 +93,8 @@ class Shop:
             case ("POST", "/buy"):
                 form = parse_qs(request.body[:BODY_MAX].decode("utf-8", "replace"))
                 return self._buy({name: values[0] for name, values in form.items()})
+            case ("GET" | "HEAD", path) if path in _PICTURES:
+                return Answer(200, _PICTURE_HEADERS, _PICTURES[path])
             case ("GET" | "HEAD", "/thanks" | "/basket"):
                 session_id = parse_qs(parts.query).get("session", [""])[0]
                 return self._order(session_id, paid=parts.path == "/thanks")
@@ -98,7 +105,11 @@ class Shop:
         order = form.get("order", "")
         if item is None or not _ORDER.fullmatch(order):
             return self._message("Not found", "This product does not exist.", 400)
-        product = {"name": item.name, "description": item.description}
+        product = {
+            "name": item.name,
+            "description": item.description,
+            "image": f"{self._own}/pictures/{item.id}.svg",
+        }
         price = {
             "currency": CURRENCY,
             "unit_amount": item.unit_amount,
@@ -171,7 +182,7 @@ class Shop:
         )
         # Chromium applies form-action also to the redirect after a form: the hosted page.
         policy = (
-            "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+            "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; "
             f"frame-ancestors 'none'; form-action 'self' {self._checkout}"
         )
         headers = [*_HEADERS, ("content-security-policy", policy)]
@@ -182,5 +193,11 @@ _HEADERS: Final = [
     ("content-type", "text/html; charset=utf-8"),
     ("cache-control", "no-store"),
     ("referrer-policy", "no-referrer"),
+    ("x-content-type-options", "nosniff"),
+]
+_PICTURE_HEADERS: Final = [
+    ("content-type", "image/svg+xml"),
+    ("cache-control", "max-age=86400"),
+    ("content-security-policy", "default-src 'none'"),
     ("x-content-type-options", "nosniff"),
 ]

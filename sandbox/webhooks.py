@@ -131,7 +131,7 @@ def trigger(place: Place, event: str) -> int:
 
 def _subscribe(place: Place) -> str:
     """Point the demo shop's webhook endpoint to `listen`; return the signing secret."""
-    from checkout.domain.webhooks import OPTIONAL, secret_place
+    from checkout.domain.webhooks import OPTIONAL
     from checkout.flows.webhooks import endpoints
 
     services, merchant = _shop(place)
@@ -140,9 +140,8 @@ def _subscribe(place: Place) -> str:
     if done.secret is not None:
         return done.secret
     # Merchants see a secret only once; a developer needs the same one at every start.
-    assert done.merchant.endpoint is not None
     return services.vault.open(
-        done.merchant.endpoint.secrets[0].sealed, place=secret_place(merchant.id)
+        done.endpoint.secrets[0].sealed, place=done.merchant.secret_place(done.endpoint)
     )
 
 

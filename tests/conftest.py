@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -25,6 +27,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_sessionfinish() -> None:
     aws_calls.keep()
+    _keep_coverage()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -35,6 +38,20 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.section("attacks")
         for line in found:
             terminalreporter.write_line(line)
+
+
+def _keep_coverage() -> None:
+    """Save what was counted in this process, if anything counts.
+
+    It would be saved at the end of the process. But xdist kills a worker that takes more than ten
+    seconds to end, which happens on a busy machine.
+    """
+    counting = sys.modules["coverage"].Coverage.current() if "coverage" in sys.modules else None
+    if counting is not None:
+        with warnings.catch_warnings(
+            action="ignore"
+        ):  # xdist's own process imports nothing of ours
+            counting.save()
 
 
 @pytest.fixture

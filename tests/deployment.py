@@ -7,8 +7,10 @@ comes out of Secrets Manager.
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -175,14 +177,16 @@ class Deployment:
 
     # --- the merchant ---
 
-    def call(self, method: str, path: str, body: Any = None, **headers: str) -> Answer:
+    def call(
+        self, method: str, path: str, body: Any = None, *, query: str = "", **headers: str
+    ) -> Answer:
         headers = {
             "Content-Type": "application/json",
             "Authorization": f"Bearer {self.world.api_key}",
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         raw = None if body is None else json.dumps(body).encode()
-        event = gateway_event(method, f"/api/checkout{path}", "", headers, raw)
+        event = gateway_event(method, f"/api/checkout{path}", query, headers, raw)
         with self._given(api.app.app, api.dependencies.services):
             return _answer(api.app.handler(event, Context()))
 
@@ -199,6 +203,31 @@ class Deployment:
     ) -> Answer:
         raw = None if body is None else json.dumps(body).encode()
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        return self._visit(method, session, path, query, headers, raw)
+
+    def browse(
+        self,
+        session: Session,
+        path: str = "",
+        query: str = "",
+        fields: Mapping[str, str] | None = None,
+    ) -> Answer:
+        """Ask for a page, or submit a form's `fields`, with the headers of a browser."""
+        headers = {"Accept": "text/html", "Accept-Encoding": "gzip, deflate, br, zstd"}
+        if fields is None:
+            return self._visit("GET", session, path, query, headers, None)
+        headers["Content-Type"] = "application/x-www-form-urlencoded"
+        return self._visit("POST", session, path, query, headers, urlencode(fields).encode())
+
+    def _visit(
+        self,
+        method: str,
+        session: Session,
+        path: str,
+        query: str,
+        headers: Mapping[str, str],
+        raw: bytes | None,
+    ) -> Answer:
         event = gateway_event(method, f"/pay/{session.id}{path}", query, headers, raw)
         event["cookies"] = [f"{name}={value}" for name, value in self.cookies.items()]
         with self._given(pay.app.app, pay.dependencies.services):
@@ -275,4 +304,9 @@ class Deployment:
 
 
 def _answer(answer: dict[str, Any]) -> Answer:
-    return Answer(answer["statusCode"], answer["headers"], answer["body"])
+    body = answer["body"]
+    if answer.get("isBase64Encoded"):
+        raw = base64.b64decode(body)
+        zipped = answer["headers"].get("content-encoding") == "gzip"
+        body = (gzip.decompress(raw) if zipped else raw).decode()
+    return Answer(answer["statusCode"], answer["headers"], body)

@@ -83,7 +83,10 @@ def _fields(draw: Any, session: Session, event: Event, now: datetime, given: int
     later = now + timedelta(seconds=45)
     if event in PROBLEMS:
         problem = draw(st.sampled_from(PROBLEMS[event]))
-        return {"problem": problem, "note": f"{problem}: of-{given}-"}
+        # The wallet's attempt ends when money from elsewhere is found: what follows is not its own.
+        open_attempts = [each for each in session.payment_attempts if each.ended_at is None]
+        attempt = given if open_attempts else 0
+        return {"problem": problem, "note": f"{problem}: of-{attempt}-"}
     if event is Event.WALLET_SUBMITTED:
         return {"lease_until": later, "typed": of(given, "typed")}
     if event is Event.REFERENCE_STORED:

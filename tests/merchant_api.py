@@ -181,8 +181,7 @@ def a_body(**changes: Any) -> dict[str, Any]:
 def an_item(**changes: Any) -> dict[str, Any]:
     """A line item; product and price fields are put where they belong."""
     product = {"name": changes.pop("name", "Tea")}
-    if "description" in changes:
-        product["description"] = changes.pop("description")
+    product |= {name: changes.pop(name) for name in ("description", "image") if name in changes}
     price = {
         "currency": changes.pop("currency", "usd"),
         "product_data": product,

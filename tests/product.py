@@ -220,9 +220,16 @@ class World:
         )
         return replace(asked, **changes)
 
-    def create(self, amount: int = 2000, currency: str = "usd", **changes: Any) -> Session:
+    def create(
+        self,
+        amount: int = 2000,
+        currency: str = "usd",
+        *,
+        request_id: str | None = None,
+        **changes: Any,
+    ) -> Session:
         new = self.new(amount, currency, **changes)
-        created = sessions.create(self.services, self.key(), new, None)
+        created = sessions.create(self.services, self.key(), new, None, request_id)
         return self.session(json.loads(created.body)["id"])
 
     def link(self, **fields: Any) -> PaymentLink:

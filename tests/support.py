@@ -6,13 +6,18 @@ import random
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
+from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
-from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, LineItem, Session, Status
 from checkout.flows.payment.approve import Finish, finish
+from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount
+from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
+from checkout.ports.sessions import Tallies, Walk
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 SESSION_ID = "cs_0123456789abcdefABCDEF"
@@ -75,6 +80,14 @@ def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:
         cancel_url="https://shop.example/basket",
     )
     return replace(session, **changes)
+
+
+def count_ends(tallies: Tallies, clock: Clock) -> int:
+    """Have what ended by a write counted, as rounds in ten minutes will; return how many."""
+    later = HandClock(clock.now() + CLOCK_IS_FINAL_AFTER + expiries.GATHERED)
+    services: Any = SimpleNamespace(tallies=tallies, clock=later, side_by_side=in_turn)
+    until = later.now() + timedelta(seconds=50)
+    return expiries.run(services, until=until, walks=[Walk.ENDS]).counted
 
 
 def a_link(**changes: Any) -> PaymentLink:

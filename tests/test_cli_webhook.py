@@ -12,6 +12,7 @@ import pytest
 from checkout import cli
 from checkout.domain.webhook_signature import signed_headers
 from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Format
+from checkout.flows.webhooks.deliver import Outcome
 from tests.product import World
 
 URL = "https://shop.example/hooks"
@@ -152,3 +153,24 @@ def test_the_form_of_the_bodies_is_set_shown_and_kept(
     assert "format    stripe" in Ran(world, capsys, "--url", URL, "--format", "stripe").out
     assert "format    stripe" in Ran(world, capsys, "--url", f"{URL}/new").out
     assert world.endpoint().format is Format.STRIPE
+
+
+def test_a_further_endpoint_is_added_tested_rolled_and_removed(
+    world: World, webhook: Webhook
+) -> None:
+    webhook("--url", URL)
+    url = "https://books.example/"
+    assert webhook("--url", url, "--endpoint", "new", "--events", "expired").secret
+    first, books = world.stored().endpoints
+    assert books.id is not None
+    tested = webhook("--endpoint", books.id, "--test")
+    for words in (first.url, url, f"endpoint  {books.id}", EXPIRED):
+        assert words in tested.out
+    assert world.deliver_hinted() == [Outcome.DELIVERED]
+    assert world.receivers.got[0][0] == url
+    assert webhook("--endpoint", books.id, "--roll-secret", "1").secret
+    assert [len(each.secrets) for each in world.stored().endpoints] == [1, 2]
+    webhook("--endpoint", books.id, "--url", f"{url}2")
+    webhook("--remove")
+    assert [each.url for each in world.stored().endpoints] == [f"{url}2"]
+    assert webhook("--endpoint", "we_none", "--test").code == 1

@@ -84,3 +84,11 @@ def test_a_limit_may_be_changed_or_switched_off() -> None:
     assert load(GOOD).client_limit == 30
     assert load({**GOOD, "CLIENT_LIMIT": ""}).client_limit == 30
     assert load({**GOOD, "CLIENT_LIMIT": "0"}).client_limit == 0
+
+
+def test_receipts_are_sent_from_an_address_or_not_at_all() -> None:
+    assert load(GOOD).receipt_sender == ""
+    assert load({**GOOD, "RECEIPT_SENDER": "a@shop.example"}).receipt_sender == "a@shop.example"
+    for value in ("Shop <a@shop.example>", "shop.example", "a@b", " a@shop.example"):
+        with pytest.raises(SettingsError, match="RECEIPT_SENDER"):
+            load({**GOOD, "RECEIPT_SENDER": value})

@@ -32,6 +32,7 @@ DECIDED = """
 400 invalid_request_error cursor_invalid invalid_json key_unexpected_state parameter_invalid
 400 invalid_request_error parameter_invalid_integer parameter_missing parameter_unknown
 400 invalid_request_error session_unexpected_state url_invalid webhook_unexpected_state
+400 invalid_request_error email_invalid receipts_used_up
 400 idempotency_error idempotency_key_invalid idempotency_key_reused
 400 invalid_request_error member_unexpected_state
 401 authentication_error api_key_invalid api_key_missing passkey_invalid
@@ -43,6 +44,7 @@ DECIDED = """
 409 conflict_error conflict payment_in_progress session_busy
 424 wallet_error amount_too_small_for_wallet merchant_wallet_error
 424 wallet_error wallet_invalid wallet_unavailable wallet_unreachable
+424 api_error mail_refused
 429 rate_limit_error rate_limited
 503 api_error unavailable
 """

@@ -55,6 +55,19 @@ def test_all_stores_of_a_process_share_their_connections_but_for_health() -> Non
     assert printed(script) == "2\n"
 
 
+def test_the_mail_service_is_loaded_with_the_first_receipt_if_there_is_a_sender() -> None:
+    script = (
+        "import boto3, os; made = []; make = boto3.client\n"
+        "boto3.client = lambda name, **options: made.append(name) or make(name, **options)\n"
+        "{}"
+        "from checkout import wiring; mail = wiring.pay_services().mail\n"
+        "print(mail is not None, made.count('sesv2'), mail and mail._client() is mail._client())\n"
+    )
+    sender = "os.environ['RECEIPT_SENDER'] = 'receipts@pay.example'\n"
+    assert printed(script.format(sender)) == "True 0 True\n"
+    assert printed(script.format("")) == "False 0 None\n"
+
+
 @pytest.mark.parametrize(
     ("module", "builder"),
     [
@@ -66,16 +79,26 @@ def test_all_stores_of_a_process_share_their_connections_but_for_health() -> Non
         ("expirer.cleanup", "pay_services"),
     ],
 )
-def test_in_lambda_a_functions_services_are_built_at_import_and_nothing_is_sent(
+def test_in_lambda_services_are_built_at_import_and_nothing_is_sent_or_drawn_at_random(
     module: str, builder: str
 ) -> None:
+    """Environments may start from a snapshot of the memory after the import (SnapStart)."""
     script = (
         "import os, socket\n"
-        "def refuse(*arguments): raise AssertionError('nothing may be sent')\n"
+        "def refuse(*arguments): raise AssertionError('nothing may be sent, or drawn at random')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
+        "from checkout.adapters import clock; clock.system_random = refuse\n"
         "{}"
         f"import {module}\n"
         f"from checkout import wiring; print(wiring.{builder}.cache_info().currsize)"
     )
     assert printed(script.format("os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n")) == "1\n"
     assert printed(script.format("")) == "0\n"  # where tests and the local world set up their own
+
+
+def test_in_lambda_the_garbage_collector_leaves_what_stays_alone() -> None:
+    script = (
+        "import os, gc; os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
+        "import api.app; print(gc.get_freeze_count() > 100_000, gc.get_threshold()[0])"
+    )
+    assert printed(script) == "True 20000\n"

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
-from fastapi import Depends, Header, Request
+from fastapi import Depends, Request
 
 from checkout import wiring
 from checkout.adapters.clock import SystemClock
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant import authentication
 from checkout.ports.services import Services
-from checkout.web import json_object
 
 _STARTED_AT: Final = SystemClock().now()
 
@@ -31,13 +30,17 @@ Injected = Annotated[Services, Depends(services)]
 Started = Annotated[datetime, Depends(started_at)]
 
 
-async def api_key(
-    injected: Injected, request: Request, authorization: Annotated[str | None, Header()] = None
-) -> ApiKey:
-    """Return the key of the Authorization header. Raise as `authenticate` does."""
-    return authentication.authenticate(injected, authorization, request.method)
+def api_key(services: Services, request: Request) -> ApiKey:
+    """Return the key of the Authorization header. Raise as `authenticate` does.
+
+    It is called by the routes: as a dependency it would take longer than what it does besides
+    reading the key.
+    """
+    return authentication.authenticate(
+        services, request.headers.get("authorization"), request.method
+    )
 
 
-Key = Annotated[ApiKey, Depends(api_key)]
-Body = Annotated[dict[str, Any], Depends(json_object)]
-IdempotencyKey = Annotated[str | None, Header()]
+def idempotency_key(request: Request) -> str | None:
+    """Return the key by which a repeated request is known."""
+    return request.headers.get("idempotency-key")

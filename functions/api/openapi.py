@@ -23,6 +23,7 @@ from checkout.domain.webhooks import (
     COMPLETED,
     EXPIRED,
     LATE_PAYMENT,
+    PARTIALLY_PAID,
     PAYMENT_FAILED,
     PING,
 )
@@ -189,6 +190,10 @@ def _paths() -> dict[str, Any]:
     }
 
 
+# The schemas of bodies that have more than seven fields.
+_BODIES: Final = {LATE_PAYMENT: "LatePayment", PARTIALLY_PAID: "PartialPayment"}
+
+
 def _webhooks() -> dict[str, Any]:
     """Return the events that are sent to a merchant's endpoint in the native form."""
     told = {
@@ -197,6 +202,7 @@ def _webhooks() -> dict[str, Any]:
         CANCELED: "A session was canceled.",
         PAYMENT_FAILED: "A payment failed, and the session is open again.",
         LATE_PAYMENT: "Money arrived after the end of a session.",
+        PARTIALLY_PAID: "A part of the money arrived.",
         PING: "A test event.",
     }
     return {
@@ -209,11 +215,7 @@ def _webhooks() -> dict[str, Any]:
                 "requestBody": {
                     "required": True,
                     "content": {
-                        "application/json": {
-                            "schema": {
-                                "$ref": REF + ("LatePayment" if name == LATE_PAYMENT else "Event")
-                            }
-                        }
+                        "application/json": {"schema": {"$ref": REF + _BODIES.get(name, "Event")}}
                     },
                 },
                 "responses": {"200": {"description": "Any status from 200 to 299: received."}},

@@ -13,11 +13,19 @@ PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
 
 def fitting(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the first objects that fit on a page together, and one at least."""
+    found = list(objects)
+    if _size(found) <= PAGE_BYTES:
+        return found
     data: list[dict[str, Any]] = []
     size = 0
-    for shown in objects:
-        size += len(json.dumps(json_text(shown)))  # as Lambda writes it: a string within JSON
+    for shown in found:
+        size += _size(shown)
         if size > PAGE_BYTES and data:
             break
         data.append(shown)
     return data
+
+
+def _size(value: Any) -> int:
+    """Return the bytes of `value` as Lambda writes it: a string within JSON."""
+    return len(json.dumps(json_text(value)))

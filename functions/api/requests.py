@@ -18,6 +18,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic_core import PydanticCustomError
 
 from checkout.domain.errors import ParameterInvalid
+from checkout.domain.grammar import PICTURE_URL_MAX
 from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
 from checkout.domain.new_session import NewSession
@@ -104,6 +105,16 @@ class ProductData(_Form):
         str,
         Field(max_length=DESCRIPTION_MAX, json_schema_extra=lambda schema: schema.pop("default")),
     ] = ""
+    image: Annotated[
+        str,
+        Field(
+            description="Address of a picture, https at a host with a public name, at most "
+            f"{PICTURE_URL_MAX} characters. The page shows the pictures of the first two items "
+            "that have one, in a small square.",
+            examples=["https://shop.example/beans.webp"],
+            json_schema_extra=lambda schema: schema.pop("default"),
+        ),
+    ] = ""
 
 
 class PriceData(_Form):
@@ -148,6 +159,7 @@ class NewLineItem(_Form):
             description=product.description if "description" in product.model_fields_set else None,
             unit_amount=self.price_data.unit_amount,
             quantity=self.quantity,
+            image=product.image or None,
         )
 
 

@@ -36,6 +36,7 @@ def schemas(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:
         "Health": _health(),
         "Event": _event(),
         "LatePayment": _late_payment(),
+        "PartialPayment": _partial_payment(),
     }
 
 
@@ -251,7 +252,8 @@ def _amount_or_null() -> dict[str, Any]:
 
 def _line_item() -> dict[str, Any]:
     product = _object(
-        {"name": {"type": "string"}, "description": {"type": "string"}}, optional=("description",)
+        {name: {"type": "string"} for name in ("name", "description", "image")},
+        optional=("description", "image"),
     )
     price = _object(
         {
@@ -298,6 +300,11 @@ def _event() -> dict[str, Any]:
 def _late_payment() -> dict[str, Any]:
     event = _event()["properties"]
     return _object(event | {"amount_received": {"type": "integer", "minimum": 0}})
+
+
+def _partial_payment() -> dict[str, Any]:
+    late = _late_payment()["properties"]
+    return _object(late | {"status": {"const": "processing"}})
 
 
 def _error(possible: Iterable[type[CheckoutError]]) -> dict[str, Any]:

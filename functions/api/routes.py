@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Request, Response
 
-from api.dependencies import Body, IdempotencyKey, Injected, Key, Started
+from api.dependencies import Injected, Started, api_key, idempotency_key
 from api.paging import fitting
 from api.requests import CreateSession, expands, list_query
 from checkout.domain.merchant import ApiKey
@@ -22,10 +22,8 @@ from checkout.flows.payment import sessions
 from checkout.flows.payment.sessions import json_text
 from checkout.ports.services import Services
 from checkout.version import VERSION
-from checkout.web import no_parameters, validated
+from checkout.web import json_object, no_parameters, request_id, validated
 
-Nothing = Annotated[None, Depends(no_parameters)]
-Expands = Annotated[bool, Depends(expands)]
 End = Callable[[Services, ApiKey, str, Reserve[Session] | None], Session]
 
 router = APIRouter(prefix="/api")
@@ -33,18 +31,17 @@ SESSIONS = "/checkout/sessions"
 
 
 @router.post(SESSIONS)
-async def create(
-    services: Injected,
-    key: Key,
-    body: Body,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
-    new = validated(CreateSession, body).new_session()
-    return _answer(sessions.create(services, key, new, idempotency_key))
+async def create(services: Injected, request: Request) -> Response:
+    key = api_key(services, request)
+    new = validated(CreateSession, await json_object(request)).new_session()
+    return _answer(
+        sessions.create(services, key, new, idempotency_key(request), request_id(request))
+    )
 
 
 @router.get(SESSIONS)
-async def list_sessions(services: Injected, key: Key, request: Request) -> Response:
+async def list_sessions(services: Injected, request: Request) -> Response:
+    key = api_key(services, request)
     listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
     now = services.clock.now()
     next_cursor = listed.next_cursor
@@ -63,9 +60,10 @@ async def list_sessions(services: Injected, key: Key, request: Request) -> Respo
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")
-async def get(services: Injected, key: Key, session_id: str, expands: Expands) -> Response:
+async def get(services: Injected, request: Request, session_id: str) -> Response:
+    key, expanded = api_key(services, request), expands(request)
     session = sessions.get(services, key, session_id)
-    if not expands:
+    if not expanded:
         return _json(sessions.native_answer(services, session))
     now = services.clock.now()
     shown = public_session(session, base_url=services.base_url, now=now)
@@ -73,8 +71,8 @@ async def get(services: Injected, key: Key, session_id: str, expands: Expands) -
 
 
 @router.get(f"{SESSIONS}/{{session_id}}/attempts")
-async def attempts(services: Injected, key: Key, session_id: str) -> Response:
-    session = sessions.get(services, key, session_id)
+async def attempts(services: Injected, request: Request, session_id: str) -> Response:
+    session = sessions.get(services, api_key(services, request), session_id)
     found = _attempts(session)
     data = found["payment_attempts"]
     page = {
@@ -89,47 +87,23 @@ async def attempts(services: Injected, key: Key, session_id: str) -> Response:
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
-async def expire(
-    services: Injected,
-    key: Key,
-    session_id: str,
-    _: Nothing,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
-    return _ended(services, key, session_id, idempotency_key, sessions.expire)
+async def expire(services: Injected, request: Request, session_id: str) -> Response:
+    return await _ended(services, request, session_id, sessions.expire)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/cancel")
-async def cancel(
-    services: Injected,
-    key: Key,
-    session_id: str,
-    _: Nothing,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
-    return _ended(services, key, session_id, idempotency_key, sessions.cancel)
+async def cancel(services: Injected, request: Request, session_id: str) -> Response:
+    return await _ended(services, request, session_id, sessions.cancel)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/accept_as_paid")
-async def accept_as_paid(
-    services: Injected,
-    key: Key,
-    session_id: str,
-    _: Nothing,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
-    return _ended(services, key, session_id, idempotency_key, sessions.accept_as_paid)
+async def accept_as_paid(services: Injected, request: Request, session_id: str) -> Response:
+    return await _ended(services, request, session_id, sessions.accept_as_paid)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/give_up")
-async def give_up(
-    services: Injected,
-    key: Key,
-    session_id: str,
-    _: Nothing,
-    idempotency_key: IdempotencyKey = None,
-) -> Response:
-    return _ended(services, key, session_id, idempotency_key, sessions.give_up)
+async def give_up(services: Injected, request: Request, session_id: str) -> Response:
+    return await _ended(services, request, session_id, sessions.give_up)
 
 
 @router.get("/health")
@@ -155,12 +129,12 @@ def _attempts(session: Session) -> dict[str, Any]:
     }
 
 
-def _ended(
-    services: Services, key: ApiKey, session_id: str, idempotency_key: str | None, end: End
-) -> Response:
+async def _ended(services: Services, request: Request, session_id: str, end: End) -> Response:
+    key = api_key(services, request)
+    await no_parameters(request)
     posted = Posted(
         merchant=key.merchant,
-        key=idempotency_key,
+        key=idempotency_key(request),
         fingerprint=fingerprint_of(end.__name__, session_id),
         render=partial(sessions.native_answer, services),
     )

@@ -1,1 +1,4 @@
-"""The merchant's pages: transactions found, understood and exported. Speaks to no wallet."""
+"""The merchant's pages: transactions found, understood and exported.
+
+Asks a wallet only for a new merchant, who is told what is connected.
+"""

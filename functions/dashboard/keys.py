@@ -18,7 +18,7 @@ from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
-from dashboard.rendering import page, refused, see
+from dashboard.rendering import page, refused, saved
 from dashboard.texts import OVERLAPS, SCOPES
 from dashboard.view import moment
 
@@ -77,11 +77,11 @@ async def roll(services: Injected, request: Request, key: Key, key_id: str, form
 async def revoke(
     services: Injected, visit: Visited, request: Request, key: Key, key_id: str, _: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         api_keys.revoke(services, key, key_id)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, "/keys")
+
+    return saved(save, visit, "/keys", _page, services, request, key)
 
 
 def _page(

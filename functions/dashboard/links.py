@@ -17,8 +17,8 @@ from checkout.flows.merchant import links
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited
-from dashboard.rendering import page, refused, see
-from dashboard.view import moment, readable
+from dashboard.rendering import page, refused, saved, see
+from dashboard.view import USUAL_COLOR, moment, readable
 
 router = APIRouter(prefix="/links")
 # Self-contained, so that it looks alike on any page and loads nothing.
@@ -27,7 +27,7 @@ BUTTON: Final = (
     "background:{brand};color:{ink};font:600 1rem/1.25 system-ui,sans-serif;"
     'text-decoration:none">{text}</a>'
 )
-USUAL: Final = ("#0b5cad", "#ffffff")  # the colors of the customers' page.css
+USUAL: Final = (USUAL_COLOR, "#ffffff")
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,11 @@ async def set_stock(
     services: Injected, visit: Visited, request: Request, key: Key, link_id: str, form: Form
 ) -> Response:
     read, left = form.get("read", ""), form.get("left", "")
-    try:
+
+    def save() -> None:
         links.set_stock(services, key, link_id, read=read, left=left)
-    except CheckoutError as error:
-        return refused(error, _one, services, request, key, link_id)
-    return see(visit, f"/links/{link_id}")
+
+    return saved(save, visit, f"/links/{link_id}", _one, services, request, key, link_id)
 
 
 @router.get("/{link_id}/qr")

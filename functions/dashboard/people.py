@@ -17,7 +17,7 @@ from checkout.flows.merchant.people import Invited
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited
-from dashboard.rendering import page, refused, see
+from dashboard.rendering import page, refused, saved
 from dashboard.texts import ROLE
 from dashboard.view import moment
 
@@ -66,44 +66,44 @@ async def invite(services: Injected, request: Request, key: Key, form: Form) -> 
 async def set_key_sign_in(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         people.allow_key_sign_in(services, key, allowed=form.get("allowed") == "yes")
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, "/people")
+
+    return saved(save, visit, "/people", _page, services, request, key)
 
 
 @router.post("/invitations/{invitation_id}/withdraw")
 async def withdraw(
     services: Injected, visit: Visited, request: Request, key: Key, invitation_id: str, _: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         people.withdraw(services, key, invitation_id)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, "/people")
+
+    return saved(save, visit, "/people", _page, services, request, key)
 
 
 @router.post("/{member_id}/role")
 async def change_role(
     services: Injected, visit: Visited, request: Request, key: Key, member_id: str, form: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         people.change_role(services, key, member_id, _role_of(form))
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, "/people")
+
+    return saved(save, visit, "/people", _page, services, request, key)
 
 
 @router.post("/{member_id}/revoke")
 async def revoke(
     services: Injected, visit: Visited, request: Request, key: Key, member_id: str, _: Form
 ) -> Response:
-    try:
+
+    def save() -> None:
         people.revoke(services, key, member_id)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, "/people")
+
+    return saved(save, visit, "/people", _page, services, request, key)
 
 
 def _page(

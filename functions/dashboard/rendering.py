@@ -17,7 +17,8 @@ from fastapi.responses import HTMLResponse
 
 from checkout.domain.errors import CheckoutError
 from checkout.domain.people import RIGHTS, Actor
-from checkout.pages import nonce_of, see_other, templates
+from checkout.pages import nonce_of, see_other
+from checkout.templates import templates
 from checkout.web import Problem, status_of
 from dashboard.dependencies import Visit
 
@@ -94,6 +95,22 @@ def refused(
         return show(*given, alert=error.message, status=status, **more)
     except CheckoutError:
         raise error from None
+
+
+def saved(
+    save: Callable[[], object],
+    visit: Visit,
+    path: str,
+    show: Callable[..., Response],
+    *given: Any,
+    **more: Any,
+) -> Response:
+    """Save, and lead to `path`; or return `show(*given)` again, as `refused` does."""
+    try:
+        save()
+    except CheckoutError as error:
+        return refused(error, show, *given, **more)
+    return see(visit, path)
 
 
 def render_problem(request: Request, problem: Problem) -> Response:

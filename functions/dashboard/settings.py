@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError, ResourceMissing
+from checkout.domain.errors import ResourceMissing
 from checkout.domain.languages import LANGUAGES, language_of
 from checkout.domain.merchant import NAME_MAX, Merchant
 from checkout.domain.money import from_minor_units
@@ -22,13 +21,12 @@ from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from checkout.open_payments.models import Amount
 from checkout.pages import nonce_of, on_success_header
 from checkout.ports.services import DashboardServices
-from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visit, Visited
-from dashboard.rendering import page, refused, see
-from dashboard.view import readable
+from dashboard.dependencies import Form, FormWithFile, Injected, Key, Visited
+from dashboard.rendering import page, saved, see
+from dashboard.view import USUAL_COLOR, readable
 
 router = APIRouter(prefix="/settings")
 SAVED: Final = "/settings?saved=1"
-USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
 _PREVIEW_POLICY: Final = (
     "default-src 'none'; style-src 'nonce-{nonce}'; img-src 'self' data:; form-action 'none'; "
     "frame-ancestors 'self'; base-uri 'none'"
@@ -73,7 +71,7 @@ async def set_look(
     def save() -> None:
         settings.look(services, key, name=name, accent_color=color, locale=locale)
 
-    return _saved(save, services, visit, request, key, form)
+    return saved(save, visit, SAVED, _page, services, request, key, form)
 
 
 @router.post("/return-hosts")
@@ -84,7 +82,7 @@ async def set_return_hosts(
     def save() -> None:
         settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
 
-    return _saved(save, services, visit, request, key, form)
+    return saved(save, visit, SAVED, _page, services, request, key, form)
 
 
 @router.post("/contact")
@@ -96,7 +94,7 @@ async def set_contact(
     def save() -> None:
         settings.introduce(services, key, contact=contact, website=website)
 
-    return _saved(save, services, visit, request, key, form)
+    return saved(save, visit, SAVED, _page, services, request, key, form)
 
 
 @router.post("/providers")
@@ -107,7 +105,7 @@ async def set_providers(
     def save() -> None:
         settings.offer(services, key, form.get("providers", ""))
 
-    return _saved(save, services, visit, request, key, form)
+    return saved(save, visit, SAVED, _page, services, request, key, form)
 
 
 @router.post("/tolerance")
@@ -118,7 +116,7 @@ async def set_tolerance(
     def save() -> None:
         settings.tolerate(services, key, form.get("tolerance", ""))
 
-    return _saved(save, services, visit, request, key, form)
+    return saved(save, visit, SAVED, _page, services, request, key, form)
 
 
 @router.get("/logo")
@@ -137,7 +135,7 @@ async def put_logo(
     def save() -> None:
         settings.put_logo(services, key, form.get("logo", b""))
 
-    return _saved(save, services, visit, request, key)
+    return saved(save, visit, SAVED, _page, services, request, key)
 
 
 @router.post("/logo/remove")
@@ -188,22 +186,6 @@ async def preview(services: Injected, visit: Visited, request: Request, key: Key
         typed="",
         at="",
     )
-
-
-def _saved(
-    save: Callable[[], None],
-    services: DashboardServices,
-    visit: Visit,
-    request: Request,
-    key: Actor,
-    typed: dict[str, str] | None = None,
-) -> Response:
-    """Save, and return the way back to the settings; or the page with what is wrong."""
-    try:
-        save()
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key, typed)
-    return see(visit, SAVED)
 
 
 def _page(

@@ -16,6 +16,7 @@ from checkout.domain.webhooks import (
     COMPLETED,
     EXPIRED,
     LATE_PAYMENT,
+    PARTIALLY_PAID,
     PAYMENT_FAILED,
     PING,
     EventStatus,
@@ -122,6 +123,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.PAYMENT_REFUSED: "The customer's wallet refused the payment",
     Event.PAYMENT_CREATED: "The customer's wallet accepted the payment",
     Event.CHECKED: "The payment was checked",
+    Event.PART_ARRIVED: "A part of the money arrived",
     Event.CLOSING_STARTED: "Started to close the incoming payment, so that nothing can arrive late",
     Event.CLOSED: "The incoming payment was closed",
     Event.PAYMENT_DISPROVED: "It is certain that no money arrived; the session can be paid again",
@@ -283,12 +285,25 @@ UNACCOUNTED: Final = (
     "(below) in your own wallet: what your wallet shows is what counts. We do not ask again.",
 )
 
+# What a new merchant is told of their wallet and key: by first_steps.State.
+WALLET_STATE: Final[Mapping[str, str]] = {
+    "fine": "Your wallet answers.",
+    "wrong": "There is no wallet at this address, or its currency has changed. Ask your operator.",
+    "unknown": "Your wallet provider did not answer just now. Reload the page to try again.",
+}
+KEY_STATE: Final[Mapping[str, str]] = {
+    "fine": "Your wallet lists this key, and it is ours.",
+    "wrong": "Your wallet does not list this key. Register it again in your wallet's settings, or "
+    "have it replaced here (checkout setup --replace-key).",
+    "unknown": "It could not be checked just now.",
+}
+
 DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Failed",
 }
-NOT_SENT: Final = "Not sent"  # no address was set, which is not a failure
+NOT_SENT: Final = "Not sent"  # nobody was to get it, which is not a failure
 # By an event's type, which may be one that this release does not know.
 EVENT: Final[Mapping[str, str]] = {
     COMPLETED: "A session was paid",
@@ -296,6 +311,7 @@ EVENT: Final[Mapping[str, str]] = {
     CANCELED: "A session was canceled",
     LATE_PAYMENT: "Money arrived after a session had ended",
     PAYMENT_FAILED: "A payment failed, and the session is open again",
+    PARTIALLY_PAID: "Part of a payment arrived",
     PING: "Test",
 }
 FORMAT: Final[Mapping[Format, str]] = {
@@ -306,7 +322,8 @@ GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.ATTEMPTS: "every attempt failed",
     GivenUp.GONE: "the endpoint responded 410 (gone)",
     GivenUp.DISABLED: "the endpoint was disabled",
-    GivenUp.NO_ENDPOINT: "no webhook URL was set",
+    GivenUp.NO_ENDPOINT: "the webhook URL was not set, or was removed",
+    GivenUp.NOT_WANTED: "this endpoint has not asked for such events",
 }
 
 # For how many seconds a replaced key or secret stays valid, the usual choice first.

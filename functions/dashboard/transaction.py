@@ -22,6 +22,7 @@ from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.rendering import page, see
 from dashboard.story import Story, story
 from dashboard.view import delivered, minor, moment, order_of, plain, readable, wallet_of
+from dashboard.webhooks import elsewhere
 
 router = APIRouter(prefix="/transactions/{session_id}")
 
@@ -90,6 +91,9 @@ async def transaction(services: Injected, request: Request, key: Key, session_id
         section="",
         s=_shown(session, now=services.clock.now(), base_url=services.base_url),
         webhook=delivered(event) if event else None,
+        elsewhere=elsewhere(services, services.known_merchants.get(key.merchant), event)
+        if event
+        else [],
     )
 
 

@@ -12,19 +12,22 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.attempts import failure_of
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
-from checkout.domain.session import Session
+from checkout.domain.session import Session, Status
 from checkout.domain.tally import DayTally
+from checkout.flows import merchants
 from checkout.flows.merchant import figures, search
 from checkout.flows.payment.sessions import Listed
 from checkout.pages import Moment
+from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
-from dashboard.texts import CONCERN, FAILURE, STATUS
+from dashboard.texts import CONCERN, FAILURE, KEY_STATE, STATUS, WALLET_STATE
 from dashboard.view import minor, moment, order_of, readable, wallet_of
 
 router = APIRouter()
 NOTHING: Final = Listed((), None)
+FOLDED: Final = ("status", "from", "to", "min", "max")  # the filters that a phone folds
 # Units of the chart.
 HEIGHT: Final = 100
 STEP: Final = 10
@@ -44,6 +47,31 @@ class Row:
     amount: str
     wallet: str | None
     items: str
+
+
+@dataclass(frozen=True, slots=True)
+class Todo:
+    """The first steps that are still to be done."""
+
+    session: bool
+    payment: bool
+    webhook: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FirstSteps:
+    """The first steps of a new merchant; `page` is the page of a session that can be paid."""
+
+    wallet: str
+    currency: str
+    wallet_state: str
+    wallet_text: str
+    key_id: str
+    key_state: str
+    key_text: str
+    todo: Todo
+    base_url: str
+    page: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,18 +128,51 @@ async def transactions(
 ) -> Response:
     query, now = filters.query, services.clock.now()
     found = NOTHING if filters.wrong else search.find(services, key, filters.text, query)
+    whole = not filters.active and query.cursor is None and found.next_cursor is None
     stopped = query.filters and found.next_cursor is not None
     return page(
         request,
         "transactions.html",
         status=400 if filters.wrong else 200,
         section="",
+        first_steps=_first_steps(services, key, found.sessions) if whole else None,
         filters=filters,
+        folded=not any(filters.typed[name] for name in FOLDED),
         statuses=[(status.value, words) for status, words in (*STATUS.items(), *CONCERN.items())],
         rows=[_row(session, now=now) for session in found.sessions],
         next_cursor=found.next_cursor,
         looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
         figures=_figures(figures.days(services, key, first=filters.first, last=filters.last), key),
+    )
+
+
+def _first_steps(
+    services: DashboardServices, key: Actor, sessions: Sequence[Session]
+) -> FirstSteps | None:
+    """Return what is connected and what is left to do, or None once all is done."""
+    merchant = services.known_merchants.get(key.merchant)
+    if merchant is None or not merchant.endpoints:
+        merchant = merchants.get(services.merchants, key.merchant)
+    paid = any(session.status is Status.COMPLETED for session in sessions)
+    todo = Todo(session=not sessions, payment=not paid, webhook=not merchant.endpoints)
+    if not any((todo.session, todo.payment, todo.webhook)):
+        return None
+    # Imported here, because other pages ask no wallet.
+    from checkout.flows.merchant import first_steps
+
+    connected = first_steps.check(services, merchant)
+    payable = [each for each in sessions if each.status is Status.OPEN]
+    return FirstSteps(
+        wallet=merchant.wallet_address,
+        currency=merchant.asset_code,
+        wallet_state=connected.wallet.value,
+        wallet_text=WALLET_STATE[connected.wallet.value],
+        key_id=merchant.key_id,
+        key_state=connected.key.value,
+        key_text=KEY_STATE[connected.key.value],
+        todo=todo,
+        base_url=services.base_url,
+        page=f"{services.base_url}/pay/{payable[0].id}" if payable else None,
     )
 
 

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Final
 
 from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
-from checkout.domain.webhooks import Delivery, GivenUp, WebhookEvent
+from checkout.domain.webhooks import Delivery, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from dashboard.texts import CONNECTION, DELIVERY, ERASED, GIVEN_UP, NOT_SENT
+
+USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +46,8 @@ class Delivered:
 
 
 def delivered(event: WebhookEvent) -> Delivered:
-    """Return the delivery of `event`; that no address was set is not a failure."""
-    pending, unwanted = event.ended_at is None, event.given_up is GivenUp.NO_ENDPOINT
+    """Return the delivery of `event`; that nobody was to get it is not a failure."""
+    pending, unwanted = event.ended_at is None, event.given_up is not None and not event.in_vain
     return Delivered(
         id=event.id,
         type=event.type,

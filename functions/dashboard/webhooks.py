@@ -1,4 +1,4 @@
-"""The webhooks: address, signing secret, delivery log, and the page of one event.
+"""The webhooks: addresses, their signing secrets and delivery logs, and the page of one event.
 
 A secret in clear text is only in the response that created it.
 """
@@ -13,31 +13,36 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.errors import CheckoutError, ParameterInvalid
-from checkout.domain.grammar import URL_MAX
+from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
+from checkout.domain.grammar import DELIVERY_ID, URL_MAX
+from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.domain.webhooks import (
+    ENDPOINTS_MAX,
     OPTIONAL,
     Endpoint,
     EventStatus,
     Format,
     WebhookEvent,
+    endpoint_id,
     waiting,
 )
 from checkout.flows import merchants
 from checkout.flows.merchant import actions
-from checkout.flows.webhooks import delivery_log
-from checkout.flows.webhooks.endpoints import Resent
+from checkout.flows.webhooks import delivery_log, endpoints
+from checkout.flows.webhooks.endpoints import Failed, Resent
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
-from dashboard.rendering import page, refused, see
+from dashboard.rendering import page, refused, saved, see
 from dashboard.texts import DELIVERY, EVENT, FORMAT, OVERLAPS
 from dashboard.view import delivered, moment
 
 router = APIRouter(prefix="/webhooks")
 # The optional events: field of the form, type, and text.
 _OPTIONAL: Final = tuple((event.rpartition(".")[2], event, EVENT[event]) for event in OPTIONAL)
+NEW: Final = "new"  # stands for the id of an endpoint that is still to be added
+_WHICH: Final = "endpoint"  # the field, and the parameter, that name the endpoint
 _SINCE: Final = timedelta(days=3)  # the default of "failed since"
 _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
@@ -70,68 +75,121 @@ class Row:
     last: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One of several endpoints."""
+
+    id: str
+    url: str
+    events: str
+    disabled: bool
+    chosen: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Elsewhere:
+    """The delivery of an event to another endpoint; `id` is that of its page."""
+
+    id: str
+    url: str
+    status: str
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The question before failed events are sent again."""
+
+    count: int
+    more: bool
+    since: str
+    set_at: Moment | None
+
+
 @router.get("")
 async def log(services: Injected, request: Request, key: Key) -> Response:
-    return _page(services, request, key)
+    return _page(services, request, key, chosen=request.query_params.get(_WHICH))
 
 
 @router.post("")
 async def configure(services: Injected, request: Request, key: Key, form: Form) -> Response:
     url, events = form.get("url", "").strip(), _events_of(form)
+    chosen, more = _which(form), {"format": _format_of(form)}
+    new = chosen == NEW
     try:
         done = actions.set_webhook(
-            services, key, url=url, events=events, more={"format": _format_of(form)}
+            services,
+            key,
+            url=url,
+            events=events,
+            endpoint=None if new else chosen,
+            add=new,
+            more=more,
         )
     except CheckoutError as error:
-        return refused(error, _page, services, request, key, typed=form)
-    return _page(services, request, key, secret=done.secret)
+        return refused(error, _page, services, request, key, chosen=chosen, typed=form)
+    identity = endpoint_id(key.merchant, done.endpoint)
+    return _page(services, request, key, chosen=identity, secret=done.secret)
 
 
 @router.post("/remove")
-async def remove(services: Injected, visit: Visited, key: Key, _: Form) -> Response:
-    actions.remove_webhook(services, key)
+async def remove(services: Injected, visit: Visited, key: Key, form: Form) -> Response:
+    actions.remove_webhook(services, key, endpoint=_which(form))
     return see(visit, "/webhooks")
 
 
 @router.post("/enable")
 async def enable(
-    services: Injected, visit: Visited, request: Request, key: Key, _: Form
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
-    try:
-        actions.enable_webhook(services, key)
-    except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return see(visit, "/webhooks")
+    chosen = _which(form)
+
+    def save() -> None:
+        actions.enable_webhook(services, key, endpoint=chosen)
+
+    path = f"/webhooks?{_WHICH}={chosen}" if chosen else "/webhooks"
+    return saved(save, visit, path, _page, services, request, key, chosen=chosen)
 
 
 @router.post("/roll")
 async def roll(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    chosen = _which(form)
     try:
-        done = actions.roll_webhook_secret(services, key, overlap=overlap_of(form))
+        done = actions.roll_webhook_secret(services, key, overlap=overlap_of(form), endpoint=chosen)
     except CheckoutError as error:
-        return refused(error, _page, services, request, key)
-    return _page(services, request, key, secret=done.secret)
+        return refused(error, _page, services, request, key, chosen=chosen)
+    return _page(services, request, key, chosen=chosen, secret=done.secret)
 
 
 @router.post("/test")
 async def send_test(
-    services: Injected, visit: Visited, request: Request, key: Key, _: Form
+    services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
+    chosen = _which(form)
     try:
-        event = actions.send_test_event(services, key)
+        event = actions.send_test_event(services, key, endpoint=chosen)
     except CheckoutError as error:
-        return refused(error, _page, services, request, key)
+        return refused(error, _page, services, request, key, chosen=chosen)
     return see(visit, f"/webhooks/{event.id}")
 
 
 @router.post("/resend-failed")
 async def resend_failed(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    """Say how many events would be sent; send them once the merchant has confirmed."""
+    chosen = _which(form)
     try:
-        since, after = _since_of(form), form.get("after") or None
-        done = actions.resend_failed_events(services, key, since=since, after=after)
+        since = _since_of(form)
+        if "sure" not in form:
+            found = endpoints.count_failed(
+                services, key.merchant, since=since, shards=key.shards, endpoint=chosen
+            )
+            return _page(services, request, key, chosen=chosen, typed=form, failed=found)
+        done = actions.resend_failed_events(
+            services, key, since=since, after=form.get("after") or None, endpoint=chosen
+        )
     except CheckoutError as error:
-        return refused(error, _page, services, request, key, typed=form)
-    return _page(services, request, key, typed=form, resent=done)
+        return refused(error, _page, services, request, key, chosen=chosen, typed=form)
+    return _page(services, request, key, chosen=chosen, typed=form, resent=done)
 
 
 @router.get("/{event_id}")
@@ -155,33 +213,54 @@ def _page(
     request: Request,
     key: Actor,
     *,
+    chosen: str | None = None,
     secret: str | None = None,
     typed: dict[str, str] | None = None,
+    failed: Failed | None = None,
     resent: Resent | None = None,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page: with a form as `typed`, and with a new `secret`."""
+    """Return the page of the `chosen` endpoint: with a form as `typed`, and with a new `secret`.
+
+    Raise ResourceMissing if there is no such endpoint.
+    """
     merchant = merchants.get(services.merchants, key.merchant)
     query, now = request.query_params, services.clock.now()
+    endpoint = _endpoint_of(merchant, chosen)
+    identity = endpoint_id(merchant.id, endpoint) if endpoint else None
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
     after = query.get("cursor") if request.method == "GET" else None
-    found = delivery_log.page(services, key, status=state, after=after)
+    found = delivery_log.page(
+        services,
+        key,
+        status=state,
+        after=after,
+        endpoint=endpoints.log_of(merchant, identity) if identity else None,
+    )
     since = (typed or {}).get("since") or (now - _SINCE).date().isoformat()
+    set_at = endpoint.created_at if endpoint else None
     return page(
         request,
         "webhooks.html",
         status=status,
         section="/webhooks",
-        setting=_setting(merchant.endpoint, typed, now),
+        setting=_setting(endpoint, typed, now),
+        chosen=NEW if chosen == NEW else identity or "",
+        several=len(merchant.endpoints) + (chosen == NEW) > 1,
+        choices=_choices(merchant, identity),
+        can_add=0 < len(merchant.endpoints) < ENDPOINTS_MAX and chosen != NEW,
         secret=secret,
         alert=alert,
+        asked=Asked(failed.count, failed.more, since, moment(set_at) if set_at else None)
+        if failed
+        else None,
         resent=resent,
         since=since,
         url_max=URL_MAX,
         overlaps=OVERLAPS.items(),
-        rows=[_row(event) for event in found.events],
+        rows=[_row(event) for event in found.events] if chosen != NEW else [],
         next_cursor=found.next_cursor,
         wanted=wanted if state else "",
         statuses=[(each.value, words) for each, words in DELIVERY.items()],
@@ -197,19 +276,69 @@ def _event_page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    event = delivery_log.get(services, key.merchant, event_id)
+    event = delivery_log.get(services, key.merchant, event_id, DELIVERY_ID)
+    known = services.merchants if event.is_copy else services.known_merchants
+    merchant = known.get(key.merchant)
+    to = merchant.endpoint_of(event.endpoint) if merchant and event.is_copy else None
     return page(
         request,
         "webhook_event.html",
         status=status,
         section="/webhooks",
         row=_row(event),
+        told_as=event.event,
+        log_of=event.endpoint if event.is_copy else None,
+        to=to.url if to else None,
         waits=waiting(event, services.clock.now()),
         delivery=delivered(event),
+        elsewhere=elsewhere(services, merchant, event),
         body=event.body,
         stripe_body=event.stripe_body,
         alert=alert,
     )
+
+
+def elsewhere(
+    services: DashboardServices, merchant: Merchant | None, event: WebhookEvent
+) -> list[Elsewhere]:
+    """Return the deliveries of an event to the merchant's further endpoints."""
+    if merchant is None or event.is_copy:
+        return []
+    urls = {each.id: each.url for each in merchant.further_endpoints}
+    found = [(each, delivered(each)) for each in delivery_log.of_others(services, merchant, event)]
+    return [
+        Elsewhere(each.id, urls[each.endpoint], shown.status, shown.bad) for each, shown in found
+    ]
+
+
+def _which(form: dict[str, str]) -> str | None:
+    """Return the id of the endpoint that the form is about, or None for the first one."""
+    return form.get(_WHICH) or None
+
+
+def _endpoint_of(merchant: Merchant, chosen: str | None) -> Endpoint | None:
+    """Return the chosen endpoint, or the first one; None for a new one. Raise ResourceMissing."""
+    if chosen == NEW:
+        return None
+    if not chosen:
+        return next(iter(merchant.endpoints), None)
+    found = merchant.endpoint_of(chosen)
+    if found is None:
+        raise ResourceMissing("No such webhook endpoint.")
+    return found
+
+
+def _choices(merchant: Merchant, chosen: str | None) -> list[Choice]:
+    return [
+        Choice(
+            id=(identity := endpoint_id(merchant.id, each)),
+            url=each.url,
+            events=", ".join(EVENT[event] for event in each.events),
+            disabled=each.disabled_at is not None,
+            chosen=identity == chosen,
+        )
+        for each in merchant.endpoints
+    ]
 
 
 def _events_of(form: dict[str, str]) -> tuple[str, ...]:

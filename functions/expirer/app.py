@@ -14,7 +14,7 @@ from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from checkout import telemetry, wiring
-from checkout.flows.schedule import expiries, sweep, tally
+from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts
 from checkout.ports.runtime import Part
@@ -22,9 +22,7 @@ from checkout.ports.services import PayServices
 
 # The last check of a round may take this long, and must end before the process does.
 LAST_CHECK: Final = timedelta(seconds=25)
-# By these shares of a round's time, the sweep has ended, and so has following the clock.
-SWEEP: Final = 0.8
-FOLLOW: Final = 0.9
+SWEEP: Final = 0.8  # of a round's time; the rest is for following the clock
 
 _log: Final = logging.getLogger(__name__)
 
@@ -39,7 +37,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
     """Return the Lambda handler; it returns the counts.
 
     The event `{"part": 3, "of": 8}` asks for the sweep of a part of the shards. Only the first part
-    follows the clock and counts.
+    follows the clock, which also counts.
     """
 
     @telemetry.observed
@@ -49,16 +47,14 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
         left = timedelta(milliseconds=context.get_remaining_time_in_millis()) - LAST_CHECK
         part = Part(event.get("part", 0), event.get("of", 1))
         if part.number:
-            return _reported(sweep.run(ready, until=begun + left, part=part), Followed(), 0)
+            return _reported(sweep.run(ready, until=begun + left, part=part), Followed())
         counts = sweep.run(ready, until=begun + left * SWEEP, part=part)
-        followed = expiries.run(ready, until=begun + left * FOLLOW)
-        counted = tally.run(ready.tallies, ready.clock, ready.side_by_side, until=begun + left)
-        return _reported(counts, followed, counted)
+        return _reported(counts, expiries.run(ready, until=begun + left))
 
     return handler
 
 
-def _reported(counts: Counts, followed: Followed, counted: int) -> dict[str, Any]:
+def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
     """Send the counts as metrics, and return them."""
     totals = {
         "SessionsChecked": counts.checked,
@@ -80,7 +76,7 @@ def _reported(counts: Counts, followed: Followed, counted: int) -> dict[str, Any
         **totals,
         **ages,
         "MovedBy": dict(counts.moved),
-        "Counted": counted + followed.counted,
+        "Counted": followed.counted,
     }
     if any(totals.values()):
         _log.info("a round of the sweep", extra={"counts": result})

@@ -1,8 +1,9 @@
 """Security headers of the hosted page, and the requests that count as a customer's.
 
-The policy allows only the response's own inline style and script, and requests and pictures of this
-origin. `form-action 'self'` also stops the redirect of a form to another origin (Chromium), so
-forms lead to pages of ours, and a plain link leads to the wallet.
+The policy allows only the response's own inline style and script, requests and pictures of this
+origin, and pictures from the hosts where the session's items have theirs. `form-action 'self'` also
+stops the redirect of a form to another origin (Chromium), so forms lead to pages of ours, and a
+plain link leads to the wallet.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from checkout.pages import on_success_header
 
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
-    "img-src 'self' data:; connect-src 'self'; "
+    "img-src 'self' data:{pictures}; connect-src 'self'; "
     "form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
 )
 REFERRER: Final = "no-referrer"  # a session's URL is a secret

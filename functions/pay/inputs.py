@@ -1,4 +1,4 @@
-"""Parse the requests of customers and wallets: the wallet submission and the grant callback.
+"""Parse the requests of customers and wallets: wallet, receipt and grant callback.
 
 Anything ambiguous is rejected: unknown or doubled fields, an incomplete callback.
 """
@@ -12,7 +12,8 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, Request
 from pydantic import BaseModel, ConfigDict
 
-from checkout.domain.errors import CallbackInvalid, ParameterInvalid
+from checkout.domain import grammar
+from checkout.domain.errors import CallbackInvalid, EmailInvalid, ParameterInvalid
 from checkout.domain.providers import Provider
 from checkout.open_payments.slips import Slip, slip_in
 from checkout.web import validated
@@ -32,6 +33,14 @@ class WalletForm(BaseModel):
     wallet_address: str
 
 
+class ReceiptForm(BaseModel):
+    """The body of a request for the receipt by e-mail."""
+
+    model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+    email: str
+
+
 @dataclass(frozen=True, slots=True)
 class GrantCallback:
     """A reference and its hash (RFC 9635 section 4.2.1), or an unsigned `result` without one."""
@@ -44,6 +53,14 @@ class GrantCallback:
 def wallet_of(fields: dict[str, Any]) -> str:
     """Return the wallet address of a submission. Raise as `validated` does."""
     return validated(WalletForm, fields).wallet_address
+
+
+def email_of(fields: dict[str, Any]) -> str:
+    """Return the e-mail address to which a receipt goes. Raise EmailInvalid, and as `validated`."""
+    found = grammar.email_of(validated(ReceiptForm, fields).email)
+    if found is None:
+        raise EmailInvalid("This is not an e-mail address.", param="email")
+    return found
 
 
 def provider_of(fields: dict[str, Any]) -> str:

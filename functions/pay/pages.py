@@ -12,18 +12,23 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from checkout.domain.errors import ResourceMissing, WalletInvalid
+from checkout.domain.merchant import Merchant
 from checkout.domain.public import timestamp
 from checkout.domain.session import Problem, Session
+from checkout.flows.payment import receipts
 from checkout.flows.payment.approve import Finish
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
-from checkout.pages import see_other
+from checkout.open_payments.urls import origin
+from checkout.pages import allow_pictures, see_other
+from checkout.ports.mail import Letter
 from checkout.ports.services import PayServices
-from pay import render
+from pay import letters, render
 from pay.language import Reader, reader
 from pay.texts import Texts
 from pay.view import Shown, Stage, paths_of, price_change, shown, stage_of
 
+_MAILED: Final = "mailed"  # in the query after the receipt was sent
 COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
 # The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
@@ -102,7 +107,19 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
         return see_other(now_shown.paths.page)
-    return stage_page(request, now_shown, countdown=COUNTDOWN)
+    mailed = _MAILED in request.query_params
+    return stage_page(request, now_shown, countdown=None if mailed else COUNTDOWN, mailed=mailed)
+
+
+def letter(services: PayServices, request: Request, session: Session, to: str) -> Letter:
+    """Return the receipt as an e-mail in the reader's language. Raise ResourceMissing."""
+    merchant = _merchant(services, session)
+    return letters.receipt(seen(services, request, session), to, contact=merchant.contact)
+
+
+def receipt_sent(services: PayServices, session: Session) -> Response:
+    """Return the redirect to the page that says so: reloading it sends nothing again."""
+    return see_other(f"{paths_of(session, services.base_url).success}?{_MAILED}=1")
 
 
 def prepared(services: PayServices, session: Session, *, was: str) -> Response:
@@ -151,7 +168,7 @@ def returned(services: PayServices, request: Request, finish: Finish) -> Respons
     if finish.asks:
         # It was approved: nobody needs to know where it will be.
         asked = replace(seen(services, request, finish.session), interact_host=None)
-        return render.page(request, asked.reader, "asked.html", s=asked, alert=None)
+        return _page(request, asked, "asked.html", alert=None)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.session, services.base_url).home)
     # Without a URL in the header, the browser requests this one again, and it is logged nowhere.
@@ -173,9 +190,7 @@ def not_approved(
 
 def seen(services: PayServices, request: Request, session: Session) -> Shown:
     """Return the view of `session` for this request. Raise ResourceMissing."""
-    merchant = services.merchants.get(session.merchant)
-    if merchant is None:
-        raise ResourceMissing("No such checkout session.")
+    merchant = _merchant(services, session)
     reads = reader_of(request, session=session, default=merchant.locale)
     return shown(
         session,
@@ -184,7 +199,15 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
         base_url=services.base_url,
         now=services.clock.now(),
         providers=services.providers,
+        mails=receipts.offered(services, session),
     )
+
+
+def _merchant(services: PayServices, session: Session) -> Merchant:
+    merchant = services.merchants.get(session.merchant)
+    if merchant is None:
+        raise ResourceMissing("No such checkout session.")
+    return merchant
 
 
 def reader_of(
@@ -209,9 +232,10 @@ def stage_page(
     """Return the page of a stage.
 
     Its values are `alert`, the `change` of a price, the `typed` wallet address, the
-    provider that it was typed `at` (the form of its addresses), a `countdown`, and
-    `returned` for a customer who came back from the wallet without an approval; `over` if the
-    wallet is done with that approval, so that nobody is led back to it.
+    provider that it was typed `at` (the form of its addresses), the typed `email` address,
+    `mailed` once the receipt was sent, a `countdown`, and `returned` for a customer who came back
+    from the wallet without an approval; `over` if the wallet is done with that approval, so that
+    nobody is led back to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -222,12 +246,17 @@ def stage_page(
         "over": False,
         "typed": again or "",
         "at": "",
+        "email": "",
+        "mailed": False,
         **values,
     }
     name = f"{now_shown.stage.value}.html"
-    return render.page(
-        request, now_shown.reader, name, status=status, headers=headers, s=now_shown, **context
-    )
+    return _page(request, now_shown, name, status=status, headers=headers, **context)
+
+
+def _page(request: Request, now_shown: Shown, template: str, **values: Any) -> Response:
+    allow_pictures(request, (origin(each.picture) for each in now_shown.lines if each.picture))
+    return render.page(request, now_shown.reader, template, s=now_shown, **values)
 
 
 def _wire(amount: Amount) -> dict[str, str | int]:

@@ -11,7 +11,7 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout.domain.errors import CheckoutError, WalletInvalid
-from checkout.domain.grammar import SESSION_ID
+from checkout.domain.grammar import EMAIL_MAX, SESSION_ID
 from checkout.flows.payment import reconcile
 from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type
@@ -35,12 +35,14 @@ def form_again(
     request: Request,
     session_id: str,
     *,
-    typed: str,
-    at: str,
+    typed: str = "",
+    at: str = "",
+    email: str = "",
 ) -> Response:
     """Return the session's page with the reason why the form was rejected.
 
-    `at` is the form of addresses of the provider that was chosen, "" if an address was typed.
+    `typed` and `email` are the wallet and e-mail address in it, `at` the form of addresses of the
+    provider that was chosen, "" if an address was typed.
 
     Raise `error` itself where it needs a page of its own, and where the session cannot be read.
     """
@@ -58,7 +60,8 @@ def form_again(
     else:
         known = f"fault.{problem.code}" in now_shown.reader.texts
         alert = pages.Alert(
-            problem.code if known else "other", at_field=problem.param == "wallet_address"
+            problem.code if known else "other",
+            at_field=problem.param in ("wallet_address", "email"),
         )
     return pages.stage_page(
         request,
@@ -68,6 +71,7 @@ def form_again(
         alert=alert,
         typed=typed[:TYPED_SHOWN],
         at=at,
+        email=email[:EMAIL_MAX],
     )
 
 

@@ -1,4 +1,4 @@
-"""Render templates to HTML, with the reader's texts."""
+"""Render templates to HTML pages, with the reader's texts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from typing import Any, Final
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 
-from checkout.pages import nonce_of, templates
+from checkout.pages import nonce_of
+from checkout.templates import templates
 from pay.language import Reader
 
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
@@ -31,3 +32,8 @@ def page(
         **values,
     )
     return HTMLResponse(html, status, headers)
+
+
+def text(template: str, **values: Any) -> str:
+    """Return `template` rendered as it is, without a response around it."""
+    return _TEMPLATES.get_template(template).render(**values)

@@ -11,13 +11,13 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError
-from checkout.flows.payment import approve, prepare, reconcile, reported
+from checkout.flows.payment import approve, prepare, receipts, reconcile, reported
 from checkout.pages import form_fields
 from checkout.web import json_object
 from pay import browser, pages, pictures
 from pay.dependencies import Client, Injected
 from pay.headers import CustomersOnly
-from pay.inputs import Returned, address_of, price_of, provider_of, wallet_of
+from pay.inputs import Returned, address_of, email_of, price_of, provider_of, wallet_of
 from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
@@ -49,6 +49,21 @@ async def wallet(services: Injected, of: Client, request: Request, session_id: s
         typed = fields.get("wallet_address", "")
         return form_again(error, services, request, session_id, typed=typed, at=at)
     return browser.bind(services, pages.prepared(services, session, was=was), session)
+
+
+@router.post("/receipt")
+async def receipt(services: Injected, of: Client, request: Request, session_id: str) -> Response:
+    """Send the receipt by e-mail; the address is kept nowhere."""
+    fields: dict[str, str] = {}
+    try:
+        fields = await form_fields(request)
+        to = email_of(fields)
+        session = reconcile.view(services, session_id)
+        receipts.send(services, session, pages.letter(services, request, session, to), client=of)
+    except CheckoutError as error:
+        typed = fields.get("email", "")
+        return form_again(error, services, request, session_id, email=typed)
+    return pages.receipt_sent(services, session)
 
 
 @router.api_route("/status", methods=READ)

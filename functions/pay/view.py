@@ -15,7 +15,8 @@ from decimal import ROUND_DOWN
 from enum import StrEnum
 from typing import Final
 
-from checkout.domain.grammar import is_http, link_host
+from checkout.domain.errors import UrlInvalid
+from checkout.domain.grammar import is_http, link_host, picture_url
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
 from checkout.domain.providers import Provider
@@ -33,6 +34,7 @@ _UNITS: Final = re.compile(r"[0-9]{1,20}")
 # Names in the metadata that hold the shop's own number of an order, without "-", "_" and case.
 _ORDER_NAMES: Final = ("ordernumber", "orderno", "orderid", "order", "invoicenumber", "invoice")
 ORDER_NUMBER_MAX: Final = 64  # characters
+PICTURES_MAX: Final = 2  # of items on a page: with the logo, a page is four requests
 
 
 class Stage(StrEnum):
@@ -65,6 +67,7 @@ class Paths:
     wallet: str
     status: str
     success: str
+    receipt: str
     home: str
     logo: str | None
     qr: str
@@ -72,13 +75,19 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line item; one alone has no `price` beside its `total`."""
+    """A line item; one alone has no `price` beside its `total`.
+
+    Where any item has a `picture`, those without have their `initial` in its place; else that is
+    None.
+    """
 
     name: str
     description: str | None
     quantity: int
     price: str | None
     total: str
+    initial: str | None = None
+    picture: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +166,7 @@ class Shown:
     completed_at: Moment | None
     problem: str | None
     not_charged: bool
+    mails: bool
     paths: Paths
 
 
@@ -177,6 +187,7 @@ def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Pat
         wallet=f"{page}/wallet",
         status=f"{page}/status",
         success=success,
+        receipt=f"{page}/receipt",
         home=success if after else page,
         logo=f"{page}/logo?v={logo}" if logo else None,
         qr=f"{page}/qr",
@@ -191,8 +202,12 @@ def shown(
     base_url: str,
     now: datetime,
     providers: tuple[Provider, ...] = (),
+    mails: bool = False,
 ) -> Shown:
-    """Return the view of a settled `session` at `now`; `providers` are the operator's."""
+    """Return the view of a settled `session` at `now`; `providers` are the operator's.
+
+    `mails`: the receipt can be had by e-mail.
+    """
     offers = merchant.providers or providers
     stage = stage_of(session)
     interact_url = None
@@ -218,7 +233,7 @@ def shown(
         contact=contact_of(merchant.contact),
         home=home_of(merchant.website, success_url),
         accent=accent(merchant.accent_color),
-        lines=tuple(_line(item, session, reader) for item in session.line_items),
+        lines=_lines(session, reader, base_url),
         total=_minor(session.amount_total, session, reader),
         price=_price(quote, reader, now) if quote else None,
         received=_received(session, reader),
@@ -238,6 +253,7 @@ def shown(
         completed_at=_date(session.completed_at, reader),
         problem=session.problem.value if session.problem else None,
         not_charged=not (after or failed_before or session.received),
+        mails=mails,
         paths=paths_of(session, base_url, logo=logo_mark(merchant.logo)),
     )
 
@@ -326,6 +342,29 @@ def _received(session: Session, reader: Reader) -> str | None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
     return reader.price(session.quote.receive, rounding=ROUND_DOWN) if session.quote else None
+
+
+def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
+    """Return the items, the first ones that have a picture with it."""
+    lines = [_line(item, session, reader) for item in session.line_items]
+    pictured = [
+        (number, url)
+        for number, item in enumerate(session.line_items)
+        if item.image is not None and (url := _picture(item.image, base_url))
+    ]
+    if pictured:
+        lines = [replace(each, initial=initial_of(each.name)) for each in lines]
+    for number, url in pictured[:PICTURES_MAX]:
+        lines[number] = replace(lines[number], picture=url)
+    return tuple(lines)
+
+
+def _picture(url: str, base_url: str) -> str | None:
+    """Return `url` if a page may show it: like `_link`, this is a second check."""
+    try:
+        return picture_url(url, base_is_http=is_http(base_url), param="image")
+    except UrlInvalid:
+        return None
 
 
 def _line(item: LineItem, session: Session, reader: Reader) -> Line:

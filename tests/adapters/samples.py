@@ -47,6 +47,7 @@ def full_session(**changes: Any) -> Session:
     everything: dict[str, Any] = {
         "phase": Phase.PAYING,
         "lease_until": NOW + 1 * MS,
+        "look_at": NOW + 2 * MS,
         "check_at": NOW + 2 * MS,
         "checks": 3,
         "hung_until": NOW + 3 * MS,
@@ -72,6 +73,7 @@ def full_session(**changes: Any) -> Session:
         "locale": "pt-BR",
         "client_reference_id": "Bestellung ü",
         "echo_json": '{"customer_email":"a@shop.example"}',
+        "request_id": "req_0123456789abcdefABCDEF",
         "shard": 31,
         "link": "plink_0123456789abcdefABCDEF",
         "restocked_at": NOW,
@@ -159,6 +161,7 @@ def full_event(**changes: Any) -> WebhookEvent:
         "writer": "w1",
         "stripe_body": '{"object":"event","ü":"🫖"}',
         "shard": 3,
+        "endpoint": "we_1",
     }
     return an_event(**{**everything, **changes})
 
@@ -197,6 +200,7 @@ def full_merchant(**changes: Any) -> Merchant:
             description="für die Kasse",
             metadata_json='{"a":"1"}',
         ),
+        "further_endpoints": (Endpoint(url="https://books.example/", id="we_2"),),
         "logo": Logo("image/png", bytes(range(256))),
         "accent_color": "#0a7f5c",
         "locale": "pt-BR",
@@ -206,7 +210,9 @@ def full_merchant(**changes: Any) -> Merchant:
         "website": "shop.example",
         "shards": 4,
         "providers": (
-            Provider("Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE"),
+            Provider(
+                "Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE", "Lg=="
+            ),
         ),
         "key_sign_in_off_at": NOW + 5 * MS,
     }

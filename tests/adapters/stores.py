@@ -22,11 +22,12 @@ from checkout.adapters.dynamo import (
     DynamoPeople,
     DynamoSessions,
     DynamoTallies,
+    read_as_sent,
 )
 from sandbox.cloud import table_definitions
 from tests.support import seeded
 
-_WRITES = ("put_item", "update_item", "transact_write_items")
+_WRITES = ("put_item", "update_item", "batch_write_item", "transact_write_items")
 
 
 def _nothing() -> None:
@@ -100,7 +101,7 @@ def boto(endpoint_url: str | None = None) -> Any:
     """A client that tries once, for moto or the emulator: they take any credentials. Making one
     takes longer than most tests.
     """
-    return boto3.client(
+    client = boto3.client(
         "dynamodb",
         endpoint_url=endpoint_url,
         region_name="us-east-1",
@@ -108,6 +109,8 @@ def boto(endpoint_url: str | None = None) -> Any:
         aws_secret_access_key="test",
         config=Config(max_pool_connections=60, retries={"total_max_attempts": 1}),
     )
+    read_as_sent(client)
+    return client
 
 
 def with_tables(client: Any, prefix: str) -> Any:

@@ -14,7 +14,6 @@ from checkout.adapters.dynamo.deflate import deflated, inflated
 from checkout.adapters.dynamo.dictionaries import DICTIONARIES
 from checkout.adapters.dynamo.everything import DynamoRecords
 from checkout.adapters.dynamo.values import text
-from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.transitions import Change, Event, advance
@@ -111,7 +110,9 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
     )
     assert list(page.sessions) == both[::-1]
     assert store.client.calls == {"query": 1, "batch_get_item": 2}
-    walked = [store.tallies.ahead(Walk.COUNT, n, NOW, limit=9) for n in store.tallies.shards]
+    walked = [
+        store.tallies.ahead(Walk.COUNT, n, NOW, since=None, limit=9) for n in store.tallies.shards
+    ]
     assert {each for found in walked if found for each in found.sessions} == set(both)
 
     ended = [
@@ -120,7 +121,10 @@ def test_lists_figures_and_walks_read_carts_of_both_kinds(store: Store) -> None:
         )
         for each in both
     ]
-    assert set(store.tallies.uncounted(NOW, limit=9, side_by_side=in_turn)) == set(ended)
+    walked = [
+        store.tallies.ahead(Walk.ENDS, n, NOW, since=None, limit=9) for n in store.tallies.shards
+    ]
+    assert {each for found in walked if found for each in found.sessions} == set(ended)
     every = DynamoRecords(store.client, store.prefix).sessions()
     assert {each.id for each in every if each} == {each.id for each in ended}
 

@@ -440,14 +440,14 @@ def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store:
     assert session.left_to_clock
     assert due_ids(store, NOW) == due_ids(store, NOW, urgent=True) == ()
     shard = int(records.due_shard(session.id))
-    stretch = store.tallies.ahead(Walk.COUNT, shard, NOW, limit=9)
+    stretch = store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9)
     assert stretch == Stretch(Walk.COUNT, shard, None, NOW, (session,))
     ended = store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="late"))
     assert ended.left_to_clock  # it is counted once, written or not
-    assert store.tallies.ahead(Walk.COUNT, shard, NOW, limit=9) == replace(
+    assert store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9) == replace(
         stretch, sessions=(ended,)
     )
-    assert store.tallies.uncounted(NOW + DAY, limit=9, side_by_side=in_turn) == ()
+    assert store.tallies.ahead(Walk.ENDS, shard, NOW + DAY, since=None, limit=9) is None
 
 
 def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None:
@@ -457,7 +457,7 @@ def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None
         advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=lease)
     )
     shard = int(records.due_shard(session.id))
-    assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, limit=9) is None
+    assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, since=None, limit=9) is None
     assert due_ids(store, lease, urgent=True) == (session.id,)
 
 
@@ -505,7 +505,7 @@ def test_the_parts_of_due_events_are_together_the_whole(store: Store) -> None:
     for number in range(30):
         store.events.add(an_event(id=f"evt_{number}"))
     parts = [
-        store.events.due(NOW, limit=99, side_by_side=in_turn, part=Part(number, 8))
+        store.events.due(NOW + DAY, limit=99, side_by_side=in_turn, part=Part(number, 8))
         for number in range(8)
     ]
     assert len({each.id for part in parts for each in part}) == sum(map(len, parts)) == 30

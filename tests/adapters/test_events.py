@@ -13,6 +13,7 @@ from checkout.adapters.dynamo import event_records, values
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import (
+    FIRST_MESSAGE,
     Delivery,
     GivenUp,
     WebhookEvent,
@@ -28,6 +29,7 @@ from tests.adapters.test_dynamo_races import at_once
 from tests.support import NOW, a_session
 
 MINUTE = timedelta(minutes=1)
+SOON = NOW + FIRST_MESSAGE  # when an event of NOW is due
 
 
 def event_id(number: int) -> str:
@@ -44,9 +46,9 @@ def due(store: Store, until: datetime) -> tuple[DueEvent, ...]:
 
 
 def added_due(store: Store) -> tuple[WebhookEvent, DueEvent]:
-    """Add an event that is due NOW; return it, and as the index has it."""
+    """Add an event; return it, and as the index has it."""
     event = added(store, an_event())
-    [entry] = due(store, NOW)
+    [entry] = due(store, SOON)
     return event, entry
 
 
@@ -103,7 +105,7 @@ def test_sending_it_again_takes_the_broom_away(store: Store) -> None:
     store.events.save(sent_again(event, NOW))
     assert attribute(store, event, "ttl") is None
     assert attribute(store, event, "given_up") is None
-    assert attribute(store, event, "due_at") == values.instant(NOW)
+    assert attribute(store, event, "due_at") == values.instant(NOW + FIRST_MESSAGE)
 
 
 def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(store: Store) -> None:
@@ -170,41 +172,42 @@ def test_who_lost_its_answer_and_then_the_event_learns_the_winner(store: Store) 
 
 
 def test_only_a_pending_event_is_due_from_its_time_on_and_names_its_merchant(store: Store) -> None:
-    added(store, an_event(id="evt_later", next_at=NOW + MS))
+    added(store, an_event(id="evt_later", next_at=SOON + MS))
     added(store, full_event(id="evt_over", next_at=NOW))
     added(store, an_event(id="evt_due", merchant="mer_7"))
-    entry = DueEvent("evt_due", "mer_7", at=NOW, since=NOW)
-    assert due(store, NOW) == (entry,)
-    assert [event.id for event in due(store, NOW + MS)] == ["evt_due", "evt_later"]
+    entry = DueEvent("evt_due", "mer_7", at=SOON, since=SOON)
+    assert due(store, SOON - MS) == ()
+    assert due(store, SOON) == (entry,)
+    assert [event.id for event in due(store, SOON + MS)] == ["evt_due", "evt_later"]
 
 
 # --- put_off ---
 
 
 def due_now(store: Store) -> list[str]:
-    return [event.id for event in due(store, NOW)]
+    return [event.id for event in due(store, SOON)]
 
 
 def test_what_is_put_off_is_due_again_later_and_otherwise_as_it_was(store: Store) -> None:
     event, entry = added_due(store)
-    assert store.events.put_off(entry, NOW + MINUTE)
+    assert store.events.put_off(entry, SOON + MINUTE)
     assert store.events.get(event.id) == event
     assert due_now(store) == []
-    assert not store.events.put_off(entry, NOW + 2 * MINUTE)  # as another round would
-    assert due(store, NOW + MINUTE) == (replace(entry, at=NOW + MINUTE),)
+    assert not store.events.put_off(entry, SOON + 2 * MINUTE)  # as another round would
+    assert due(store, SOON + MINUTE) == (replace(entry, at=SOON + MINUTE),)
     store.events.save(lease(event))  # it takes no lease from anybody
     assert store.events.get(event.id) == lease(event)
 
 
 @pytest.mark.parametrize(
     "after",
-    [lease(an_event()), given_up(an_event(), GivenUp.NO_ENDPOINT, now=NOW)],
-    ids=["leased", "ended"],
+    [sent_again(an_event(), NOW + MINUTE + MS), given_up(an_event(), GivenUp.NO_ENDPOINT, now=NOW)],
+    ids=["sent again", "ended"],
 )
 def test_what_is_written_meanwhile_is_not_put_off(store: Store, after: WebhookEvent) -> None:
     _, entry = added_due(store)
     store.events.save(after)
-    assert not store.events.put_off(entry, NOW + MINUTE)
+    assert not store.events.put_off(entry, SOON + MINUTE)
     assert attribute(store, after, "due_at") == event_records.event_item(after).get("due_at")
 
 
@@ -216,15 +219,15 @@ def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> No
 def test_a_put_off_whose_answer_was_lost_counts_as_done(store: Store) -> None:
     _, entry = added_due(store)
     store.client.lose = 1
-    assert store.events.put_off(entry, NOW + MINUTE)
+    assert store.events.put_off(entry, SOON + MINUTE)
 
 
 def test_who_lost_its_answer_and_then_the_event_has_not_put_it_off(store: Store) -> None:
     event, entry = added_due(store)
     other = store.with_client(store.client.client)
-    store.client.meanwhile = lambda: other.events.save(lease(event))
+    store.client.meanwhile = lambda: other.events.save(given_up(event, GivenUp.DISABLED, now=NOW))
     store.client.lose = 1
-    assert not store.events.put_off(entry, NOW + MINUTE)
+    assert not store.events.put_off(entry, SOON + MINUTE)
 
 
 # --- pages ---

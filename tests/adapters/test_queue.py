@@ -104,7 +104,19 @@ def test_a_task_that_cannot_be_sent_is_logged_without_detail(
     assert "v1.x.y" not in caplog.text
 
 
-@pytest.mark.parametrize("body", ["", "[]", "{}", '{"cleanup":{"other":1}}', '{"cleanup":1}'])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "[]",
+        "{}",
+        '{"cleanup":{"other":1}}',
+        '{"cleanup":1}',
+        '{"event":{"id":1}}',
+        '{"event":1}',
+        '{"event":null}',
+    ],
+)
 def test_a_message_that_is_not_ours_is_refused(body: str) -> None:
     for read in (cleanup_from, event_from):
         with pytest.raises((ValueError, KeyError, TypeError)):

@@ -10,13 +10,23 @@ import pytest
 from boto3.dynamodb.types import Binary
 
 from checkout.adapters.dynamo import event_records, merchant_records, records, values
-from checkout.adapters.dynamo.deflate import inflated
+from checkout.adapters.dynamo.deflate import deflated, inflated
 from checkout.domain.attempts import CHARACTERS_MAX
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.people import Scope
-from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.webhooks import DELIVERIES_MAX, Delivery, Endpoint, EventStatus, WebhookEvent
+from checkout.domain.retention import RETENTION
+from checkout.domain.session import LineItem, Problem, Session, Status
+from checkout.domain.webhooks import (
+    DELIVERIES_MAX,
+    FIRST_MESSAGE,
+    Delivery,
+    Endpoint,
+    EventStatus,
+    WebhookEvent,
+    ended,
+    leased,
+)
 from checkout.open_payments.models import Amount, Quote
 from checkout.ports.sessions import Reservation
 from tests.adapters.samples import (
@@ -147,21 +157,68 @@ def test_attempts_come_back_as_they_were_and_the_running_one_is_short() -> None:
     assert stored_and_read(none).payment_attempts == ()
 
 
+def test_values_that_a_later_release_adds_to_a_row_are_left_alone() -> None:
+    session = full_session()
+    found = json.loads(inflated(records.session_item(session)["payment"]))
+    found["quote"].append("later")
+    found["history"][0] += ["x"] * 9
+    item = records.session_item(session) | {
+        "cart": records.cart_of(session),
+        "payment": deflated(json.dumps(found)),
+    }
+    read = records.session_from(item)
+    assert read.quote == session.quote
+    assert len(read.history) == len(session.history)
+
+
+@pytest.mark.parametrize(
+    ("changes", "groups"),
+    [
+        ({"version": 9}, set()),
+        ({"problem": None}, {"payment"}),
+        ({"metadata_json": '{"a":1}'}, {"cart"}),
+        ({"problem": None, "metadata_json": "{}"}, {"cart", "payment"}),
+    ],
+)
+def test_a_change_compares_only_the_groups_that_it_changes(
+    changes: dict[str, Any], groups: set[str]
+) -> None:
+    before = replace(full_session(), metadata_json='{"b":2}', problem=Problem.WALLET_UNAVAILABLE)
+    after = replace(before, **changes)
+    old, new = records.changed_items(before, after, RETENTION)
+    whole, large = records.session_item(after), records.cart_item(after) is not None
+    assert new.keys() & {"cart", "payment"} == groups - ({"cart"} if large else set())
+    assert new == {name: whole[name] for name in new}
+    assert whole.keys() - new.keys() <= {"cart", "payment"}
+    assert not old.keys() & {"cart", "payment"}
+
+
 def test_a_reservation_is_removed_a_day_after_it_ends() -> None:
     item = records.reservation_item(a_reservation())
     assert int(item["ttl"]["N"]) == int((NOW + timedelta(days=2)).timestamp())
 
 
 def test_a_pending_event_is_due_when_its_attempt_is_and_is_never_removed() -> None:
-    item = event_records.event_item(an_event(next_at=NOW + MS))
+    late = NOW + FIRST_MESSAGE + MS
+    item = event_records.event_item(an_event(next_at=late))
     assert item["status"] == {"S": "pending"}
     assert item["attempts"] == {"N": "0"}
     assert item["created_at"] == {"N": "1772366400000"}
-    assert item["due_at"] == item["next_at"] == {"N": "1772366400001"}
+    assert item["due_at"] == item["next_at"] == item["retry_at"] == values.instant(late)
     assert "ttl" not in item
     assert item["due_shard"]["S"] in "01234567"
     assert item["created_key"] == {"S": "1772366400000#evt_1"}
     assert inflated(item["body"]) == an_event().body
+
+
+def test_in_its_first_minute_an_event_keeps_its_place_in_the_index() -> None:
+    """A place that moves costs two write units, and one projected attribute that changes one."""
+    names = ("due_shard", "due_at", "next_at", "merchant", "id")
+    begun = leased(an_event(), NOW + MS, writer="w")
+    failed = ended(begun, Delivery(NOW + MS, 5, 500), now=NOW + 5 * MS, spread=0)
+    items = [event_records.event_item(each) for each in (an_event(), begun, failed)]
+    assert len({str([item[name] for name in names]) for item in items}) == 1
+    assert items[0]["due_at"] == values.instant(NOW + FIRST_MESSAGE)
 
 
 @pytest.mark.parametrize("status", [EventStatus.DELIVERED, EventStatus.EXHAUSTED])

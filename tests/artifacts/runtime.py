@@ -46,6 +46,7 @@ class RuntimeApi(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.events: queue.SimpleQueue[Any] = queue.SimpleQueue()
         self.done: queue.SimpleQueue[Invocation] = queue.SimpleQueue()
+        self.process: int | None = None
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """The environment was ended while it waited for an event."""
@@ -90,10 +91,17 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def environment(
-    build: Path, name: str, variables: Mapping[str, str], scratch: Path
+    build: Path,
+    name: str,
+    variables: Mapping[str, str],
+    scratch: Path,
+    function: Mapping[str, Any] | None = None,
 ) -> Iterator[RuntimeApi]:
-    """A Lambda environment of the built function `name`; its log is in `scratch`."""
-    function = resources("AWS::Serverless::Function")[name]
+    """A Lambda environment of the built function `name`; its log is in `scratch`.
+
+    `function` are its properties, if it is none of the template's.
+    """
+    function = function or resources("AWS::Serverless::Function")[name]
     layers = [build / layer["Ref"] / "python" for layer in function["Layers"]]
     path = [build / name, *layers, _client_alone(scratch)]
     api = RuntimeApi()
@@ -117,6 +125,7 @@ def environment(
             stdout=log,
             stderr=subprocess.STDOUT,
         )
+    api.process = process.pid
     try:
         yield api
     finally:

@@ -191,7 +191,7 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
     assert ended.status is not Status.COMPLETED or money >= 2000, (ended.status, money)
     assert money <= 2000
     assert world.transport.count("POST", "/outgoing-payments") <= 1
-    assert world.session(bystander.id) == bystander
+    assert as_given(world.session(bystander.id)) == as_given(bystander)
     tokens = {token_of(request) for request in mallory.sent if request.url.startswith(KNOWN)}
     for request in mallory.sent:
         if request.url.startswith(KNOWN):
@@ -202,6 +202,11 @@ def purchase(doors: Doors, step: int, change: Change) -> Mallory:
         else:
             assert not {"authorization", "signature"} & names
     return mallory
+
+
+def as_given(session: Session) -> Session:
+    """Return the session without its place in the index `due`, which the sweep changes once."""
+    return replace(session, look_at=None, version=0, writer="", updated_at=session.created_at)
 
 
 def token_of(request: Request) -> str | None:

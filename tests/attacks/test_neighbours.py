@@ -152,7 +152,7 @@ def test_an_ordinary_purchase_at_a_known_provider_costs_no_counter() -> None:
         session = world.create()
         world.forget()
         assert here.form(session).status == 303
-        assert world.aws_calls() == ["get_item"] + ["update_item"] * 4
+        assert world.aws_calls() == ["get_item", *["update_item"] * 4, "batch_write_item"]
         back = world.network.approve(str(world.session(session.id).interact_url))
         world.clock.pass_time(5)
         assert here.back_at_once(back).location == f"/pay/{session.id}/success"

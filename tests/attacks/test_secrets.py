@@ -148,6 +148,7 @@ class Life:
             ("/settings/tolerance", {"tolerance": "1"}),
             ("/webhooks/check", {"headers": "t=1,v1=00", "body": "{}"}),
             ("/webhooks/resend-failed", {"since": "2020-01-01"}),
+            ("/webhooks/resend-failed", {"since": "2020-01-01", "sure": "yes"}),
         ]
         for path, fields in forms:
             token = {"form_token": browser.form_token}

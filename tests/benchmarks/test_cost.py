@@ -68,6 +68,17 @@ def test_reads_are_by_four_kilobytes_and_half_of_that_from_an_index(meter: Meter
     assert meter.usage.reads == 3.5
 
 
+def test_the_deployed_sizes_of_memory_cost_what_the_sum_says() -> None:
+    steps = cost.measured()
+    table = "\n".join(cost.sizes(steps))
+    counted = steps.pop("count it in the day's sums")
+    bold = [float(each) for each in re.findall(r"\*\*(.+?)\*\*", table)]
+    total = cost.parts(sum(steps.values(), Usage()))["Lambda GB-seconds, arm64"]
+    assert len(bold) == 3
+    assert sum(bold) == pytest.approx(total, abs=0.02)
+    assert counted.gb_seconds == pytest.approx(counted.seconds)  # with 1 GB
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_the_pages_say_what_the_benchmark_prints(
     page: Path,

@@ -4,8 +4,10 @@ axe-core and for the eye.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from pathlib import Path
 from typing import Any, Final
 
 from playwright.sync_api import Page
@@ -13,7 +15,7 @@ from playwright.sync_api import Page
 from checkout.domain.providers import Provider
 from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event
-from tests.browser.served import Served
+from tests.browser.served import PICTURES, Served
 from tests.hosted_pages import AWAITING, PAID, QUOTE, WALLET, line
 from tests.product import CEDAR
 from tests.support import NOW
@@ -25,7 +27,8 @@ class State:
 
     `typed`: a wallet address that is sent first; `silent`: and nothing has answered yet. `waits`:
     its wallet wants time after the approval. `elsewhere`: another browser began it. `offers`: the
-    merchant has wallet providers. `gone`: no session is at the address.
+    merchant has wallet providers. `gone`: no session is at the address. `email`: receipts are sent,
+    and one is asked for at this address, unless it is "".
     """
 
     status: Status = Status.OPEN
@@ -37,6 +40,7 @@ class State:
     elsewhere: bool = False
     offers: bool = False
     gone: bool = False
+    email: str | None = None
 
 
 def _failed(problem: Problem, **fields: Any) -> State:
@@ -50,6 +54,11 @@ _ITEMS: Final = (
     ),
     line("Filter papers", unit_amount=450),
 )
+PICTURED: Final = (
+    replace(_ITEMS[0], image=f"{PICTURES}/sienna.svg"),
+    replace(_ITEMS[1], image=f"{PICTURES}/teal.svg", description="A hundred, unbleached."),
+    line("Gift wrapping", unit_amount=0),
+)
 _MANY: Final = (
     *(
         line(f"Item {number} of a long list", unit_amount=number * 99, quantity=number % 4 + 1)
@@ -61,9 +70,15 @@ _MANY: Final = (
     line("<script>alert(1)</script>", description="\u202etxt.exe"),
     line("x" * 200, description="y" * 1000),
 )
-_PROVIDERS: Final = tuple(
-    Provider(name, f"https://{host}/{{name}}", f"https://{host}/join")
-    for name, host in (("Cedar Bank", "cedar.example"), ("Harbor Wallet", "harbor.example"))
+_LOGOS: Final = Path(__file__).parent.parent.parent / "sandbox" / "logos"
+_PROVIDERS: Final = (
+    Provider(
+        "Cedar Bank",
+        "https://cedar.example/{name}",
+        "https://cedar.example/join",
+        logo=b64encode((_LOGOS / "cedar.svg").read_bytes().strip()).decode(),
+    ),
+    Provider("Harbor Wallet", "https://harbor.example/{name}", "https://harbor.example/join"),
 )
 _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
@@ -72,6 +87,11 @@ _PAID: Final = {**PAID, "received": 2000, "completed_at": NOW}
 STATES: Final[dict[str, State]] = {
     "open": State(),
     "open-providers": State(offers=True),
+    "open-pictures": State(fields={"line_items": PICTURED}, offers=True),
+    "open-picture-missing": State(
+        fields={"line_items": (replace(_ITEMS[0], image=f"{PICTURES}/missing.svg"), _ITEMS[1])}
+    ),
+    "price-pictures": State(_AWAITING, {**PRICED, "line_items": PICTURED}),
     "open-many-items": State(fields={"line_items": _MANY, "amount_total": 999_999_999_999_999}),
     "asking": State(typed=f"{CEDAR}/alice", silent=True),
     "unreadable": State(typed="alice@wallet.example"),
@@ -104,6 +124,10 @@ STATES: Final[dict[str, State]] = {
     ),
     "completed": State(Status.COMPLETED, _PAID),
     "confirmation": State(Status.COMPLETED, _PAID, "/success"),
+    "receipt-offered": State(Status.COMPLETED, _PAID, email=""),
+    "receipt-sent": State(Status.COMPLETED, _PAID, email="eva@customer.example"),
+    "receipt-address": State(Status.COMPLETED, _PAID, email="eva@customer"),
+    "receipt-refused": State(Status.COMPLETED, _PAID, email="refused@customer.example"),
     "expired": State(Status.EXPIRED),
     "given-up": State(Status.EXPIRED, {**AWAITING, "received": 999}),
     "paid-late": State(Status.EXPIRED, {"received": 2000, "attention": Attention.LATE_PAYMENT}),
@@ -111,6 +135,17 @@ STATES: Final[dict[str, State]] = {
     "no-such-checkout": State(gone=True),
     "foreign-callback": State(rest="/grant/callback?interact_ref=a&hash=b&hash=c"),
 }
+
+
+def with_pictures(name: str) -> dict[str, Any]:
+    """Return the change that gives the items of a state as many pictures as a page shows."""
+    items = STATES[name].fields.get("line_items", _ITEMS)
+    return {
+        "line_items": tuple(
+            replace(each, image=f"{PICTURES}/teal.svg?{number}" if number < 2 else None)
+            for number, each in enumerate(items)
+        )
+    }
 
 
 def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
@@ -129,7 +164,16 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
     with served.merchant(providers=_PROVIDERS if state.offers else ()):
         page.goto(served.address(session, "0" if state.gone else state.rest))
+    if state.email is not None:
+        with served.mail():
+            page.reload()
+            page.locator("#mail summary").click()
+            if state.email:
+                page.locator("#email").fill(state.email)
+                page.locator("#mail button").click()
+                page.locator(".notice[role=status], [role=alert]").wait_for()
     if state.typed is not None:
+        page.evaluate("performance.clearResourceTimings()")  # what follows is this state's
         if state.silent:
             page.evaluate("void (window.fetch = () => new Promise(() => {}))")
         page.locator("#wallet_address").fill(state.typed)

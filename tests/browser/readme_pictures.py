@@ -1,4 +1,4 @@
-"""`make readme-pictures`: write the two pictures of README.md into docs/images/.
+"""`make screenshots`: write the two pictures of README.md into docs/images/, too.
 
 Both are taken in a local world with some purchases: the hosted page at the step that shows the
 price, and the dashboard.
@@ -51,7 +51,14 @@ def main() -> None:
 
 def _hosted_page(browser: Browser, place: Place) -> None:
     page = _page(browser, width=900, height=680)
-    session = _create(place, _BEANS, an_item(name="Filter papers", unit_amount=450, quantity=1))
+    beans = an_item(name="House beans", unit_amount=775, image=f"{place.shop}/pictures/beans.svg")
+    papers = an_item(
+        name="Filter papers",
+        unit_amount=450,
+        quantity=1,
+        image=f"{place.shop}/pictures/filter.svg",
+    )
+    session = _create(place, beans, papers)
     _submit_wallet(page, place, session)
     _take(page, "hosted-page.webp")
 
@@ -69,6 +76,11 @@ def _dashboard(browser: Browser, place: Place) -> None:
     page.get_by_label("API key").fill(own_key(place))
     page.get_by_role("button", name="Sign in", exact=True).click()
     page.get_by_role("heading", name="Transactions", exact=True).wait_for()
+    page.goto(f"{place.checkout}/dashboard/webhooks")  # the last of the first steps, which then go
+    page.get_by_label("URL on your server").fill(f"{place.shop}/hooks")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Your new signing secret").wait_for()
+    page.goto(f"{place.checkout}/dashboard")
     _take(page, "dashboard.webp")
 
 

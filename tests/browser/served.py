@@ -5,6 +5,7 @@ The wallets' own pages are a stand-in: `Served.approve` and `decline` are what t
 
 from __future__ import annotations
 
+import gzip
 import re
 import threading
 import time
@@ -14,12 +15,23 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import uvicorn
-from playwright.sync_api import Browser, BrowserContext, Page, Route, ViewportSize
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Error,
+    Page,
+    Response,
+    Route,
+    ViewportSize,
+)
+from starlette.types import Receive, Scope, Send
 
+from checkout.domain.errors import MailRefused
 from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
+from checkout.ports.mail import Letter
 from pay.app import app
 from sandbox.wallets.provider import Rules
 from tests.hosted_pages import Customer, customer
@@ -31,12 +43,52 @@ PHONE = ViewportSize(width=375, height=812)
 DESKTOP = ViewportSize(width=1280, height=900)
 _WALLETS = re.compile(r"^https?://localhost:4[12]\d\d/")
 _SHOP = re.compile(r"^https://shop\.example/")
+# Where the items have their pictures; those that are called so are not there.
+PICTURES = "https://cdn.shop.example"
+_MISSING = "missing"
+
+
+class _Nowhere:
+    """`ports.Mail` that takes all letters but those to `refused`."""
+
+    def send(self, letter: Letter) -> None:
+        if letter.to.startswith("refused"):
+            raise MailRefused("The mail service did not take the e-mail.")
+
+
+class Copies:
+    """ASGI app that is `pay.app`, but answers `?copy=NAME` with a page that was shown before.
+
+    So what only a form leads to has an address that a program can open.
+    """
+
+    def __init__(self) -> None:
+        self._pages: dict[bytes, tuple[dict[str, str], bytes]] = {}
+
+    def keep(self, name: str, shown: Response) -> None:
+        """Keep the body and the headers of a page; its status will be 200."""
+        headers = {key: value for key, value in shown.headers.items() if key != "set-cookie"}
+        headers["content-encoding"] = "gzip"
+        body = gzip.compress(shown.body())
+        headers["content-length"] = str(len(body))
+        self._pages[f"copy={name}".encode()] = (headers, body)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        kept = self._pages.get(scope.get("query_string", b""))
+        if kept is None:
+            await app(scope, receive, send)
+            return
+        headers, body = kept
+        sent = [(key.encode(), value.encode()) for key, value in headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": sent})
+        await send({"type": "http.response.body", "body": body})
 
 
 @dataclass(frozen=True)
 class Served:
     base: str
     customer: Customer
+    copies: Copies
 
     @property
     def world(self) -> World:
@@ -44,6 +96,19 @@ class Served:
 
     def address(self, session: Session, rest: str = "") -> str:
         return f"{self.base}/pay/{session.id}{rest}"
+
+    def reopen(self, page: Page, session: Session) -> None:
+        """Open the session's page in `page`, which shows it already.
+
+        Its script may be on the way to a new state at that moment: the browser then aborts one of
+        the two.
+        """
+        try:
+            page.goto(self.address(session))
+        except Error as error:
+            if "net::ERR_ABORTED" not in error.message:
+                raise
+            page.goto(self.address(session))
 
     def approve(self, page: Page) -> None:
         page.goto(self.world.network.approve(page.url))
@@ -68,6 +133,16 @@ class Served:
             return session, self.world.network.approve(session.interact_url)
         finally:
             providers["cedar"] = usual
+
+    @contextmanager
+    def mail(self) -> Iterator[None]:
+        """For a while receipts are sent by e-mail, to nowhere."""
+        before = self.world.services
+        self.world.services = replace(before, mail=_Nowhere())
+        try:
+            yield
+        finally:
+            self.world.services = before
 
     @contextmanager
     def merchant(self, **changes: Any) -> Iterator[None]:
@@ -95,7 +170,8 @@ def served() -> Iterator[Served]:
     world.services = replace(world.services, base_url=base)
     world.merchant = world.merchant.changed(name="Harbor Coffee")
     world.services.merchants.replace(world.merchant)
-    config = uvicorn.Config(app, port=port, log_level="warning", lifespan="off", ws="none")
+    copies = Copies()
+    config = uvicorn.Config(copies, port=port, log_level="warning", lifespan="off", ws="none")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     with customer(world) as asks:
@@ -106,7 +182,7 @@ def served() -> Iterator[Served]:
                     break
                 time.sleep(0.01)
             assert server.started, "the pages are not served"
-            yield Served(base, asks)
+            yield Served(base, asks, copies)
         finally:
             server.should_exit = True
             thread.join()
@@ -130,7 +206,21 @@ def new_context(
     )
     for elsewhere, title in ((_WALLETS, "A wallet"), (_SHOP, "A shop")):
         context.route(elsewhere, _answering(f"<!doctype html><title>{title}</title><h1>{title}"))
+    context.route(f"{PICTURES}/**", _picture)
     return context
+
+
+def _picture(route: Route) -> None:
+    """Answer with a picture whose color is the first path segment."""
+    name = route.request.url.removeprefix(f"{PICTURES}/").partition(".")[0]
+    if name == _MISSING:
+        route.fulfill(status=404)
+        return
+    svg = (
+        '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"><rect width="8" height="8" '
+        f'fill="{name}"/><circle cx="4" cy="4" r="2.5" fill="#fff8"/></svg>'
+    )
+    route.fulfill(body=svg, content_type="image/svg+xml")
 
 
 def _answering(html: str) -> Callable[[Route], None]:

@@ -17,9 +17,9 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from sandbox.place import Place
 from sandbox.wallets.state import State, decode
 from tests.browser.dev_server import call, local_world
+from tests.browser.judge import violations
 from tests.browser.test_dashboard import home, sign_in
 from tests.browser.test_purchase import choose, give_wallet, leave_for_the_wallet
-from tests.browser.test_states import violations
 
 pytestmark = pytest.mark.browser
 

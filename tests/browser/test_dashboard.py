@@ -15,14 +15,20 @@ from typing import Any
 
 import boto3
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from checkout.adapters.dynamo.client import with_cart
-from checkout.adapters.dynamo.records import cart_item, session_from, session_item
+from checkout.adapters.dynamo.records import (
+    cart_item,
+    search_items,
+    session_from,
+    session_item,
+)
 from checkout.domain.session import Attention, Status
 from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.dev_server import call, local_world, own_key
+from tests.browser.judge import Judge
 from tests.merchant_api import a_body, an_item
 
 SESSIONS = 10_000
@@ -80,12 +86,16 @@ def _fill(place: Place) -> None:
             created_at=at - timedelta(days=1),
         )
     )
-    puts = []
+    puts: list[dict[str, Any]] = []
+    # The ids of her request and at the wallets find Alice's session.
+    ids = ("request_id", "incoming_payment", "outgoing_payment")
+    without_ids: Any = {**dict.fromkeys(ids), "payment_attempts": ()}
     for session in made:
         item, cart = session_item(session), cart_item(session)
         uncounted = ("uncounted_shard", "uncounted_at")
         item = {name: value for name, value in item.items() if name not in uncounted}
-        puts += [{"PutRequest": {"Item": each}} for each in (item, cart) if each]
+        found_by = search_items(replace(session, **without_ids)) if session.customer else []
+        puts += [{"PutRequest": {"Item": each}} for each in (item, cart, *found_by) if each]
     for first in range(0, len(puts), 25):
         client.batch_write_item(RequestItems={table: puts[first : first + 25]})
 
@@ -227,45 +237,12 @@ def test_signing_out_ends_it(page: Page, place: Place) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text("Sign in to your dashboard")
 
 
-class Judge:
-    """A page of one size and colour scheme, and what is wrong with what it showed."""
-
-    def __init__(self, browser: Browser, axe: str, size: str, scheme: Any) -> None:
-        viewport: Any = {"width": SIZES[size], "height": 800}
-        self.page = browser.new_context(viewport=viewport, color_scheme=scheme).new_page()
-        self.page.on("console", self._heard)
-        self.page.on("pageerror", lambda error: self._faults.append(str(error)))
-        self._axe, self._width = axe, SIZES[size]
-        self._faults: list[str] = []
-
-    def __call__(self, name: str) -> None:
-        """Judge what is shown now, with everything unfolded."""
-        page = self.page
-        for summary in page.locator("summary").all():
-            summary.click()
-        page.evaluate(self._axe)
-        for violation in page.evaluate("axe.run()")["violations"]:
-            targets = [node["target"] for node in violation["nodes"]]
-            self._faults.append(f"{name}: {violation['id']} {targets}")
-        if page.evaluate("document.documentElement.scrollWidth") > self._width:
-            self._faults.append(f"{name} is too wide")
-
-    def done(self) -> None:
-        self.page.context.close()
-        assert not self._faults, "\n".join(self._faults)
-
-    def _heard(self, said: ConsoleMessage) -> None:
-        """The browser tells of every answer that is an error page; they are looked at too."""
-        if said.type == "error" and "status of 40" not in said.text:
-            self._faults.append(said.text)
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", SIZES)
 def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     browser: Browser, place: Place, axe: str, size: str, scheme: Any
 ) -> None:
-    judge = Judge(browser, axe, size, scheme)
+    judge = Judge(browser, axe, SIZES[size], scheme)
     page = judge.page
     page.goto(home(place))
     judge("sign-in")

@@ -10,7 +10,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from sandbox.place import Place
 from tests.browser.dev_server import local_world
-from tests.browser.test_dashboard import SIZES, Judge, home, sign_in
+from tests.browser.judge import Judge
+from tests.browser.test_dashboard import SIZES, home, sign_in
 
 pytestmark = pytest.mark.browser
 WIDTHS = {"narrow": 320, **SIZES}
@@ -121,7 +122,7 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     browser: Browser, place: Place, axe: str, width: str, scheme: Any, monkeypatch: Any
 ) -> None:
     monkeypatch.setitem(SIZES, width, WIDTHS[width])
-    judge = Judge(browser, axe, width, scheme)
+    judge = Judge(browser, axe, SIZES[width], scheme)
     page = judge.page
     with_authenticator(page)
     page.goto(f"{home(place)}/sign-in")

@@ -17,7 +17,8 @@ from sandbox.place import Place
 from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
 from tests.browser.dev_server import call, local_world
-from tests.browser.test_dashboard import SIZES, Judge, focus, home, sign_in
+from tests.browser.judge import Judge
+from tests.browser.test_dashboard import SIZES, focus, home, sign_in
 from tests.merchant_api import a_body
 
 pytestmark = pytest.mark.browser
@@ -158,7 +159,9 @@ def test_a_failed_delivery_is_seen_and_sent_again(
     page.get_by_label("Show").select_option("Failed")
     page.get_by_role("button", name="Show").click()
     expect(page.locator("tbody tr").first).to_contain_text("Response 410")
-    page.get_by_role("button", name="Resend all failed").click()
+    page.get_by_role("button", name="Send all failed again").click()
+    expect(page.get_by_role("status")).to_contain_text("again to https://")
+    page.get_by_role("button", name=re.compile("Send (it|them) again")).click()
     expect(page.get_by_role("status")).to_contain_text("will be sent again.")
     page.locator("tbody a").first.click()
     shows(page, "Delivered")
@@ -214,7 +217,7 @@ def test_the_looks_are_set_and_previewed(page: Page, place: Place) -> None:
     page.get_by_role("button", name="Save logo").click()
     logo = page.get_by_alt_text("Your logo")
     expect(logo).to_have_js_property("naturalWidth", 1)
-    expect(preview.locator("img")).to_have_js_property("naturalWidth", 1)
+    expect(preview.locator("header img")).to_have_js_property("naturalWidth", 1)
     page.get_by_role("button", name="Remove logo").click()
     expect(page.get_by_alt_text("Your logo")).to_have_count(0)
 
@@ -273,7 +276,7 @@ def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
 def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     browser: Browser, place: Place, axe: str, receiver: Receiver, size: str, scheme: str
 ) -> None:
-    judge = Judge(browser, axe, size, scheme)
+    judge = Judge(browser, axe, SIZES[size], scheme)
     page = judge.page
     sign_in(page, place)
     visit(page, "API keys")

@@ -12,9 +12,10 @@ from playwright.sync_api import Browser, Page, Route, expect
 from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
 from checkout.flows.payment import sessions
+from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
 from tests.browser.test_dashboard import focus
-from tests.browser.test_states import violations
+from tests.functions.test_two_devices import PHONE, orders
 from tests.product import CEDAR
 
 pytestmark = pytest.mark.browser
@@ -129,6 +130,51 @@ def test_a_desktop_does_not_renew_the_price_under_a_phones_approval(
     expect(page).to_have_url(re.compile("/success$"))
 
 
+@pytest.mark.parametrize(
+    "order",
+    list(orders(("reload", "wait"), PHONE)),
+    ids=lambda order: " ".join(s for _, s in order),
+)
+def test_the_phones_approval_is_used_in_every_order_of_steps(
+    browser: Browser, page: Page, pages: Served, order: list[tuple[str, str]]
+) -> None:
+    """The script renews no price by itself under the approval, with ten minutes of its clock."""
+    page.clock.install()
+    session = begin(page, pages)
+    page.get_by_text("Continue on your phone").click()
+    expect(page.locator(".phone")).to_have_attribute("open", "")
+    asked = pages.world.session(session.id).interact_url
+    assert asked is not None
+    before = pages.world.received()
+    context = new_context(browser, wide=False)
+    phone = context.new_page()
+    for _, step in order:
+        if step == "reload":
+            pages.reopen(page, session)
+        elif step == "wait":
+            pages.world.clock.pass_time(301)
+            page.clock.run_for(301_000)
+        elif step == "scan":
+            phone.goto(pages.hand_over(pages.world.session(session.id)))
+        elif step == "go":
+            way = phone.locator(f'a[href="{asked}"]')
+            if not way.is_visible():  # the price has expired: it is one of the other options
+                expect(phone.locator(".alert")).to_contain_text("This price has expired.")
+                phone.get_by_text("Other options", exact=True).click()
+            way.click()
+            expect(phone.get_by_role("heading")).to_have_text("A wallet")
+        else:
+            assert pages.world.session(session.id).interact_url == asked, "it still counts"
+            pages.approve(phone)
+            paid(phone, pages, session)
+        if pages.world.received() == before:
+            expect(page.get_by_role("main")).not_to_contain_text("Paid. Thank you!")
+    assert pages.world.received() == before + 2000
+    pages.reopen(page, session)
+    paid(page, pages, session)
+    context.close()
+
+
 def test_a_second_window_does_not_renew_the_price_under_the_firsts_approval(
     page: Page, pages: Served
 ) -> None:
@@ -199,21 +245,26 @@ def test_a_page_follows_a_payment_in_another_tab(page: Page, pages: Served) -> N
 
 
 def test_a_hidden_page_asks_nothing_until_it_is_seen_again(page: Page, pages: Served) -> None:
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
+    asked, answered = [], []
+    follows = re.compile("/status$")
+    page.on("request", lambda each: asked.append(each) if follows.search(each.url) else None)
+    for end in ("requestfinished", "requestfailed"):
+        page.on(end, lambda each: answered.append(each) if each in asked else None)
     page.clock.install()
     session = pages.world.create()
     page.goto(pages.address(session))
     page.evaluate("Object.defineProperty(document, 'hidden', {value: true, configurable: true})")
     page.clock.run_for(120_000)
-    assert not [one for one in asked if one.endswith("/status")]
-    with page.expect_response(re.compile("/status$")):
+    assert not asked
+    with page.expect_response(follows):
         page.evaluate(
             "delete document.hidden; document.dispatchEvent(new Event('visibilitychange'))"
         )
-    page.clock.run_for(600_000)
-    page.wait_for_timeout(300)
-    assert 2 <= len([one for one in asked if one.endswith("/status")]) < 30
+    for _ in range(20):  # the page waits for an answer before it sets its next time
+        while len(answered) < len(asked):
+            page.wait_for_timeout(10)
+        page.clock.run_for(30_000)
+    assert 2 <= len(asked) < 30
 
 
 def test_a_customer_who_closed_the_tab_goes_on_where_they_left(
@@ -421,6 +472,21 @@ def test_the_countdown_leads_to_the_shop_unless_stopped(page: Page, pages: Serve
     page.reload()
     page.clock.run_for(21_000)
     expect(page).to_have_url(session.success_url)
+
+
+def test_the_countdown_stops_for_who_wants_the_receipt_by_e_mail(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = pages.world.pay(pages.world.create())
+    with pages.mail():
+        page.goto(pages.address(session, "/success"))
+        page.get_by_text("Send the receipt by e-mail").click()
+        expect(page.locator("[data-countdown]")).to_have_text("You stay on this page.")
+        page.clock.run_for(60_000)
+        page.get_by_label("Your e-mail address").fill("eva@customer.example")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.get_by_role("main")).to_contain_text("The receipt has been sent.")
+        page.clock.run_for(60_000)
+        expect(page).to_have_url(re.compile("/success"))
 
 
 def test_a_page_is_one_request_and_its_qr_code_another(page: Page, pages: Served) -> None:

@@ -13,8 +13,9 @@ from playwright.sync_api import Browser, Page, expect
 
 from sandbox.place import Place
 from tests.browser.dev_server import local_world, own_key
+from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
-from tests.browser.test_states import PANEL, lighthouse_marks, violations
+from tests.browser.test_states import PANEL, lighthouse_marks
 
 pytestmark = pytest.mark.browser
 

@@ -52,6 +52,27 @@ def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Pl
     expect(page.locator("#status")).to_have_text("completed")
 
 
+def test_a_customer_has_the_receipt_sent(page: Page, place: Place) -> None:
+    choose(page, place)
+    give_wallet(page, place.customer_wallet)
+    leave_for_the_wallet(page, place)
+    page.get_by_role("button", name="Approve").click()
+    expect(page).to_have_url(re.compile("/success$"), timeout=20_000)
+    page.get_by_text("Send the receipt by e-mail").click()
+    page.get_by_label("Your e-mail address").fill("eva@customer.example")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.get_by_role("main")).to_contain_text("The receipt has been sent.")
+    expect(page.locator("#continue")).to_be_visible()
+    number = page.locator("dd bdi").first.inner_text()
+    page.goto(place.outbox)
+    expect(page.get_by_role("heading", level=2).first).to_have_text(
+        re.compile(f"^Order {number}: receipt from Harbor Coffee$")
+    )
+    expect(page.locator("pre").first).to_contain_text("You paid: €")
+    page.get_by_role("link", name="as HTML").first.click()
+    expect(page.get_by_role("heading")).to_have_text("Paid. Thank you!")
+
+
 def test_a_customer_buys_with_a_name_at_a_provider(page: Page, place: Place) -> None:
     choose(page, place)
     page.get_by_text("Cedar Bank").first.wait_for()

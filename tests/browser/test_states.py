@@ -5,20 +5,23 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Page, Request, Response, expect
 
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import Logo
+from checkout.domain.session import LineItem
 from checkout.open_payments.models import Amount
 from pay.colors import contrast
-from tests.browser.gallery import STATES, show
+from tests.browser.gallery import PICTURED, STATES, State, show, with_pictures
+from tests.browser.judge import violations
 from tests.browser.launch import chromium
-from tests.browser.served import Served, new_context
+from tests.browser.served import PICTURES, Served, new_context
 from tests.browser.test_dashboard_settings import DOT
 from tests.hosted_pages import QUOTE, WALLET, line
 
@@ -43,18 +46,6 @@ HOSTILE = (
     "' autofocus onfocus='window.ran=1",
     "\u2069\u202etxt.exe",
 )
-
-
-def violations(page: Page, axe: str) -> list[str]:
-    """Return axe-core's findings, with best practices and folded parts included."""
-    page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    page.evaluate(axe)
-    found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
-    return [
-        f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
-        for one in found["violations"]
-        for node in one["nodes"]
-    ]
 
 
 @pytest.mark.parametrize(("wide", "tag"), [(False, "en"), (True, "en"), (False, "ar")])
@@ -209,7 +200,8 @@ def weigh(browser: Browser, pages: Served) -> None:
     page = new_context(browser).new_page()
     weights: dict[str, int] = {}
     for name in STATES:
-        show(name, page, pages, grant=None)  # the gallery's is not sealed: the QR code would fail
+        # The gallery's grant is not sealed: the QR code would fail.
+        show(name, page, pages, grant=None, **with_pictures(name))
         folded = page.locator(".phone summary")
         if folded.count():
             folded.click()
@@ -272,3 +264,87 @@ def test_lighthouse_gives_the_pages_full_marks(
     show(state, page, pages)
     marks, poor = lighthouse_marks(page.url, node, tmp_path, preset)
     assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor
+
+
+def with_own_pictures(pages: Served, items: Iterable[LineItem]) -> tuple[LineItem, ...]:
+    """Have the pictures come from this machine: Lighthouse has a browser of its own."""
+    own = f"{pages.base}/buy/{pages.world.link().id}/logo"
+    return tuple(
+        replace(each, image=f"{own}?{n}" if each.image else None) for n, each in enumerate(items)
+    )
+
+
+def judged(name: str, state: State) -> bool:
+    """Return whether a state has a page, and one without an error of the shop's own host."""
+    return not state.silent and name != "open-picture-missing"
+
+
+@pytest.mark.lighthouse
+@pytest.mark.parametrize("state", [name for name, state in STATES.items() if judged(name, state)])
+def test_lighthouse_gives_every_states_page_full_marks(
+    browser: Browser, pages: Served, node: str, tmp_path: Path, state: str
+) -> None:
+    """Judge a copy of the page: it has an address, also where only a form leads to it."""
+    page = new_context(browser).new_page()
+    shown: list[Response] = []
+    page.on("response", lambda response: shown.append(response))
+    items = STATES[state].fields.get("line_items", ())
+    local = {"line_items": with_own_pictures(pages, items)} if items else {}
+    with pages.merchant(**PANEL):
+        show(state, page, pages, **local)
+        html = [one for one in shown if "html" in one.headers.get("content-type", "")]
+        pages.copies.keep(state, html[-1])
+        address = f"{page.url.partition('?')[0]}?copy={state}"
+        marks, poor = lighthouse_marks(address, node, tmp_path)
+    assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor
+
+
+def test_lighthouse_gives_a_page_with_logo_and_pictures_full_marks(
+    browser: Browser, pages: Served, node: str, tmp_path: Path
+) -> None:
+    page = new_context(browser).new_page()
+    with pages.merchant(**PANEL):
+        show("open", page, pages, line_items=with_own_pictures(pages, PICTURED))
+        expect(page.locator(".item img")).to_have_count(2)
+        marks, poor = lighthouse_marks(page.url, node, tmp_path)
+    assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor
+
+
+def test_pictures_of_items_load_without_a_trace_of_the_session(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser).new_page()
+    asked: list[Request] = []
+    page.on("request", lambda request: asked.append(request))
+    told: list[str] = []
+    page.on("console", lambda message: told.append(message.text))
+    session = show("open-pictures", page, pages)
+    for picture in page.locator(".item img").all():
+        expect(picture).to_have_js_property("complete", True)
+        assert picture.evaluate("one => one.naturalWidth > 0")
+    elsewhere = [one for one in asked if not one.url.startswith(pages.base)]
+    assert [one.url for one in elsewhere] == [each.image for each in PICTURED if each.image]
+    for one in elsewhere:
+        headers = one.all_headers()
+        assert "referer" not in headers
+        assert session.id not in f"{headers}{one.url}"
+    stranger = "void document.querySelector('main').append(Object.assign(new Image(), {src: %r}))"
+    page.evaluate(stranger % "https://shop.example/elsewhere.png")
+    page.wait_for_function("() => document.querySelector('main > img').complete")
+    assert [one for one in asked if "elsewhere" in one.url and one.failure is None] == []
+    assert any("img-src" in one for one in told), "the policy names the items' host only"
+
+
+def test_a_picture_shifts_nothing_and_leaves_no_hole_if_it_is_missing(
+    browser: Browser, pages: Served
+) -> None:
+    page = new_context(browser).new_page()
+    places = "[...document.querySelectorAll('.item')].map(one => one.getBoundingClientRect().top)"
+    show("open-pictures", page, pages)
+    with_them = page.evaluate(places)
+    page.route(f"{PICTURES}/**", lambda route: route.abort())
+    page.reload()
+    assert page.evaluate(places) == with_them
+    covered = "one => [one.naturalWidth, getComputedStyle(one, '::after').content]"
+    found = [one.evaluate(covered) for one in page.locator(".item img").all()]
+    assert found == [[0, '"H" / ""'], [0, '"F" / ""']], "its letter covers the broken picture"

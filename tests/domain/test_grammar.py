@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from checkout.domain.errors import UrlInvalid
-from checkout.domain.grammar import URL_MAX, position, redirect_url, webhook_url
+from checkout.domain.grammar import URL_MAX, picture_url, position, redirect_url, webhook_url
 from tests.adapters.samples import MS
 from tests.support import NOW, words
 
@@ -169,7 +169,8 @@ def test_another_port_is_for_development(port: int) -> None:
     ("url", "problem"),
     [
         ("http://shop.example/", "https"),
-        ("http://localhost/", "https"),
+        ("http://10.0.0.1/", "https"),
+        ("HTTP://localhost/", "lower case"),
         ("HTTPS://shop.example/", "lower case"),
         ("https://shop.example/#", "fragment"),
         ("https://shop.example/h\u00fcks", "ASCII"),
@@ -188,6 +189,71 @@ def test_a_receivers_address_is_refused_with_the_reason_also_in_development(
     with pytest.raises(UrlInvalid, match=problem) as caught:
         webhook_url(url, allow_loopback=True, param="endpoint")
     assert caught.value.param == "endpoint"
+
+
+# --- picture_url ---
+
+
+@pytest.mark.parametrize(
+    "url",
+    words("""
+    https://shop.example/tea.png HTTPS://Shop.Example:8443/a%20b?w=96&h=96 https://xn--kfer-soa.example
+    https://cdn.shop.example/a;b,c/(1)'*.webp https://0x.example/a.png
+    """),
+)
+def test_a_picture_is_https_at_a_host_with_a_name(url: str) -> None:
+    assert picture_url(url, base_is_http=False, param="image") == url
+
+
+@pytest.mark.parametrize(
+    ("url", "problem"),
+    [
+        ("http://shop.example/tea.png", "https"),
+        ("data:image/svg+xml,<svg/>", "absolute"),
+        ("javascript:alert(1)", "absolute"),
+        ("blob:https://shop.example/1", "absolute"),
+        ("//shop.example/tea.png", "absolute"),
+        ("/tea.png", "absolute"),
+        ("", "absolute"),
+        ("https:///tea.png", "absolute"),
+        ("https://shop.example@evil.example/tea.png", "user name"),
+        ("https://192.0.2.7/tea.png", "IP address"),
+        ("https://8.8.8.8./tea.png", "IP address"),
+        ("https://0x7f000001/tea.png", "this machine|IP address"),
+        ("https://2130706433/tea.png", "this machine|IP address"),
+        ("https://[2606:4700::1111]/tea.png", "IP address"),
+        ("https://169.254.169.254/latest", "infrastructure"),
+        ("https://127.0.0.1/tea.png", "this machine"),
+        ("https://[::1]/tea.png", "this machine"),
+        ("https://localhost/tea.png", "this machine"),
+        ("https://a.localhost/tea.png", "this machine"),
+        ("https://metadata.google.internal/", "infrastructure"),
+        ("https://shop_1.example/tea.png", "ASCII"),
+        ("https://shop.example./tea.png", "ASCII"),
+        ("https://shop.example;script-src/tea.png", "malformed"),
+        ("https://shop.example,*/tea.png", "malformed"),
+        ("https://*.example/tea.png", "malformed"),
+        ("https://sh\u00f6p.example/tea.png", "ASCII"),
+        ("https://shop.example/t\u00e9.png", "ASCII"),
+        ("https://shop.example/../tea.png", "dot"),
+        ("https://shop.example/tea.png#x", "dot"),
+        ("https://shop.example/a b.png", "spaces"),
+        ('https://shop.example/"onerror="x', "encoded"),
+        ("https://shop.example:0/tea.png", "port"),
+        ("https://shop.example/" + "a" * 480, "500"),
+    ],
+)
+def test_any_other_picture_is_refused_with_the_reason(url: str, problem: str) -> None:
+    with pytest.raises(UrlInvalid, match=problem) as caught:
+        picture_url(url, base_is_http=False, param="line_items[0].price_data.product_data.image")
+    assert caught.value.param == "line_items[0].price_data.product_data.image"
+
+
+def test_a_picture_of_this_machine_is_for_development() -> None:
+    for url in ("http://localhost:4001/tea.png", "https://127.0.0.1/tea.png"):
+        assert picture_url(url, base_is_http=True, param="image") == url
+    with pytest.raises(UrlInvalid, match="localhost"):
+        picture_url("http://shop.example/tea.png", base_is_http=True, param="image")
 
 
 def test_positions_sort_by_time_then_id_and_a_bare_time_stands_before_both() -> None:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
+
 import pytest
 
 from checkout.domain import providers
 from checkout.domain.providers import Provider
+from tests.domain.test_pictures import PICTURES
 
 CEDAR = "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join | DE KE"
 HARBOR = "Harbor | https://harbor.example/p/{name}/usd | https://harbor.example/"
+
+
+def b64(data: bytes) -> str:
+    return b64encode(data).decode()
+
+
+LOGO = b64(b'<svg xmlns="http://www.w3.org/2000/svg"></svg>')
 
 
 @pytest.mark.parametrize("between", ["\n", ";", " ;\r\n\n"])
@@ -22,6 +32,17 @@ def test_a_list_is_read_and_written_back(between: str) -> None:
     )
     assert providers.parse(providers.written(found)) == found
     assert providers.parse("") == ()
+
+
+def test_a_logo_is_a_small_picture_that_the_page_carries() -> None:
+    lines = f"{CEDAR} | {LOGO}\n{HARBOR} | | {b64(PICTURES['image/webp'])}"
+    cedar, harbor = found = providers.parse(lines)
+    assert cedar.logo_url == f"data:image/svg+xml;base64,{LOGO}"
+    assert harbor.logo_url is not None
+    assert harbor.logo_url.startswith("data:image/webp;base64,")
+    assert (harbor.countries, cedar.countries) == ("", "DE KE")
+    assert providers.parse(providers.written(found)) == found
+    assert providers.parse(CEDAR)[0].logo_url is None
 
 
 def test_what_is_known_at_the_release_can_be_read() -> None:
@@ -43,7 +64,12 @@ def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None
     [
         ("Cedar", "not of the form"),
         ("Cedar | https://wallet.example/{name}", "not of the form"),
-        (f"{CEDAR} | more", "not of the form"),
+        (f"{CEDAR} | {LOGO} | more", "not of the form"),
+        (f"{CEDAR} | more", "the logo"),
+        (f"{CEDAR} | {LOGO}=", "the logo"),
+        (f"{CEDAR} | {b64(b'<html></html>')}", "the logo"),
+        (f"{CEDAR} | {b64(PICTURES['image/png'][:-1])}", "the logo"),
+        (f"{CEDAR} | {b64(b'<svg ' + b' ' * 600 + b'</svg>')}", "the logo"),
         ("| https://wallet.example/{name} | https://wallet.example/", "the name"),
         ("x" * 41 + " | https://wallet.example/{name} | https://wallet.example/", "the name"),
         ("A\u202eb | https://wallet.example/{name} | https://wallet.example/", "the name"),
@@ -56,7 +82,7 @@ def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None
         ("Cedar | https://w.example/{name} | javascript:alert(1)", "the website"),
         ("Cedar | https://w.example/{name} | http://w.example/", "the website"),
         ("Cedar | https://w.example/{name} | https://w.example/ | Germany", "countries"),
-        ("Cedar | https://w.example/{name} | https://w.example/" + "a" * 1000, "characters"),
+        ("Cedar | https://w.example/{name} | https://w.example/" + "a" * 2000, "characters"),
         ("\n".join([CEDAR] * 13), "at most 12"),
     ],
 )

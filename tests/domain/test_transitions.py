@@ -107,7 +107,7 @@ def test_every_pair_is_a_row_or_a_refusal_that_changes_nothing(
         assert change.webhook == row.webhook
 
 
-def test_only_endings_failures_and_late_payments_make_webhook_events() -> None:
+def test_only_endings_failures_late_and_partial_payments_make_webhook_events() -> None:
     ends = {cell: row for cell, row in TRANSITIONS.items() if row.to is not cell[0]}
     assert {row.to: row.webhook for row in ends.values() if row.webhook} == {
         Status.OPEN: "checkout.session.payment_failed",
@@ -117,9 +117,13 @@ def test_only_endings_failures_and_late_payments_make_webhook_events() -> None:
     }
     assert all(row.webhook for row in ends.values() if a_session(row.to).terminal)
     failed = {event for (_, event), row in ends.items() if row.webhook == PAYMENT_FAILED}
-    assert failed == {Event.PAYMENT_DISPROVED}
+    assert failed == {Event.PAYMENT_REFUSED, Event.PAYMENT_DISPROVED}
     late = {cell for cell, row in TRANSITIONS.items() if row.webhook and cell not in ends}
-    assert late == {(end, Event.LATE_PAYMENT) for end in (Status.EXPIRED, Status.CANCELED)}
+    assert late == {
+        (Status.EXPIRED, Event.LATE_PAYMENT),
+        (Status.CANCELED, Event.LATE_PAYMENT),
+        (Status.PROCESSING, Event.PART_ARRIVED),
+    }
 
 
 def test_each_optional_webhook_event_is_made_by_a_row() -> None:

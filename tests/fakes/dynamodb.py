@@ -13,7 +13,7 @@ import marshal
 import threading
 from bisect import bisect_left, bisect_right, insort
 from collections import ChainMap, Counter, defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableSequence, Sequence
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any, cast
@@ -34,6 +34,7 @@ from tests.fakes.expressions import (
 
 ITEM_MAX = 400 * 1024  # bytes
 TRANSACTION_MAX = 100
+BATCH_MAX = 25
 Answer = dict[str, Any]
 Operation = Callable[..., Answer]
 Key = tuple[Any, ...]
@@ -96,6 +97,13 @@ class InMemoryDynamoDb:
         with self.lock:
             return [_copy(item) for item in self._tables[table].items.values()]
 
+    def row(self, table: str, key: Item) -> Item | None:
+        """An item by its key, or by an item with that key; like `rows`."""
+        with self.lock:
+            found = self._tables[table]
+            item: Item | None = _copy(found.items.get(found.key(key)))
+            return item
+
     @_operation
     def get_item(self, *, TableName: str, Key: Item, ConsistentRead: bool = False) -> Answer:
         table = self._table(TableName)
@@ -141,15 +149,16 @@ class InMemoryDynamoDb:
         entries = index.between(node, expressions)
         if old:
             past = index.of(old)
-            entries = [entry for entry in entries if entry[1] not in old]
-            entries = sorted(entries + past.between(node, expressions))
-        if not ScanIndexForward:
-            entries = entries[::-1]
+            present = [entry for entry in entries if entry[1] not in old]
+            entries = sorted([*present, *past.between(node, expressions)])
         if ExclusiveStartKey is not None:
             start = index.entry(ExclusiveStartKey, table.key(ExclusiveStartKey))
-            entries = [
-                entry for entry in entries if (entry > start if ScanIndexForward else entry < start)
-            ]
+            if ScanIndexForward:
+                entries = entries[bisect_right(entries, start) :]
+            else:
+                entries = entries[: bisect_left(entries, start)]
+        if not ScanIndexForward:
+            entries = entries[::-1]
         chosen = entries if Limit is None else entries[:Limit]
         items = [index.projected(rows[key], table.key_names) for _, key in chosen]
         answer: Answer = {"Items": items, "Count": len(items), "ScannedCount": len(items)}
@@ -197,6 +206,22 @@ class InMemoryDynamoDb:
             found = [rows[key] for key in reversed(keys) if rows.get(key)]
             responses[name] += _projected(found, request)
         return {"Responses": dict(responses), "UnprocessedKeys": {}}
+
+    @_operation
+    def batch_write_item(self, *, RequestItems: dict[str, list[Answer]]) -> Answer:
+        if not 1 <= sum(map(len, RequestItems.values())) <= BATCH_MAX:
+            raise _error("ValidationException", "1 to 25 items")
+        writes = [
+            self._put(name, each["PutRequest"]["Item"])
+            for name, requests in RequestItems.items()
+            for each in requests
+        ]
+        if len({(id(write.table), write.key) for write in writes}) < len(writes):
+            raise _error("ValidationException", "Provided list of item keys contains duplicates")
+        for write in writes:
+            self._require(write)
+            write.apply()
+        return {"UnprocessedItems": {}}
 
     @_operation
     def transact_write_items(
@@ -430,7 +455,7 @@ class _Index:
         self.names = [part["AttributeName"] for part in definition["KeySchema"]]
         self._everything = definition["Projection"]["ProjectionType"] == "ALL"
         self._besides = definition["Projection"].get("NonKeyAttributes", [])
-        self._entries: dict[Any, list[tuple[Any, Any]]] = defaultdict(list)
+        self.entries: dict[Any, MutableSequence[tuple[Any, Any]]] = defaultdict(list)
 
     def of(self, items: Mapping[Key, Item | None]) -> _Index:
         """Return this index over other items."""
@@ -448,25 +473,25 @@ class _Index:
 
     def add(self, item: Item, key: tuple[Any, ...]) -> None:
         if self._has(item):
-            insort(self._entries[comparable(item[self.names[0]])], self.entry(item, key))
+            insort(self.entries[comparable(item[self.names[0]])], self.entry(item, key))
 
     def remove(self, item: Item, key: tuple[Any, ...]) -> None:
         if self._has(item):
-            entries = self._entries[comparable(item[self.names[0]])]
+            entries = self.entries[comparable(item[self.names[0]])]
             del entries[bisect_left(entries, self.entry(item, key))]
 
     def projected(self, item: Item, key_names: list[str]) -> Item:
         wanted = {*key_names, *self.names, *(name for name in self._besides if name in item)}
         return item if self._everything else {name: item[name] for name in wanted}
 
-    def between(self, node: Node, expressions: Expressions) -> list[tuple[Any, Any]]:
+    def between(self, node: Node, expressions: Expressions) -> Sequence[tuple[Any, Any]]:
         """The entries of a key condition: hash = value, and at most one range condition."""
         hash_node, range_node = (node[1], node[2]) if node[0] == "and" else (node, None)
         if hash_node[0] != "=" or expressions.path(hash_node[1]) != self.names[:1]:
             raise BadExpression("the condition must name the index's hash key with =")
-        entries = self._entries.get(comparable(expressions.value(hash_node[2], {})), [])
+        entries = self.entries.get(comparable(expressions.value(hash_node[2], {})), [])
         if range_node is None:
-            return list(entries)
+            return entries[:]
         kind = range_node[0]
         if kind not in ("<", "<=", "between"):
             raise BadExpression(f"{kind} on a range key is not known here")
@@ -495,20 +520,11 @@ def _error(code: str, message: str, **details: Any) -> ClientError:
 
 
 def _copy(value: Any) -> Any:
-    """Return a deep copy of plain JSON and bytes, which `marshal` makes several times as fast."""
-    try:
-        return marshal.loads(marshal.dumps(value))  # noqa: S302 (what it has just written)
-    except ValueError:  # a subclass of str, such as an enum's member, is among it
-        return _copied(value)
+    """Return a deep copy of plain JSON and bytes, which `marshal` makes several times as fast.
 
-
-def _copied(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {
-            name: inner if isinstance(inner, str) else _copied(inner)
-            for name, inner in value.items()
-        }
-    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+    Raise ValueError for anything else, such as a member of an enum that is a string.
+    """
+    return marshal.loads(marshal.dumps(value))  # noqa: S302 (what it has just written)
 
 
 def _projected(items: list[Any], request: Answer) -> list[Any]:

@@ -56,6 +56,13 @@ def each_item(
 PRICE = "line_items[0].price_data"
 NAME = f"{PRICE}.product_data.name"
 DESCRIPTION = f"{PRICE}.product_data.description"
+IMAGE = f"{PRICE}.product_data.image"
+PICTURES = [
+    "http://shop.example/a.png",
+    "javascript:alert(1)",
+    "data:image/png;base64,AA==",
+    "a.png",
+]
 SECOND = "line_items[1].price_data.currency"
 INTEGER = "parameter_invalid_integer"
 INVALID = "parameter_invalid"
@@ -89,6 +96,8 @@ CREATE_CASES: list[tuple[dict[str, Any], str, str]] = [
     *each("metadata", [{str(number): number for number in range(51)}], INVALID),
     *each_item("name", ["", " ", "\n\t", "x" * 201, 1, None, ["x"]], INVALID, NAME),
     *each_item("description", ["x" * 1001, 1, None], INVALID, DESCRIPTION),
+    *each_item("image", [1, None, []], INVALID, IMAGE),
+    *each_item("image", PICTURES, "url_invalid", IMAGE),
     *each_item("currency", ["", "us", "usdd", "us1", "u d"], INVALID, f"{PRICE}.currency"),
     *each_item("currency", ["usd\n", "ÜSD", "ſſſ", 840, None], INVALID, f"{PRICE}.currency"),
     # integers

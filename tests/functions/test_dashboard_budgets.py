@@ -28,14 +28,9 @@ from tests.support import NOW, a_link
 # Of each page, at most: two to know who asks, the rest for the page itself.
 CALLS = {
     "": ["get_item", "get_item", "query", "batch_get_item", "batch_get_item"],
-    "?q=https://wallet.example/alice": [
-        "get_item",
-        "get_item",
-        "query",
-        "batch_get_item",
-        "batch_get_item",
-    ],
-    "?q=A-1": ["get_item", "get_item", "query", "batch_get_item", "batch_get_item"],
+    # One more read: is it the id of a payment?
+    "?q=https://wallet.example/alice": ["get_item"] * 3 + ["query"] + ["batch_get_item"] * 2,
+    "?q=A-1": ["get_item"] * 2 + ["query"] * 2 + ["batch_get_item"] * 2,
     # What no index knows: five rounds of a query and a read, however much there is.
     "?status=canceled": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 6,
     "?min=9000&max=9001": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 6,
@@ -110,9 +105,9 @@ def test_a_page_costs_the_same_calls_however_many_sessions_and_events_there_are(
     event = an_event(id="evt_0123456789abcdefABCDEF", session=None, type=COMPLETED, **ended)
     shop.services.events.add(event)
     fill(shop, event, count)
-    [found_by_metadata] = search_items(sample)
     table = shop.dynamo._tables[f"{PREFIX}-checkout_sessions"]
-    table.store(table.key(found_by_metadata), found_by_metadata)
+    for row in search_items(sample):
+        table.store(table.key(row), row)
     upload(browser, PICTURES["image/png"])
     link = a_link()
     shop.services.links.add(link)

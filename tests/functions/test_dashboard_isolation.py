@@ -12,13 +12,11 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
-from checkout.adapters.side_by_side import in_turn
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import LineItem
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
 from checkout.flows import audit
 from checkout.flows.merchant import links
-from checkout.flows.schedule import tally
 from dashboard.app import PAGES
 from dashboard.rights import OPEN
 from sandbox.cloud import table_definitions
@@ -28,7 +26,7 @@ from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX
-from tests.support import NOW, a_link
+from tests.support import NOW, a_link, count_ends
 
 TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
 CURSORS = ("", "/webhooks", "/audit", "/export", "/links")
@@ -167,7 +165,7 @@ def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]
         )
         shop.services.events.add(event)
     session = paid(shop, **mine, event=event.id)
-    tally.run(shop.services.tallies, shop.clock, in_turn, until=NOW + timedelta(seconds=9))
+    count_ends(shop.services.tallies, shop.clock)
     return session, event
 
 

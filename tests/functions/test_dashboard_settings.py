@@ -18,7 +18,7 @@ from checkout.domain.errors import ParameterInvalid
 from checkout.domain.merchant import ApiKey
 from checkout.flows.merchant.settings import HOSTS_MAX, LOGO_MAX
 from dashboard.multipart import parts
-from dashboard.settings import USUAL_COLOR
+from dashboard.view import USUAL_COLOR
 from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.domain.test_pictures import PICTURES, PNG_END
 from tests.hosted_pages import Answer

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action
 from checkout.domain.session import (
     Attention,
@@ -23,13 +22,12 @@ from checkout.domain.session import (
 )
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus
-from checkout.flows.schedule import tally
 from checkout.open_payments.models import Amount
 from dashboard import texts
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.hosted_pages import AWAITING, STAGES, Page
-from tests.support import NOW
+from tests.support import NOW, count_ends
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
@@ -183,8 +181,7 @@ def test_the_figures_are_the_counters_of_the_days(shop: Dashboard, browser: Brow
         paid(shop, amount_total=123456)
     shop.store(status=Status.CANCELED, updated_at=NOW - timedelta(days=3))
     shop.store(status=Status.EXPIRED, updated_at=NOW - timedelta(days=40))
-    clock = shop.clock
-    tally.run(shop.services.tallies, clock, in_turn, until=clock.now() + timedelta(seconds=9))
+    count_ends(shop.services.tallies, shop.clock)
     page = browser.get().page
     assert "2,469.12 USD in 2 payments" in page.main
     assert "Sessions that ended 3 100 %" in page.main
@@ -506,3 +503,29 @@ def test_a_webhook_event_of_another_merchant_is_not_shown(shop: Dashboard) -> No
 def test_amounts_of_any_scale_are_exact(shop: Dashboard, browser: Browser) -> None:
     session = paid(shop, receive=Amount(20_000_000_001, "USD", 9), received=20_000_000_001)
     assert "Received 20.000000001 USD" in browser.get(f"/transactions/{session.id}").page.main
+
+
+def test_a_new_merchant_sees_what_is_connected_and_three_things_to_do(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    main = browser.get().page.main
+    assert "First steps" in main
+    assert "did not answer just now" in main  # nobody answers in this test
+    for step in ("Create a checkout session", "Pay it yourself", "Be told of payments"):
+        assert step in main
+    assert "curl https://pay.example/api/checkout/sessions" in main
+    assert "Done" not in main
+    made = shop.store()
+    page = browser.get().page
+    assert "Create a checkout session Done" in page.main
+    assert f"https://pay.example/pay/{made.id}" in page.links
+    browser.post("/webhooks", {"url": "https://shop.example/hooks"})
+    assert "Be told of payments Done" in browser.get().page.main
+    assert "First steps" not in browser.get("?status=open").page.main
+    shop.store(status=Status.COMPLETED)
+    assert "First steps" not in browser.get().page.main
+
+
+def test_first_steps_are_not_for_whoever_has_more_than_a_page(shop: Dashboard) -> None:
+    for _ in range(26):
+        shop.store()
+    assert "First steps" not in shop.signed_in().get().page.main

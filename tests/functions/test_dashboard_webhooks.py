@@ -232,14 +232,18 @@ def test_all_failed_ones_are_sent_again_a_page_at_a_time(
 ) -> None:
     monkeypatch.setattr("checkout.flows.webhooks.endpoints.RESEND_PAGE", 2)
     browser = shop.signed_in()
+    configured(browser)
     old = stored(shop, created_at=shop.clock.now() - timedelta(days=2))
     failed = [stored(shop) for _ in range(3)]
     fine = stored(shop, status=EventStatus.DELIVERED, given_up=None)
     since = shop.clock.now().date().isoformat()
     answer = browser.post("/webhooks/resend-failed", {"since": since})
+    assert f"Send 3 events again to {URL}? They failed since {since}." in answer.page.main
+    assert shop.messages.messages == [], "it only asks"
+    answer = browser.post("/webhooks/resend-failed", {"since": since, "sure": "yes"})
     rounds = 1
     while after := answer.page.all("input", name="after"):
-        fields = {"since": since, "after": after[0].attributes["value"]}
+        fields = {"since": since, "after": after[0].attributes["value"], "sure": "yes"}
         answer = browser.post("/webhooks/resend-failed", fields)
         rounds += 1
     assert rounds == 2
@@ -278,3 +282,95 @@ def test_an_event_of_a_later_release_is_shown_by_its_type(
     assert "Event: checkout.session.refunded" in browser.get(f"/webhooks/{event.id}").page.main
     session = shop.store(event=event.id, status=Status.COMPLETED)
     assert event.type in browser.get(f"/transactions/{session.id}").page.main
+
+
+def test_nothing_from_before_the_endpoint_is_sent_again(shop: Dashboard) -> None:
+    stored(shop)
+    shop.clock.pass_time(60)
+    browser = shop.signed_in()
+    configured(browser)
+    since = shop.clock.now().date().isoformat()
+    answer = browser.post("/webhooks/resend-failed", {"since": since})
+    assert f"No event for this endpoint has failed since {since}." in answer.page.main
+    late = stored(shop)
+    answer = browser.post("/webhooks/resend-failed", {"since": since})
+    assert "Send 1 event again" in answer.page.main
+    assert "Events from before" in answer.page.main
+    browser.post("/webhooks/resend-failed", {"since": since, "sure": "yes"})
+    assert shop.messages.messages == [late.id]
+
+
+def added(browser: Browser, url: str, **fields: str) -> str:
+    """Add an endpoint in its form; return its id, which the page then names."""
+    browser.get("/webhooks?endpoint=new")
+    answer = browser.post("/webhooks", {"url": url, "endpoint": "new", **fields})
+    assert answer.secret.startswith("whsec_")
+    identity: str = answer.page.all("input", name="endpoint")[0].attributes["value"]
+    return identity
+
+
+def test_each_endpoint_has_its_own_form_secret_tests_and_log(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    books = added(browser, "https://books.example/", expired="on")
+    assert [each.url for each in shop.merchant().endpoints] == [URL, "https://books.example/"]
+    page = browser.get(f"/webhooks?endpoint={books}").page
+    assert page.one("input", id="url").attributes["value"] == "https://books.example/"
+    assert "checked" in page.one("input", name="expired").attributes
+    assert "A session expired" in page.main
+    way = browser.post("/webhooks/test", {"endpoint": books}).location
+    assert way.endswith(f"~{books}")
+    shown = browser.get(way.removeprefix("/dashboard")).page.main
+    assert "https://books.example/" in shown
+    assert way in browser.get(f"/webhooks?endpoint={books}").page.links
+    assert way not in browser.get("/webhooks").page.links
+    assert browser.post("/webhooks/roll", {"endpoint": books, "overlap": "3600"}).secret
+    assert len(shop.merchant().endpoints[1].secrets) == 2
+    now, second = shop.clock.now(), shop.merchant().endpoints[1]
+    shop.services.merchants.replace(shop.merchant().disabled(now, second))
+    assert "Disabled" in browser.get("/webhooks").page.main
+    assert browser.post("/webhooks/enable", {"endpoint": books}).status == 303
+    assert shop.merchant().endpoints[1].disabled_at is None
+    browser.post("/webhooks", {"endpoint": books, "url": "https://books.example/2"})
+    assert shop.merchant().endpoints[1].url == "https://books.example/2"
+    assert browser.post("/webhooks/remove", {"endpoint": books}).status == 303
+    assert [each.url for each in shop.merchant().endpoints] == [URL]
+
+
+def test_an_endpoint_that_is_not_there_is_said_so(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    assert browser.get("/webhooks?endpoint=we_none").status == 404
+    for form in ("enable", "test", "roll"):
+        answer = browser.post(f"/webhooks/{form}", {"endpoint": "we_none", "overlap": "0"})
+        assert answer.status == 404
+    wrong = browser.post("/webhooks", {"endpoint": "new", "url": "x"})
+    assert wrong.status == 400
+    assert wrong.page.one("input", id="url").attributes["value"] == "x"
+    for number in range(7):
+        added(browser, f"https://books.example/{number}")
+    assert "Add another endpoint" not in browser.get("/webhooks").page.main
+    browser.post("/webhooks/remove", {})
+    assert "books.example/0" in browser.get("/webhooks").page.main
+
+
+def test_an_event_and_its_session_show_what_became_of_it_at_each_endpoint(
+    shop: Dashboard,
+) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    books = added(browser, "https://books.example/")
+    shop.clock.pass_time(61)  # the head of each page is a minute old
+    event = stored(shop, status=EventStatus.DELIVERED, given_up=None)
+    copy = replace(event, id=f"{event.id}~{books}", endpoint=books, status=EventStatus.EXHAUSTED)
+    shop.services.events.add(replace(copy, given_up=GivenUp.ATTEMPTS))
+    session = shop.store(event=event.id, status=Status.COMPLETED)
+    for path in (f"/webhooks/{event.id}", f"/transactions/{session.id}"):
+        page = browser.get(path).page
+        assert f"/dashboard/webhooks/{copy.id}" in page.links
+        assert "https://books.example/ Failed" in page.main
+    own = browser.get(f"/webhooks/{copy.id}").page.main
+    assert "Sent to https://books.example/" in own
+    assert copy.id not in own
+    assert browser.post(f"/webhooks/{copy.id}/resend").status == 303
+    assert shop.messages.messages == [copy.id]

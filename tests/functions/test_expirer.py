@@ -2,13 +2,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
+from uuid import UUID
 
 from checkout import telemetry
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.domain.session import Status
 from checkout.domain.webhooks import EXPIRED
 from checkout.flows.payment import sessions
+from checkout.open_payments.transport import Request, Response
 from expirer.app import LAST_CHECK, scheduled
 from expirer.cleanup import queued
 from tests.deployment import Sqs, sqs_event
@@ -48,7 +51,7 @@ def test_a_round_answers_with_its_counts_and_tells_them_as_metrics(
     sent = {"SessionsChecked": 3, "Moved": 4, "OldestDuePayment": 2390.0}
     zero = {"Failed": 0, "NeedsAttention": 0, "SweepBacklog": 0, "EventsDue": 0}
     by = {"expiry_passed": 2, "reconciled": 1}
-    counted = 4
+    counted = 1  # what this round has ended is counted in ten minutes
     assert answer == {**sent, **zero, "OldestDueEvent": 0.0, "MovedBy": by, "Counted": counted}
     line = metrics(told())
     assert {name: line[name] for name in sent} == {name: [n] for name, n in sent.items()}
@@ -90,7 +93,10 @@ def test_several_rounds_for_parts_of_the_shards_do_together_what_one_does() -> N
     assert max(checked) < len(carts) / 2
     assert {world.session(session.id).status for session in carts} == {Status.EXPIRED}
     # Only the first part counts.
-    assert [answer["Counted"] for answer in answers] == [0] * 7 + [len([*carts, untouched])]
+    assert [answer["Counted"] for answer in answers] == [0] * 7 + [len([untouched])]
+    world.clock.pass_time(600)
+    answers = [round_({"part": part, "of": 8}, Left(75)) for part in range(8)[::-1]]
+    assert [answer["Counted"] for answer in answers] == [0] * 7 + [len(carts)]
 
 
 # --- the task queue ---
@@ -141,3 +147,27 @@ def test_no_secret_is_in_a_message_in_the_clear() -> None:
     tokens = [value.removeprefix("GNAP ") for value in seen if value]
     assert len(tokens) == 1
     assert not any(token in body for token in tokens for body in bodies)
+
+
+def test_a_round_stores_what_finds_a_payment_with_an_id_of_its_own() -> None:
+    world = World()
+    session = world.in_doubt()
+    assert session.quote is not None
+    network, quoted = world.network, session.quote.id.rsplit("/", 1)[-1]
+    renamed = str(UUID(int=7))
+
+    def handle(request: Request) -> Response:
+        if request.url.endswith(f"/outgoing-payments/{quoted}"):
+            return Response(404, {}, b"{}")
+        url = request.url.replace(renamed, quoted)
+        response = network.handle(replace(request, url=url))
+        own = f"/outgoing-payments/{renamed}".encode()
+        body = response.body.replace(f"/outgoing-payments/{quoted}".encode(), own)
+        return replace(response, body=body)
+
+    world.transport.network = cast(Any, SimpleNamespace(handle=handle))
+    world.clock.pass_time(60)
+    scheduled(lambda: world.services)({}, Left(75))
+    assert str(world.session(session.id).outgoing_payment).endswith(renamed)
+    for held in (renamed, quoted):
+        assert world.services.sessions.holder(session.merchant, held) == session.id

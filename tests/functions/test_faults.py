@@ -89,7 +89,11 @@ def paid_once(deployed: Deployment, session: Session) -> bool:
 
 @pytest.mark.parametrize(
     ("operation", "table"),
-    [("get_item", "api_keys"), ("transact_write_items", "checkout_sessions")],
+    [
+        ("get_item", "api_keys"),
+        ("put_item", "idempotency_keys"),
+        ("put_item", "checkout_sessions"),
+    ],
 )
 @pytest.mark.parametrize(
     "error",

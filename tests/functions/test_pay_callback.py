@@ -93,7 +93,7 @@ def test_a_callback_that_does_not_verify_does_nothing_at_all(visitor: Customer, 
     asked = len(visitor.world.transport.sent)
     answer = callback(visitor, back.session, query)
     assert answer.status == 400
-    assert "This response does not belong to this checkout" in answer.page.main
+    assert "This approval is not valid here" in answer.page.main
     assert answer.page.links == [f"../../{back.session.id}"]
     assert visitor.world.session(back.session.id) == back.session
     assert len(visitor.world.transport.sent) == asked

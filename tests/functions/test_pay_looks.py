@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import pytest
@@ -14,7 +15,7 @@ import pay
 from checkout.domain.merchant import Logo
 from pay.colors import DARK, LIGHT, accent, contrast
 from tests.domain.test_pictures import PICTURES
-from tests.hosted_pages import Customer
+from tests.hosted_pages import STAGES, Answer, Customer, line
 
 ANY_COLOR = st.integers(0, 0xFFFFFF).map(lambda number: f"#{number:06x}")
 
@@ -80,6 +81,73 @@ def test_a_logo_is_a_picture_of_this_origin_that_the_browser_may_keep(visitor: C
     assert "script-src 'nonce-" in answer.headers["content-security-policy"]
     visitor.give(logo=Logo("image/webp", PICTURES["image/webp"]))
     assert visitor.open(session).page.one("img", alt="").attributes["src"] != first
+
+
+def items(*images: str | None) -> dict[str, Any]:
+    return {"line_items": tuple(line(f"Tea {n}", image=url) for n, url in enumerate(images))}
+
+
+def pictures(answer: Answer) -> list[str]:
+    """Return the sources of all pictures but the QR code, and check how they are loaded."""
+    found = answer.page.all("img", alt="")
+    for one in found:
+        if one.attributes["src"].startswith("https:"):
+            assert one.attributes["referrerpolicy"] == "no-referrer"
+            assert one.attributes["loading"] == "lazy"
+            assert one.attributes["width"] == one.attributes["height"] == "48"
+    return [one.attributes["src"] for one in found]
+
+
+def sources(answer: Answer) -> str:
+    """Return what the policy says of pictures."""
+    return answer.headers["content-security-policy"].partition("img-src ")[2].partition(";")[0]
+
+
+def test_a_page_shows_the_pictures_of_the_first_items_from_their_hosts_only(
+    visitor: Customer,
+) -> None:
+    one, two = "https://cdn.shop.example/a.webp?w=96", "https://Img.Shop.example:8443/b.png"
+    session = visitor.put(**items(None, one, two, "https://cdn.shop.example/c.png"))
+    answer = visitor.open(session)
+    assert pictures(answer) == [one, two]
+    assert sources(answer) == (
+        "'self' data: https://cdn.shop.example https://img.shop.example:8443"
+    )
+    marks = [
+        each.attributes["data-initial"] for each in answer.page.all("span", **{"class": "mark"})
+    ]
+    assert marks[-4:] == ["T"] * 4, "the letter is behind each picture, and in place of the others"
+    refused = visitor.form(session, "not a wallet")
+    assert pictures(refused) == [one, two]
+    assert sources(refused) == sources(answer)
+
+
+def test_every_stage_shows_the_pictures(visitor: Customer) -> None:
+    for stage in STAGES:
+        session = visitor.put_in(stage, **items("https://cdn.shop.example/a.webp"))
+        answer = visitor.open(session)
+        if answer.status == 303:
+            answer = visitor.get(answer.headers["location"])
+        assert pictures(answer) == ["https://cdn.shop.example/a.webp"], stage
+        assert sources(answer) == "'self' data: https://cdn.shop.example", stage
+
+
+def test_without_a_picture_there_is_no_mark_and_no_other_origin(visitor: Customer) -> None:
+    answer = visitor.open(visitor.put(**items(None, None)))
+    assert pictures(answer) == []
+    assert sources(answer) == "'self' data:"
+    assert len(answer.page.all("span", **{"class": "mark"})) == 1  # of the shop
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["javascript:alert(1)", "http://shop.example/a.png", "https://a.example;b/", "https://[/"],
+)
+def test_a_picture_that_could_not_have_been_stored_is_not_shown(
+    visitor: Customer, url: str
+) -> None:
+    answer = visitor.open(visitor.put(**items(url)))
+    assert (pictures(answer), sources(answer)) == ([], "'self' data:")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from dataclasses import replace
 
 import pytest
@@ -117,3 +118,14 @@ def test_a_made_up_provider_gives_no_more_than_a_typed_address(
     session = offered.world.create()
     assert submit(offered, session.id, "alice", form) == 424
     assert offered.world.session(session.id).customer is None
+
+
+def test_a_provider_has_its_logo_in_the_page_or_its_letter(offered: Customer) -> None:
+    drawing = '<svg xmlns="http://www.w3.org/2000/svg"></svg>'
+    logo = b64encode(drawing.encode()).decode()
+    offered.give(providers=(replace(CEDAR_BANK, logo=logo), OTHER, replace(OTHER, logo="bm8=")))
+    page = offered.open(offered.world.create()).page
+    (picture,) = page.all("img", width="28")
+    assert picture.attributes["src"] == f"data:image/svg+xml;base64,{logo}"
+    marks = page.all("span", **{"class": "mark"})
+    assert [each.attributes.get("data-initial") for each in marks[1:]] == [None, "O", "O"]

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import logging
+import socket
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from checkout.adapters.outbound.http import PublicHttp
+from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.session import Status
 from checkout.open_payments.errors import NoSuchHost
 from checkout.open_payments.slips import Slip
@@ -79,3 +83,24 @@ def test_programs_are_told_the_mistake_in_the_message(visitor: Customer) -> None
 def test_an_address_with_http_is_read_as_https(visitor: Customer) -> None:
     session = visitor.world.create()
     assert visitor.form(session, "http://localhost:4101/alice").status == 303
+
+
+def test_no_name_is_looked_up_for_what_is_no_address(visitor: Customer) -> None:
+    """With the product's own HTTP client, whose look-ups are counted."""
+    looked_up: list[str] = []
+
+    def resolve(host: str, *_: Any, **__: Any) -> Any:
+        looked_up.append(host)
+        raise socket.gaierror(socket.EAI_NONAME, "no such name")
+
+    world = visitor.world
+    http = PublicHttp(version="test", resolve=resolve)
+    wallets = SignedWallets(http, world.vault, world.clock, allow_loopback=False)
+    world.services = replace(world.services, wallets=wallets, allow_loopback=False)
+    assert len({text for _, text in TYPED}) >= 40
+    for _, text in TYPED:
+        assert visitor.form(world.create(), text).status == 424
+    assert looked_up == []
+    assert visitor.form(world.create(), "wallet.exmaple/alice").status == 424
+    assert looked_up == ["wallet.exmaple"], "of an address it is"
+    http.close()

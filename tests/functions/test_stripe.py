@@ -165,6 +165,19 @@ def test_what_is_only_given_back_is_given_back(api: StripeApi) -> None:
     )
 
 
+def test_the_page_shows_the_first_image_that_it_may(api: StripeApi) -> None:
+    plain, second = "http://shop.example/tea.png", "https://shop.example/tea.png"
+    for images, shown in (([plain, second], second), ([plain], None), (["x" * 600], None)):
+        items = [an_item(product_data={"images": images})]
+        session_id = api.form(SESSIONS, a_purchase(line_items=items)).json["id"]
+        session = api.services.sessions.get(session_id)
+        assert session is not None
+        assert session.line_items[0].image == shown
+        expand = {"expand": ["line_items.data.price.product"]}
+        line = api.ask(f"{SESSIONS}/{session_id}", expand).json["line_items"]["data"][0]
+        assert line["price"]["product"]["images"] == images
+
+
 def paid(api: StripeApi, session_id: str) -> None:
     """Let the money of an open session arrive."""
     session = move(api.services, api.stored(session_id), Event.MONEY_FOUND)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.audit import Action
-from checkout.domain.webhooks import CANCELED, EXPIRED, PAYMENT_FAILED, Endpoint, Format
+from checkout.domain.webhooks import CANCELED, EXPIRED, OPTIONAL, Endpoint, Format
 from checkout.flows.webhooks import endpoints
 from tests.adapters.samples import a_merchant
 from tests.stripe_api import ENDPOINTS, StripeApi
@@ -68,11 +68,12 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert changed["enabled_events"][2:] == [
         "checkout.session.expired",
         "checkout.session.async_payment_failed",
+        "checkout.session.partially_paid",
     ]
     assert "secret" not in changed
     endpoint = stored(api)
     assert endpoint is not None
-    assert endpoint.events == (EXPIRED, CANCELED, PAYMENT_FAILED)
+    assert endpoint.events == OPTIONAL
     enabled = api.manage("POST", path, {"disabled": False, "url": "https://shop.example/new"}).json
     assert (enabled["status"], enabled["url"]) == ("enabled", "https://shop.example/new")
     gone = {"id": made["id"], "object": "webhook_endpoint", "deleted": True}
@@ -86,11 +87,28 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     assert actions.count(Action.WEBHOOK_REMOVED) == 1
 
 
-def test_a_second_endpoint_is_refused_and_named(api: StripeApi) -> None:
-    made = created(api)
-    again = api.manage("POST", ENDPOINTS, WANTED)
-    assert (again.status, again.code) == (400, "webhook_unexpected_state")
-    assert made["id"] in again.json["error"]["message"]
+def test_eight_endpoints_are_the_most_and_each_is_read_changed_and_deleted_by_its_id(
+    api: StripeApi,
+) -> None:
+    made = [created(api, url=f"{URL}/{number}") for number in range(8)]
+    assert len({each["secret"] for each in made}) == 8
+    more = api.manage("POST", ENDPOINTS, WANTED)
+    assert (more.status, more.code) == (400, "webhook_unexpected_state")
+    assert "8" in more.json["error"]["message"]
+    ids = [each["id"] for each in made]
+    shown = api.manage("GET", ENDPOINTS, {"limit": "3"}).json
+    assert [each["id"] for each in shown["data"]] == ids[:-4:-1]
+    assert shown["has_more"]
+    path = f"{ENDPOINTS}/{ids[3]}"
+    assert api.manage("POST", path, {"disabled": True}).json["status"] == "disabled"
+    assert api.manage("GET", path).json["url"] == f"{URL}/3"
+    others = [api.manage("GET", f"{ENDPOINTS}/{each}").json["status"] for each in ids[:3]]
+    assert set(others) == {"enabled"}
+    assert api.manage("DELETE", f"{ENDPOINTS}/{ids[0]}").status == 200
+    left = api.manage("GET", ENDPOINTS).json["data"]
+    assert [each["id"] for each in left] == ids[:0:-1]
+    assert stored(api) is None, "the first one is gone, and no other takes its place"
+    assert created(api)["id"] not in ids
 
 
 def test_a_repeated_creation_gets_the_secret_again_and_stores_none_in_the_clear(

@@ -30,6 +30,7 @@ MEANT: Final[dict[Path, str]] = {
     ("expand", "0"): "line_items",
     ("expires_at",): str(int(NOW.timestamp()) + 3600),
     ("line_items", "0", "price_data", "currency"): "usd",
+    ("line_items", "0", "price_data", "product_data", "images", "0"): "https://a.example/tea.png",
     ("line_items", "0", "price_data", "unit_amount"): "700",
 }
 ITEM: Final = ("line_items", "0")

@@ -174,12 +174,11 @@ def _of_sessions(request: Mapping[str, Any]) -> bool:
     return str(request.get("TableName", "")).endswith("-checkout_sessions")
 
 
-def _creates(name: str, request: Mapping[str, Any]) -> bool:
-    """Tell whether a session is created with an idempotency key."""
-    if name != "transact_write_items":
+def _puts(name: str, request: Mapping[str, Any], table: str) -> bool:
+    """Tell whether a session, or the answer under an idempotency key, is stored."""
+    if name != "put_item" or not request["TableName"].endswith(f"-{table}"):
         return False
-    table = str(request["TransactItems"][0].get("Put", {}).get("TableName", ""))
-    return table.endswith("-idempotency_keys")
+    return table == "idempotency_keys" or "version" in request["Item"]  # no cart, no search row
 
 
 class StaleReads:
@@ -218,7 +217,7 @@ class LostCreations:
         self._chance = chance
 
     def __call__(self, name: str, operation: Operation, request: dict[str, Any]) -> Any:
-        if _creates(name, request) and self._chance.random() < 0.2:
+        if _puts(name, request, "checkout_sessions") and self._chance.random() < 0.2:
             return {}
         return operation(**request)
 
@@ -244,10 +243,9 @@ class BlindKeys:
         pass
 
     def __call__(self, name: str, operation: Operation, request: dict[str, Any]) -> Any:
-        if _creates(name, request):
+        if _puts(name, request, "idempotency_keys"):
             request = copy.deepcopy(request)
-            put = request["TransactItems"][0]["Put"]
-            put["ConditionExpression"] += " OR attribute_exists(#key)"
+            request["ConditionExpression"] += " OR attribute_exists(#key)"
         return operation(**request)
 
 

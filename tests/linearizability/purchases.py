@@ -16,6 +16,9 @@ One thing here is not strict. Expiry comes by the clock, and a request is judged
 which it read the clock. So a cancellation (or expiry by request) that was asked for in time may be
 written a moment after `expires_at`, even if a list, which writes nothing, has shown the session
 expired meanwhile. A request that was asked for after `expires_at` may not.
+
+Neither is a key that is held. A creation stores its answer first and then its session, so a request
+with other parameters that comes between is refused while nobody is shown the session yet.
 """
 
 from __future__ import annotations
@@ -65,6 +68,7 @@ class Call(Operation):
 
     `document` is the session in the answer, as text, with the status open; `status` the one that it
     has. `parameters` are those of a creation. `in_time`: asked before the session's `expires_at`.
+    `held`: a creation with other parameters had begun before this one was answered.
     """
 
     who: str = ""
@@ -74,6 +78,7 @@ class Call(Operation):
     document: str | None = None
     status: str | None = None
     in_time: bool = True
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +113,7 @@ def step(state: Purchase, call: Call) -> Purchase | None:
 
 
 def _while_absent(state: Purchase, call: Call) -> Purchase | None:
-    if call.outcome is Outcome.MISSING:
+    if call.outcome is Outcome.MISSING or (call.outcome is Outcome.KEY_REUSED and call.held):
         return state
     if call.request is Request.CREATE and call.outcome in (Outcome.CREATED, Outcome.UNKNOWN):
         return Purchase(OPEN, call.parameters, call.document, state.time_up)
@@ -194,11 +199,28 @@ def calls_by_purchase(
             elif about == purchase:
                 shown = record.sessions[0] if record.sessions else None
                 calls[purchase].append(_call(record, record.outcome, in_time, shown))
+    calls = {
+        purchase: [_with_key(call, found) for call in found] for purchase, found in calls.items()
+    }
     for purchase, at in expiry.items():
         passing = min((tick for tick in ticks if tick.now >= at), key=_now, default=None)
         if passing is not None:
             calls[purchase].append(_passing(passing))
     return calls
+
+
+def _with_key(call: Call, calls: Sequence[Call]) -> Call:
+    """Return a refused creation with `held`."""
+    if call.outcome is not Outcome.KEY_REUSED:
+        return call
+    others = (other for other in calls if other.request is Request.CREATE)
+    held = any(
+        other.parameters != call.parameters
+        and other.outcome is not Outcome.KEY_REUSED
+        and (call.responded is None or other.invoked < call.responded)
+        for other in others
+    )
+    return replace(call, held=held)
 
 
 def _in_list(record: Recorded, purchase: str, in_time: bool) -> list[Call]:

@@ -214,6 +214,11 @@ LINEARIZABLE: dict[str, list[Recorded | Tick]] = {
         create(0, 1, parameters="amount=1"),
         record(2, 3, Request.CREATE, Outcome.KEY_REUSED, purchase=PURCHASE, parameters="amount=2"),
     ],
+    "a key that is held before its session is stored": [
+        create(0, 9, parameters="amount=1"),
+        record(1, 2, Request.CREATE, Outcome.KEY_REUSED, purchase=PURCHASE, parameters="amount=2"),
+        listed(3, 4),
+    ],
     "a creation without an answer that took effect": [create(0, None), listed(5, 6, shown())],
     "a creation without an answer that took effect later": [
         create(0, None),
@@ -307,6 +312,10 @@ VIOLATIONS: dict[str, list[Recorded | Tick]] = {
     "the same parameters refused as others": [
         create(0, 1),
         record(2, 3, Request.CREATE, Outcome.KEY_REUSED, purchase=PURCHASE),
+    ],
+    "a key refused before anybody used it": [
+        record(0, 1, Request.CREATE, Outcome.KEY_REUSED, purchase=PURCHASE, parameters="amount=2"),
+        create(2, 3, parameters="amount=1"),
     ],
     "other parameters replayed": [
         create(0, 1, parameters="amount=1"),

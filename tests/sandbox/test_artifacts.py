@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 from importlib.util import source_hash
 from pathlib import Path
 
+import jinja2
 import pytest
+from jinja2 import UndefinedError
 
+from checkout.templates import templates
 from sandbox import artifacts
 from sandbox.artifacts import SERVICES, Unusable, finish
 
@@ -88,3 +92,42 @@ def test_another_python_than_the_runtimes_is_refused(
     with pytest.raises(Unusable, match=r"3\.99 is needed"):
         finish(build)
     assert len(list(build.rglob("*.pyc"))) == 1
+
+
+@pytest.fixture
+def with_templates(build: Path) -> Path:
+    """Add the layers that compile templates, and a function that has one."""
+    pages = build / "PayFunction" / "pay" / "templates"
+    pages.mkdir(parents=True)
+    (pages / "base.html").write_text("<b>{% block inner %}{% endblock %}</b>")
+    (pages / "page.html").write_text(
+        "{% extends 'base.html' %}{% block inner %}{{ s }}{% endblock %}"
+    )
+    packages = Path(jinja2.__file__).parents[1]
+    layer = build / "PayLayer" / "python"
+    layer.mkdir(parents=True)
+    for name in ("jinja2", "markupsafe"):
+        shutil.copytree(packages / name, layer / name)
+    ours = build / "CommonLayer" / "python" / "checkout"
+    ours.mkdir()
+    for module in ("__init__.py", "templates.py"):
+        shutil.copy(WIRING.parent / module, ours)
+    return pages
+
+
+@pytest.mark.usefixtures("of_this_python")
+def test_templates_are_compiled_and_then_read_from_nowhere_else(with_templates: Path) -> None:
+    finish(with_templates.parents[2])
+    for source in with_templates.glob("*.html"):
+        source.unlink()
+    shown = templates(with_templates).get_template("page.html")
+    assert shown.render(s="<i>") == "<b>&lt;i&gt;</b>"
+    with pytest.raises(UndefinedError):
+        shown.render()
+
+
+@pytest.mark.usefixtures("of_this_python")
+def test_a_template_that_does_not_compile_is_refused(with_templates: Path) -> None:
+    (with_templates / "broken.html").write_text("{% if %}")
+    with pytest.raises(Unusable, match="template"):
+        finish(with_templates.parents[2])

@@ -12,7 +12,7 @@ import pytest
 
 from api import dependencies
 from api.app import app, handler
-from sandbox.gateway import BODY_MAX, HEADERS_MAX, Environments, Function, Gateway
+from sandbox.gateway import BODY_MAX, HEADERS_MAX, Environments, Function, Gateway, Throttle
 from sandbox.server import Answer, Headers, Incoming
 from sandbox.template import Route
 from tests.merchant_api import MerchantApi, a_body
@@ -290,6 +290,27 @@ def test_the_context_names_the_function_and_the_time_left(functions: Lambda) -> 
     assert first.aws_request_id != second.aws_request_id
     assert 0 <= first.get_remaining_time_in_millis() <= 300
     assert first.memory_limit_in_mb == 1024
+
+
+def test_a_throttled_route_takes_its_burst_and_then_its_rate(environments: Environments) -> None:
+    now = [100.0]
+    by_name = {name: Function(name, lambda *_: OK, 1, 1024) for name in ("Api", "Pay")}
+    throttle = Throttle(2, 3, lambda: now[0])
+    throttles = {"POST /pay/{session_id}/wallet": throttle}
+    gateway = Gateway(by_name, environments, table=TABLE, throttles=throttles)
+
+    def sent(method: str, target: str, times: int) -> list[int]:
+        request = Incoming(method, target, [("Host", "localhost:4000")])
+        return [gateway.answer(request).status for _ in range(times)]
+
+    assert sent("POST", "/pay/cs_1/wallet", 5) == [200, 200, 200, 429, 429]
+    now[0] += 1
+    assert sent("POST", "/pay/cs_2/wallet", 3) == [200, 200, 429]
+    now[0] += 60
+    assert sent("POST", "/pay/cs_1/wallet", 4) == [200, 200, 200, 429]
+    assert sent("GET", "/pay/cs_1/status", 9) == [200] * 9
+    refused = gateway.answer(Incoming("POST", "/pay/cs_1/wallet", [("Host", "localhost:4000")]))
+    assert json.loads(refused.body) == {"message": "Too Many Requests"}
 
 
 def test_the_real_handler_answers_20_requests_at_once(environments: Environments) -> None:

@@ -96,6 +96,17 @@ def test_the_shops_page_shows_every_item_with_its_price(shop: Shop) -> None:
     assert page.tags.count("form") == len(GOODS)
 
 
+def test_each_item_has_its_picture_on_the_page_and_in_the_session(shop: Shop, api: Api) -> None:
+    for item in GOODS:
+        picture = get(shop, f"/pictures/{item.id}.svg")
+        assert (picture.status, dict(picture.headers)["content-type"]) == (200, "image/svg+xml")
+        assert picture.body.startswith(b"<svg ")
+        buy(shop, item=item.id, order="a")
+        product = json.loads(api.asked[-1].content)["line_items"][0]["price_data"]["product_data"]
+        assert product["image"] == f"http://localhost:4010/pictures/{item.id}.svg"
+    assert get(shop, "/pictures/../shop.py").status == 404
+
+
 def test_each_look_at_the_shop_is_an_order_of_its_own(shop: Shop) -> None:
     def orders() -> set[str | None]:
         fields = Page(get(shop, "/")).fields

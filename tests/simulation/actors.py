@@ -34,7 +34,7 @@ from checkout.flows.payment import (
     sealed,
     sessions,
 )
-from checkout.flows.schedule import expiries, sweep, tally
+from checkout.flows.schedule import expiries, sweep
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 
 SWEEP_TIME: Final = timedelta(seconds=50)
 MINUTE: Final = 60_000  # milliseconds
+COUNTED_WITHIN: Final = CLOCK_IS_FINAL_AFTER + expiries.GATHERED  # of its end
 TURNS_MAX: Final = 8  # how often a customer tries to pay one purchase
 LOOKS_MAX: Final = 40  # how often an open page asks
 TASK_VISIBILITY: Final = 360_000  # milliseconds; template.yaml's
@@ -56,8 +57,8 @@ TASK_RECEIVES_MAX: Final = 3
 
 def populate(world: SimWorld) -> None:
     """Merchants come with their orders and bring customers; the schedule ticks for all."""
-    orders = 1 if world.profile != "storm" else (1, 1, 2, 3)[world.rng.randrange(4)]
-    for number in range(orders):
+    world.orders = 1 if world.profile != "storm" else (1, 1, 2, 3)[world.rng.randrange(4)]
+    for number in range(world.orders):
         merchant = Merchant(world, number)
         world.scheduler.spawn(f"merchant {number}", merchant.run)
     if world.profile == "storm" and world.rng.random() < 0.1:
@@ -134,7 +135,10 @@ class Merchant:
         if len(bodies) > 1:
             world.checker.fail("one_session_per_idempotency_key", f"{len(bodies)} answers")
         for body in sorted(bodies):
-            return str(json.loads(body)["id"])
+            session_id = str(json.loads(body)["id"])
+            if len(bodies) == 1 and session_id not in world.checker.sessions:
+                world.checker.fail("an_answer_has_its_session", session_id)
+            return session_id
         return None
 
     def _buy(self, link: PaymentLink) -> str | None:
@@ -522,14 +526,14 @@ def due(world: SimWorld) -> list[str]:
 
 
 def of_the_clock(world: SimWorld) -> list[str]:
-    """The sessions that the clock has ended, and that may still have to be told of or counted."""
+    """The sessions that have ended, and that may still have to be told of or counted."""
     now = moment(world.scheduler.now)
-    since = now - CLOCK_IS_FINAL_AFTER - timedelta(minutes=3)
+    since = now - COUNTED_WITHIN - timedelta(minutes=3)
     return [
         session.id
         for session in world.checker.sessions.values()
-        if session.left_to_clock and session.expires_at <= now
-        if since < session.expires_at or (world.wants_expiries and not session.terminal)
+        if (over := session.over_at) is not None and over <= now
+        if since < over or (world.wants_expiries and not session.terminal)
     ]
 
 
@@ -546,7 +550,6 @@ def swept(services: PayServices) -> sweep.Counts:
     until = services.clock.now() + SWEEP_TIME
     counts = sweep.run(services, until=until)
     counts.failed += expiries.run(services, until=until).failed
-    tally.run(services.tallies, services.clock, services.side_by_side, until=until)
     return counts
 
 

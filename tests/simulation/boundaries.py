@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tests.simulation.sim_world import SimWorld
 
 BEGINNING: Final = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
-WRITES: Final = {"put_item", "update_item", "transact_write_items"}
+WRITES: Final = {"put_item", "update_item", "batch_write_item", "transact_write_items"}
 _STRAY_STATUSES: Final = (400, 401, 403, 404, 410, 422)
 _BUSY_STATUSES: Final = (408, 409, 425, 429)
 

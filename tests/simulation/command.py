@@ -78,7 +78,7 @@ def run_parallel(first: int, worlds: int, *, processes: int) -> Total:
         for start in range(first, first + worlds, CHUNK)
     ]
     total = Total()
-    with ProcessPoolExecutor(processes) as pool:
+    with ProcessPoolExecutor(processes, initializer=sim_world.have_own_process) as pool:
         for part in pool.map(run_many, chunks):
             total.join(part)
     return total
@@ -114,12 +114,18 @@ def show(seed: int) -> int:
 
 
 def show_mutants(processes: int) -> int:
-    """Each seeded bug with the check that caught it; 1 where one was not caught."""
-    print(f"{'seeded bug':<60} {'caught by':<38} world")
+    """Print each seeded bug with the check that caught it; return 1 where one was not caught.
+
+    `worlds` were run until the one of `seed` caught it. Where they are many, the seed is written
+    into the list as its `known`, so that the next hunt is short.
+    """
+    print(f"{'seeded bug':<60} {'caught by':<38} {'worlds':>6} seed")
     survived = 0
     for caught in mutants.hunt_all(processes):
         survived += caught.check is None
-        line = f"{caught.mutant:<60} {caught.check or 'NOTHING':<38} {caught.worlds}"
+        line = (
+            f"{caught.mutant:<60} {caught.check or 'NOTHING':<38} {caught.worlds:>6} {caught.seed}"
+        )
         print(line, flush=True)
     print(f"{len(mutants.MUTANTS)} seeded bugs, {survived} not caught")
     return int(bool(survived))

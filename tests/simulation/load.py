@@ -5,7 +5,8 @@
 payments whose answer is lost, some at wallets that hang. Time passes with each call, as it would
 with the threads of a round at work. What must hold is checked each minute:
 
-- each payment in doubt is decided within the bound of docs/payments.md
+- each payment in doubt is decided within the bound of docs/payments.md, and completed if the
+  money is there
 - `SweepBacklog` is the number of due sessions that the round left, `OldestDuePayment` is true
 - each merchant's due event is enqueued in the next round, whatever another merchant owes
 - nothing is written for a session that nobody opened, and the sums are those of the sessions
@@ -34,14 +35,14 @@ if __name__ == "__main__":
 
 from checkout.adapters.dynamo.records import session_item
 from checkout.adapters.dynamo.values import Item, instant_from
-from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import CheckoutError
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.transitions import Event
 from checkout.domain.webhooks import WebhookEvent
-from checkout.flows.schedule import expiries, sweep, tally
+from checkout.flows.schedule import expiries, sweep
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
+from checkout.ports.sessions import Walk
 from checkout.ports.webhooks import QueuedEvent
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import CEDAR, PREFIX, World
@@ -53,6 +54,7 @@ STORE: Final = 0.005  # seconds for a call of the store, and of the queue
 EXPIRES_IN: Final = 1800
 DOUBT: Final = timedelta(seconds=95)  # docs/payments.md, the money can be seen
 UNSEEN: Final = timedelta(minutes=5)  # after the quote's life
+RICH: Final = 10**12  # minor units: enough for the payments of a day
 SESSIONS: Final = f"{PREFIX}-checkout_sessions"
 
 
@@ -113,9 +115,10 @@ class SlowStore:
 
 @dataclass
 class Doubt:
-    """A payment whose answer was lost."""
+    """A payment whose answer was lost; `payable` where the wallet has the money for it."""
 
     session: str
+    payable: bool
     since: datetime
     until: datetime
 
@@ -146,6 +149,7 @@ class Day:
         self._number = 0
         self._untouched: list[tuple[datetime, str]] = []
         self._sample: Session | None = None
+        self.world.network.state.accounts[f"{CEDAR}/alice"].balance = RICH
         self.world.transport.before = self._call
         self.world.queue.enqueue = self._enqueued  # type: ignore[method-assign]
 
@@ -247,7 +251,7 @@ class Day:
         if kind != "paid":
             assert paying.quote.expires_at is not None
             bound = paying.quote.expires_at + UNSEEN
-        self.doubts.append(Doubt(paying.id, self.clock.now(), bound))
+        self.doubts.append(Doubt(paying.id, kind == "paid", self.clock.now(), bound))
 
     def _call(self, request: Request) -> None:
         """Let time pass for a wallet's call; a hostile one keeps a quarter of the threads."""
@@ -266,16 +270,11 @@ class Day:
         services = self.world.services
         self.sweeping = True
         counts = sweep.run(services, until=begun + timedelta(seconds=ROUND * 0.8))
-        followed = expiries.run(services, until=begun + timedelta(seconds=ROUND * 0.9))
-        counted = tally.run(
-            services.tallies, self.clock, in_turn, until=begun + timedelta(seconds=ROUND)
-        )
+        self._follow(begun + timedelta(seconds=ROUND))
         self.sweeping = False
         self.counts["rounds"] += 1
         self.counts["checks"] += counts.checked
-        self.counts["failed"] += counts.failed + followed.failed
-        self.ended["by the clock"] += followed.counted
-        self.ended["by a write"] += counted
+        self.counts["failed"] += counts.failed
         left = len(self._due(begun))
         if counts.not_reached != left:
             self.fail("backlog_is_true", f"{counts.not_reached}, and {left} are due")
@@ -304,12 +303,21 @@ class Day:
                 if now > doubt.until:
                     self.fail("decided_in_time", f"{now - doubt.until} late, {session.status}")
                 continue
+            if doubt.payable and session.status is not Status.COMPLETED:
+                self.fail("payable_is_paid", f"{doubt.session}: {session.status}")
             decided = self._decided_at(session)
             self.longest = max(self.longest, decided - doubt.since)
             if decided > doubt.until:
                 self.fail("decided_in_time", f"{decided - doubt.until} late, {session.status}")
             self.counts[f"decided: {session.status}"] += 1
         self.doubts = open_
+
+    def _follow(self, until: datetime) -> None:
+        """Follow the clock, as the schedule does."""
+        for walk in Walk:
+            followed = expiries.run(self.world.services, until=until, walks=[walk])
+            self.counts["failed"] += followed.failed
+            self.ended["by a write" if walk is Walk.ENDS else "by the clock"] += followed.counted
 
     @staticmethod
     def _decided_at(session: Session) -> datetime:
@@ -319,7 +327,7 @@ class Day:
     def _forget(self, now: datetime) -> None:
         """Take from the table what is counted: a day of it would fill the memory."""
         items = self._items()
-        counted = now - CLOCK_IS_FINAL_AFTER - timedelta(minutes=2)
+        counted = now - CLOCK_IS_FINAL_AFTER - expiries.GATHERED - timedelta(minutes=2)
         while self._untouched and self._untouched[0][0] < counted:
             _, session_id = self._untouched.pop(0)
             table = self.tables._tables[SESSIONS]
@@ -370,11 +378,10 @@ class Day:
 
     def _finish(self) -> None:
         """Have everything counted, and compare the sums with the sessions."""
-        final = self.clock.now() + timedelta(seconds=EXPIRES_IN) + 2 * CLOCK_IS_FINAL_AFTER
+        final = self.clock.now() + timedelta(seconds=EXPIRES_IN) + 3 * CLOCK_IS_FINAL_AFTER
         self.clock.pass_until(final)
         services, until = self.world.services, self.clock.now() + timedelta(hours=9)
-        self.ended["by the clock"] += expiries.run(services, until=until).counted
-        self.ended["by a write"] += tally.run(services.tallies, self.clock, in_turn, until=until)
+        self._follow(until)
         days = [NOW.date() + timedelta(days=number) for number in range(4)]
         merchant = self.world.merchant.id
         sums = sum(day.ended for day in services.tallies.days(merchant, "usd", days))

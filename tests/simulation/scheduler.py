@@ -45,6 +45,7 @@ class Scheduler:
     def __init__(self) -> None:
         self.now = 0
         self.over = False
+        self._until = 0
         self._order = 0
         self._due: list[tuple[int, int, Actor | None, int, Callable[[], None] | None]] = []
         self._hub = getcurrent()
@@ -67,9 +68,17 @@ class Scheduler:
         self._push(self.now + after, None, 0, callback)
 
     def sleep(self, milliseconds: int) -> None:
-        """The current actor's turn ends; its next comes after that time."""
+        """The current actor's turn ends; its next comes after that time.
+
+        If nobody has a turn before, there is nothing to switch to.
+        """
         actor = self._running()
-        self._wake(actor, self.now + milliseconds)
+        at = self.now + milliseconds
+        if at <= self._until and (not self._due or self._due[0][0] > at):
+            self.now = at
+            actor.turn += 1
+            return
+        self._wake(actor, at)
         self._give_up_turn()
 
     def wait(self, other: Actor, *, at_most: int) -> bool:
@@ -83,6 +92,7 @@ class Scheduler:
 
     def run(self, *, until: int) -> None:
         """Take turns up to and including that time, or until `over`."""
+        self._until = until
         while self._due and not self.over and self._due[0][0] <= until:
             at, _, actor, turn, callback = heapq.heappop(self._due)
             if callback is not None:

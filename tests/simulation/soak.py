@@ -23,9 +23,9 @@ from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.ids import new_event_id
-from checkout.domain.webhooks import COMPLETED, EventStatus, WebhookEvent
+from checkout.domain.webhooks import COMPLETED, Endpoint, EventStatus, WebhookEvent
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import deliver, due_events, enqueue_due
+from checkout.flows.webhooks.deliver import AHEAD, deliver, due_events, enqueue_due
 from checkout.ports.services import DashboardServices, Services
 from checkout.ports.webhooks import QueuedEvent
 from sandbox.cloud import table_definitions
@@ -64,6 +64,7 @@ class Soak:
         self._events = events
         self._served = 0
         self._changes: list[tuple[Any, Any]] = []
+        self._endpoints_of: dict[str, tuple[Endpoint, ...]] = {}
         self._watch()
         for number in range(MERCHANTS):
             self._join(f"mer_{number}")
@@ -123,7 +124,7 @@ class Soak:
     def _tick(self) -> None:
         while True:
             self.scheduler.sleep(MINUTE)
-            if self.deliveries.due(moment(self.scheduler.now + MINUTE)):
+            if self.deliveries.due(moment(self.scheduler.now) + AHEAD):
                 self.scheduler.spawn("sweep", self._sweep)
 
     def _sweep(self) -> None:
@@ -143,17 +144,26 @@ class Soak:
             self.scheduler.sleep(self.rng.randrange(4 * 60 * MINUTE, 8 * 60 * MINUTE))
             merchant = services.merchants.get(merchant_id)
             assert merchant is not None
-            assert merchant.endpoint is not None
-            if merchant.endpoint.disabled_at is None:
-                continue
-            endpoints.enable(services, merchant_id)
-            since, after = merchant.endpoint.disabled_at - timedelta(days=4), None
-            while True:
-                done = endpoints.resend_failed(services, merchant_id, since=since, after=after)
-                self.deliveries.counts["sent again"] += done.count
-                after = done.next_key
-                if after is None:
-                    break
+            for endpoint in merchant.endpoints:
+                if endpoint.disabled_at is not None:
+                    self._mend(services, merchant_id, endpoint)
+
+    def _mend(self, services: DashboardServices, merchant_id: str, endpoint: Endpoint) -> None:
+        assert endpoint.disabled_at is not None
+        endpoints.enable(services, merchant_id, endpoint=endpoint.id)
+        since, after = endpoint.disabled_at - timedelta(days=4), None
+        while True:
+            done = endpoints.resend_failed(
+                services, merchant_id, since=since, after=after, endpoint=endpoint.id
+            )
+            self.deliveries.counts["sent again"] += done.count
+            after = done.next_key
+            if after is None:
+                break
+
+    def endpoints_of(self, merchant: str) -> tuple[Endpoint, ...]:
+        """Return the merchant's endpoints, of which some merchants have more than one."""
+        return self._endpoints_of[merchant]
 
     def _owing(self) -> bool:
         return bool(self.deliveries.unfinished)
@@ -202,8 +212,11 @@ class Soak:
         key = a_key(id=f"key_{merchant_id}", hash=merchant_id, merchant=merchant_id)
         owned = self._endpoints()
         assert owned.merchants.add(merchant, key) is None
-        url = f"https://{merchant_id.replace('_', '-')}.example/hooks"
-        endpoints.configure(owned, merchant_id, url=url, events=())
+        host = merchant_id.replace("_", "-")
+        for number in range(1 + len(self._endpoints_of) % 3):
+            url = f"https://{host}.example/hooks/{number}"
+            done = endpoints.configure(owned, merchant_id, url=url, events=(), add=True)
+        self._endpoints_of[merchant_id] = done.merchant.endpoints
 
 
 class _Watched:

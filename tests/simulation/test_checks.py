@@ -201,6 +201,16 @@ def test_a_verdict_that_comes_too_soon_is_caught(
     assert check in stage.caught
 
 
+@pytest.mark.parametrize(("changes", "early"), [({}, True), ({"failed": True}, False)])
+def test_a_fence_may_begin_once_the_payment_has_failed_also_where_its_address_is_unknown(
+    stage: Stage, changes: dict[str, Any], early: bool
+) -> None:
+    session = stage.paying()
+    stage.pay(**changes)
+    stage.write(replace(session, version=3, closing_at=BEGINNING), Event.CLOSING_STARTED)
+    assert ("fence_waits_its_time" in stage.caught) is early
+
+
 @pytest.mark.parametrize("read_at", [34, 35])
 def test_the_read_behind_a_verdict_begins_35_s_after_the_close(stage: Stage, read_at: int) -> None:
     session = stage.paying()
@@ -620,6 +630,23 @@ def test_two_answers_under_one_idempotency_key_are_caught(stage: Stage) -> None:
     merchant = actors.Merchant(stage.world, 0)
     stage.world.scheduler.spawn("merchant", lambda: void(merchant._order()))
     stage.world.scheduler.run(until=10**6)
+    assert stage.caught == ["one_session_per_idempotency_key"]
+
+
+def test_an_answer_without_its_session_is_caught(stage: Stage) -> None:
+    answers(stage, lambda: type("Created", (), {"body": '{"id":"cs_nowhere"}'})())
+    stage.world.rng.random = lambda: 0.5  # type: ignore[method-assign]
+    merchant = actors.Merchant(stage.world, 0)
+    stage.world.scheduler.spawn("merchant", lambda: void(merchant._order()))
+    stage.world.scheduler.run(until=10**6)
+    assert stage.caught == ["an_answer_has_its_session"]
+
+
+def test_more_sessions_than_orders_are_caught(stage: Stage) -> None:
+    held = len(stage.world.checker.sessions)
+    stage.world.checker.ordered(held)
+    assert stage.caught == []
+    stage.world.checker.ordered(held - 1)
     assert stage.caught == ["one_session_per_idempotency_key"]
 
 

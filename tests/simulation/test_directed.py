@@ -43,7 +43,7 @@ def superseded_approval() -> World:
 def test_a_callback_of_a_superseded_approval_does_not_touch_the_new_one() -> None:
     world = superseded_approval()
     assert world.transport.count("POST", "/continue/") == 0
-    (row,) = world.dynamo.rows("test-checkout_sessions")
+    (row,) = [each for each in world.dynamo.rows("test-checkout_sessions") if "status" in each]
     assert row["status"]["S"] == Status.AWAITING_APPROVAL
     assert "phase" not in row
 

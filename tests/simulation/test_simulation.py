@@ -42,7 +42,7 @@ def test_no_world_violates_an_invariant_and_none_is_stuck() -> None:
 def test_ten_days_of_webhooks_deliver_or_give_up_every_event() -> None:
     done = soak.soak(300, seed=1)
     assert done.violations == []
-    assert len(done.deliveries.records) == 300
+    assert sum(not record.is_copy for record in done.deliveries.records) == 300
     assert {record.status for record in done.deliveries.records} <= {"delivered", "exhausted"}
     assert done.deliveries.counts["failures"] > 50
     assert done.deliveries.counts["answers 410"] > 0

@@ -11,13 +11,29 @@ import pytest
 
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.domain import webhooks
-from checkout.domain.webhooks import Delivery, EventStatus, WebhookEvent, ended, sent_again
+from checkout.domain.webhooks import (
+    CANCELED,
+    Delivery,
+    Endpoint,
+    EventStatus,
+    GivenUp,
+    WebhookEvent,
+    copies,
+    ended,
+    given_up,
+    sent_again,
+)
 from tests.adapters.samples import an_event
 from tests.simulation.boundaries import BEGINNING
 from tests.simulation.scheduler import Scheduler
 from tests.simulation.webhooks import FAIR, Deliveries
 
 SECOND = timedelta(seconds=1)
+URL = "https://shop.example/hooks"
+FURTHER = (
+    Endpoint(url="https://books.example/hooks", id="we_1", events=(CANCELED,)),
+    Endpoint(url="https://till.example/hooks", id="we_2"),
+)
 
 
 class Host:
@@ -34,6 +50,9 @@ class Host:
 
     def fail(self, check: str, detail: str) -> None:
         self.caught.append(check)
+
+    def endpoints_of(self, merchant: str) -> tuple[Endpoint, ...]:
+        return (Endpoint(url=URL), *FURTHER)
 
     def send_event(self, event_id: str) -> bool:
         return True
@@ -56,6 +75,8 @@ def host() -> Host:
 def deliveries(host: Host) -> Deliveries:
     made = Deliveries(host)
     made.written(None, event_item(new()))
+    for each in copies(new(), FURTHER):
+        made.written(None, event_item(each))
     return made
 
 
@@ -74,7 +95,7 @@ def step(deliveries: Deliveries, before: WebhookEvent, after: WebhookEvent) -> W
 
 def post(deliveries: Deliveries, body: str | None = None) -> None:
     process: Any = Process()
-    deliveries.post(process, new().id, (body or new().body).encode())
+    deliveries.post(process, URL, new().id, (body or new().body).encode())
 
 
 def finished(event: WebhookEvent, status: int, seconds: int = 1) -> WebhookEvent:
@@ -97,7 +118,32 @@ def test_an_event_that_is_still_pending_in_the_end_is_lost(
     host: Host, deliveries: Deliveries
 ) -> None:
     deliveries.finished()
-    assert host.caught == ["no_event_is_lost"]
+    assert host.caught == ["no_event_is_lost"] * 2  # the event and its copy
+
+
+def test_a_copy_that_was_never_made_is_lost(host: Host) -> None:
+    deliveries = Deliveries(host)
+    deliveries.written(None, event_item(new()))
+    step(deliveries, new(), leased(new(), BEGINNING))
+    deliveries.finished()
+    assert host.caught == ["copies_come_first", "no_event_is_lost", "no_event_is_lost"]
+
+
+def test_a_copy_for_one_that_did_not_ask_is_caught(host: Host, deliveries: Deliveries) -> None:
+    deliveries.written(None, event_item(replace(new(), id=f"{new().id}~we_2", endpoint="we_2")))
+    assert host.caught == ["copies_are_wanted"]
+
+
+def test_what_is_sent_to_another_endpoint_is_caught(host: Host, deliveries: Deliveries) -> None:
+    process: Any = Process()
+    deliveries.post(process, FURTHER[1].url, new().id, new().body.encode())
+    assert host.caught == ["each_endpoint_gets_its_own"]
+
+
+def test_one_that_is_held_back_by_another_is_caught(host: Host, deliveries: Deliveries) -> None:
+    [copy] = copies(new(), FURTHER)
+    step(deliveries, copy, given_up(copy, GivenUp.DISABLED, now=BEGINNING))
+    assert host.caught == ["no_endpoint_holds_back_another"]
 
 
 def test_an_early_attempt_is_caught(host: Host, deliveries: Deliveries) -> None:

@@ -14,7 +14,17 @@ from random import Random
 from typing import Any, Final, Protocol
 
 from checkout.adapters.dynamo.event_records import event_from
-from checkout.domain.webhooks import ATTEMPTS_MAX, DELAYS, TIMEOUT, EventStatus, WebhookEvent
+from checkout.domain.webhooks import (
+    ATTEMPTS_MAX,
+    COMPLETED,
+    DELAYS,
+    LATE_PAYMENT,
+    TIMEOUT,
+    Endpoint,
+    EventStatus,
+    GivenUp,
+    WebhookEvent,
+)
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.scheduler import Scheduler
@@ -22,6 +32,7 @@ from tests.simulation.scheduler import Scheduler
 VISIBILITY: Final = 180_000  # milliseconds; template.yaml's
 RECEIVES_MAX: Final = 5
 SPACING: Final = 0.1
+DEAD: Final = "https://dead.example/hooks"  # says 410 to everything
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +63,10 @@ class Host(Protocol):
         """Have a process of the sender serve the message; False: it comes again."""
         ...
 
+    def endpoints_of(self, merchant: str) -> Sequence[Endpoint]:
+        """Return the merchant's endpoints, which never change, the first one first."""
+        ...
+
 
 @dataclass
 class _Known:
@@ -73,6 +88,7 @@ class Deliveries:
         self._known: dict[str, _Known] = {}
         self.counts: Counter[str] = Counter()
         self.worst: Counter[int] = Counter()  # per attempt: permille of lateness or earliness
+        self._gone: set[str] = set()  # addresses that have said 410
 
     # --- the queue ---
 
@@ -103,8 +119,13 @@ class Deliveries:
 
     # --- the receivers ---
 
-    def post(self, process: Process, event_id: str, body: bytes) -> Receipt:
-        host, known = self._host, self._known[event_id]
+    def post(self, process: Process, url: str, event_id: str, body: bytes) -> Receipt:
+        """Answer for the endpoint at `url`, whose own record of the event it is that counts."""
+        host, event_id = self._host, self._id_at(url, event_id)
+        known = self._known.get(event_id)
+        if known is None:
+            host.fail("each_endpoint_gets_its_own", f"{event_id} is not for {url}")
+            return Receipt(error="unknown")
         record = known.record
         if body != record.body.encode():
             host.fail("event_bytes_are_frozen", event_id)
@@ -113,7 +134,8 @@ class Deliveries:
         self.counts["attempts"] += 1
         process.pass_turn(host.rng.randrange(20, 300))
         drawn, weather = host.rng.random(), host.weather
-        if drawn < weather.gone:
+        if drawn < weather.gone or url == DEAD:
+            self._gone.add(url)
             self.counts["answers 410"] += 1
             return self._answered(process, Receipt(status=410))
         drawn -= weather.gone
@@ -151,10 +173,11 @@ class Deliveries:
         """An event's record has changed from `old` to `item`, as they lie in the table."""
         after = event_from(item)
         if old is None:
-            self._known[after.id] = _Known(after)
+            self._made(after)
             return
         known, before = self._known[after.id], event_from(old)
         known.record = after
+        self._each_by_itself(before, after)
         if after == before:  # put off in the due index
             return
         if after.version != before.version + 1:
@@ -198,6 +221,41 @@ class Deliveries:
         known.told.clear()
         known.ended_at = None
 
+    def _made(self, event: WebhookEvent) -> None:
+        self._known[event.id] = _Known(event)
+        if event.is_copy and event.id not in self._copies_of(event.event):
+            self._host.fail("copies_are_wanted", event.id)
+
+    def _each_by_itself(self, before: WebhookEvent, after: WebhookEvent) -> None:
+        """Each copy is there before anything is done with the event: none waits for it."""
+        if before.version == 1 and after.version > 1 and not after.is_copy:
+            for each in self._copies_of(after.id):
+                if each not in self._known:
+                    self._host.fail("copies_come_first", each)
+                self.counts["copies"] += 1
+        disabled = after.given_up in (GivenUp.GONE, GivenUp.DISABLED)
+        if disabled and self._url(after) not in self._gone:
+            self._host.fail("no_endpoint_holds_back_another", f"{after.id} {after.given_up}")
+
+    def _copies_of(self, event_id: str) -> list[str]:
+        """The copies that the event is to have."""
+        event = self._known[event_id].record
+        return [
+            f"{event_id}~{each.id}"
+            for each in self._host.endpoints_of(event.merchant)[1:]
+            if event.type in (COMPLETED, LATE_PAYMENT, *each.events)
+            and (each.created_at is None or each.created_at <= event.created_at)
+        ]
+
+    def _id_at(self, url: str, event_id: str) -> str:
+        further = self._host.endpoints_of(self._known[event_id].record.merchant)[1:]
+        return next((f"{event_id}~{each.id}" for each in further if each.url == url), event_id)
+
+    def _url(self, event: WebhookEvent) -> str:
+        first, *further = self._host.endpoints_of(event.merchant)
+        named = event.id.partition("~")[2]
+        return next((each.url for each in further if each.id == named), first.url)
+
     # --- the end ---
 
     @property
@@ -214,7 +272,10 @@ class Deliveries:
         return any(event.next_at <= until for event in self.unfinished)
 
     def finished(self) -> None:
-        """The time is up by which each event must be delivered or given up."""
+        """The time is up by which each event must be delivered or given up, at each endpoint."""
+        for event_id in [each for each in self._known if "~" not in each]:
+            for missing in set(self._copies_of(event_id)) - set(self._known):
+                self._host.fail("no_event_is_lost", f"{missing} was never made")
         for event in self.unfinished:
             self._host.fail("no_event_is_lost", f"{event.id} after {event.attempts} attempts")
 
@@ -228,4 +289,4 @@ class SimReceivers:
 
     def post(self, url: str, headers: Mapping[str, str], body: bytes, *, now: datetime) -> Receipt:
         self._process.sends += 1
-        return self._deliveries.post(self._process, headers["Checkout-Event-Id"], body)
+        return self._deliveries.post(self._process, url, headers["Checkout-Event-Id"], body)

@@ -23,7 +23,7 @@ NAMED = {
     "AWS::WAFv2::WebACL": "Name",
 }
 # Secret, or longer than a description may be: only `Revision` tells that they changed.
-BY_REVISION = {"WalletProviders", "EdgeProof"}
+BY_REVISION = {"WalletProviders", "ReceiptSender", "EdgeProof"}
 # Properties of the function, and not of its versions.
 UNVERSIONED = {
     "Events",
@@ -56,7 +56,8 @@ def test_only_known_kinds_of_resources_have_names() -> None:
     for logical, each in template()["Resources"].items():
         if each["Type"] not in NAMED:
             named = {key for key in each.get("Properties", {}) if key.endswith("Name")}
-            assert named <= {"DomainName", "FunctionName", "MetricName", "StageName"}, logical
+            own = {"DomainName", "FunctionName", "MetricName", "PolicyName", "StageName"}
+            assert named <= own, logical
 
 
 def test_the_schedule_has_no_name_because_it_would_be_the_same_in_every_stack() -> None:

@@ -72,6 +72,18 @@ def test_no_policy_allows_everything_of_a_kind() -> None:
             assert resource != "*", f"{name}: {statement['Sid']}"
 
 
+def test_receipts_are_sent_from_their_address_only_and_only_if_it_is_set() -> None:
+    policy = template()["Resources"]["ReceiptsPolicy"]
+    assert policy["Condition"] == "HasReceipts"
+    assert policy["Properties"]["Roles"] == [{"Ref": "PayFunctionRole"}]
+    (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Action"]) == ("Allow", "ses:SendEmail")
+    assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "ReceiptSender"}}}
+    sets = {"Fn::Not": [{"Fn::Equals": [{"Ref": "ReceiptSender"}, ""]}]}
+    assert template()["Conditions"]["HasReceipts"] == sets
+    assert template()["Parameters"]["ReceiptSender"]["Default"] == ""
+
+
 def test_the_stacks_key_is_used_through_services_only() -> None:
     for _, statement in _statements():
         if any(action.startswith("kms:") for action in _list(statement["Action"])):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Depends, Header, Request
 
-from api.dependencies import IdempotencyKey, Injected, services
+from api.dependencies import Injected, services
 from api.v1.forms import Leaf, from_form, from_json
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
@@ -76,6 +76,7 @@ async def body(request: Request) -> list[Leaf]:
 
 
 Key = Annotated[ApiKey, Depends(api_key)]
+IdempotencyKey = Annotated[str | None, Header()]
 Query = Annotated[list[Leaf], Depends(query)]
 Body = Annotated[list[Leaf], Depends(body)]
 

@@ -1,4 +1,4 @@
-"""The webhook endpoint of a merchant as `/v1/webhook_endpoints`: there is one.
+"""The webhook endpoints of a merchant as `/v1/webhook_endpoints`.
 
 The dashboard's function serves these routes, because making a signing secret needs the key that
 seals it. An answer that holds a secret is sealed before it is kept for a repetition.
@@ -70,7 +70,7 @@ async def create(
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
         return actions.set_webhook(
-            services, key, url=url, events=wanted, first=True, more=fields, reserve=reserve
+            services, key, url=url, events=wanted, add=True, more=fields, reserve=reserve
         )
 
     return _written(services, key, request, given, "create", idempotency_key, act)
@@ -81,7 +81,7 @@ async def get(
     services: Managing, key: Key, request: Request, query: Query, identity: str
 ) -> Response:
     parsed(query, parity.ONE)
-    return shown(request, endpoint_object(services, _own(services, key, identity)))
+    return shown(request, endpoint_object(services, *_own(services, key, identity)))
 
 
 @router.post("/{identity}")
@@ -100,8 +100,7 @@ async def update(
         fields["disabled_at"] = services.clock.now() if disabled else None
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
-        _own(services, key, identity)
-        return actions.update_webhook(services, key, fields, reserve=reserve)
+        return actions.update_webhook(services, key, fields, endpoint=identity, reserve=reserve)
 
     return _written(services, key, request, given, identity, idempotency_key, act)
 
@@ -112,16 +111,14 @@ async def delete(
 ) -> Response:
     parsed(query, parity.NOTHING)
     _own(services, key, identity)
-    actions.remove_webhook(services, key)
+    actions.remove_webhook(services, key, endpoint=identity)
     return shown(request, {"id": identity, "object": "webhook_endpoint", "deleted": True})
 
 
 def endpoint_object(
-    services: DashboardServices, merchant: Merchant, secret: str | None = None
+    services: DashboardServices, merchant: Merchant, endpoint: Endpoint, secret: str | None = None
 ) -> dict[str, Any]:
-    """Return the merchant's endpoint; the secret is told by the creation only."""
-    endpoint = merchant.endpoint
-    assert endpoint is not None
+    """Return the endpoint; its secret is told by the creation only."""
     told = {
         "id": endpoint_id(merchant.id, endpoint),
         "object": "webhook_endpoint",
@@ -173,16 +170,17 @@ def _wanted(types: list[str]) -> tuple[str, ...]:
 
 
 def _found(services: DashboardServices, merchant: Merchant) -> list[dict[str, Any]]:
-    return [] if merchant.endpoint is None else [endpoint_object(services, merchant)]
+    """Return all endpoints, the newest first, as Stripe lists them."""
+    return [endpoint_object(services, merchant, each) for each in reversed(merchant.endpoints)]
 
 
-def _own(services: DashboardServices, key: ApiKey, identity: str) -> Merchant:
-    """Return the merchant whose endpoint has this id. Raises ResourceMissing."""
+def _own(services: DashboardServices, key: ApiKey, identity: str) -> tuple[Merchant, Endpoint]:
+    """Return the key's merchant and its endpoint with this id. Raises ResourceMissing."""
     merchant = merchants.get(services.merchants, key.merchant)
-    endpoint = merchant.endpoint
-    if endpoint is None or endpoint_id(merchant.id, endpoint) != identity:
+    endpoint = merchant.endpoint_of(identity)
+    if endpoint is None:
         raise ResourceMissing("No such webhook endpoint.")
-    return merchant
+    return merchant, endpoint
 
 
 def _written(
@@ -197,7 +195,7 @@ def _written(
     place = ("idempotency_keys", key.merchant, "answer")
 
     def render(done: Configured) -> str:
-        body = json_text(endpoint_object(services, done.merchant, done.secret))
+        body = json_text(endpoint_object(services, done.merchant, done.endpoint, done.secret))
         return services.vault.seal(body, place=place)
 
     posted = Posted(

@@ -102,7 +102,9 @@ CREATE_SESSION: Final = (
     _taken("line_items[][price_data][unit_amount_decimal]", "If it is a whole number."),
     _taken("line_items[][price_data][product_data][name]", "Required; up to 200 characters."),
     _taken("line_items[][price_data][product_data][description]", "Up to 1000 characters."),
-    _taken("line_items[][price_data][product_data][images][]", "Returned with the product."),
+    _taken(
+        "line_items[][price_data][product_data][images][]", "The page shows the first with https."
+    ),
     _taken("line_items[][price_data][product_data][metadata][*]", "Returned with the product."),
     _taken("line_items[][metadata][*]", "Returned with the line item."),
     _ignored("line_items[][price_data][product_data][tax_code]", "There is no tax."),

@@ -28,6 +28,7 @@ from checkout.flows.payment import sessions
 from checkout.flows.payment.sessions import json_text
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.ports.services import Services
+from checkout.web import request_id
 
 router = APIRouter(prefix="/v1")
 SESSIONS = "/checkout/sessions"
@@ -52,7 +53,7 @@ async def create(
         services,
         posted,
         lambda reserve: sessions.open_session(
-            services, key, new_session(given, services.clock.now()), reserve
+            services, key, new_session(services, given), reserve, request_id(request)
         ),
     )
     return answered(request, done, given.ignored)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from api.requests import (
@@ -25,8 +27,9 @@ from checkout.domain.errors import (
     ParameterInvalidInteger,
     ParameterMissing,
     ResourceMissing,
+    UrlInvalid,
 )
-from checkout.domain.grammar import SESSION_ID
+from checkout.domain.grammar import SESSION_ID, is_http, picture_url
 from checkout.domain.languages import language_of
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
@@ -60,11 +63,14 @@ _STATUSES: Final = {
 }
 
 
-def new_session(given: Parsed, now: datetime) -> NewSession:
+def new_session(services: Services, given: Parsed) -> NewSession:
     """Return the session that the parameters ask for. Raises as the native request does."""
     values = given.values
     expandable(given, "")
-    items = [_item(number, item) for number, item in enumerate(values.get("line_items", []))]
+    pictured = partial(_picture, base_is_http=is_http(services.base_url))
+    items = [
+        _item(number, item, pictured) for number, item in enumerate(values.get("line_items", []))
+    ]
     body: dict[str, Any] = {
         name: values[name]
         for name in ("mode", "success_url", "cancel_url", "metadata", "client_reference_id")
@@ -81,7 +87,9 @@ def new_session(given: Parsed, now: datetime) -> NewSession:
     if currency and currency != new.line_items[0].currency:
         raise CurrencyMismatch("This is not the currency of the line items.", param="currency")
     echo = json.dumps(_echo(values), separators=(",", ":"), ensure_ascii=False)
-    return replace(new, expires_at=_expires_at(values.get("expires_at"), now), echo_json=echo)
+    return replace(
+        new, expires_at=_expires_at(values.get("expires_at"), services.clock.now()), echo_json=echo
+    )
 
 
 def shown(services: Services, session: Session, given: Parsed, *, within: str = "") -> Any:
@@ -187,17 +195,18 @@ def of_payment(services: Services, key: ApiKey, payment: str) -> Iterable[Sessio
     return (session,) if session.status is Status.COMPLETED else ()
 
 
-def _item(number: int, given: dict[str, Any]) -> dict[str, Any]:
+def _item(
+    number: int, given: dict[str, Any], pictured: Callable[[list[str]], str | None]
+) -> dict[str, Any]:
     """Return a line item as the native request has it, in ISO 4217's minor units."""
     where = f"line_items[{number}]"
     if "quantity" not in given:
         raise ParameterMissing("This parameter is required.", param=f"{where}[quantity]")
     price = dict(given.get("price_data", {}))
-    product = {
-        name: value
-        for name, value in price.pop("product_data", {}).items()
-        if name in ("name", "description")
-    }
+    product = dict(price.pop("product_data", {}))
+    product.pop("metadata", None)
+    if picture := pictured(product.pop("images", [])):
+        product["image"] = picture
     decimal = price.pop("unit_amount_decimal", None)
     if decimal is not None:
         place = f"{where}[price_data][unit_amount_decimal]"
@@ -212,6 +221,14 @@ def _item(number: int, given: dict[str, Any]) -> dict[str, Any]:
             param=f"{where}[price_data][unit_amount]",
         )
     return {"price_data": price | {"product_data": product}, "quantity": given["quantity"]}
+
+
+def _picture(images: list[str], *, base_is_http: bool) -> str | None:
+    """Return the first image that the page may show. A sale does not fail for another one."""
+    for url in images:
+        with suppress(UrlInvalid):
+            return picture_url(url, base_is_http=base_is_http, param="images")
+    return None
 
 
 def _front_page(success_url: str) -> str:

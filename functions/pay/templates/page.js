@@ -205,12 +205,14 @@
   function countdown() {
     const place = find("[data-countdown]");
     if (!place) return;
-    const stay = find("#stay"), status = find("[role=status]"), texts = place.dataset.texts.split("\n");
+    const stay = find("#stay"), mail = find("#mail"), status = find("[role=status]"), texts = place.dataset.texts.split("\n");
     let seconds = Number(place.dataset.countdown), stayed = false;
     stay.hidden = false;
     status.classList.add("unseen");  // the line below shows it
     find("h1").focus();
-    stay.onclick = () => { say(""); stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; place.tabIndex = -1; place.focus(); };
+    const halt = () => { say(""); stayed = true; stay.hidden = true; place.textContent = place.dataset.stayed; };
+    stay.onclick = () => { halt(); place.tabIndex = -1; place.focus(); };
+    if (mail) mail.ontoggle = halt;
     (function count() {
       if (stayed) return;
       if (document.hidden) { later(count, 1); return; }

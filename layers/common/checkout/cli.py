@@ -28,7 +28,7 @@ from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMiss
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Role
 from checkout.domain.shards import SHARDS
-from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format
+from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format, endpoint_id
 from checkout.flows import erase
 from checkout.flows.merchant import people, rotation, settings, setup
 from checkout.flows.webhooks import endpoints
@@ -38,6 +38,7 @@ from checkout.ports.services import DashboardServices
 from checkout.settings import SettingsError
 from checkout.version import VERSION
 
+NEW: Final = "new"  # in place of the id of an endpoint that is to be added
 _OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
 
 
@@ -106,6 +107,11 @@ def command_line() -> argparse.ArgumentParser:
     command.add_argument("--role", choices=[*Role], default=Role.OWNER, help="owner unless given")
     command = commands.add_parser("webhook", help="set, show or test a merchant's webhook endpoint")
     _add_whose(command)
+    command.add_argument(
+        "--endpoint",
+        metavar="ID",
+        help="which one (we_…), the first unless given; with --url, new adds one",
+    )
     what = command.add_mutually_exclusive_group()
     what.add_argument("--url", help="where its events are sent from now on (https)")
     what.add_argument(
@@ -249,18 +255,30 @@ def _invite(services: DashboardServices, chosen: argparse.Namespace) -> int:
 
 def _webhook(services: DashboardServices, chosen: argparse.Namespace) -> int:
     merchant, secret = _named(services, chosen), None
+    new, endpoint = chosen.endpoint == NEW, chosen.endpoint
     if chosen.url:
         events = tuple(_OPTIONAL[name] for name in chosen.events)
         form = {"format": Format(chosen.format)} if chosen.format else {}
-        done = endpoints.configure(services, merchant.id, url=chosen.url, events=events, more=form)
+        done = endpoints.configure(
+            services,
+            merchant.id,
+            url=chosen.url,
+            events=events,
+            endpoint=None if new else endpoint,
+            add=new,
+            more=form,
+        )
         merchant, secret = done.merchant, done.secret
     elif chosen.roll_secret is not None:
-        done = endpoints.roll_secret(services, merchant.id, overlap=chosen.roll_secret)
+        done = endpoints.roll_secret(
+            services, merchant.id, overlap=chosen.roll_secret, endpoint=endpoint
+        )
         merchant, secret = done.merchant, done.secret
     elif chosen.remove:
-        merchant = endpoints.remove(services, merchant.id)
+        merchant = endpoints.remove(services, merchant.id, endpoint=endpoint)
     elif chosen.test:
-        print(f"test      {endpoints.ping(services, merchant.id).id} is on its way")
+        test = endpoints.ping(services, merchant.id, endpoint=endpoint)
+        print(f"test      {test.event} is on its way")
     _show(merchant, secret)
     return 0
 
@@ -283,14 +301,14 @@ def _named(services: DashboardServices, chosen: argparse.Namespace) -> Merchant:
 
 def _show(merchant: Merchant, secret: str | None) -> None:
     print(f"merchant  {merchant.id}")
-    endpoint = merchant.endpoint
-    if endpoint is None:
+    if not merchant.endpoints:
         print("webhook   none")
-        return
-    disabled = " (disabled: it answered 410)" if endpoint.disabled_at is not None else ""
-    print(f"webhook   {endpoint.url}{disabled}")
-    print(f"events    {' '.join((COMPLETED, *endpoint.events))}")
-    print(f"format    {endpoint.format}")
+    for endpoint in merchant.endpoints:
+        disabled = " (disabled: it answered 410)" if endpoint.disabled_at is not None else ""
+        print(f"webhook   {endpoint.url}{disabled}")
+        print(f"events    {' '.join((COMPLETED, *endpoint.events))}")
+        print(f"format    {endpoint.format}")
+        print(f"endpoint  {endpoint_id(merchant.id, endpoint)}")
     if secret is not None:
         print(f"secret    {secret}")
         print("Keep the secret now: it cannot be shown again.")

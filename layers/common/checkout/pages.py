@@ -1,21 +1,22 @@
-"""Parts that the functions with pages share: security headers, templates, forms, redirects.
+"""Parts that the functions with pages share: security headers, forms, redirects.
 
 `PageHeaders` adds the headers to every response, errors and redirects included. Each function has
 its own content security policy, with `{nonce}` in it: inline style and script run only with the
-nonce of their response (`nonce_of`). functions/api does not import this module: it loads no Jinja.
+nonce of their response (`nonce_of`). A policy may have `{pictures}`: the origins elsewhere from
+which this response has pictures (`allow_pictures`). functions/api does not import this module: it
+loads no Jinja.
 """
 
 from __future__ import annotations
 
 import base64
+from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl
 
 from fastapi import Request, Response
 from fastapi.responses import RedirectResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -40,7 +41,8 @@ class Moment:
 class PageHeaders:
     """Middleware that adds the headers of a page; it must be the outermost.
 
-    `policy` is the Content-Security-Policy with `{nonce}` in it, `referrer` the Referrer-Policy.
+    `policy` is the Content-Security-Policy with `{nonce}` and `{pictures}` in it, `referrer` the
+    Referrer-Policy.
     """
 
     def __init__(
@@ -57,12 +59,14 @@ class PageHeaders:
             return
         nonce = base64.b64encode(self._random_bytes(_NONCE_BYTES)).decode()
         state = scope.setdefault("state", {})
-        state["nonce"], state["headers"] = nonce, {}
+        state["nonce"], state["headers"], state["pictures"] = nonce, {}, ""
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(scope=message)
-                headers["content-security-policy"] = self._policy.format(nonce=nonce)
+                headers["content-security-policy"] = self._policy.format(
+                    nonce=nonce, pictures=state["pictures"]
+                )
                 headers["referrer-policy"] = self._referrer
                 headers["x-robots-tag"] = "noindex"
                 if scope.get("scheme") == "https":  # not allowed over http (RFC 6797, 7.2)
@@ -80,21 +84,14 @@ def nonce_of(request: Request) -> str:
     return found
 
 
+def allow_pictures(request: Request, origins: Iterable[str]) -> None:
+    """Let the response's page load pictures from these origins, which are `urls.origin`'s."""
+    request.scope["state"]["pictures"] = "".join(f" {each}" for each in dict.fromkeys(origins))
+
+
 def on_success_header(request: Request, header: str, value: str) -> None:
     """Override the response header `header` if the response is a 200."""
     request.scope["state"]["headers"][header] = value
-
-
-def templates(folder: Path) -> Environment:
-    """Return the Jinja environment of `folder`: text is escaped, an undefined name is an error."""
-    return Environment(
-        loader=FileSystemLoader(folder),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        auto_reload=False,  # a deployed template does not change
-    )
 
 
 def see_other(path: str) -> Response:

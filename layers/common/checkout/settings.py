@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from checkout.domain import providers
+from checkout.domain.grammar import email_of
 from checkout.domain.providers import Provider
 from checkout.domain.retention import RETENTION, RETENTION_LEAST
 from checkout.open_payments.urls import is_loopback, target
@@ -59,9 +60,14 @@ class Settings:
     )
     wallet_providers: tuple[Provider, ...] = _setting(
         "providers that the hosted page offers, separated by `;`: `name \\| "
-        "https://wallet.example/{name} \\| website \\| countries`; empty: those known at the "
-        "release; `none`: none",
+        "https://wallet.example/{name} \\| website \\| countries \\| logo in base64`, of which the "
+        "last two may be left out; empty: those known at the release; `none`: none",
         default=(),
+    )
+    receipt_sender: str = _setting(
+        "e-mail address from which customers can have their receipt sent (Amazon SES); empty: no "
+        "receipts by e-mail",
+        default="",
     )
     client_limit: int = _setting(
         "how many wallet submissions, returns from wallets and checks of payments one client "
@@ -98,6 +104,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
+        receipt_sender=_sender(environment.get("RECEIPT_SENDER", "")),
         client_limit=_whole(environment, "CLIENT_LIMIT", 30, most=999_999),
         edge_secret=environment.get("EDGE_SECRET", ""),
         retention_days=_whole(
@@ -159,6 +166,12 @@ def _providers(value: str) -> tuple[Provider, ...]:
             "WALLET_PROVIDERS must be name | https://wallet.example/{name} | website | countries, "
             "separated by semicolons, empty, or none."
         ) from None
+
+
+def _sender(value: str) -> str:
+    if value and email_of(value) != value:
+        raise SettingsError("RECEIPT_SENDER must be an e-mail address, or empty.")
+    return value
 
 
 def _whole(

@@ -65,6 +65,8 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.KeyUnexpectedState: (400, _REQUEST),
     errors.MemberUnexpectedState: (400, _REQUEST),
     errors.CallbackInvalid: (400, _REQUEST),
+    errors.EmailInvalid: (400, _REQUEST),
+    errors.ReceiptsUsedUp: (400, _REQUEST),
     errors.IdempotencyKeyInvalid: (400, _IDEMPOTENCY),
     errors.IdempotencyKeyReused: (400, _IDEMPOTENCY),
     errors.ApiKeyMissing: (401, "authentication_error"),
@@ -83,6 +85,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.WalletUnavailable: (424, _WALLET),
     errors.AmountTooSmallForWallet: (424, _WALLET),
     errors.MerchantWalletError: (424, _WALLET),
+    errors.MailRefused: (424, _API),
     errors.RateLimited: (429, "rate_limit_error"),
     errors.Unavailable: (503, _API),
 }

@@ -339,7 +339,7 @@ def test_no_time_left_means_nothing_is_tried(
 @pytest.mark.parametrize(
     "url",
     [
-        "http://wallet.example/", "http://127.0.0.1/", "ftp://wallet.example/", "https://", "",
+        "http://wallet.example/", "http://127.1.example/", "ftp://wallet.example/", "https://", "",
         "HTTPS://wallet.example/", "wallet.example", "//wallet.example/", "https:/wallet.example/",
         "https://u:p@wallet.example/", "https://a@b@wallet.example/", "https://wallet.example\\@x/",
         "https://wallet.example#@evil.example/", "https://wallet.example/a\r\nX: y",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
+import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest.mock import Mock
 
 import pytest
@@ -326,3 +329,34 @@ def test_what_is_neither_is_no_wish(value: str) -> None:
 def test_no_wish_is_ever_an_error_or_before_now(value: str) -> None:
     found = wish(value)
     assert found is None or found >= timedelta(0)
+
+
+def test_in_development_plain_http_reaches_this_machine_only(new_http: NewHttp) -> None:
+    got: list[bytes] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            got.append(self.rfile.read(int(self.headers["Content-Length"])))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None: ...
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as listening:
+        threading.Thread(target=listening.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{listening.server_port}/hooks"
+        dev = PublicReceivers(new_http(resolve=socket.getaddrinfo))
+        assert dev.post(url, HEADERS, BODY, now=NOW).status == 204
+        assert webhook_url(url, allow_loopback=True, param="url") == "127.0.0.1"
+        deployed = PublicReceivers(new_http(allow_loopback=False))
+        refused = [
+            deployed.post(url, HEADERS, BODY, now=NOW),
+            dev.post(f"http://{NAME}/", HEADERS, BODY, now=NOW),
+        ]
+        listening.shutdown()
+    assert [each.status for each in refused] == [None, None]
+    assert all("not an https URL" in (each.error or "") for each in refused)
+    assert got == [BODY]
+    for plain in (url, "http://shop.example/"):
+        with pytest.raises(UrlInvalid):
+            webhook_url(plain, allow_loopback=plain != url, param="url")

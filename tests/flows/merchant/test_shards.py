@@ -102,10 +102,13 @@ def test_events_are_in_the_shard_of_their_session(world: World) -> None:
 
 def test_failed_events_of_all_shards_are_sent_again(world: World) -> None:
     since = world.clock.now()
-    for each in grown(world)[::4]:
+    sessions = grown(world)
+    world.listen()
+    world.core.merchants.replace(world.stored().disabled(world.clock.now()))
+    for each in sessions[::4]:
         world.pay(each)
-    world.deliver_hinted()  # there is no endpoint: they are given up
-    endpoints.configure(world.endpoints, world.merchant.id, url="https://shop.example/", events=())
+    world.deliver_hinted()  # the endpoint is disabled: they are given up
+    endpoints.enable(world.endpoints, world.merchant.id)
     done = delivery_log.resend_failed(world.endpoints, world.key(), since=since, after=None)
     assert done.count == 9
 

@@ -14,6 +14,7 @@ from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from sandbox.wallets.provider import Rules
 from tests.product import CEDAR, World, answering, interrupt, lose_answers, on, raising
+from tests.support import between
 
 
 def test_an_approved_payment_completes_step_by_step_with_one_event(
@@ -314,6 +315,26 @@ def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: Wor
     done = world.finish(session, callback).session
     assert done.status is Status.COMPLETED
     assert done.outgoing_payment is not None
+
+
+def test_a_claim_that_lost_its_race_holds_its_lease_from_when_it_is_written(world: World) -> None:
+    session, callback = world.awaiting()
+    lost, leases = [], []
+
+    def look() -> None:
+        world.clock.pass_time(10)
+        current, now = world.session(session.id), world.clock.now()
+        lost.append(now)
+        change = advance(current, Event.CHECKED, now=now, writer="sweep", check_at=now)
+        services.sessions.save(change)
+
+    services = world.services
+    world.services = replace(services, sessions=between(services.sessions, "save", look))
+    world.transport.after = on(
+        "POST", "/continue", lambda: leases.append(world.session(session.id).lease_until)
+    )
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert leases == [lost[0] + approve.LEASE]
 
 
 @pytest.mark.parametrize(

@@ -121,6 +121,8 @@ class Watched(InMemoryDynamoDb):
 
     def _look(self) -> None:
         for row in self.rows(f"{PREFIX}-checkout_sessions"):
+            if "version" not in row:  # a search row
+                continue
             after = session_from(row)
             before = self.known.get(after.id)
             if before == after:

@@ -202,6 +202,7 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.AWAITING_APPROVAL, E.CLOSED): lose_the_payment,
     (S.AWAITING_APPROVAL, E.PAYMENT_DISPROVED): lose_the_payment,
     (S.PROCESSING, E.CHECKED): fail_to_pay,
+    (S.PROCESSING, E.PART_ARRIVED): pay_a_part,
     (S.PROCESSING, E.CLOSING_STARTED): fail_to_pay,
     (S.PROCESSING, E.CLOSED): fail_to_pay,
     (S.PROCESSING, E.PAYMENT_DISPROVED): fail_to_pay,

@@ -11,14 +11,14 @@ import pytest
 from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo.tallies import DynamoTallies
-from checkout.adapters.side_by_side import Threads, in_turn
-from checkout.domain.errors import SessionUnexpectedState
+from checkout.adapters.side_by_side import Threads
+from checkout.domain.errors import SessionUnexpectedState, Unavailable
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
 from checkout.domain.tally import tallied
 from checkout.domain.webhooks import CANCELED, EXPIRED
 from checkout.flows.payment import reconcile, sessions
-from checkout.flows.schedule import expiries, sweep, tally
-from checkout.flows.schedule.expiries import STRETCH, Followed
+from checkout.flows.schedule import expiries, sweep
+from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed
 from checkout.ports.sessions import Walk
 from tests.adapters.stores import Watched
 from tests.product import PREFIX, World, interrupt, raising
@@ -26,7 +26,7 @@ from tests.support import NOW, between
 
 HALF_AN_HOUR = 1800
 MINUTE = 60
-FINAL = CLOCK_IS_FINAL_AFTER.total_seconds()
+FINAL = (CLOCK_IS_FINAL_AFTER + GATHERED).total_seconds()
 
 
 def follow(world: World, *, seconds: float = 10) -> Followed:
@@ -92,9 +92,6 @@ def test_while_a_write_in_time_could_still_land_a_reader_writes_what_it_shows(
     assert world.session(session_id).status is Status.EXPIRED
     world.clock.pass_time(FINAL)
     assert follow(world).counted == 1
-    tally.run(
-        world.services.tallies, world.clock, in_turn, until=world.clock.now() + timedelta(seconds=9)
-    )
     assert ended_on(world, NOW.date()) == 1
 
 
@@ -122,16 +119,16 @@ def test_who_asks_for_the_event_later_is_told_of_what_expires_then(world: World)
     assert [event["session"] for event in world.events()] == late
 
 
-def test_what_ends_otherwise_is_counted_where_it_always_was(world: World) -> None:
+def test_what_ends_by_a_write_is_counted_by_a_walk_of_its_own(world: World) -> None:
     (canceled,) = abandon(world)
     sessions.cancel(world.services, world.key(), canceled)
     world.pay(world.create(expires_in_seconds=HALF_AN_HOUR))
     world.abandoned(expires_in_seconds=HALF_AN_HOUR)
-    world.clock.pass_time(HALF_AN_HOUR + FINAL)
-    assert follow(world) == Followed()
-    until = world.clock.now() + timedelta(seconds=9)
-    sweep.run(world.services, until=until)
-    assert tally.run(world.services.tallies, world.clock, in_turn, until=until) == 3
+    world.clock.pass_time(HALF_AN_HOUR)
+    sweep.run(world.services, until=world.clock.now() + timedelta(seconds=9))
+    assert follow(world) == Followed(counted=2)
+    world.clock.pass_time(FINAL)
+    assert follow(world) == Followed(counted=1)
     assert ended_on(world, NOW.date()) == 3
 
 
@@ -185,7 +182,7 @@ def test_side_by_side_each_is_counted_once(world: World) -> None:
     for walk in Walk:
         Threads(8)(
             lambda shard, walk=walk: expiries._follow(  # type: ignore[misc]
-                services, walk, world.clock.now() + timedelta(seconds=9), shard
+                services, walk, {}, world.clock.now() + timedelta(seconds=9), shard
             ),
             [*services.tallies.shards, *services.tallies.shards],
         )
@@ -201,15 +198,15 @@ def test_a_count_whose_answer_was_lost_is_made_once(world: World) -> None:
     shard, until = next(
         (shard, world.clock.now())
         for shard in tallies.shards
-        if tallies.ahead(Walk.COUNT, shard, world.clock.now(), limit=9)
+        if tallies.ahead(Walk.COUNT, shard, world.clock.now(), since=None, limit=9)
     )
     for walk, sums in ((Walk.TELL, ()), (Walk.COUNT, None)):
-        stretch = tallies.ahead(walk, shard, until, limit=9)
+        stretch = tallies.ahead(walk, shard, until, since=None, limit=9)
         assert stretch is not None
         counted = tallied(stretch.sessions) if sums is None else sums
         client.lose = 1
         assert tallies.passed(stretch, counted)
-        assert tallies.ahead(walk, shard, until, limit=9) is None
+        assert tallies.marks()[walk, shard] == stretch.to
     assert ended_on(world, NOW.date()) == 1
     assert world.session(session_id).version == 1
 
@@ -263,11 +260,21 @@ def test_one_that_fails_otherwise_stops_no_other(world: World) -> None:
     assert follow(world) == Followed(told=4, failed=1)
 
 
-def test_at_rest_a_round_reads_two_rows_and_two_queries_a_shard(world: World) -> None:
+def test_at_rest_a_round_is_one_read_and_three_queries_a_shard(world: World) -> None:
     world.create()
     world.forget()
     follow(world)
-    assert world.dynamo.calls == {"get_item": 16, "query": 16}
+    assert world.dynamo.calls == {"batch_get_item": 1, "query": 24}
+
+
+def test_a_round_that_cannot_read_how_far_it_came_is_tried_again(world: World) -> None:
+    abandon(world)
+    world.clock.pass_time(HALF_AN_HOUR + FINAL)
+    services = world.services
+    failing = between(services.tallies, "marks", raising(Unavailable("no answer")), times=1)
+    world.services = replace(services, tallies=failing)
+    assert follow(world) == Followed(failed=1)
+    assert follow(world).counted == 1
 
 
 def test_a_round_stops_where_another_has_passed_it(

@@ -11,16 +11,17 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters.side_by_side import Threads
-from checkout.domain.session import Attention, Problem, Session, Status
+from checkout.domain.session import Attention, Phase, Problem, Session, Status
 from checkout.domain.transitions import Event, advance
 from checkout.flows.payment import reconcile
+from checkout.flows.payment.approve import CHECK_AFTER, SEND_WITHIN
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import authority
 from tests.product import CEDAR, HARBOR, PREFIX, World, interrupt, raising
-from tests.support import between
+from tests.support import NOW, a_session, between
 
 MINUTE = 60
 DAY = 24 * 3600
@@ -416,3 +417,58 @@ def test_a_payment_that_a_page_checks_at_the_same_time_is_left_to_it(world: Worl
     assert round_of(world).failed == 0
     assert world.session(session.id).status is Status.COMPLETED
     assert len(world.events()) == 1
+
+
+@pytest.mark.parametrize(("takes", "moves"), [(36, 0), (20, 1)])
+def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_due(
+    world: World, takes: int, moves: int
+) -> None:
+    """Each change of place in the index costs two write units."""
+    session = world.submit(world.create())
+    place = session.look_at
+    assert place is not None
+    assert (session.due_at(), session.urgent, session.lease_until) == (place, True, None)
+    world.clock.pass_time(takes)
+    callback = world.approve(session)
+    seen = []
+    services = world.services
+
+    def noting() -> None:
+        stored = world.session(session.id)
+        seen.append((stored.phase, stored.due_at(), stored.urgent))
+
+    world.services = replace(services, sessions=between(services.sessions, "save", noting, times=9))
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    sooner = NOW + timedelta(seconds=takes) + SEND_WITHIN + CHECK_AFTER
+    assert {at for _, at, _ in seen} == {place, *[sooner] * moves}
+    assert {urgent for *_, urgent in seen} == {True}
+    assert [phase for phase, *_ in seen] == [None, Phase.CONTINUING, Phase.PAYING, None]
+    assert world.session(session.id).due_at() is None
+
+
+def test_who_takes_longer_is_passed_by_the_sweep_once_and_leaves_the_first_lane(
+    world: World,
+) -> None:
+    session = world.submit(world.create())
+    callback = world.approve(session)
+    world.clock.pass_time(46)
+    until = world.clock.now() + timedelta(seconds=50)
+    assert [sweep.run(world.services, until=until).checked for _ in range(2)] == [1, 0]
+    waiting = world.session(session.id)
+    assert (waiting.look_at, waiting.urgent, waiting.due_at()) == (None, False, session.expires_at)
+    assert world.finish(waiting, callback).session.status is Status.COMPLETED
+
+
+def test_a_checked_payment_is_due_when_the_next_check_is(world: World) -> None:
+    session = world.in_doubt("never-credits")
+    world.clock.pass_time(60)
+    assert round_of(world).checked > 0
+    checked = world.session(session.id)
+    assert (checked.look_at, checked.due_at()) == (None, checked.check_at)
+
+
+def test_a_place_that_is_far_too_early_or_too_late_is_not_kept() -> None:
+    paying = a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, check_at=NOW)
+    for seconds, kept in ((-61, False), (-60, True), (0, True), (1, False)):
+        place = NOW + timedelta(seconds=seconds)
+        assert (replace(paying, look_at=place).due_at() == place) is kept

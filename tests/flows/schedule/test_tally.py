@@ -2,28 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from checkout.adapters.dynamo import DynamoTallies
-from checkout.adapters.side_by_side import in_turn
-from checkout.domain.session import Session, Status
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
 from checkout.domain.tally import DayTally
-from checkout.flows.merchant import settings
 from checkout.flows.payment import sessions
-from checkout.flows.schedule import tally
+from checkout.flows.schedule import expiries
+from checkout.flows.schedule.expiries import GATHERED, STRETCH
 from checkout.open_payments.errors import NotSent
-from checkout.ports.runtime import SideBySide
+from checkout.ports.sessions import Walk
 from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
-from tests.support import NOW, seeded
+from tests.support import NOW, count_ends
 
 TODAY = NOW.date()
 
 
-def counted(world: World, side_by_side: SideBySide = in_turn) -> int:
-    until = world.clock.now() + timedelta(seconds=50)
-    return tally.run(world.services.tallies, world.clock, side_by_side, until=until)
+def counted(world: World) -> int:
+    """Count what has ended by now; what follows ends later."""
+    found = count_ends(world.services.tallies, world.clock)
+    world.clock.pass_time(1)
+    return found
+
+
+def place(world: World, session_id: str) -> list[Any]:
+    """Return the session's place in the index of what is counted."""
+    rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
+    [row] = [row for row in rows if row["id"]["S"] == session_id]
+    return [row["uncounted_shard"], row["uncounted_at"]]
 
 
 def today(world: World) -> DayTally:
@@ -95,71 +102,55 @@ def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
 def test_of_two_rounds_with_the_same_sessions_one_counts(world: World) -> None:
     for _ in range(3):
         world.pay(world.create())
-    tallies = world.services.tallies
-    ended = tallies.uncounted(world.clock.now(), limit=10, side_by_side=in_turn)
-    assert len(ended) == 3
-    mine = (DayTally(merchant=world.merchant.id, currency="usd", day=TODAY, ended=3),)
-    assert tallies.count(mine, ended)
-    assert not tallies.count(mine, ended[:2])
-    assert today(world).ended == 3
+    tallies, later = world.services.tallies, world.clock.now() + CLOCK_IS_FINAL_AFTER
+    found = [tallies.ahead(Walk.ENDS, n, later, since=None, limit=9) for n in tallies.shards]
+    stretches = [each for each in found if each is not None]
+    assert sum(len(each.sessions) for each in stretches) == 3
+    mine = (DayTally(merchant=world.merchant.id, currency="usd", day=TODAY, ended=1),)
+    assert all(tallies.passed(each, mine) for each in stretches)
+    ended = today(world).ended
+    assert not any(tallies.passed(replace(each, to=later), mine) for each in stretches)
+    assert today(world).ended == ended == len(stretches)
 
 
-def test_a_round_counts_more_than_a_batch_and_those_of_every_merchant(world: World) -> None:
+def test_a_round_counts_more_than_a_stretch_and_those_of_every_merchant(world: World) -> None:
     other = World(client=world.dynamo, seed=4, shop=f"{HARBOR}/shop-jpy")
-    for _ in range(tally.BATCH + 5):
+    for _ in range(3 * STRETCH):
         sessions.cancel(world.services, world.key(), world.create().id)
     sessions.cancel(other.services, other.key(), other.create(20, "jpy").id)
-    assert counted(world) == tally.BATCH + 6
-    assert today(world).ended == tally.BATCH + 5
+    assert counted(world) == 3 * STRETCH + 1
+    assert today(world).ended == 3 * STRETCH
     (theirs,) = other.services.tallies.days(other.merchant.id, "jpy", [TODAY])
     assert theirs.ended == 1
 
 
-def test_no_two_transactions_at_a_time_change_the_same_counter(world: World) -> None:
-    tallies = world.services.tallies
-    settings.spread(world.endpoints, world.merchant.id, 4)
-    made = [world.create() for _ in range(4 * tally.BATCH)]
-    for each in made:
-        sessions.cancel(world.services, world.key(), each.id)
-    widths: list[int] = []
-
-    def noting(do: Callable[[Any], Any], items: Iterable[Any], /) -> list[Any]:
-        given = list(items)
-        if given and isinstance(given[0], list) and isinstance(given[0][0], Session):
-            lanes = [{(each.merchant, each.shard) for each in lane} for lane in given]
-            assert sum(map(len, lanes)) == len(set().union(*lanes))
-            widths.append(len(lanes))
-        return in_turn(do, given)
-
-    assert counted(world, noting) == len(made)
-    assert widths[0] == 4
-    key = world.key()
-    (found,) = tallies.days(key.merchant, "usd", [TODAY], shards=key.shards)
-    assert found == DayTally(merchant=key.merchant, currency="usd", day=TODAY, ended=len(made))
-    (first,) = tallies.days(key.merchant, "usd", [TODAY])
-    assert 0 < first.ended < len(made)
-
-
-class Beaten(DynamoTallies):
-    """Another round is always first."""
-
-    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
-        return False
-
-
-def test_a_round_that_another_has_overtaken_ends(world: World) -> None:
+def test_an_end_is_counted_when_no_write_that_says_it_can_still_come(world: World) -> None:
     world.pay(world.create())
-    clock = world.clock
-    tallies = Beaten(world.dynamo, PREFIX, sleep=clock.sleep, random_bytes=seeded())
-    until = clock.now() + timedelta(seconds=50)
-    assert tally.run(tallies, clock, in_turn, until=until) == 0
-    assert counted(world) == 1
+    until = world.clock.now() + timedelta(days=1)
+    world.clock.pass_time((CLOCK_IS_FINAL_AFTER + GATHERED).total_seconds() - 1)
+    assert expiries.run(world.services, until=until).counted == 0
+    world.clock.pass_time(1)
+    assert expiries.run(world.services, until=until).counted == 1
 
 
-def test_a_round_begins_no_batch_when_its_time_is_over(world: World) -> None:
-    world.pay(world.create())
-    assert tally.run(world.services.tallies, world.clock, in_turn, until=world.clock.now()) == 0
-    assert counted(world) == 1
+def test_many_ends_are_counted_without_waiting_for_more(world: World) -> None:
+    for _ in range(20 * STRETCH):
+        sessions.cancel(world.services, world.key(), world.create().id)
+    until = world.clock.now() + timedelta(days=1)
+    world.clock.pass_time(CLOCK_IS_FINAL_AFTER.total_seconds() - 1)
+    assert expiries.run(world.services, until=until).counted == 0
+    world.clock.pass_time(1)
+    assert expiries.run(world.services, until=until).counted >= 8 * STRETCH
+
+
+def test_what_happens_after_the_end_leaves_its_place(world: World) -> None:
+    session = world.submit(world.create())
+    sessions.cancel(world.services, world.key(), session.id)
+    before = place(world, session.id)
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=3)
+    assert world.session(session.id).received == 2000
+    assert place(world, session.id) == before
 
 
 def test_counting_changes_nothing_of_the_session(world: World) -> None:

@@ -197,7 +197,7 @@ def test_a_secret_is_in_the_answer_that_made_it_and_nowhere_else(
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         made = [configure(world), roll(world)]
-        later = [configure(world), Configured(world.stored())]
+        later = [configure(world), Configured(world.stored(), world.endpoint())]
     for done in made:
         assert done.secret is not None
         bare = done.secret.removeprefix("whsec_")

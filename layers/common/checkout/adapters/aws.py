@@ -48,6 +48,7 @@ CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
 _LONGEST_PAUSE: Final = 0.2
+_BATCH_PUT_MAX: Final = 25  # items
 _NO_PROGRESS_MAX: Final = 4
 
 
@@ -123,6 +124,22 @@ class Persistent:
                     raise Unavailable("The data store is not answering.")
                 self.pause(without_progress)
         return found
+
+    def batch_put(self, client: Any, table: str, items: list[Answer]) -> None:
+        """Put items, without a condition: what is put again after a lost answer is the same."""
+        left = [{"PutRequest": {"Item": item}} for item in items]
+        without_progress = 0
+        while left:
+            sent = left[:_BATCH_PUT_MAX]
+            request = {"RequestItems": {table: sent}}
+            answer = self.ask(client.batch_write_item, **request)
+            again = answer.get("UnprocessedItems", {}).get(table, [])
+            left = again + left[_BATCH_PUT_MAX:]
+            if len(again) == len(sent):
+                without_progress += 1
+                if without_progress == _NO_PROGRESS_MAX:
+                    raise Unavailable("The data store is not answering.")
+                self.pause(without_progress)
 
     def pause(self, tried: int) -> None:
         longest = min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)

@@ -113,6 +113,14 @@ class InstrumentedSessions:
             shards=shards,
         )
 
+    def holder(self, merchant: str, outer_id: str) -> str | None:
+        return self._sessions.holder(merchant, outer_id)
+
+    def ordered(
+        self, merchant: str, beginning: str, *, limit: int, shards: int = 1
+    ) -> tuple[Session, ...]:
+        return self._sessions.ordered(merchant, beginning, limit=limit, shards=shards)
+
     def due(
         self,
         now: datetime,

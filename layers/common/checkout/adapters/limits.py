@@ -16,7 +16,7 @@ _MOST: Final = 10_000  # clients that are remembered; strangers choose how many 
 
 
 class Allowances:
-    """Thread-safe. A client may cause `a_minute` works at wallets; 0: there are no limits at all.
+    """Thread-safe. A client may cause `a_minute` works at wallets; 0: clients have no limits.
 
     Of the stock of one payment link it may take a third as many items in half an hour.
 
@@ -54,6 +54,9 @@ class Allowances:
         if not self._limited:
             return 0
         return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, self._items)
+
+    def take_receipt(self, session_id: str, *, most: int, until: datetime) -> bool:
+        return self._counters.attempt(f"receipt {session_id}", limit=most, until=until)
 
     def _attempt(
         self, name: str, client: str, now: datetime, length: timedelta, limit: int

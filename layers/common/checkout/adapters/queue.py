@@ -73,7 +73,9 @@ def event_from(body: str) -> str:
 
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
-    event: str = json.loads(body)["event"]
+    event = json.loads(body)["event"]
+    if not isinstance(event, str):
+        raise TypeError("The message names no event.")
     return event
 
 

@@ -12,6 +12,7 @@
     ├── WalletUnreachable WalletInvalid WalletUnavailable AmountTooSmallForWallet
     ├── MerchantWalletError
     ├── CallbackInvalid
+    ├── EmailInvalid ReceiptsUsedUp MailRefused
     └── Unavailable
 
 `code` is stable and public (decisions.md "Errors"). A message is written for a person and holds no
@@ -122,6 +123,22 @@ class PaymentInProgress(CheckoutError):
     """A payment may be under way, so the session cannot be taken back."""
 
     code = "payment_in_progress"
+
+
+class EmailInvalid(CheckoutError):
+    code = "email_invalid"
+
+
+class ReceiptsUsedUp(CheckoutError):
+    """The receipt of this session was sent as often as it may be."""
+
+    code = "receipts_used_up"
+
+
+class MailRefused(CheckoutError):
+    """The mail service did not take an e-mail, or did not answer."""
+
+    code = "mail_refused"
 
 
 class ResourceMissing(CheckoutError):

@@ -1,9 +1,9 @@
 """The grammars of ids, of positions in lists and of the merchant's URLs, each written once.
 
-The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, and the addresses
-of webhooks. Everything that two programs could read differently is refused. Nothing is repaired: a
-URL goes into a page exactly as it was checked. URLs of wallet providers have the protocol's
-grammar, checkout/open_payments/urls.py, which also splits URLs for this one.
+The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, pictures of items,
+and the addresses of webhooks. Everything that two programs could read differently is refused.
+Nothing is repaired: a URL goes into a page exactly as it was checked. URLs of wallet providers have
+the protocol's grammar, checkout/open_payments/urls.py, which also splits URLs for this one.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from checkout.domain.errors import UrlInvalid
 from checkout.open_payments.urls import (
     Parts,
     host_and_port,
+    is_address,
     is_infrastructure,
     is_loopback,
     is_name,
+    is_sent,
     split,
 )
 
@@ -35,6 +37,8 @@ def id_pattern(*prefixes: str) -> str:
 
 SESSION_ID: Final = re.compile(id_pattern("cs"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
+# An event, or its copy for one of the merchant's further endpoints.
+DELIVERY_ID: Final = re.compile(rf"{EVENT_ID.pattern}(?:~{id_pattern('we')})?")
 LINK_ID: Final = re.compile(id_pattern("plink"))
 NONCE: Final = re.compile(BASE62)
 MEMBER_ID: Final = re.compile(rf"mbr_{BASE62}")
@@ -44,10 +48,14 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286
 
 URL_MAX: Final = 2048  # characters, after substitution
+PICTURE_URL_MAX: Final = 500
 PLACEHOLDER: Final = re.compile(r"(?:\{|%7[Bb])CHECKOUT_SESSION_ID(?:\}|%7[Dd])")
 
 EMAIL_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3
-_EMAIL_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")  # what needs no escaping in mailto:
+# The dot-atom of RFC 5322, section 3.2.3: neither quotes nor line ends, which mail programs split.
+_ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
+_EMAIL_NAME: Final = re.compile(rf"(?=.{{1,64}}\Z){_ATOM}(?:\.{_ATOM})*")
+_MAILTO_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")  # what needs no escaping in mailto:
 # RFC 3986 characters of path, query and fragment, and the brackets that browsers allow there too;
 # what is not ASCII must be printable, so that no control or direction mark hides in it.
 _REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
@@ -115,19 +123,38 @@ def contact_of(typed: str) -> str | None:
     text = typed.strip()
     if split(text).scheme == "https":
         return None if _problem(text, base_is_http=False) else text
-    name, at, host = text.rpartition("@")
-    fits = len(text) <= EMAIL_MAX and at and _EMAIL_NAME.fullmatch(name)
+    email = email_of(text)
+    return email if email and _MAILTO_NAME.fullmatch(email.rpartition("@")[0]) else None
+
+
+def email_of(typed: str) -> str | None:
+    """Return an e-mail address as a mail service takes it, in ASCII; None for all else."""
+    text = typed.strip()
+    name, _, host = text.rpartition("@")
+    fits = len(text) <= EMAIL_MAX and _EMAIL_NAME.fullmatch(name)
     return text if fits and "." in host and is_name(host) else None
+
+
+def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
+    """Return the address of an item's picture, which is https at a host with a name.
+
+    Its origin stands in the page's policy, so it is written in ASCII (urls.target_uri).
+    `base_is_http` as in `redirect_url`. Raises UrlInvalid, naming `param`.
+    """
+    problem = _problem(url, base_is_http=base_is_http) or _picture_problem(url, base_is_http)
+    if problem:
+        raise UrlInvalid(problem, param=param)
+    return url
 
 
 def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
     """Check an address for a merchant's events, given as it will be used; return its host name.
 
     https on the usual port, so that it cannot be pointed at another service; with `allow_loopback`,
-    for development, any port. Where the name leads is judged when it is resolved. Raises
-    UrlInvalid, naming `param`.
+    for development, any port, and http on this machine. Where the name leads is judged when it is
+    resolved. Raises UrlInvalid, naming `param`.
     """
-    problem = _problem(url, base_is_http=False) or _webhook_problem(url, allow_loopback)
+    problem = _problem(url, base_is_http=allow_loopback) or _webhook_problem(url, allow_loopback)
     if problem:
         raise UrlInvalid(problem, param=param)
     return _host_and_port(url)[0].strip("[]")
@@ -142,10 +169,21 @@ def link_host(url: str, *, base_is_http: bool) -> str | None:
     return None if _link_problem(split(url), url, base_is_http) else _host_and_port(url)[0]
 
 
+def _picture_problem(url: str, base_is_http: bool) -> str | None:
+    if len(url) > PICTURE_URL_MAX:
+        return f"The URL must be at most {PICTURE_URL_MAX} characters long."
+    host = _host_and_port(url)[0]
+    if is_loopback(host):
+        return None if base_is_http else "The URL's host must be public, not this machine."
+    if is_address(host):
+        return "The URL's host must be a name, not an IP address."
+    return None if is_sent(url) else "The URL must be in ASCII, without “#” and dot segments."
+
+
 def _webhook_problem(url: str, allow_loopback: bool) -> str | None:
     if "#" in url:
         return "The URL must not contain a fragment (#…)."
-    if not url.startswith("https://"):
+    if not url.startswith(("https://", "http://")):
         return "The URL must start with https:// in lower case."
     if _host_and_port(url)[1] not in (None, "443") and not allow_loopback:
         return "The URL must be of port 443: leave the port out."

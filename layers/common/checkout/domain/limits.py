@@ -24,6 +24,8 @@ class Rule:
 REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
 # A purchase that begins at a payment link writes a session.
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
+# Receipts by e-mail, which are also counted by session.
+RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
 # Wrong keys, passkeys and invitations only: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
 # Beginnings of a use of a passkey, each of which is a write.

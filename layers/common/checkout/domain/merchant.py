@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from checkout.domain.people import Role, Scope
 from checkout.domain.providers import Provider
-from checkout.domain.webhooks import Endpoint
+from checkout.domain.webhooks import Endpoint, endpoint_id, secret_place
 
 NAME_MAX: Final = 100  # characters of a merchant's name
 TOLERANCE_MAX: Final = 1_000_000_000  # a hundredth of each payment bounds it as well
@@ -30,12 +30,13 @@ class Merchant:
     `version` grows by one with each write. The operator sets `shards`, the number of parts of the
     merchant's lists (domain/shards.py).
 
-    The merchant sets: `endpoint` for webhooks; logo, `accent_color` (#rrggbb) and `locale` (a
-    language tag) of the customer's pages; `contact` (an e-mail address or an https URL) and
-    `website` (a host), which they and receipts show; `return_hosts`, the only hosts that customers
-    may be sent back to (empty: any); `tolerance`, the units of the wallet's scale that may be
-    missing of a payment (money.least_accepted); `providers`, which their page offers in place of
-    the operator's; `key_sign_in_off_at`, since when API keys do not sign in to the dashboard.
+    The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
+    (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
+    an https URL) and `website` (a host), which they and receipts show; `return_hosts`, the only
+    hosts that customers may be sent back to (empty: any); `tolerance`, the units of the wallet's
+    scale that may be missing of a payment (money.least_accepted); `providers`, which their page
+    offers in place of the operator's; `key_sign_in_off_at`, since when API keys do not sign in to
+    the dashboard.
     """
 
     id: str
@@ -60,15 +61,45 @@ class Merchant:
     providers: tuple[Provider, ...] = ()
     key_sign_in_off_at: datetime | None = None
     shards: int = 1
+    further_endpoints: tuple[Endpoint, ...] = ()
+
+    @property
+    def endpoints(self) -> tuple[Endpoint, ...]:
+        """All webhook endpoints, the first one first."""
+        return (*((self.endpoint,) if self.endpoint else ()), *self.further_endpoints)
+
+    def endpoint_of(self, identity: str | None) -> Endpoint | None:
+        """Return the endpoint with this id, or the first one for None; None without one."""
+        if identity is None:
+            return self.endpoint
+        return next((e for e in self.endpoints if endpoint_id(self.id, e) == identity), None)
+
+    def secret_place(self, endpoint: Endpoint) -> tuple[str, str, str]:
+        """Return the place of this endpoint's secrets in the vault."""
+        further = any(each.id == endpoint.id for each in self.further_endpoints)
+        return secret_place(self.id, endpoint.id if further else None)
 
     def changed(self, **fields: Any) -> Merchant:
         """Return the next version, with these fields; `Merchants.replace` writes it."""
         return replace(self, version=self.version + 1, **fields)
 
-    def disabled(self, at: datetime) -> Merchant:
-        """Return the next version, with an endpoint that receives nothing more."""
-        assert self.endpoint is not None
-        return self.changed(endpoint=replace(self.endpoint, disabled_at=at))
+    def with_endpoint(self, old: Endpoint | None, new: Endpoint | None) -> Merchant:
+        """Return the next version with `new` in place of the endpoint `old`, or without it.
+
+        Without `old`, `new` is added: as the first endpoint if there is none.
+        """
+        if old == self.endpoint:
+            return self.changed(endpoint=new)
+        kept = tuple(new if each == old else each for each in self.further_endpoints)
+        if old is None:
+            kept = (*kept, new)
+        return self.changed(further_endpoints=tuple(each for each in kept if each is not None))
+
+    def disabled(self, at: datetime, endpoint: Endpoint | None = None) -> Merchant:
+        """Return the next version, with an endpoint that receives nothing more: the first one."""
+        found = endpoint or self.endpoint
+        assert found is not None
+        return self.with_endpoint(found, replace(found, disabled_at=at))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
-from checkout.domain.grammar import redirect_url
+from checkout.domain.grammar import picture_url, redirect_url
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import to_wallet, total
 from checkout.domain.session import HistoryEntry, LineItem, Session, Status
@@ -51,7 +51,14 @@ class NewSession:
         return hashlib.sha256(canonical.encode()).hexdigest()
 
     def opened(
-        self, key: ApiKey, *, session_id: str, writer: str, now: datetime, base_is_http: bool
+        self,
+        key: ApiKey,
+        *,
+        session_id: str,
+        writer: str,
+        now: datetime,
+        base_is_http: bool,
+        request_id: str | None = None,
     ) -> Session:
         """Return the open session for the merchant of `key`.
 
@@ -63,6 +70,10 @@ class NewSession:
         checked = partial(
             redirect_url, session_id=session_id, base_is_http=base_is_http, hosts=key.return_hosts
         )
+        for number, item in enumerate(self.line_items):
+            if item.image is not None:
+                place = f"line_items[{number}].price_data.product_data.image"
+                picture_url(item.image, base_is_http=base_is_http, param=place)
         return Session(
             id=session_id,
             merchant=key.merchant,
@@ -87,6 +98,7 @@ class NewSession:
             locale=self.locale,
             client_reference_id=self.client_reference_id,
             echo_json=self.echo_json,
+            request_id=request_id,
             shard=shard_of(session_id, key.shards),
             history=(HistoryEntry(at=now, event="created"),),
         )

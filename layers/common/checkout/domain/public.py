@@ -59,6 +59,8 @@ def _line_item(item: LineItem) -> dict[str, Any]:
     product: dict[str, Any] = {"name": item.name}
     if item.description is not None:
         product["description"] = item.description
+    if item.image is not None:
+        product["image"] = item.image
     return {
         "price_data": {
             "currency": item.currency,

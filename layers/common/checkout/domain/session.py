@@ -29,6 +29,9 @@ SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
 # So long after it was sent, a payment without a result is in doubt. An honest wallet has answered.
 IN_DOUBT_AFTER: Final = timedelta(seconds=30)
+# The sweep looks once a minute. Where a session has a place in its index already, it keeps it as
+# long as that is not later than needed, nor earlier by more than this: to move it costs two units.
+LOOK_EARLIER: Final = timedelta(seconds=60)
 # Of transitions.Event, which imports this module.
 _EXPIRY_PASSED: Final = "expiry_passed"
 _WALLET_SUBMITTED: Final = "wallet_submitted"
@@ -79,13 +82,14 @@ class Attention(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineItem:
-    """`unit_amount` is in the currency's minor units."""
+    """`unit_amount` is in the currency's minor units, `image` the URL of a picture."""
 
     currency: str
     name: str
     description: str | None
     unit_amount: int
     quantity: int
+    image: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +124,7 @@ class Session:
     scale, and `received` what its incoming payment showed at the last check. `event` is the id of
     the webhook event of its end, `locale` the language tag that the merchant asked for, and
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
+    `request_id` is the API request that created it; None at a payment link.
     `shard` is the part of its merchant's lists and sums to which it belongs (domain/shards.py).
 
     `link` is the payment link whose stock the session holds an item of; `restocked_at` is when it
@@ -128,6 +133,10 @@ class Session:
     `check_at` is when the wallets should be asked again: while a payment is in flight, and after
     the end until it is certain what the incoming payment received. The customer's wallet is not
     asked before `hung_until`, after it has kept a check waiting.
+
+    `look_at` is the place that the preparation gave the session in the index `due`. It stays there
+    while the customer approves and pays, until the sweep comes by (`lingers`) or the payment is
+    checked.
 
     `payment_attempts` are read with attempts.attempts_of: of the running one little is stored.
     """
@@ -149,6 +158,7 @@ class Session:
     cancel_url: str
     phase: Phase | None = None
     lease_until: datetime | None = None
+    look_at: datetime | None = None
     check_at: datetime | None = None
     checks: int = 0
     hung_until: datetime | None = None
@@ -170,6 +180,7 @@ class Session:
     locale: str | None = None
     client_reference_id: str | None = None
     echo_json: str | None = None
+    request_id: str | None = None
     shard: int = 0
     link: str | None = None
     restocked_at: datetime | None = None
@@ -293,10 +304,28 @@ class Session:
     @property
     def urgent(self) -> bool:
         """Return whether the sweep checks it before all others: a process may have left money."""
-        return self.payment_in_flight or self.lease_until is not None
+        return self.payment_in_flight or self.lease_until is not None or self.lingers
+
+    @property
+    def lingers(self) -> bool:
+        """Return whether it awaits its approval, and has not yet left the place of a lease.
+
+        Most customers approve before the sweep comes by, and so it need not be moved twice.
+        """
+        awaiting = self.status is Status.AWAITING_APPROVAL and self.phase is None
+        return awaiting and self.look_at is not None
 
     def due_at(self) -> datetime | None:
-        """Return when the scheduled sweep should check this session; None if nothing is left."""
+        """Return when the scheduled sweep looks at this session; None if nothing is left."""
+        needed, place = self._needed_at(), self.look_at
+        if self.lingers:
+            return place
+        if needed is None or place is None:
+            return needed
+        return place if needed - LOOK_EARLIER <= place <= needed else needed
+
+    def _needed_at(self) -> datetime | None:
+        """Return when it should be looked at."""
         if self.terminal or self.payment_in_flight:
             return self.check_at
         if self.lease_until is not None:

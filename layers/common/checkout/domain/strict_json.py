@@ -23,8 +23,9 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     surrogates, integers beyond 2^53-1, nesting deeper than 20.
     """
     try:
+        sent = raw.decode("utf-8")
         value = json.loads(
-            raw.decode("utf-8"),
+            sent,
             object_pairs_hook=_object,
             parse_constant=_constant,
             parse_float=_float,
@@ -39,7 +40,8 @@ def parse_object(raw: bytes) -> dict[str, Any]:
     except ValueError as error:
         where = f" (line {error.lineno})" if isinstance(error, json.JSONDecodeError) else ""
         raise InvalidJson(f"The body is not valid JSON{where}.") from None
-    _check(value, depth=0)
+    if "\\u" in sent or sent.count("{") + sent.count("[") > NESTING_MAX:
+        _check(value, depth=0)  # only an escape makes half a surrogate pair
     if not isinstance(value, dict):
         raise InvalidJson("The body must be a JSON object.")
     return value

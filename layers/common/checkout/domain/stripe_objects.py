@@ -253,7 +253,7 @@ def _item(
         "created": created,
         "default_price": None,
         "description": item.description or None,
-        "images": extra.get("images", []),
+        "images": extra.get("images") or ([item.image] if item.image else []),
         "livemode": live,
         "metadata": extra.get("product_metadata", {}),
         "name": item.name,

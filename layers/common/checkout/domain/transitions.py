@@ -44,7 +44,8 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
         payment shows no money: -> open.
         Anything else: the session stays in paying, and reconciliation decides. Never definite are
         408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
-        where one of the two cannot be asked.
+        where one of the two cannot be asked. -> open is PAYMENT_REFUSED, in the same transaction
+        with the event PAYMENT_FAILED, if the merchant asks for it.
     W7  -> processing, with the outgoing payment. Its condition is the instruction and not the version:
         a sweep that only rescheduled the session must not lose the 201.
 
@@ -60,7 +61,8 @@ Until one of these holds:
 
     received >= least accepted      W8, after W7 if the session is in paying
     a payment exists for the quote  W7
-    something, but too little       W7, then flagged for the merchant
+    something, but too little       W7, then flagged for the merchant: PART_ARRIVED, and in the
+                                    same transaction the event PARTIALLY_PAID, if asked for
     nothing, and the wait is over   the fence
 
     The least accepted is the amount, less the merchant's tolerance for roundings (money.py).
@@ -131,7 +133,14 @@ from typing import Any, Final
 from checkout.domain.attempts import recorded
 from checkout.domain.payment_attempt import Outcome
 from checkout.domain.session import HistoryEntry, Phase, Session, Status
-from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, LATE_PAYMENT, PAYMENT_FAILED
+from checkout.domain.webhooks import (
+    CANCELED,
+    COMPLETED,
+    EXPIRED,
+    LATE_PAYMENT,
+    PARTIALLY_PAID,
+    PAYMENT_FAILED,
+)
 
 # A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
 # (design.md, the fence).
@@ -153,6 +162,7 @@ class Event(StrEnum):
     PAYMENT_REFUSED = "payment_refused"
     PAYMENT_CREATED = "payment_created"
     CHECKED = "checked"
+    PART_ARRIVED = "part_arrived"
     CLOSING_STARTED = "closing_started"
     CLOSED = "closed"
     PAYMENT_DISPROVED = "payment_disproved"
@@ -227,6 +237,7 @@ APPROVAL: Final = (
     "quote",
     "phase",
     "lease_until",
+    "look_at",
     "instruction",
     "check_at",
     "hung_until",
@@ -250,7 +261,11 @@ class Row:
 
 
 _S, _E = Status, Event
-_DONE: Final = (*SECRETS, "phase", "lease_until", "check_at", "hung_until", "problem", "attention")
+_DONE: Final = (
+    *SECRETS,
+    *("phase", "lease_until", "look_at", "check_at", "hung_until", "problem", "attention"),
+)
+_PLACE: Final = ("look_at",)  # from the first check on, a session is where the next one is due
 _FOUND: Final = (*(name for name in APPROVAL if name != "check_at"), "problem")
 _DISPROVED: Final = (
     *APPROVAL,
@@ -272,14 +287,15 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.AWAITING_APPROVAL, _E.APPROVAL_CLAIMED):   Row(_S.AWAITING_APPROVAL, IDLE_IN_TIME, phase=Phase.CONTINUING),
     (_S.AWAITING_APPROVAL, _E.APPROVAL_LOST):      Row(_S.OPEN,              NOT_PAYING, APPROVAL),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_INTENDED):   Row(_S.AWAITING_APPROVAL, CLAIMED, ("grant", "interact_url", "lease_until"), phase=Phase.PAYING),
-    (_S.AWAITING_APPROVAL, _E.PAYMENT_REFUSED):    Row(_S.OPEN,              PAYING_NOT_CLOSING, APPROVAL),
+    (_S.AWAITING_APPROVAL, _E.PAYMENT_REFUSED):    Row(_S.OPEN,              PAYING_NOT_CLOSING, APPROVAL, PAYMENT_FAILED),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_CREATED):    Row(_S.PROCESSING,        PAYING, ("phase",)),
-    (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING_OR_IDLE),
-    (_S.AWAITING_APPROVAL, _E.CLOSING_STARTED):    Row(_S.AWAITING_APPROVAL, PAYING_NOT_CLOSING, phase=Phase.PAYING),
+    (_S.AWAITING_APPROVAL, _E.CHECKED):            Row(_S.AWAITING_APPROVAL, PAYING_OR_IDLE, _PLACE),
+    (_S.AWAITING_APPROVAL, _E.CLOSING_STARTED):    Row(_S.AWAITING_APPROVAL, PAYING_NOT_CLOSING, _PLACE, phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.CLOSED):             Row(_S.AWAITING_APPROVAL, CLOSING, phase=Phase.PAYING),
     (_S.AWAITING_APPROVAL, _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
-    (_S.PROCESSING,        _E.CHECKED):            Row(_S.PROCESSING,        IN_FLIGHT),
-    (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT_NOT_CLOSING),
+    (_S.PROCESSING,        _E.CHECKED):            Row(_S.PROCESSING,        IN_FLIGHT, _PLACE),
+    (_S.PROCESSING,        _E.PART_ARRIVED):       Row(_S.PROCESSING,        IN_FLIGHT, _PLACE, PARTIALLY_PAID),
+    (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT_NOT_CLOSING, _PLACE),
     (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
     (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
     (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -20,8 +21,11 @@ EXPIRED: Final = "checkout.session.expired"
 CANCELED: Final = "checkout.session.canceled"
 LATE_PAYMENT: Final = "checkout.session.late_payment"
 PAYMENT_FAILED: Final = "checkout.session.payment_failed"
+PARTIALLY_PAID: Final = "checkout.session.partially_paid"
 PING: Final = "ping"
-OPTIONAL: Final = (EXPIRED, CANCELED, PAYMENT_FAILED)  # sent to endpoints that ask for them
+OPTIONAL: Final = (EXPIRED, CANCELED, PAYMENT_FAILED, PARTIALLY_PAID)  # sent to who asks for them
+WITH_AMOUNT: Final = (LATE_PAYMENT, PARTIALLY_PAID)  # whose bodies say what was received
+ENDPOINTS_MAX: Final = 8  # of a merchant
 
 # How long after an attempt has failed the next one is made (decisions.md "Webhooks").
 DELAYS: Final = (
@@ -41,9 +45,13 @@ TIMEOUT: Final = timedelta(seconds=10)
 # Longer than any attempt can take: a lease older than this belongs to a dead process.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
+# An event has this long from its creation before the sweep enqueues it: the message of its first
+# attempt is in the queue. Its place in the index `due` stays the same so long, which costs nothing.
+FIRST_MESSAGE: Final = timedelta(minutes=1)
 KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be sent again
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
+COPY_MARK: Final = "~"  # between the ids of the event and of the endpoint, in a copy's id
 _MILLISECOND: Final = timedelta(milliseconds=1)
 _JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
 _JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
@@ -68,7 +76,8 @@ class GivenUp(StrEnum):
     ATTEMPTS = "attempts"  # all were made
     GONE = "gone"  # the endpoint said 410, which also disabled it
     DISABLED = "disabled"  # the endpoint was disabled before
-    NO_ENDPOINT = "no_endpoint"  # the merchant has set none
+    NO_ENDPOINT = "no_endpoint"  # the merchant has set none, or has removed it
+    NOT_WANTED = "not_wanted"  # the first endpoint has not asked for it, but another one has
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +101,12 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookEvent:
-    """A message to the merchant, and the state of its delivery.
+    """A message to one endpoint of the merchant's, and the state of its delivery.
+
+    An event is for the merchant's first endpoint. For each other one that wants it there is a copy
+    (`copies`), whose `endpoint` is that one's id. An event that was resent by hand has the id of
+    the endpoint that the merchant had then; with None it is for the endpoint that there was when
+    the event was made.
 
     `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
     attempt sends the same bytes. Events from before there was a choice have only one. `attempts`
@@ -117,6 +131,26 @@ class WebhookEvent:
     writer: str = ""
     stripe_body: str | None = None
     shard: int = 0
+    endpoint: str | None = None
+
+    @property
+    def event(self) -> str:
+        """The id that the receiver is told: a copy has its original's."""
+        return self.id.partition(COPY_MARK)[0]
+
+    @property
+    def is_copy(self) -> bool:
+        return COPY_MARK in self.id
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether it was given up although an endpoint was to get it."""
+        return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
+
+    @property
+    def due_at(self) -> datetime:
+        """Return when the sweep should enqueue it, if it is pending."""
+        return max(self.next_at, self.created_at + FIRST_MESSAGE)
 
     def body_for(self, endpoint: Endpoint) -> str:
         """Return the bytes that this endpoint gets."""
@@ -153,26 +187,53 @@ class Endpoint:
     def wants(self, event_type: str) -> bool:
         return event_type not in OPTIONAL or event_type in self.events
 
+    def was_there(self, at: datetime) -> bool:
+        """Return whether the endpoint existed at that time; one without a time always did."""
+        return self.created_at is None or self.created_at <= at
+
     def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
         """Return the secrets in use at `now`, the newest first."""
         return tuple(s for s in self.secrets if s.expires_at is None or now < s.expires_at)
 
 
 def endpoint_id(merchant_id: str, endpoint: Endpoint) -> str:
-    """Return the endpoint's id; one without gets its merchant's, hashed, as it is the only one."""
+    """Return the endpoint's id; one without gets its merchant's, hashed: it is the first one."""
     digest = hashlib.sha256(f"endpoint\n{merchant_id}".encode()).hexdigest()
     return endpoint.id or f"we_{digest[:22]}"
 
 
-def secret_place(merchant_id: str) -> tuple[str, str, str]:
-    """Return the place of a merchant's webhook secrets in the vault: table, record, field."""
-    return ("merchants", merchant_id, "webhook_secret")
+def secret_place(merchant_id: str, further: str | None = None) -> tuple[str, str, str]:
+    """Return the place of an endpoint's secrets in the vault: table, record, field.
+
+    `further` is the id of an endpoint that is not the merchant's first.
+    """
+    return ("merchants", merchant_id, f"webhook_secret {further}" if further else "webhook_secret")
+
+
+def copy_id(event_id: str, endpoint_id: str) -> str:
+    """Return the id of the event's copy for an endpoint that is not the first."""
+    return f"{event_id}{COPY_MARK}{endpoint_id}"
+
+
+def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEvent, ...]:
+    """Return the copies of a new event, one for each of these endpoints that is to get it.
+
+    They are the same each time, so that each is stored once.
+    """
+    return tuple(
+        replace(event, id=copy_id(event.id, endpoint.id), endpoint=endpoint.id)
+        for endpoint in further
+        if endpoint.id is not None
+        and endpoint.wants(event.type)
+        and endpoint.was_there(event.created_at)
+    )
 
 
 def event_body(session: Session, event_type: str = COMPLETED) -> str:
     """Return the seven fields of spec.md "Events", in its order, as compact JSON.
 
-    The event of a late payment is not in the specification: its body also has `amount_received`.
+    Events of late and partial payments are not in the specification: their bodies also have
+    `amount_received`.
     """
     body: dict[str, Any] = {
         "id": session.id,
@@ -183,7 +244,7 @@ def event_body(session: Session, event_type: str = COMPLETED) -> str:
         "outgoing_payment": session.outgoing_payment,
         "customer_wallet": session.customer.id if session.customer else None,
     }
-    if event_type == LATE_PAYMENT:
+    if event_type in WITH_AMOUNT:
         body["amount_received"] = session.amount_received
     return compact(body)
 
@@ -285,8 +346,8 @@ def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookE
     )
 
 
-def sent_again(event: WebhookEvent, now: datetime) -> WebhookEvent:
-    """Return the event with a new round of attempts, from now on."""
+def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = None) -> WebhookEvent:
+    """Return the event with a new round of attempts from now on; at `endpoint`, if it is given."""
     return replace(
         event,
         version=event.version + 1,
@@ -295,6 +356,7 @@ def sent_again(event: WebhookEvent, now: datetime) -> WebhookEvent:
         next_at=now,
         ended_at=None,
         given_up=None,
+        endpoint=endpoint or event.endpoint,
     )
 
 

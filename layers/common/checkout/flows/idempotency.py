@@ -1,7 +1,8 @@
 """Answer a repeated request as the first time, by its `Idempotency-Key` (decisions.md).
 
 The answer is stored in the transaction that makes the change of which it tells, so there is no
-state in between. A refused request stores nothing and leaves its key free.
+state in between. That of a new session is stored before it (`Reservation.session`). A refused
+request stores nothing and leaves its key free.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ class Answer:
 class Posted(Generic[T]):
     """A POST of a merchant: its key or None, its fingerprint, and how its result is answered.
 
-    `lasting`: what is accepted once is always accepted, so a refusal is never due to the first
-    request or to the time since.
+    The fingerprint is read only if there is a key. `lasting`: what is accepted once is always
+    accepted, so a refusal is never due to the first request or to the time since.
     """
 
     merchant: str
@@ -82,7 +83,7 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
         return replayed(posted.fingerprint, held.reservation)
     except CheckoutError:
         found = None if posted.lasting else stored(services, posted.merchant, posted.key)
-        if found is None:
+        if found is None or (found.session and services.sessions.get(found.session) is None):
             raise
         return replayed(posted.fingerprint, found)
     return Answer(posted.status, posted.render(result), replayed=False)

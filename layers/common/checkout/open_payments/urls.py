@@ -123,6 +123,11 @@ def is_loopback(host: str) -> bool:
     return any(address in network for network in _LOOPBACK)
 
 
+def is_address(host: str) -> bool:
+    """Return whether `host` is an IP address, in any notation that browsers read."""
+    return _address(host.removeprefix("[").removesuffix("]").removesuffix(".")) is not None
+
+
 def is_infrastructure(host: str) -> bool:
     """Return whether `host`, a name or an address in any notation, is listed as a cloud's own."""
     plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
@@ -177,6 +182,15 @@ def target_uri(url: str) -> str:
     if _DOT_SEGMENT.search(found.path):
         raise ValueError("dot segments are removed by some libraries and kept by others")
     return f"{found.origin}{found.path or '/'}{found.query}"
+
+
+def is_sent(url: str) -> bool:
+    """Return whether `target_uri` takes `url`."""
+    try:
+        target_uri(url)
+    except ValueError:
+        return False
+    return True
 
 
 def joined(base: str, reference: str) -> str:

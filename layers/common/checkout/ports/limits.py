@@ -23,6 +23,10 @@ class Limits(Protocol):
         """Count one more item of a link's stock for `client`, in all processes together."""
         ...
 
+    def take_receipt(self, session_id: str, *, most: int, until: datetime) -> bool:
+        """Count one more receipt of a session until then; return False at `most`."""
+        ...
+
     def know(self, provider: str) -> None:
         """Remember that a payment with this wallet provider was completed just now."""
         ...

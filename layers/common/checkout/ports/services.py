@@ -7,12 +7,14 @@ functions/dashboard. Flows ask for the smallest bag that has what they use.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
 from checkout.domain.providers import Provider
 from checkout.ports.limits import Limits
 from checkout.ports.links import Links
+from checkout.ports.mail import Mail
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
@@ -52,7 +54,8 @@ class Services:
 class PayServices(Services):
     """The ports of flows that speak to wallets, and of the sweep.
 
-    With `edge_secret`, an edge proves that it names the client (`clients.py`).
+    With `edge_secret`, an edge proves that it names the client (`clients.py`). Without `mail`,
+    nothing is sent by e-mail.
     """
 
     vault: Vault
@@ -60,6 +63,7 @@ class PayServices(Services):
     tallies: Tallies
     links: Links
     limits: Limits
+    mail: Mail | None = None
     edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
     completion_policy: CompletionPolicy
@@ -69,10 +73,12 @@ class PayServices(Services):
 class DashboardServices(Services):
     """The ports of flows that act for a signed-in merchant.
 
-    `known_merchants` are as they were up to a minute ago, for the head of each page.
+    `known_merchants` are as they were up to a minute ago, for the head of each page. `wallets`
+    makes what speaks to wallets, which most pages do not need.
     """
 
     known_merchants: Merchants
+    wallets: Callable[[], Wallets]
     vault: Vault
     tallies: Tallies
     links: Links

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from enum import StrEnum
 from typing import Protocol
 
@@ -28,6 +28,9 @@ class Reservation:
 
     `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
     from `expires_at`, 24 hours after its first use.
+
+    With `session`, the answer tells that this session was made at `created_at`, and is stored
+    before it: whoever gives the answer again first makes sure of the session.
     """
 
     key: str
@@ -37,6 +40,7 @@ class Reservation:
     writer: str
     created_at: datetime
     expires_at: datetime
+    session: str | None = None
 
 
 class KeyHeld(Exception):
@@ -72,10 +76,11 @@ class Sessions(Protocol):
     """Store checkout sessions, and the records written in the same transactions."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write both or neither, and take an item from the stock of the session's `link`.
+        """Write the record, then the session, and take an item from the stock of its `link`.
 
-        Raises OutOfStock. Returns None if they were written, or the live record that already holds
-        the key (then nothing was written). An expired record is replaced.
+        Where an item is taken, or the record names no session, it is both or neither. Raises
+        OutOfStock. Returns None if they were written, or the live record that already holds the
+        key (then nothing was written). An expired record is replaced.
         """
         ...
 
@@ -118,9 +123,19 @@ class Sessions(Protocol):
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
         the last session seen. `shards` is the most that the merchant has ever had. `search` keeps
-        the sessions with that wallet, or with that value in their metadata (domain/search.py), by
-        an index that lags.
+        those with a wallet of that name, with that value in their metadata, or that word in an
+        item's name (domain/search.py), by an index that lags.
         """
+        ...
+
+    def holder(self, merchant: str, outer_id: str) -> str | None:
+        """Return the session of an id of `search.outer_ids`, or None."""
+        ...
+
+    def ordered(
+        self, merchant: str, beginning: str, *, limit: int, shards: int = 1
+    ) -> tuple[Session, ...]:
+        """Return up to `limit` sessions whose order number, or its last part, begins like this."""
         ...
 
     def due(
@@ -141,15 +156,20 @@ class Sessions(Protocol):
 
 
 class Walk(StrEnum):
-    """A walk along the sessions that the clock ends, each of which it passes once."""
+    """A walk along sessions by the time of their end, each of which it passes once."""
 
-    TELL = "tell"  # the event of the end is written where the merchant wants it
-    COUNT = "count"
+    TELL = "tell"  # of those that the clock ends: writes the event where the merchant wants it
+    COUNT = "count"  # of the same
+    ENDS = "ends"  # of those whose end was written: counts them
+
+
+# How far each walk has come along each shard; nothing for one that never began.
+Marks = Mapping[tuple[Walk, int], datetime]
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """The sessions of one shard that a walk passes next, by the time of their expiry.
+    """The sessions of one shard that a walk passes next, by the time of their end.
 
     `since` is where the walk stands, None at its beginning, and `to` where it stands afterwards.
     `unreadable` counts records that are no session. `more`: the stretch ends before its time.
@@ -167,8 +187,7 @@ class Stretch:
 class Tallies(Protocol):
     """Store the daily sums of each merchant, counted after sessions have ended.
 
-    A session that the clock ends (`Session.left_to_clock`) is not written to be counted: two walks
-    remember how far they have come along the expiries.
+    No session is written to be counted: walks remember how far they have come along the ends.
     """
 
     @property
@@ -176,10 +195,25 @@ class Tallies(Protocol):
         """Return the shards along which walks go."""
         ...
 
-    def ahead(self, walk: Walk, shard: int, until: datetime, *, limit: int) -> Stretch | None:
-        """Return the next stretch of a walk, of about `limit` sessions with expiry by `until`.
+    def marks(self) -> Marks:
+        """Return how far all walks have come."""
+        ...
 
-        None if there is none.
+    def ahead(
+        self,
+        walk: Walk,
+        shard: int,
+        until: datetime,
+        *,
+        since: datetime | None,
+        limit: int,
+        gathered: timedelta = timedelta(0),
+    ) -> Stretch | None:
+        """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
+
+        `since` is the walk's mark, if it has one. None if there is none, or if there are far fewer,
+        the first of which ended less than `gathered` before `until`: to pass them later together
+        costs less.
         """
         ...
 
@@ -187,22 +221,6 @@ class Tallies(Protocol):
         """Add to the days and remember that the stretch is passed, or do neither.
 
         Returns False if another run has passed it.
-        """
-        ...
-
-    def uncounted(
-        self, until: datetime, *, limit: int, side_by_side: SideBySide
-    ) -> tuple[Session, ...]:
-        """Return sessions that ended by `until` and are not counted, oldest first.
-
-        Of each shard of the index at most `limit`.
-        """
-        ...
-
-    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
-        """Add to the days and mark the sessions, at most 50, as counted, or do neither.
-
-        Returns False if another run has counted one of the sessions.
         """
         ...
 

@@ -20,7 +20,7 @@ class StaleEvent(Stale):
 
 @dataclass(frozen=True, slots=True)
 class DueEvent:
-    """An entry of the due index: an event whose next attempt has been due since `since`.
+    """An entry of the due index: an event that should have been enqueued at `since`.
 
     `at` is its sort key; postponing changes it.
     """
@@ -44,6 +44,10 @@ class Events(Protocol):
 
     def add(self, event: WebhookEvent) -> None:
         """Write a new event that belongs to no session."""
+        ...
+
+    def add_copy(self, event: WebhookEvent) -> None:
+        """Write a copy of an event, unless it is stored already, in whatever state."""
         ...
 
     def get(self, event_id: str) -> WebhookEvent | None:
@@ -84,9 +88,11 @@ class Events(Protocol):
         created_before: datetime | None = None,
         upward: bool = False,
         shards: int = 1,
+        endpoint: str | None = None,
     ) -> EventPage:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
+        With the id of an `endpoint` that is not the first, it is the copies for that one.
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
         the last event seen, `shards` the most that the merchant has ever had.
         """

@@ -1,5 +1,6 @@
 """DynamoDB implementations of `ports`, one file per store. `wiring.py` makes the client."""
 
+from checkout.adapters.dynamo.answers import read_as_sent
 from checkout.adapters.dynamo.api_keys import DynamoApiKeys
 from checkout.adapters.dynamo.audit import DynamoAudit
 from checkout.adapters.dynamo.challenges import DynamoChallenges
@@ -36,4 +37,5 @@ __all__ = [
     "DynamoSignIns",
     "DynamoTallies",
     "parse_database_url",
+    "read_as_sent",
 ]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Client, all_of, get
 from checkout.adapters.dynamo.conditions import (
     at_version,
     failed_item,
@@ -27,7 +27,7 @@ from checkout.adapters.dynamo.merchant_records import (
     merchant_from,
     merchant_item,
 )
-from checkout.adapters.dynamo.values import Item, instant, number, text, texts
+from checkout.adapters.dynamo.values import instant, number, text, texts
 from checkout.domain.errors import CheckoutError
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.ports.merchants import StaleMerchant
@@ -78,22 +78,7 @@ class DynamoApiKeys:
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
         """Return the keys of a merchant: one query for up to 1 MB, some three thousand keys."""
-        rows: list[Item] = []
-        start: dict[str, Any] = {}
-        while True:
-            found = ask(
-                self._client.query,
-                TableName=self._keys,
-                IndexName="by_merchant",
-                KeyConditionExpression="#merchant = :merchant",
-                ExpressionAttributeNames={"#merchant": "merchant"},
-                ExpressionAttributeValues={":merchant": text(merchant_id)},
-                **start,
-            )
-            rows += found["Items"]
-            if "LastEvaluatedKey" not in found:
-                return tuple(key_from(row) for row in rows)
-            start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+        return tuple(map(key_from, all_of(self._client, self._keys, merchant_id)))
 
     def add(self, key: ApiKey, merchant: Merchant) -> bool:
         return self._written(self._as_read(merchant), self._new(key))

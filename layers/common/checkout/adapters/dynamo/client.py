@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from checkout.adapters.aws import AWS_ERRORS, Answer, Persistent, ask
-from checkout.adapters.dynamo.records import DUE_SHARDS, cart_id
+from checkout.adapters.dynamo.records import cart_id
 from checkout.adapters.dynamo.values import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
 from checkout.open_payments.urls import split
@@ -37,6 +37,8 @@ class Client(Protocol):
     def scan(self, **request: Any) -> Answer: ...
 
     def batch_get_item(self, **request: Any) -> Answer: ...
+
+    def batch_write_item(self, **request: Any) -> Answer: ...
 
     def transact_write_items(self, **request: Any) -> Answer: ...
 
@@ -91,6 +93,26 @@ def get(client: Client, table: str, **key: Value) -> Item | None:
     return item
 
 
+def all_of(client: Client, table: str, merchant: str) -> list[Item]:
+    """Return all rows of a merchant in the index `by_merchant`: a query for each megabyte."""
+    rows: list[Item] = []
+    start: dict[str, Any] = {}
+    while True:
+        found = ask(
+            client.query,
+            TableName=table,
+            IndexName="by_merchant",
+            KeyConditionExpression="#merchant = :merchant",
+            ExpressionAttributeNames={"#merchant": "merchant"},
+            ExpressionAttributeValues={":merchant": text(merchant)},
+            **start,
+        )
+        rows += found["Items"]
+        if "LastEvaluatedKey" not in found:
+            return rows
+        start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+
+
 def with_cart(client: Client, table: str, item: Item) -> Item:
     """Return a session's item with its cart, which is read if it lies in an item of its own.
 
@@ -122,8 +144,8 @@ def due(
     *,
     read: Callable[[Item], T],
     side_by_side: SideBySide,
+    shards: int,
     lane: str = "",
-    shards: int = DUE_SHARDS,
     part: Part = WHOLE,
 ) -> Entries[T]:
     """Return what a part of a lane of the `due` index holds up to `until`.

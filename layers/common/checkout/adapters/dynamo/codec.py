@@ -47,6 +47,7 @@ from checkout.adapters.dynamo.values import (
 T = TypeVar("T")
 Encode = Callable[[Any], Value]
 Decode = Callable[[Value], Any]
+Convert = Callable[[Any], Any] | None
 
 _PLAIN: Final[dict[Any, tuple[Encode, Decode]]] = {
     str: (text, itemgetter("S")),
@@ -100,20 +101,24 @@ class Codec(Generic[T]):
         """Return the names of all attributes that a record may have."""
         return (*(name for name, _ in self._encoders), *self._groups)
 
-    def encode(self, record: T) -> Item:
-        """Return the attributes of `record`."""
+    def encode(self, record: T, groups: Collection[str] | None = None) -> Item:
+        """Return the attributes of `record`; of the groups these, or all."""
         item = {
             name: encode(value)
             for (name, encode), value in zip(self._encoders, self._values(record), strict=True)
             if value is not None
         }
-        for attribute in self._groups:
+        for attribute in self._groups if groups is None else groups:
             item[attribute] = self.encode_group(attribute, record)
         return item
 
     def encode_group(self, attribute: str, record: T) -> Value:
         """Return the attribute of a group of fields."""
         return self._groups[attribute].encode(record)
+
+    def changed_groups(self, before: T, after: T) -> list[str]:
+        """Return the attributes of the groups in which the records differ."""
+        return [name for name, group in self._groups.items() if group.differs(before, after)]
 
     def decode(self, item: Mapping[str, Value]) -> T:
         """Return the record of `item`. A field without attribute has its default, or is None.
@@ -138,9 +143,16 @@ class _Group:
         self._values = attrgetter(*hints)
         self._required = [name for name in hints if name in required]
 
+    def differs(self, before: Any, after: Any) -> bool:
+        return bool(self._values(before) != self._values(after))
+
     def encode(self, record: Any) -> Value:
         values = zip(self.members.items(), self._values(record), strict=True)
-        found = {name: to(value) for (name, (to, _)), value in values if value is not None}
+        found = {
+            name: to(value) if to else value
+            for (name, (to, _)), value in values
+            if value is not None
+        }
         return deflated(compact(found))
 
     def decode(self, value: Value) -> dict[str, Any]:
@@ -149,7 +161,7 @@ class _Group:
             if name not in found:
                 raise KeyError(name)
         return {
-            name: self.members[name][1](each)
+            name: back(each) if (back := self.members[name][1]) else each
             for name, each in found.items()
             if name in self.members
         }
@@ -199,32 +211,32 @@ def _map(kind: Any) -> tuple[Encode, Decode]:
 
 def _packed(hint: Any) -> tuple[Encode, Decode]:
     to, back = _json(hint)
+    if to is None or back is None:
+        raise TypeError(f"nothing to pack in {hint}")
     return lambda records: text(compact(to(records))), lambda value: back(json.loads(value["S"]))
 
 
-def _json(hint: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return the functions that make a value of this type one of JSON, and back."""
+def _json(hint: Any) -> tuple[Convert, Convert]:
+    """Return the functions that make a value of this type one of JSON, and back.
+
+    None: it is one. No value that is None is given to them.
+    """
     if _optional(hint):
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
-        to, back = _json(hint)
-        return (
-            lambda value: None if value is None else to(value),
-            lambda value: None if value is None else back(value),
-        )
+    if hint in (str, int):
+        return None, None
     if hint is datetime:
         return milliseconds, moment
     if get_origin(hint) is tuple:
         to, back = _json(get_args(hint)[0])
         return (
-            lambda values: [to(each) for each in values],
-            lambda values: tuple([back(each) for each in values]),
+            lambda values: [to(each) for each in values] if to else list(values),
+            lambda values: tuple([back(each) for each in values]) if back else tuple(values),
         )
     if is_dataclass(hint):
         return _row(hint)
     if issubclass(hint, StrEnum):
         return str, hint
-    if hint in (str, int):
-        return hint, hint
     raise TypeError(f"no encoding for {hint}")
 
 
@@ -232,18 +244,26 @@ def _row(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
     """Return the same for a dataclass, which becomes a list of its values."""
     columns, hints = list(_columns(kind)), get_type_hints(kind)
     values, pairs = attrgetter(*columns), [_json(hints[name]) for name in columns]
+    to_convert = [(place, to, back) for place, (to, back) in enumerate(pairs) if to and back]
     least = sum(not default for default in _columns(kind).values())
 
     def pack(record: Any) -> list[Any]:
-        row = [to(each) for (to, _), each in zip(pairs, values(record), strict=True)]
+        row = list(values(record))
+        for place, to, _ in to_convert:
+            if row[place] is not None:
+                row[place] = to(row[place])
         while len(row) > least and row[-1] is None:
             del row[-1]
         return row
 
-    return (
-        pack,
-        lambda row: kind(*[back(each) for (_, back), each in zip(pairs, row, strict=False)]),
-    )
+    def unpack(row: list[Any]) -> Any:
+        row = row[: len(columns)]  # a later release may have more
+        for place, _, back in to_convert:
+            if place < len(row) and row[place] is not None:
+                row[place] = back(row[place])
+        return kind(*row)
+
+    return pack, unpack
 
 
 _DEFLATED: Final[tuple[Encode, Decode]] = (deflated, inflated)

@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import CONDITION_FAILED, code, reasons
+from checkout.adapters.aws import CONDITION_FAILED, ask, code, reasons
 from checkout.adapters.dynamo.records import (
     cart_id,
+    changed_items,
     reservation_from,
     reservation_item,
     rows_of,
     same_cart,
-    session_item,
 )
 from checkout.adapters.dynamo.values import Item, Value, instant, number, text
 from checkout.domain.retention import RETENTION, rows_kept_until
 from checkout.domain.session import Phase
-from checkout.domain.transitions import Change
+from checkout.domain.transitions import Change, Event
 from checkout.ports.sessions import KeyHeld, Reservation
 
 TAKEN: Final = "A new record's id is taken; nothing was written."  # 2^-130, or a mistake
@@ -37,12 +38,7 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
     read ─── decide (updated_at) ─── write: still the version that was read, still in time
     W6 ───── send ─── 201 ────────── write: the same instruction, not closing, whoever rescheduled
     """
-    before = session_item(change.before, retention)
-    after = session_item(change.after, retention)
-    if change.before.terminal:  # the write of its end has marked it as not yet counted
-        for each in (before, after):
-            for name in ("uncounted_shard", "uncounted_at"):
-                each.pop(name, None)
+    before, after = changed_items(change.before, change.after, retention)
     names = {"#version": "version"}
     values: dict[str, Value] = {}
 
@@ -105,7 +101,7 @@ def row_updates(table: str, change: Change, retention: timedelta) -> list[dict[s
     before, after = change.before, change.after
     as_long = rows_kept_until(before, retention) == rows_kept_until(after, retention)
     same = same_cart(before, after)
-    if as_long and same:
+    if as_long and same and change.event is not Event.ERASED:
         return []
     old = {row["id"]["S"]: row for row in rows_of(before, retention)}
     if not same:
@@ -120,12 +116,13 @@ def row_updates(table: str, change: Change, retention: timedelta) -> list[dict[s
 def _written(table: str, row: Item) -> dict[str, Any]:
     """Return the UpdateItem that makes a row this one, whatever it was."""
     names = [name for name in row if name != "id"]
-    remove = "" if "ttl" in row else " REMOVE #ttl"
+    maybe = [name for name in ("ttl", "search_key", "created_key") if name not in row]
+    remove = " REMOVE " + ", ".join(f"#{name}" for name in maybe) if maybe else ""
     return {
         "TableName": table,
         "Key": {"id": row["id"]},
         "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in names) + remove,
-        "ExpressionAttributeNames": {f"#{name}": name for name in {*names, "ttl"}},
+        "ExpressionAttributeNames": {f"#{name}": name for name in (*names, *maybe)},
         "ExpressionAttributeValues": {f":{name}": row[name] for name in names},
     }
 
@@ -185,6 +182,17 @@ def condition_failed(error: ClientError, *, index: int = 0) -> bool:
     if canceled:
         return canceled[index].get("Code") == CONDITION_FAILED
     return code(error) == f"{CONDITION_FAILED}Exception"
+
+
+def met(operation: Callable[..., Any], **request: Any) -> bool:
+    """Make a conditional write; return False if its condition failed, and nothing was written."""
+    try:
+        ask(operation, **request)
+    except ClientError as error:
+        if not condition_failed(error):
+            raise
+        return False
+    return True
 
 
 def failed_item(error: ClientError, *, index: int = 0) -> Item | None:

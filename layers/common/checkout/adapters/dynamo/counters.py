@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 from datetime import datetime
 
-from botocore.exceptions import ClientError
-
-from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
-from checkout.adapters.dynamo.conditions import condition_failed
+from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.records import ttl
 from checkout.adapters.dynamo.values import number, text
 
@@ -24,22 +21,16 @@ class DynamoCounters:
     def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
         room = "attribute_not_exists(#count) OR #count < :limit"
         digest = hashlib.sha256(counter.encode()).hexdigest()  # it may name a client's address
-        try:
-            ask(
-                self._client.update_item,
-                TableName=self._table,
-                Key={"key": text(f"attempts#{digest}")},
-                UpdateExpression="SET #ttl = :ttl ADD #count :one",
-                ConditionExpression=room,
-                ExpressionAttributeNames={"#count": "count", "#ttl": "ttl"},
-                ExpressionAttributeValues={
-                    ":one": number(1),
-                    ":limit": number(limit),
-                    ":ttl": ttl(until),
-                },
-            )
-        except ClientError as error:
-            if not condition_failed(error):
-                raise
-            return False
-        return True
+        return met(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"key": text(f"attempts#{digest}")},
+            UpdateExpression="SET #ttl = :ttl ADD #count :one",
+            ConditionExpression=room,
+            ExpressionAttributeNames={"#count": "count", "#ttl": "ttl"},
+            ExpressionAttributeValues={
+                ":one": number(1),
+                ":limit": number(limit),
+                ":ttl": ttl(until),
+            },
+        )

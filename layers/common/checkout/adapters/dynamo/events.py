@@ -12,9 +12,9 @@ from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, due, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import TAKEN, failed_item, put_new, put_next
-from checkout.adapters.dynamo.event_records import event_from, event_item
-from checkout.adapters.dynamo.sharding import unsharded
+from checkout.adapters.dynamo.conditions import TAKEN, failed_item, met, put_new, put_next
+from checkout.adapters.dynamo.event_records import event_from, event_item, log_of, of_merchant
+from checkout.adapters.dynamo.records import due_shards
 from checkout.adapters.dynamo.values import instant, text
 from checkout.domain.errors import Unavailable
 from checkout.domain.webhooks import WebhookEvent
@@ -47,6 +47,9 @@ class DynamoEvents:
             if failed_item(error) != item:  # else it is our own write, whose answer was lost
                 raise Unavailable(TAKEN) from error
 
+    def add_copy(self, event: WebhookEvent) -> None:
+        met(self._client.put_item, **put_new(self._table, event_item(event), "id"))
+
     def get(self, event_id: str) -> WebhookEvent | None:
         item = get(self._client, self._table, id=text(event_id))
         return event_from(item) if item else None
@@ -72,8 +75,9 @@ class DynamoEvents:
             self._table,
             until,
             limit,
-            read=lambda row: _DUE.decode(unsharded(row)),
+            read=lambda row: _DUE.decode(of_merchant(row)),
             side_by_side=side_by_side,
+            shards=due_shards(),
             part=part,
         )
         return tuple(found.kept)
@@ -107,6 +111,7 @@ class DynamoEvents:
         created_before: datetime | None = None,
         upward: bool = False,
         shards: int = 1,
+        endpoint: str | None = None,
     ) -> EventPage:
         """Return a page: a query for each shard, and one batch read."""
         found = lists.page(
@@ -114,7 +119,7 @@ class DynamoEvents:
             self._table,
             "by_merchant",
             "merchant",
-            merchant,
+            log_of(merchant, endpoint),
             shards=shards,
             limit=limit,
             after=after,

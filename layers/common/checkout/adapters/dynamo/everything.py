@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
-from botocore.exceptions import ClientError
-
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.audit import entry_from
 from checkout.adapters.dynamo.client import Client, with_cart
-from checkout.adapters.dynamo.conditions import condition_failed
+from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.event_records import event_from
 from checkout.adapters.dynamo.records import (
     CART_ROW,
+    SEARCH_ROW,
     reservation_from,
     reservation_item,
     session_from,
@@ -29,7 +28,7 @@ T = TypeVar("T")
 _AUDIT: Final = "audit#"
 _OTHER_ROWS: Final = (
     CART_ROW,
-    "search#",
+    SEARCH_ROW,
     "day#",
     "clock#",
     "plink_",
@@ -67,22 +66,18 @@ class DynamoRecords:
 
     def replace_answer(self, answer: Reservation) -> None:
         still_this_answer = "#writer = :writer"
-        try:
-            ask(
-                self._client.update_item,
-                TableName=f"{self._prefix}-idempotency_keys",
-                Key={"key": text(answer.key)},
-                UpdateExpression="SET #body = :body",
-                ConditionExpression=still_this_answer,
-                ExpressionAttributeNames={"#body": "body", "#writer": "writer"},
-                ExpressionAttributeValues={
-                    ":body": reservation_item(answer)["body"],
-                    ":writer": text(answer.writer),
-                },
-            )
-        except ClientError as error:
-            if not condition_failed(error):
-                raise
+        met(
+            self._client.update_item,
+            TableName=f"{self._prefix}-idempotency_keys",
+            Key={"key": text(answer.key)},
+            UpdateExpression="SET #body = :body",
+            ConditionExpression=still_this_answer,
+            ExpressionAttributeNames={"#body": "body", "#writer": "writer"},
+            ExpressionAttributeValues={
+                ":body": reservation_item(answer)["body"],
+                ":writer": text(answer.writer),
+            },
+        )
 
     def _read(self, table: str, key: str, read: Callable[[Item], T]) -> Iterator[T | None]:
         rows = self._rows(table)

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Final
 
-from botocore.exceptions import ClientError
-
 from checkout.adapters.aws import Persistent, ask
+from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import condition_failed
-from checkout.adapters.dynamo.values import Value, instant, number, text, text_from
+from checkout.adapters.dynamo.conditions import met
+from checkout.adapters.dynamo.values import instant, number, text
 from checkout.domain.grammar import position
 from checkout.domain.links import PaymentLink
 from checkout.ports.links import LinkPage
@@ -23,7 +22,6 @@ from checkout.ports.runtime import RandomBytes
 
 # `merchant` is the key of the sessions' list, in which a link has no place.
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
-_LAST_POSITION: Final = ":"  # sorts behind every digit
 
 
 def take_item(table: str, link_id: str) -> dict[str, Any]:
@@ -68,7 +66,7 @@ class DynamoLinks:
     def add(self, link: PaymentLink) -> None:
         # The id is new, so writing it again after a lost answer is no harm.
         place = {
-            "search_key": _listed_under(link.merchant),
+            "search_key": text(_listed_under(link.merchant)),
             "created_key": text(position(link.created_at, link.id)),
         }
         ask(self._client.put_item, TableName=self._table, Item=_LINK.encode(link) | place)
@@ -78,47 +76,36 @@ class DynamoLinks:
         return _LINK.decode(item) if item else None
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> LinkPage:
-        found = ask(
-            self._client.query,
-            TableName=self._table,
-            IndexName="by_search",
-            KeyConditionExpression="#key = :key AND #created_key < :after",
-            ExpressionAttributeNames={"#key": "search_key", "#created_key": "created_key"},
-            ExpressionAttributeValues={
-                ":key": _listed_under(merchant),
-                ":after": text(after or _LAST_POSITION),
-            },
-            ScanIndexForward=False,
-            Limit=limit + 1,  # one more tells whether there are more
+        found = lists.page(
+            self._client,
+            self._table,
+            "by_search",
+            "search_key",
+            _listed_under(merchant),
+            shards=1,
+            limit=limit,
+            after=after,
+            created_from=None,
+            created_before=None,
+            upward=False,
         )
-        rows = found["Items"][:limit]
-        more = len(found["Items"]) > limit
-        ids = [text_from(row["id"]) for row in rows]
-        items = self._persistent.batch_get(self._client, self._table, ids)
-        return LinkPage(
-            tuple(_LINK.decode(items[each]) for each in ids if each in items),
-            text_from(rows[-1]["created_key"]) if more else None,
-        )
+        items = self._persistent.batch_get(self._client, self._table, found.ids)
+        shown = tuple(_LINK.decode(items[each]) for each in found.ids if each in items)
+        return LinkPage(shown, found.next_key)
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
-        try:
-            ask(
-                self._client.update_item,
-                TableName=self._table,
-                Key={"id": text(link.id)},
-                UpdateExpression="SET #left = :left",
-                ConditionExpression="#left = :read",
-                ExpressionAttributeNames={"#left": "left"},
-                ExpressionAttributeValues={
-                    ":left": number(left),
-                    ":read": _LINK.encode(link)["left"],
-                },
-            )
-        except ClientError as error:
-            if not condition_failed(error):
-                raise
-            return False
-        return True
+        return met(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"id": text(link.id)},
+            UpdateExpression="SET #left = :left",
+            ConditionExpression="#left = :read",
+            ExpressionAttributeNames={"#left": "left"},
+            ExpressionAttributeValues={
+                ":left": number(left),
+                ":read": _LINK.encode(link)["left"],
+            },
+        )
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
         change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
@@ -134,5 +121,5 @@ class DynamoLinks:
         )
 
 
-def _listed_under(merchant: str) -> Value:
-    return text(f"links#{merchant}")
+def _listed_under(merchant: str) -> str:
+    return f"links#{merchant}"

@@ -18,6 +18,7 @@ from checkout.domain.grammar import position
 
 _FIRST: Final = "0"
 _LAST: Final = ":"  # sorts behind every digit
+_BEHIND: Final = "\U0010ffff"  # sorts behind every text
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,3 +80,31 @@ def page(
     return Places(
         [place.partition("#")[2] for place in shown], shown[-1] if len(places) > limit else None
     )
+
+
+def beginning(
+    client: Client, table: str, owner: str, prefix: str, *, shards: int, limit: int
+) -> list[str]:
+    """Return the ids, newest first, of up to `limit` records whose texts begin like this.
+
+    The index `by_search` has each at `text#position`. One query for each shard.
+    """
+    found: set[str] = set()
+    for shard in range(shards):
+        answer = ask(
+            client.query,
+            TableName=table,
+            IndexName="by_search",
+            KeyConditionExpression="#owner = :owner AND #created_key BETWEEN :low AND :high",
+            ExpressionAttributeNames={"#owner": "search_key", "#created_key": "created_key"},
+            ExpressionAttributeValues={
+                ":owner": owned(owner, shard),
+                ":low": text(prefix),
+                ":high": text(prefix + _BEHIND),
+            },
+            Limit=limit,
+        )
+        places = (text_from(row["created_key"]).rsplit("#", 2) for row in answer["Items"])
+        found.update("#".join(place[1:]) for place in places)
+    newest = sorted(found, reverse=True)[:limit]
+    return [place.partition("#")[2] for place in newest]

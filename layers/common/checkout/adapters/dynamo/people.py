@@ -8,16 +8,16 @@ owner who stays.
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import ask
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Client, all_of, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import (
-    condition_failed,
     failed_item,
+    met,
     put_new,
     put_next,
     transaction,
@@ -26,8 +26,6 @@ from checkout.adapters.dynamo.records import ttl
 from checkout.adapters.dynamo.values import Item, Value, instant, text, text_from
 from checkout.domain.people import Invitation, Member, Role
 from checkout.domain.retention import RETENTION
-
-T = TypeVar("T")
 
 _MEMBER: Final = Codec(Member)
 _INVITATION: Final = Codec(Invitation)
@@ -53,23 +51,21 @@ class DynamoPeople:
         return invitation_from(item) if item else None
 
     def members_of(self, merchant_id: str) -> tuple[Member, ...]:
-        return tuple(map(member_from, self._of(f"member#{merchant_id}")))
+        return tuple(map(member_from, all_of(self._client, self._table, f"member#{merchant_id}")))
 
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
-        return tuple(map(invitation_from, self._of(f"invitation#{merchant_id}")))
+        return tuple(
+            map(invitation_from, all_of(self._client, self._table, f"invitation#{merchant_id}"))
+        )
 
     def invite(self, invitation: Invitation) -> None:
         # The same hash is the same invitation: writing it again after a lost answer is no harm.
         ask(self._client.put_item, TableName=self._table, Item=self._invitation_item(invitation))
 
     def withdraw(self, ended: Invitation) -> bool:
-        try:
-            ask(self._client.update_item, **self._ending(ended, "attribute_not_exists(#ended_at)"))
-        except ClientError as error:
-            if not condition_failed(error):
-                raise
-            return False
-        return True
+        return met(
+            self._client.update_item, **self._ending(ended, "attribute_not_exists(#ended_at)")
+        )
 
     def join(self, member: Member, accepted: Invitation) -> bool:
         still_open = "attribute_not_exists(#ended_at) AND #expires_at > :at"
@@ -79,24 +75,6 @@ class DynamoPeople:
     def replace(self, member: Member, kept: Member | None = None) -> bool:
         next_one = put_next(self._table, self._member_item(member), member.version)
         return self._put(next_one, *([] if kept is None else [self._still_owner(kept)]))
-
-    def _of(self, owner: str) -> list[Item]:
-        rows: list[Item] = []
-        start: dict[str, Any] = {}
-        while True:
-            found = ask(
-                self._client.query,
-                TableName=self._table,
-                IndexName="by_merchant",
-                KeyConditionExpression="#merchant = :owner",
-                ExpressionAttributeNames={"#merchant": "merchant"},
-                ExpressionAttributeValues={":owner": text(owner)},
-                **start,
-            )
-            rows += found["Items"]
-            if "LastEvaluatedKey" not in found:
-                return rows
-            start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
 
     def _put(self, put: dict[str, Any], *others: dict[str, Any]) -> bool:
         """Write a member and the others in a transaction; return False if a condition failed."""

@@ -13,6 +13,7 @@ times. So the item is small (docs/decisions/0016):
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -25,7 +26,16 @@ from checkout.domain.retention import (
     rows_kept_until,
     session_kept_until,
 )
-from checkout.domain.search import metadata_keys, search_key
+from checkout.domain.search import (
+    last_part,
+    metadata_texts,
+    order_parts,
+    outer_ids,
+    prefix_key,
+    search_key,
+    wallets,
+    words,
+)
 from checkout.domain.session import Session
 from checkout.domain.shards import shard_of
 from checkout.ports.sessions import Reservation
@@ -39,6 +49,7 @@ LATER: Final = "later-"
 CLOCK: Final = "clock-"
 _TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides nothing
 
+SEARCH_ROW: Final = "search#"  # begins the id of a row by which a session is found
 CART_ROW: Final = "cart#"  # begins the id of a cart's own item
 # Bytes of a cart that lies in its session's item: with more, several writes would cost two units.
 CART_INSIDE_MAX: Final = 100
@@ -58,7 +69,10 @@ CART: Final = (
     "link",
 )
 PAYMENT: Final = (
+    "request_id",
+    "updated_at",
     "lease_until",
+    "look_at",
     "customer",
     "incoming_payment",
     "quote",
@@ -90,9 +104,14 @@ def session_from(item: Item) -> Session:
     return _SESSION.decode(unsharded(item))
 
 
-def due_shard(record_id: str) -> str:
-    """Return the partition of an index in which this record is."""
-    return str(shard_of(record_id, DUE_SHARDS))
+def due_shards(*, urgent: bool = False) -> int:
+    """Return the number of partitions of a lane of an index by time."""
+    return URGENT_SHARDS if urgent else DUE_SHARDS
+
+
+def due_shard(record_id: str, *, urgent: bool = False) -> str:
+    """Return the partition of a lane of an index in which this record is."""
+    return str(shard_of(record_id, due_shards(urgent=urgent)))
 
 
 def ttl(at: datetime) -> Value:
@@ -100,30 +119,38 @@ def ttl(at: datetime) -> Value:
     return number(milliseconds(at) // 1000 + _TTL_DELAY)
 
 
-def session_item(session: Session, retention: timedelta = RETENTION) -> Item:
+def changed_items(before: Session, after: Session, retention: timedelta) -> tuple[Item, Item]:
+    """Return the items of before and after a change, to compare them.
+
+    The groups that the change leaves as they are lie in neither, the others in the second only.
+    """
+    groups = _SESSION.changed_groups(before, after)
+    return session_item(before, retention, ()), session_item(after, retention, groups)
+
+
+def session_item(
+    session: Session, retention: timedelta = RETENTION, groups: Collection[str] | None = None
+) -> Item:
     """Return the session's item, index attributes and time to live included.
 
-    The cart is in it unless `cart_item` makes an item of its own.
+    The cart is in it unless `cart_item` makes an item of its own. Of CART and PAYMENT only
+    these `groups` are in it, if any are given.
     """
-    item = sharded(_SESSION.encode(session))
-    if _large(item["cart"]):
+    item = sharded(_SESSION.encode(session, groups))
+    if "cart" in item and _large(item["cart"]):
         del item["cart"]
     item["created_key"] = text(position(session.created_at, session.id))
     due = session.due_at()
     if due:
         item["due_shard"] = text(
-            str(shard_of(session.id, URGENT_SHARDS))
-            if session.urgent
-            else LATER + due_shard(session.id)
+            due_shard(session.id, urgent=True) if session.urgent else LATER + due_shard(session.id)
         )
         item["due_at"] = instant(due)
-    # Until tallies.py has counted it and removes them; where the clock ends a session, for good.
+    # For good: the walks of tallies.py pass it once.
     if session.over_at is not None:
         clock = CLOCK if session.left_to_clock else ""
         item["uncounted_shard"] = text(clock + due_shard(session.id))
         item["uncounted_at"] = instant(session.over_at)
-    if session.customer:
-        item["search_key"] = owned(search_key(session.merchant, session.customer.id), session.shard)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
         item["ttl"] = ttl(kept_until)
@@ -152,7 +179,7 @@ def cart_id(session_id: str) -> str:
 
 def same_cart(one: Session, other: Session) -> bool:
     """Return whether both have the same cart, which only erasure changes."""
-    return all(getattr(one, name) == getattr(other, name) for name in CART)
+    return "cart" not in _SESSION.changed_groups(one, other)
 
 
 def _large(cart: Value) -> bool:
@@ -160,22 +187,42 @@ def _large(cart: Value) -> bool:
 
 
 def search_items(session: Session, retention: timedelta = RETENTION) -> list[Item]:
-    """Return the rows by which the `by_search` index finds a session by its metadata.
+    """Return the rows by which the session is found (domain/search.py).
 
-    Each names the session in the place that it has in every list.
+    An id elsewhere is the key of a row that names the session. All else is in the index
+    `by_search`: order numbers in the order of their texts, other texts in the order of all lists.
+    The rows of ids are in the index for the wallet and for words, which saves rows of their own.
     """
+    merchant, place = session.merchant, position(session.created_at, session.id)
     kept_until = rows_kept_until(session, retention)
-    common = {"created_key": text(position(session.created_at, session.id))}
-    if kept_until is not None:
-        common["ttl"] = ttl(kept_until)
-    return [
-        {
-            "id": text(f"search#{key}#{session.id}"),
-            "search_key": owned(key, session.shard),
-            **common,
-        }
-        for key in metadata_keys(session.merchant, session.metadata)
-    ]
+    common = {} if kept_until is None else {"ttl": ttl(kept_until)}
+
+    def entry(key: str, at: str = place) -> Item:
+        return {"search_key": owned(key, session.shard), "created_key": text(at)}
+
+    def row(name: str, indexed: Item) -> Item:
+        return {"id": text(f"{SEARCH_ROW}{name}#{session.id}"), **indexed, **common}
+
+    rows = []
+    for part in order_parts(session):
+        name = search_key(merchant, f"part\n{part}")
+        rows.append(row(name, entry(prefix_key(merchant, part), f"{part}#{place}")))
+    texts = metadata_texts(session)
+    keys = list(dict.fromkeys(search_key(merchant, last_part(each)) for each in texts))
+    rows += [row(key, entry(key)) for key in keys]
+    texts = [*wallets(session), *words(session)]
+    later = dict.fromkeys(search_key(merchant, each) for each in texts)
+    left = [key for key in later if key not in keys]
+    for each in outer_ids(session):
+        indexed = entry(left.pop(0)) if left else {}
+        names = {"id": text(id_row(merchant, each)), "session": text(session.id)}
+        rows.append({**names, **indexed, **common})
+    return rows + [row(key, entry(key)) for key in left]
+
+
+def id_row(merchant: str, outer_id: str) -> str:
+    """Return the key of the row that names the session of an id elsewhere."""
+    return SEARCH_ROW + search_key(merchant, outer_id)
 
 
 def rows_of(session: Session, retention: timedelta = RETENTION) -> list[Item]:

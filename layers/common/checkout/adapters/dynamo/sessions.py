@@ -29,12 +29,12 @@ from checkout.adapters.dynamo.conditions import (
 from checkout.adapters.dynamo.event_records import event_item
 from checkout.adapters.dynamo.links import give_back, take_item
 from checkout.adapters.dynamo.records import (
-    DUE_SHARDS,
     LATER,
     SESSION_ATTRIBUTES,
-    URGENT_SHARDS,
     cart_item,
     cart_of,
+    due_shards,
+    id_row,
     reservation_from,
     search_items,
     session_from,
@@ -43,9 +43,9 @@ from checkout.adapters.dynamo.records import (
 from checkout.adapters.dynamo.values import Item, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
 from checkout.domain.retention import RETENTION
-from checkout.domain.search import search_key
+from checkout.domain.search import outer_ids, prefix_key, same_text, search_key, wallets
 from checkout.domain.session import Session
-from checkout.domain.transitions import Change
+from checkout.domain.transitions import Change, Event
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
 from checkout.ports.sessions import (
@@ -80,38 +80,63 @@ class DynamoSessions:
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
+        """Write both, as the port says: in a transaction, or each for half of the price."""
+        if session.holds_item or (reservation is not None and reservation.session is None):
+            return self._create_at_once(session, reservation)
+        if reservation is not None:
+            winner = self._reserve(reservation)
+            if winner is not None:
+                return winner
         self._put_cart(session)
+        self._put_rows(search_items(session, self._retention))
         put_session = put_new(self._sessions, session_item(session, self._retention), "id")
-        others = [
-            {"Put": {"TableName": self._sessions, "Item": row}}
-            for row in search_items(session, self._retention)
-        ]
-        if session.link is not None and session.holds_item:
-            others.insert(0, {"Update": take_item(self._sessions, session.link)})
-        if reservation is None:
-            try:
-                if others:
-                    self._transact({"Put": put_session}, *others)
-                else:
-                    self._persistent.ask(self._client.put_item, **put_session)
-            except ClientError as error:
-                found = failed_item(error)
-                if found is None and session.holds_item:
-                    raise OutOfStock from error
-                if found is None or text_from(found["writer"]) != session.writer:
-                    raise Unavailable(TAKEN) from error
-            return None
-        put_key = put_reservation(self._reservations, reservation)
         try:
-            self._transact({"Put": put_key}, {"Put": put_session}, *others)
+            self._persistent.ask(self._client.put_item, **put_session)
         except ClientError as error:
-            held = failed_item(error, index=0)
-            if held is None:
-                if session.holds_item and condition_failed(error, index=2):
-                    raise OutOfStock from error
-                raise Unavailable(TAKEN) from error
+            _raise_if_taken(failed_item(error), session, error)
+        return None
+
+    def _put_rows(self, rows: list[Item]) -> None:
+        """Store rows by which a session is found: before it, so that it is found once it is there.
+
+        A row whose session is never stored finds nothing, and goes with its time to live.
+        """
+        self._persistent.batch_put(self._client, self._sessions, rows)
+
+    def _reserve(self, reservation: Reservation) -> Reservation | None:
+        """Store a reservation; return the live one that holds its key, if there is one."""
+        request = put_reservation(self._reservations, reservation)
+        try:
+            self._persistent.ask(self._client.put_item, **request)
+        except ClientError as error:
+            held = failed_item(error)
+            assert held is not None, "the key is free"
             winner = reservation_from(held)
             return None if winner.writer == reservation.writer else winner
+        return None
+
+    def _create_at_once(
+        self, session: Session, reservation: Reservation | None
+    ) -> Reservation | None:
+        """Write both or neither, with the item of the stock."""
+        self._put_cart(session)
+        self._put_rows(search_items(session, self._retention))
+        keys = [] if reservation is None else [put_reservation(self._reservations, reservation)]
+        put_session = put_new(self._sessions, session_item(session, self._retention), "id")
+        items: list[dict[str, Any]] = [{"Put": put} for put in (*keys, put_session)]
+        if session.link is not None and session.holds_item:
+            items.insert(len(keys) + 1, {"Update": take_item(self._sessions, session.link)})
+        try:
+            self._transact(*items)
+        except ClientError as error:
+            held = failed_item(error) if keys else None
+            if held is not None and reservation is not None:
+                winner = reservation_from(held)
+                return None if winner.writer == reservation.writer else winner
+            found = failed_item(error, index=len(keys))
+            if found is None and session.holds_item:
+                raise OutOfStock from error
+            _raise_if_taken(found, session, error)
         return None
 
     def get(self, session_id: str) -> Session | None:
@@ -136,11 +161,16 @@ class DynamoSessions:
             puts.append(put_reservation(self._reservations, reservation))
         if change.restocks is not None:
             rows.append({"Update": give_back(self._sessions, change.restocks)})
+        found_by = self._new_rows(change)
+        if not change.by_instruction:  # nothing comes between a 201 and its W7
+            self._put_rows(found_by)
         try:
             if not puts and not rows:
                 answer = self._persistent.ask(
                     self._client.update_item, **request, ReturnValues="ALL_NEW"
                 )
+                if change.by_instruction:
+                    self._put_rows(found_by)
                 return _with_cart_of(change, answer["Attributes"])
             self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)
         except ClientError as error:
@@ -179,12 +209,31 @@ class DynamoSessions:
             created_from=created_from,
             created_before=created_before,
             upward=upward,
-            # It may be found by its wallet and by its metadata.
+            # It may be found by its wallet and by another text.
             entries_each=1 if search is None else 2,
         )
         sessions = self._batch_get(found.ids)
         shown = tuple(sessions[each] for each in found.ids if each in sessions)
         return SessionPage(shown, found.next_key)
+
+    def holder(self, merchant: str, outer_id: str) -> str | None:
+        row = get(self._client, self._sessions, id=text(id_row(merchant, outer_id)))
+        return text_from(row["session"]) if row else None
+
+    def ordered(
+        self, merchant: str, beginning: str, *, limit: int, shards: int = 1
+    ) -> tuple[Session, ...]:
+        """Return sessions: a query for each shard, and one batch read."""
+        ids = lists.beginning(
+            self._client,
+            self._sessions,
+            prefix_key(merchant, beginning),
+            same_text(beginning),
+            shards=shards,
+            limit=limit,
+        )
+        found = self._batch_get(ids)
+        return tuple(found[each] for each in ids if each in found)
 
     def due(
         self,
@@ -203,7 +252,7 @@ class DynamoSessions:
             read=lambda row: (text_from(row["id"]), instant_from(row["due_at"])),
             side_by_side=side_by_side,
             lane="" if urgent else LATER,
-            shards=URGENT_SHARDS if urgent else DUE_SHARDS,
+            shards=due_shards(urgent=urgent),
             part=part,
         )
         oldest = found.kept[0][1] if found.kept else None
@@ -231,6 +280,14 @@ class DynamoSessions:
             if failed_item(error) != cart:  # else it is our own write, whose answer was lost
                 raise Unavailable(TAKEN) from error
 
+    def _new_rows(self, change: Change) -> list[Item]:
+        """Return the rows that find the changed session by what the change has brought."""
+        before, after = change.before, change.after
+        if change.event is Event.ERASED or _of_wallets(before) == _of_wallets(after):
+            return []
+        known = search_items(before, self._retention)
+        return [row for row in search_items(after, self._retention) if row not in known]
+
     def _transact(self, *items: dict[str, Any]) -> None:
         self._persistent.ask(self._client.transact_write_items, **transaction(*items))
 
@@ -246,6 +303,16 @@ class DynamoSessions:
         if current.writer != change.after.writer:
             raise StaleSession(current) from None
         return current
+
+
+def _raise_if_taken(found: Item | None, session: Session, error: ClientError) -> None:
+    """Raise Unavailable unless the item found is our own write, whose answer was lost."""
+    if found is None or text_from(found["writer"]) != session.writer:
+        raise Unavailable(TAKEN) from error
+
+
+def _of_wallets(session: Session) -> tuple[list[str], list[str]]:
+    return wallets(session), outer_ids(session)
 
 
 def _with_cart_of(change: Change, item: Item) -> Session:

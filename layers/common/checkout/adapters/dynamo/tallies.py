@@ -1,6 +1,7 @@
 """`ports.Tallies` on DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
-A sparse index holds the sessions that are not counted yet (docs/decisions/0004).
+The index `uncounted` holds sessions by the time of their end, in two lanes: those that the clock
+ends, and those whose end is written. They stay in it (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -8,15 +9,15 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, get, with_carts
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, with_carts
 from checkout.adapters.dynamo.conditions import failed_item, transaction
-from checkout.adapters.dynamo.records import CLOCK, DUE_SHARDS, session_from
+from checkout.adapters.dynamo.records import CLOCK, due_shards, session_from
 from checkout.adapters.dynamo.values import (
     Item,
     instant,
@@ -28,8 +29,8 @@ from checkout.adapters.dynamo.values import (
 )
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
-from checkout.ports.runtime import RandomBytes, SideBySide
-from checkout.ports.sessions import Stretch, Walk
+from checkout.ports.runtime import RandomBytes
+from checkout.ports.sessions import Marks, Stretch, Walk
 
 logger = logging.getLogger(__name__)
 
@@ -51,49 +52,32 @@ class DynamoTallies:
         self._table = f"{prefix}-checkout_sessions"
         self._persistent = Persistent(sleep, random_bytes)
 
-    def uncounted(
-        self, until: datetime, *, limit: int, side_by_side: SideBySide
-    ) -> tuple[Session, ...]:
-        """Return sessions not counted yet.
-
-        The index lags behind: the strong read leaves out those that are counted already.
-        """
-
-        def in_shard(shard: int) -> list[Item]:
-            place = str(shard)
-            return next(entries(self._client, self._table, "uncounted", place, until, limit=limit))
-
-        rows = [row for found in side_by_side(in_shard, self.shards) for row in found]
-        rows.sort(key=lambda row: (number_from(row["uncounted_at"]), text_from(row["id"])))
-        parts = [rows[start : start + PAGE_MAX] for start in range(0, len(rows), PAGE_MAX)]
-        return tuple(each for found in side_by_side(self._not_counted, parts) for each in found)
-
-    def _not_counted(self, rows: Sequence[Item]) -> list[Session]:
-        ids = [text_from(row["id"]) for row in rows]
-        items = self._persistent.batch_get(self._client, self._table, ids)
-        uncounted = {each: item for each, item in items.items() if "uncounted_shard" in item}
-        found = with_carts(self._client, self._persistent, self._table, uncounted)
-        return [session_from(found[each]) for each in ids if each in found]
-
-    def count(self, tallies: Sequence[DayTally], sessions: Sequence[Session]) -> bool:
-        # A session may need a day of its own: 50 make 100 items, which one transaction takes.
-        changes = [*map(self._added, tallies), *map(self._marked, sessions)]
-        request = transaction(*({"Update": change} for change in changes))
-        try:
-            self._persistent.ask(self._client.transact_write_items, **request)
-        except ClientError as error:
-            failed_item(error)
-            return False
-        return True
-
     @property
     def shards(self) -> range:
-        return range(DUE_SHARDS)
+        return range(due_shards())
 
-    def ahead(self, walk: Walk, shard: int, until: datetime, *, limit: int) -> Stretch | None:
+    def marks(self) -> Marks:
+        """Return the marks, which lie in a row for each shard: one call."""
+        ids = {_mark(shard): shard for shard in self.shards}
+        rows = self._persistent.batch_get(self._client, self._table, list(ids))
+        return {
+            (walk, ids[each]): instant_from(row[walk])
+            for each, row in rows.items()
+            for walk in Walk
+            if walk in row
+        }
+
+    def ahead(
+        self,
+        walk: Walk,
+        shard: int,
+        until: datetime,
+        *,
+        since: datetime | None,
+        limit: int,
+        gathered: timedelta = timedelta(0),
+    ) -> Stretch | None:
         """Return the next stretch, of whole milliseconds: then none is passed by half."""
-        mark = get(self._client, self._table, id=text(_mark(shard))) or {}
-        since = instant_from(mark[walk]) if walk in mark else None
         if since is not None and since >= until:
             return None
         rows: list[Item] = []
@@ -102,7 +86,7 @@ class DynamoTallies:
             self._client,
             self._table,
             "uncounted",
-            f"{CLOCK}{shard}",
+            f"{'' if walk is Walk.ENDS else CLOCK}{shard}",
             until,
             since=since,
             limit=limit,
@@ -115,6 +99,8 @@ class DynamoTallies:
                 rows = [row for row in rows if row["uncounted_at"] != last]
                 break
         if not rows:
+            return None
+        if len(rows) < limit // 2 and instant_from(rows[0]["uncounted_at"]) + gathered > until:
             return None
         ids = [text_from(row["id"]) for row in rows]
         sessions: list[Session] = []
@@ -196,16 +182,6 @@ class DynamoTallies:
             "ExpressionAttributeValues": {
                 f":{name}": number(getattr(tally, name)) for name in _COUNTS
             },
-        }
-
-    def _marked(self, session: Session) -> dict[str, Any]:
-        not_counted = "attribute_exists(#shard)"
-        return {
-            "TableName": self._table,
-            "Key": {"id": text(session.id)},
-            "UpdateExpression": "REMOVE #shard, #at",
-            "ConditionExpression": not_counted,
-            "ExpressionAttributeNames": {"#shard": "uncounted_shard", "#at": "uncounted_at"},
         }
 
 

@@ -26,7 +26,8 @@ def moment(value: int) -> datetime:
 
 
 def text(value: str) -> Value:
-    return {"S": value}
+    # `str.__str__` gives the plain text of an enum's member, and TypeError for what is no text.
+    return {"S": str.__str__(value)}
 
 
 def number(value: int) -> Value:

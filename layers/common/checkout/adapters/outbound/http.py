@@ -26,7 +26,7 @@ from checkout.adapters.outbound.addresses import Resolve, is_host
 from checkout.adapters.outbound.connections import Call, PublicBackend, Stopped
 from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.open_payments.urls import Target, target
+from checkout.open_payments.urls import Target, is_loopback, target
 
 # At DEBUG the library logs answer headers, which are not ours to publish.
 logging.getLogger("httpcore").setLevel(logging.INFO)
@@ -41,8 +41,8 @@ class PublicHttp:
     """`open_payments.transport.Transport` over the public internet. Thread-safe; one per process.
 
     `version` is the product's, for User-Agent. `ca_file` (PEM) is trusted besides the public
-    authorities, and `allow_loopback` adds loopback addresses and every port: both are for
-    development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
+    authorities, and `allow_loopback` adds loopback addresses, on every port and over http: both are
+    for development. `resolve` has the signature of `socket.getaddrinfo`. `max_answer_bytes` counts
     status line, headers and body together. `keep_alive` is for how many seconds an idle connection
     may be used again: less than the 5 s after which Node closes it, as a request that meets the
     closing has an unknown outcome. It is counted by `wall` too: Lambda freezes a process between
@@ -136,7 +136,9 @@ class PublicHttp:
         return found
 
     def _refused(self, url: str, found: Target) -> str:
-        if not url.startswith("https://") or found.authority.endswith(":"):
+        plain = self._allow_loopback and is_loopback(found.host)
+        schemes = ("https://", "http://") if plain else ("https://",)
+        if not url.startswith(schemes) or found.authority.endswith(":"):
             return "not an https URL that can be sent as it is"
         host = _connect_to(found)
         if not is_host(host) or found.host.startswith("[") != (":" in host):
@@ -149,7 +151,7 @@ class PublicHttp:
         with self._pool.stream(
             request.method,
             httpcore.URL(
-                scheme="https",
+                scheme=to.scheme,
                 host=_connect_to(to),
                 port=to.port,
                 # RFC 9112 3.2.1: an empty path is sent as "/".

@@ -69,35 +69,36 @@ def update_webhook(
 ) -> Configured:
     """Change fields of the webhook endpoint. Raise as `endpoints.update` does."""
     done = endpoints.update(services, key.merchant, fields, **options)
-    assert done.merchant.endpoint is not None
-    audit.note(services, key, Action.WEBHOOK_SET, done.merchant.endpoint.url.partition("?")[0])
+    audit.note(services, key, Action.WEBHOOK_SET, done.endpoint.url.partition("?")[0])
     return done
 
 
-def remove_webhook(services: DashboardServices, key: Actor) -> None:
-    """Remove the webhook address. Raise as `endpoints.remove` does."""
-    endpoints.remove(services, key.merchant)
+def remove_webhook(services: DashboardServices, key: Actor, *, endpoint: str | None = None) -> None:
+    """Remove a webhook address. Raise as `endpoints.remove` does."""
+    endpoints.remove(services, key.merchant, endpoint=endpoint)
     audit.note(services, key, Action.WEBHOOK_REMOVED)
 
 
-def enable_webhook(services: DashboardServices, key: Actor) -> None:
-    """Enable the webhook address after a 410. Raise as `endpoints.enable` does."""
-    endpoints.enable(services, key.merchant)
+def enable_webhook(services: DashboardServices, key: Actor, *, endpoint: str | None = None) -> None:
+    """Enable a webhook address after a 410. Raise as `endpoints.enable` does."""
+    endpoints.enable(services, key.merchant, endpoint=endpoint)
     audit.note(services, key, Action.WEBHOOK_ENABLED)
 
 
 def roll_webhook_secret(
-    services: DashboardServices, key: Actor, *, overlap: timedelta
+    services: DashboardServices, key: Actor, *, overlap: timedelta, endpoint: str | None = None
 ) -> Configured:
-    """Replace the signing secret. Raise as `endpoints.roll_secret` does."""
-    done = endpoints.roll_secret(services, key.merchant, overlap=overlap)
+    """Replace a signing secret. Raise as `endpoints.roll_secret` does."""
+    done = endpoints.roll_secret(services, key.merchant, overlap=overlap, endpoint=endpoint)
     audit.note(services, key, Action.WEBHOOK_SECRET_ROLLED)
     return done
 
 
-def send_test_event(services: DashboardServices, key: Actor) -> WebhookEvent:
+def send_test_event(
+    services: DashboardServices, key: Actor, *, endpoint: str | None = None
+) -> WebhookEvent:
     """Send a test event. Raise as `endpoints.ping` does."""
-    event = endpoints.ping(services, key.merchant)
+    event = endpoints.ping(services, key.merchant, endpoint=endpoint)
     audit.note(services, key, Action.TEST_EVENT_SENT, event.id)
     return event
 
@@ -110,10 +111,15 @@ def resend_event(services: DashboardServices, key: Actor, event_id: str) -> Webh
 
 
 def resend_failed_events(
-    services: DashboardServices, key: Actor, *, since: datetime, after: str | None
+    services: DashboardServices,
+    key: Actor,
+    *,
+    since: datetime,
+    after: str | None,
+    endpoint: str | None = None,
 ) -> Resent:
     """Send the failed events since then again. Raise as `delivery_log.resend_failed` does."""
-    done = delivery_log.resend_failed(services, key, since=since, after=after)
+    done = delivery_log.resend_failed(services, key, since=since, after=after, endpoint=endpoint)
     audit.note(services, key, Action.EVENTS_RESENT, f"{done.count}, since {since.date()}")
     return done
 

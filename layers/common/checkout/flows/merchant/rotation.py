@@ -14,7 +14,7 @@ from typing import Final
 
 from checkout.domain.errors import Conflict
 from checkout.domain.merchant import Merchant, private_key_place
-from checkout.domain.webhooks import Endpoint, secret_place
+from checkout.domain.webhooks import Endpoint
 from checkout.flows.give_way import give_way
 from checkout.ports.runtime import SecretUnreadable, Vault
 from checkout.ports.services import PayServices
@@ -84,21 +84,18 @@ def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
     """
     place = private_key_place(merchant.id)
     private_key = _again(vault, merchant.private_key, place)
-    endpoint = _endpoint(vault, merchant)
-    if (private_key, endpoint) == (merchant.private_key, merchant.endpoint):
-        return merchant
-    return merchant.changed(private_key=private_key, endpoint=endpoint)
+    first = merchant.endpoint and _endpoint(vault, merchant, merchant.endpoint)
+    further = tuple(_endpoint(vault, merchant, each) for each in merchant.further_endpoints)
+    after = replace(merchant, private_key=private_key, endpoint=first, further_endpoints=further)
+    return merchant if after == merchant else replace(after, version=merchant.version + 1)
 
 
-def _endpoint(vault: Vault, merchant: Merchant) -> Endpoint | None:
-    if merchant.endpoint is None:
-        return None
-    place = secret_place(merchant.id)
+def _endpoint(vault: Vault, merchant: Merchant, endpoint: Endpoint) -> Endpoint:
+    place = merchant.secret_place(endpoint)
     secrets = tuple(
-        replace(secret, sealed=_again(vault, secret.sealed, place))
-        for secret in merchant.endpoint.secrets
+        replace(secret, sealed=_again(vault, secret.sealed, place)) for secret in endpoint.secrets
     )
-    return replace(merchant.endpoint, secrets=secrets)
+    return replace(endpoint, secrets=secrets)
 
 
 def _again(vault: Vault, sealed: str, place: tuple[str, str, str]) -> str:

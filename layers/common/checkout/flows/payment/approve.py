@@ -121,14 +121,20 @@ def _claim_and_pay(
 ) -> Session:
     """Claim the approval (W5) and go on. The loser of the claim shows the winner's session."""
     merchant = merchants.get(services.merchants, session.merchant)
-    lease_until = services.clock.now() + LEASE
     work = Work.begin(services, merchant, within=DEADLINE)
 
     def claimed(current: Session) -> Change:
         # A check for money from outside may come first; another approval or claim may not.
         if current.grant != session.grant or current.phase is not None:
             raise StaleSession(current)
-        return change(services, current, Event.APPROVAL_CLAIMED, lease_until=lease_until)
+        now = services.clock.now()  # of the claim that is written, not of one that lost its race
+        return change(
+            services,
+            current,
+            Event.APPROVAL_CLAIMED,
+            lease_until=now + LEASE,
+            look_at=current.look_at or now + SEND_WITHIN + CHECK_AFTER,  # as W6, which leaves it
+        )
 
     try:
         session = give_way(services, session, claimed)

@@ -113,6 +113,7 @@ def _claim(
             session,
             Event.WALLET_SUBMITTED,
             lease_until=now + LEASE,
+            look_at=now + LEASE,
             submissions=(*recent, now),
             typed=typed,
         )

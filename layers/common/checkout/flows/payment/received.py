@@ -33,7 +33,7 @@ def judge(work: Work, session: Session, seen: witness.Seen, *, final: bool = Fal
     return move(
         work.services,
         session,
-        Event.CHECKED,
+        Event.CHECKED if session.received == seen.received else Event.PART_ARRIVED,
         received=seen.received,
         attention=Attention.PARTIAL_PAYMENT,
         check_at=None if final else session.check_at,

@@ -6,6 +6,7 @@ No wallet is called here: what an end leaves behind at the wallets goes to the t
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -14,6 +15,7 @@ from typing import Any, Final
 from checkout.domain.attempts import Concern
 from checkout.domain.errors import (
     CheckoutError,
+    IdempotencyKeyReused,
     PaymentInProgress,
     ResourceMissing,
     SessionBusy,
@@ -25,17 +27,19 @@ from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
 from checkout.domain.people import Actor
 from checkout.domain.public import public_session
+from checkout.domain.search import finds, last_part
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Phase, Problem, Session, Status
 from checkout.domain.transitions import Change, Event, IllegalTransition, advance
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Answer, Posted, Reserve, answer
 from checkout.flows.payment.writes import change, give_way
 from checkout.ports.services import Services
-from checkout.ports.sessions import KeyHeld, StaleSession
+from checkout.ports.sessions import KeyHeld, Reservation, StaleSession
 
 PAGE_MAX: Final = 100
 FILTER_ROUNDS: Final = 5  # index pages that one filtered list request reads
 
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _POSITION: Final = position_pattern(SESSION_ID.pattern)
 _VERB: Final = {
     Event.EXPIRE_REQUESTED: "expired",
@@ -50,7 +54,7 @@ class ListQuery:
     """The filters of a list.
 
     The times bound `created_at` (from inclusive, before exclusive), the amounts `amount_total` in
-    minor units (both inclusive). `search` is a wallet, or a value of the metadata. `statuses` are
+    minor units (both inclusive). `search` is a text in full (domain/search.py). `statuses` are
     several to choose from. `rounds` bounds the index pages that are read for one response. `upward`
     asks for the sessions just newer than the cursor; the page is newest first all the same.
     """
@@ -82,6 +86,7 @@ class ListQuery:
             and (self.amount_from is None or self.amount_from <= amount)
             and (self.amount_to is None or amount <= self.amount_to)
             and (self.concern is None or self.concern.holds(session))
+            and (self.search is None or finds(session, self.search))
         )
 
 
@@ -97,41 +102,79 @@ class Listed:
     looked_to: datetime | None = None
 
 
-def create(services: Services, key: ApiKey, new: NewSession, idempotency_key: str | None) -> Answer:
+def create(
+    services: Services,
+    key: ApiKey,
+    new: NewSession,
+    idempotency_key: str | None,
+    request_id: str | None = None,
+) -> Answer:
     """Store an open session and return the native answer, which is stored with it.
+
+    `request_id` finds the session once it can be paid.
 
     Raises IdempotencyKeyInvalid, IdempotencyKeyReused, and what `NewSession.opened` raises.
     """
     posted = Posted(
         merchant=key.merchant,
         key=idempotency_key,
-        fingerprint=new.fingerprint(),
+        fingerprint="" if idempotency_key is None else new.fingerprint(),
         render=partial(native_answer, services),
         status=201,
         lasting=True,
     )
-    return answer(services, posted, lambda reserve: open_session(services, key, new, reserve))
+    return answer(
+        services, posted, lambda reserve: open_session(services, key, new, reserve, request_id)
+    )
 
 
 def open_session(
-    services: Services, key: ApiKey, new: NewSession, reserve: Reserve[Session] | None
+    services: Services,
+    key: ApiKey,
+    new: NewSession,
+    reserve: Reserve[Session] | None,
+    request_id: str | None = None,
 ) -> Session:
-    """Store an open session and, in the same transaction, the record that `reserve` makes.
+    """Store an open session, after the record that `reserve` makes of it.
 
     Raises KeyHeld, and what `NewSession.opened` raises.
     """
-    session = new.opened(
-        key,
+    opened = partial(
+        new.opened, key, base_is_http=is_http(services.base_url), request_id=request_id
+    )
+    session = opened(
         session_id=new_session_id(services.random_bytes),
         writer=new_nonce(services.random_bytes),
         now=services.clock.now(),
-        base_is_http=is_http(services.base_url),
     )
-    reservation = reserve(session, session.writer) if reserve else None
+    reservation = None
+    if reserve is not None:
+        answered = reserve(session, session.writer)
+        reservation = replace(answered, session=session.id, created_at=session.created_at)
     held = services.sessions.create(session, reservation)
     if held is not None:
+        assert reservation is not None
+        if held.fingerprint == reservation.fingerprint:
+            _make_sure(services, opened, held)
         raise KeyHeld(held)
     return session
+
+
+def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:
+    """Store the session of a stored answer, if the first process did not get to it.
+
+    It is the one that process would have stored, whose id and times the answer tells. Raises
+    IdempotencyKeyReused if its time is over.
+    """
+    if held.session is None or services.sessions.get(held.session) is not None:
+        return
+    session = opened(session_id=held.session, writer=held.writer, now=held.created_at)
+    if session.overdue(services.clock.now()):
+        raise IdempotencyKeyReused(
+            "The first request with this Idempotency-Key was cut off; use a new key.",
+            param="Idempotency-Key",
+        )
+    services.sessions.create(session, None)
 
 
 def native_answer(services: Services, session: Session) -> str:
@@ -232,7 +275,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> Listed:
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
-            search=query.search,
+            search=last_part(query.search) if query.search else None,
             upward=query.upward,
             shards=key.shards,
         )
@@ -261,7 +304,7 @@ def cursor_behind(key: Actor, session: Session) -> str:
 
 def json_text(value: Any) -> str:
     """Return compact JSON: the response's body, which a replay repeats byte for byte."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    return _COMPACT.encode(value)
 
 
 def _own(services: Services, key: Actor, session_id: str) -> Session:

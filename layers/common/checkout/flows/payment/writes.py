@@ -82,13 +82,13 @@ def commit(services: Services, change: Change, reserve: Reserve[Session] | None 
 
 
 def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
-    """Return the event that the table names for this change, unless the merchant opted out."""
+    """Return the event that the table names for this change, if an endpoint wants it."""
     if change.webhook is None:
         return None
     if change.webhook in OPTIONAL:
         merchant = services.merchants.get(change.after.merchant)
-        endpoint = merchant.endpoint if merchant is not None else None
-        if endpoint is None or not endpoint.wants(change.webhook):
+        endpoints = merchant.endpoints if merchant is not None else ()
+        if not any(each.wants(change.webhook) for each in endpoints):
             return None
     # Imported here, because most requests make no event.
     from checkout.domain.stripe_objects import event_json

@@ -17,9 +17,11 @@ from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
 from checkout.domain.session import Session
+from checkout.domain.transitions import Event
 from checkout.flows.payment import reconcile
 from checkout.flows.payment.reconcile import Checked
 from checkout.flows.payment.sessions import conclude
+from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
 from checkout.ports.runtime import WHOLE, Clock, Part
@@ -171,6 +173,8 @@ class _Round:
         begun = services.clock.now()
         try:
             session = conclude(services, session)
+            if session.lingers:  # nobody works on it: it waits for its customer, or its expiry
+                return Checked(move(services, session, Event.CHECKED))
             if not reconcile.due(session, services.clock.now()):
                 return Checked(session)
             checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)

@@ -1,5 +1,9 @@
 """Make one attempt to deliver a webhook event: take the lease, send, record the outcome.
 
+The first process that looks at an event also stores its copies for the merchant's further
+endpoints, each of which is then delivered as an event of its own. So one endpoint never waits for
+another.
+
 The event's record is the truth; a queue message is only a hint. The process that holds the lease
 makes the attempt, and all others leave. A process that dies costs at most the attempt it had
 leased; the receiver may have got that one and gets the event again (at least once). Source:
@@ -32,12 +36,13 @@ from checkout.domain.webhooks import (
     Format,
     GivenUp,
     WebhookEvent,
+    copies,
     ended,
+    endpoint_id,
     given_up,
     leased,
     may_attempt,
     noted_late,
-    secret_place,
 )
 from checkout.flows import merchants
 from checkout.flows.give_way import give_way
@@ -91,10 +96,16 @@ def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: st
             _enqueue(services.queue, event, now)
         return Outcome.NOTHING
     merchant = services.merchants.get(event.merchant)
-    endpoint = merchant.endpoint if merchant is not None else None
+    new = event.version == 1 and event.endpoint is None
+    if new and merchant is not None:
+        _fan_out(services, event, merchant)
+    endpoint = receiver(merchant, event) if merchant is not None else None
     try:
         if merchant is None or endpoint is None:
             return _give_up(services, event, GivenUp.NO_ENDPOINT)
+        if new and not endpoint.wants(event.type):
+            _give_up(services, event, GivenUp.NOT_WANTED)
+            return Outcome.NOTHING
         if endpoint.disabled_at is not None:
             return _give_up(services, event, GivenUp.DISABLED)
         if event.attempts >= ATTEMPTS_MAX:  # the last one's process died
@@ -162,8 +173,32 @@ def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
         yield from (due for due in turn if due is not None)
 
 
+def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
+    """Return the endpoint that the event is for, or None if it was removed.
+
+    One that was set after the event had been made is another.
+    """
+    endpoint = merchant.endpoint_of(event.endpoint)
+    if endpoint is None or (event.endpoint is None and not endpoint.was_there(event.created_at)):
+        return None
+    return endpoint
+
+
+def _fan_out(services: Services, event: WebhookEvent, merchant: Merchant) -> None:
+    """Store copies for the merchant's further endpoints, and enqueue them.
+
+    This is done before the event is written for the first time, so that one whose process dies here
+    is found as it was, and all is done again.
+    """
+    made = copies(event, merchant.further_endpoints)
+    for each in made:
+        services.events.add_copy(each)
+    if made:
+        services.queue.enqueue([QueuedEvent(each.id, each.merchant) for each in made])
+
+
 def _secrets(vault: Vault, merchant: Merchant, endpoint: Endpoint, now: datetime) -> list[str]:
-    place = secret_place(merchant.id)
+    place = merchant.secret_place(endpoint)
     return [vault.open(s.sealed, place=place) for s in endpoint.signing(now)]
 
 
@@ -182,7 +217,7 @@ def _attempt(
     if began > leased_at + LEASE - TIMEOUT:
         return Outcome.NOTHING
     body = event.body_for(endpoint)
-    headers = signed_headers(event.id, event.type, body, secrets=secrets, now=began)
+    headers = signed_headers(event.event, event.type, body, secrets=secrets, now=began)
     if endpoint.format is Format.STRIPE:
         headers |= stripe_header(body, secrets=secrets, now=began)
     receipt = receivers.post(endpoint.url, headers, body.encode(), now=began)
@@ -195,7 +230,7 @@ def _attempt(
         answer=receipt.answer,
     )
     if receipt.status == GONE:
-        _disable(services, event.merchant, endpoint.url)
+        _disable(services, event.merchant, endpoint)
     after = _after(services, event, delivery, receipt, now)
     try:
         services.events.save(after)
@@ -246,14 +281,14 @@ def _give_up(services: Services, event: WebhookEvent, reason: GivenUp) -> Outcom
     return Outcome.GIVEN_UP
 
 
-def _disable(services: Services, merchant_id: str, url: str) -> None:
-    """Disable an endpoint that answered 410, unless the merchant has set another meanwhile."""
+def _disable(services: Services, merchant_id: str, asked: Endpoint) -> None:
+    """Disable an endpoint that answered 410, unless the merchant has changed it meanwhile."""
 
     def disabled(merchant: Merchant) -> Merchant:
-        endpoint = merchant.endpoint
-        if endpoint is None or endpoint.url != url or endpoint.disabled_at is not None:
+        endpoint = merchant.endpoint_of(endpoint_id(merchant_id, asked))
+        if endpoint is None or endpoint.url != asked.url or endpoint.disabled_at is not None:
             return merchant
-        return merchant.disabled(services.clock.now())
+        return merchant.disabled(services.clock.now(), endpoint)
 
     with suppress(Conflict, ResourceMissing):
         merchants.change(services.merchants, merchant_id, disabled)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import EVENT_ID, position_pattern
+from checkout.domain.grammar import DELIVERY_ID, EVENT_ID, position_pattern
+from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.domain.session import Session
-from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.webhooks import EventStatus, WebhookEvent, copy_id
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.webhooks import endpoints, event_list
 from checkout.flows.webhooks.endpoints import Resent
@@ -19,7 +21,7 @@ from checkout.ports.services import DashboardServices, Services
 
 PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page reads
-_POSITION: Final = position_pattern(EVENT_ID.pattern)
+_POSITION: Final = position_pattern(DELIVERY_ID.pattern)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,23 +33,34 @@ class Listed:
 
 
 def page(
-    services: DashboardServices, key: Actor, *, status: EventStatus | None, after: str | None
+    services: DashboardServices,
+    key: Actor,
+    *,
+    status: EventStatus | None,
+    after: str | None,
+    endpoint: str | None = None,
 ) -> Listed:
-    """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid."""
+    """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid.
+
+    With an `endpoint` that is not the first, these are the events that were copied for it.
+    """
     start = position_of(key.merchant, after, _POSITION) if after else None
     query = EventQuery(
         limit=PAGE,
         after=start,
         wanted=None if status is None else lambda event: event.status is status,
         rounds=1 if status is None else ROUNDS,
+        endpoint=endpoint,
     )
     events, behind = event_list.page(services, key, query)
     return Listed(events, cursor(key.merchant, behind) if behind else None)
 
 
-def get(services: Services, merchant_id: str, event_id: str) -> WebhookEvent:
-    """Read an event. Raises ResourceMissing, also for another merchant's."""
-    event = services.events.get(event_id) if EVENT_ID.fullmatch(event_id) else None
+def get(
+    services: Services, merchant_id: str, event_id: str, ids: re.Pattern[str] = EVENT_ID
+) -> WebhookEvent:
+    """Read an event; with DELIVERY_ID, also a copy. Raises ResourceMissing, also for another's."""
+    event = services.events.get(event_id) if ids.fullmatch(event_id) else None
     if event is None or event.merchant != merchant_id:
         raise ResourceMissing("No such event.")
     return event
@@ -59,12 +72,26 @@ def of_session(services: DashboardServices, session: Session) -> WebhookEvent | 
     return event if event is not None and event.merchant == session.merchant else None
 
 
+def of_others(
+    services: DashboardServices, merchant: Merchant, event: WebhookEvent
+) -> tuple[WebhookEvent, ...]:
+    """Return the copies of an event for the endpoints that the merchant has besides the first."""
+    ids = [copy_id(event.event, each.id or "") for each in merchant.further_endpoints]
+    found = (services.events.get(each) for each in ids)
+    return tuple(each for each in found if each is not None)
+
+
 def resend_failed(
-    services: DashboardServices, key: Actor, *, since: datetime, after: str | None
+    services: DashboardServices,
+    key: Actor,
+    *,
+    since: datetime,
+    after: str | None,
+    endpoint: str | None = None,
 ) -> Resent:
     """Call `endpoints.resend_failed` with a cursor of this merchant's. Raises CursorInvalid."""
     start = position_of(key.merchant, after, _POSITION) if after else None
     done = endpoints.resend_failed(
-        services, key.merchant, since=since, after=start, shards=key.shards
+        services, key.merchant, since=since, after=start, shards=key.shards, endpoint=endpoint
     )
     return Resent(done.count, cursor(key.merchant, done.next_key) if done.next_key else None)

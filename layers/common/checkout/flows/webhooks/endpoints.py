@@ -1,4 +1,6 @@
-"""Manage a merchant's webhooks: the endpoint, its secrets, test events, resending.
+"""Manage a merchant's webhooks: the endpoints, their secrets, test events, resending.
+
+Each function is about one endpoint, by its id; without one it is the merchant's first.
 
 A secret is in the response of the call that made it, and nowhere else in the clear. Nothing is sent
 from here: events are stored and enqueued.
@@ -23,12 +25,14 @@ from checkout.domain.merchant import Merchant
 from checkout.domain.stripe_objects import envelope
 from checkout.domain.webhook_signature import new_webhook_secret
 from checkout.domain.webhooks import (
+    ENDPOINTS_MAX,
     OPTIONAL,
     PING,
     Endpoint,
     EventStatus,
     WebhookEvent,
     WebhookSecret,
+    copy_id,
     endpoint_id,
     ping_body,
     secret_place,
@@ -43,13 +47,15 @@ from checkout.ports.webhooks import QueuedEvent
 
 OVERLAP_MAX: Final = timedelta(days=7)
 RESEND_PAGE: Final = 100  # events that one call of `resend_failed` looks at
+COUNTED_PAGES: Final = 10  # such pages that are counted before the merchant is asked
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """The merchant with its endpoint; a new `secret` is shown once."""
+    """The endpoint as it was set; a new `secret` is shown once."""
 
     merchant: Merchant
+    endpoint: Endpoint
     secret: str | None = field(default=None, repr=False)
 
 
@@ -61,50 +67,64 @@ class Resent:
     next_key: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The number of events that would be resent, and whether there may be more."""
+
+    count: int
+    more: bool
+
+
 def configure(
     services: DashboardServices,
     merchant_id: str,
     *,
     url: str,
     events: tuple[str, ...],
-    first: bool = False,
+    endpoint: str | None = None,
+    add: bool = False,
     more: Mapping[str, Any] | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Send the merchant's events to `url` from now on, including these optional ones.
 
-    The first address gets an id and a secret; a later one keeps them, and is enabled again. `more`
-    are other fields of the endpoint. `first`: there must be none yet. What `reserve` makes is
-    written with it. Raises UrlInvalid, ParameterInvalid, ResourceMissing, WebhookUnexpectedState,
-    Conflict, Unavailable, and KeyHeld with `reserve`.
+    A new endpoint gets an id and a secret; one that is changed keeps them, and is enabled again.
+    `add` makes a further one, of at most ENDPOINTS_MAX. `more` are other fields of the endpoint.
+    What `reserve` makes is written with it. Raises UrlInvalid, ParameterInvalid, ResourceMissing,
+    WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
     """
     _check(services, url, events)
     now = services.clock.now()
     secret = new_webhook_secret(services.random_bytes)
-    newest = _sealed(services, merchant_id, secret, now)
     begun = Endpoint(url=url, id=new_endpoint_id(services.random_bytes), created_at=now)
+    identity, newest = begun.id, begun.secrets
 
     def changed(merchant: Merchant) -> Merchant:
-        before = merchant.endpoint or begun
-        if first and merchant.endpoint is not None:
+        nonlocal identity, newest
+        if add and len(merchant.endpoints) >= ENDPOINTS_MAX:
             raise WebhookUnexpectedState(
-                "There is one webhook endpoint for each merchant, and it is set already: update or "
-                f"delete {endpoint_id(merchant.id, before)}."
+                f"There are {ENDPOINTS_MAX} webhook endpoints, which is the most: delete one."
             )
-        endpoint = replace(
-            before,
+        old = None if add else merchant.endpoint_of(endpoint)
+        if old is None and endpoint is not None:
+            raise ResourceMissing("No such webhook endpoint.")
+        set_up = replace(
+            old or begun,
             url=url,
             events=tuple(event for event in OPTIONAL if event in events),
-            secrets=before.secrets or (newest,),
             disabled_at=None,
             **(more or {}),
         )
-        return merchant.changed(endpoint=endpoint)
+        identity, newest = endpoint_id(merchant_id, set_up), ()
+        if not set_up.secrets:
+            further = merchant.endpoint not in (None, old)
+            place = secret_place(merchant_id, identity if further else None)
+            newest = (_sealed(services, secret, place, now),)
+            set_up = replace(set_up, secrets=newest)
+        return merchant.with_endpoint(old, set_up)
 
     def configured(merchant: Merchant) -> Configured:
-        assert merchant.endpoint is not None
-        made = merchant.endpoint.secrets[0] == newest
-        return Configured(merchant, secret if made else None)
+        return Configured(merchant, _endpoint(merchant, identity), secret if newest else None)
 
     return _written(services, merchant_id, changed, configured, reserve)
 
@@ -114,36 +134,51 @@ def update(
     merchant_id: str,
     fields: Mapping[str, Any],
     *,
+    endpoint: str | None = None,
     reserve: Reserve[Configured] | None = None,
 ) -> Configured:
     """Change these fields of the endpoint and no others. Raises as `configure` does."""
     if "url" in fields or "events" in fields:
-        endpoint = _endpoint(merchants.get(services.merchants, merchant_id))
-        _check(services, fields.get("url", endpoint.url), fields.get("events", endpoint.events))
+        found = _endpoint(merchants.get(services.merchants, merchant_id), endpoint)
+        _check(services, fields.get("url", found.url), fields.get("events", found.events))
 
     def changed(merchant: Merchant) -> Merchant:
-        return merchant.changed(endpoint=replace(_endpoint(merchant), **fields))
+        return _with(merchant, endpoint, **fields)
 
-    return _written(services, merchant_id, changed, Configured, reserve)
+    def configured(merchant: Merchant) -> Configured:
+        return Configured(merchant, _endpoint(merchant, endpoint))
+
+    return _written(services, merchant_id, changed, configured, reserve)
 
 
-def remove(services: DashboardServices, merchant_id: str) -> Merchant:
+def remove(
+    services: DashboardServices, merchant_id: str, *, endpoint: str | None = None
+) -> Merchant:
     """Stop sending events. Raises ResourceMissing, Conflict."""
+
+    def removed(merchant: Merchant) -> Merchant:
+        found = merchant.endpoint_of(endpoint)
+        return merchant if found is None else merchant.with_endpoint(found, None)
+
+    return merchants.change(services.merchants, merchant_id, removed)
+
+
+def enable(
+    services: DashboardServices, merchant_id: str, *, endpoint: str | None = None
+) -> Merchant:
+    """Enable an endpoint that a 410 has disabled. Raises as `roll_secret` does."""
     return merchants.change(
-        services.merchants, merchant_id, lambda merchant: merchant.changed(endpoint=None)
+        services.merchants, merchant_id, lambda each: _with(each, endpoint, disabled_at=None)
     )
 
 
-def enable(services: DashboardServices, merchant_id: str) -> Merchant:
-    """Enable an endpoint that a 410 has disabled. Raises as `roll_secret` does."""
-
-    def changed(merchant: Merchant) -> Merchant:
-        return merchant.changed(endpoint=replace(_endpoint(merchant), disabled_at=None))
-
-    return merchants.change(services.merchants, merchant_id, changed)
-
-
-def roll_secret(services: DashboardServices, merchant_id: str, *, overlap: timedelta) -> Configured:
+def roll_secret(
+    services: DashboardServices,
+    merchant_id: str,
+    *,
+    overlap: timedelta,
+    endpoint: str | None = None,
+) -> Configured:
     """Make a new secret; the previous one also signs until `overlap` (0 to 7 days) is over.
 
     Raises ParameterInvalid, ResourceMissing, WebhookUnexpectedState (no endpoint), Conflict.
@@ -152,25 +187,31 @@ def roll_secret(services: DashboardServices, merchant_id: str, *, overlap: timed
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
     now = services.clock.now()
     secret = new_webhook_secret(services.random_bytes)
-    newest = _sealed(services, merchant_id, secret, now)
 
     def changed(merchant: Merchant) -> Merchant:
-        endpoint = _endpoint(merchant)
-        before = [replace(each, expires_at=now + overlap) for each in endpoint.secrets[:1]]
+        found = _endpoint(merchant, endpoint)
+        newest = _sealed(services, secret, merchant.secret_place(found), now)
+        before = [replace(each, expires_at=now + overlap) for each in found.secrets[:1]]
         kept = (newest, *(each for each in before if overlap))
-        return merchant.changed(endpoint=replace(endpoint, secrets=kept))
+        return merchant.with_endpoint(found, replace(found, secrets=kept))
 
-    return Configured(merchants.change(services.merchants, merchant_id, changed), secret)
+    after = merchants.change(services.merchants, merchant_id, changed)
+    return Configured(after, _endpoint(after, endpoint), secret)
 
 
-def ping(services: DashboardServices, merchant_id: str) -> WebhookEvent:
-    """Send a test event. Raises ResourceMissing, WebhookUnexpectedState."""
+def ping(
+    services: DashboardServices, merchant_id: str, *, endpoint: str | None = None
+) -> WebhookEvent:
+    """Send a test event to the endpoint. Raises ResourceMissing, WebhookUnexpectedState."""
     merchant = merchants.get(services.merchants, merchant_id)
-    if _endpoint(merchant).disabled_at is not None:
+    found = _endpoint(merchant, endpoint)
+    if found.disabled_at is not None:
         raise WebhookUnexpectedState("The webhook endpoint is disabled; enable it first.")
     event_id, now = new_event_id(services.random_bytes), services.clock.now()
+    identity = endpoint_id(merchant_id, found)
     event = WebhookEvent(
-        id=event_id,
+        id=event_id if found == merchant.endpoint else copy_id(event_id, identity),
+        endpoint=identity,
         merchant=merchant_id,
         session=None,
         type=PING,
@@ -211,22 +252,77 @@ def resend_failed(
     since: datetime,
     after: str | None = None,
     shards: int = 1,
+    endpoint: str | None = None,
 ) -> Resent:
-    """Resend the given-up events created since then, a page of the log at a time."""
-    page = services.events.page(
-        merchant_id, limit=RESEND_PAGE, after=after, created_from=since, shards=shards
-    )
-    failed = [event for event in page.events if event.status is EventStatus.EXHAUSTED]
+    """Resend the endpoint's failed events created since then, a page of the log at a time.
+
+    Those from before the endpoint existed, or that it did not ask for, are not among them. Raises
+    Conflict.
+    """
+    failed, next_key = _failed(services, merchant_id, since, after, shards, endpoint)
     for event in failed:
         _send_again(services, event)
-    return Resent(len(failed), page.next_key)
+    return Resent(len(failed), next_key)
+
+
+def count_failed(
+    services: DashboardServices,
+    merchant_id: str,
+    *,
+    since: datetime,
+    shards: int = 1,
+    endpoint: str | None = None,
+) -> Failed:
+    """Count the events that `resend_failed` would resend, in COUNTED_PAGES pages of the log."""
+    count, after = 0, None
+    for _ in range(COUNTED_PAGES):
+        failed, after = _failed(services, merchant_id, since, after, shards, endpoint)
+        count += len(failed)
+        if after is None:
+            break
+    return Failed(count, after is not None)
+
+
+def _failed(
+    services: DashboardServices,
+    merchant_id: str,
+    since: datetime,
+    after: str | None,
+    shards: int,
+    endpoint: str | None,
+) -> tuple[list[WebhookEvent], str | None]:
+    """Return the failed events of a page of the log, and the position to go on behind."""
+    merchant = services.merchants.get(merchant_id)
+    found = merchant.endpoint_of(endpoint) if merchant is not None else None
+    if merchant is None or found is None:
+        return [], None
+    page = services.events.page(
+        merchant_id,
+        limit=RESEND_PAGE,
+        after=after,
+        created_from=max(since, found.created_at or since),
+        shards=shards,
+        endpoint=log_of(merchant, endpoint),
+    )
+    return [event for event in page.events if event.in_vain], page.next_key
+
+
+def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
+    """Return the id of the endpoint's own log; None for the first, whose log is the merchant's."""
+    first = merchant.endpoint
+    return None if first and endpoint_id(merchant.id, first) == endpoint else endpoint
 
 
 def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEvent:
+    to = event.endpoint
+    if not event.is_copy:
+        merchant = merchants.get(services.merchants, event.merchant)
+        to = endpoint_id(merchant.id, merchant.endpoint) if merchant.endpoint else None
+
     def again(current: WebhookEvent) -> WebhookEvent:
         if current is not event and current.status is EventStatus.PENDING:
             return current  # another request has just resent it
-        return sent_again(current, services.clock.now())
+        return sent_again(current, services.clock.now(), endpoint=to)
 
     after = give_way(event, again, services.events.save)
     services.queue.enqueue([QueuedEvent(after.id, after.merchant)])
@@ -260,14 +356,22 @@ def _written(
     return configured(merchants.change(services.merchants, merchant_id, changed, write))
 
 
-def _endpoint(merchant: Merchant) -> Endpoint:
-    if merchant.endpoint is None:
+def _endpoint(merchant: Merchant, identity: str | None) -> Endpoint:
+    found = merchant.endpoint_of(identity)
+    if found is None and identity is not None:
+        raise ResourceMissing("No such webhook endpoint.")
+    if found is None:
         raise WebhookUnexpectedState("No webhook endpoint is set.")
-    return merchant.endpoint
+    return found
+
+
+def _with(merchant: Merchant, identity: str | None, **fields: Any) -> Merchant:
+    """Return the merchant with these fields of the endpoint changed."""
+    found = _endpoint(merchant, identity)
+    return merchant.with_endpoint(found, replace(found, **fields))
 
 
 def _sealed(
-    services: DashboardServices, merchant_id: str, secret: str, now: datetime
+    services: DashboardServices, secret: str, place: tuple[str, str, str], now: datetime
 ) -> WebhookSecret:
-    sealed = services.vault.seal(secret, place=secret_place(merchant_id))
-    return WebhookSecret(sealed=sealed, created_at=now)
+    return WebhookSecret(sealed=services.vault.seal(secret, place=place), created_at=now)

@@ -20,7 +20,7 @@ class EventQuery:
     """The filters of a list, whose page begins behind `after` and goes back in time, or `upward`.
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` bounds the index pages
-    that are read.
+    that are read. With an `endpoint`, it is the list of the copies for that one.
     """
 
     limit: int
@@ -30,6 +30,7 @@ class EventQuery:
     created_before: datetime | None = None
     wanted: Callable[[WebhookEvent], bool] | None = None
     rounds: int
+    endpoint: str | None = None
 
 
 def page(
@@ -50,6 +51,7 @@ def page(
             created_before=query.created_before,
             upward=query.upward,
             shards=key.shards,
+            endpoint=query.endpoint,
         )
         found += [each for each in looked.events if not query.wanted or query.wanted(each)]
         after = looked.next_key

@@ -13,12 +13,14 @@ from typing import Final
 
 from checkout.domain.errors import ParameterInvalid, WebhookUnexpectedState
 from checkout.domain.grammar import EVENT_ID, SESSION_ID
+from checkout.domain.merchant import Merchant
 from checkout.domain.signature_check import Finding, Presented, Secret, check, id_in, presented
-from checkout.domain.webhooks import Endpoint, WebhookEvent, secret_place
+from checkout.domain.webhooks import Endpoint, WebhookEvent, copy_id
 from checkout.ports.services import DashboardServices
 
 HEADERS_MAX: Final = 4_096  # characters
 BODY_MAX: Final = 64 * 1024  # bytes
+_STRANGE: Final = ("secret", "unknown")  # no secret of the endpoint has made the signature
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +48,35 @@ def explain(services: DashboardServices, merchant_id: str, *, headers: str, body
             param="headers",
         )
     merchant = services.merchants.get(merchant_id)
-    if merchant is None or merchant.endpoint is None:
+    if merchant is None or not merchant.endpoints:
         raise WebhookUnexpectedState("No webhook endpoint is set, so there is no secret.")
-    now = services.clock.now()
-    event = _event(services, merchant_id, given, body)
-    secrets = _secrets(services, merchant_id, merchant.endpoint, now)
-    sent = event.body_for(merchant.endpoint) if event else None
-    found = check(given, body, secrets=secrets, sent=sent, now=now)
+    event = _event(services, merchant, given, body)
+    each = [_compared(services, merchant, end, event, given, body) for end in merchant.endpoints]
+    # Whose secret made the signature, it was sent by; of the others nothing is to be said.
+    found = next((one for one in each if one[0].code not in _STRANGE), each[0])
     return Checked(found, event.id if event else None)
 
 
+def _compared(
+    services: DashboardServices,
+    merchant: Merchant,
+    endpoint: Endpoint,
+    event: WebhookEvent | None,
+    given: Presented,
+    body: str,
+) -> tuple[Finding, ...]:
+    """Compare with what this endpoint is sent."""
+    now = services.clock.now()
+    secrets = _secrets(services, merchant, endpoint, now)
+    sent = event.body_for(endpoint) if event else None
+    return check(given, body, secrets=secrets, sent=sent, now=now)
+
+
 def _secrets(
-    services: DashboardServices, merchant_id: str, endpoint: Endpoint, now: datetime
+    services: DashboardServices, merchant: Merchant, endpoint: Endpoint, now: datetime
 ) -> tuple[Secret, ...]:
     """Open all secrets, also one that has ended: it may still be in use at the receiver."""
-    place, signing = secret_place(merchant_id), endpoint.signing(now)
+    place, signing = merchant.secret_place(endpoint), endpoint.signing(now)
 
     def name(number: int) -> str:
         if number == 0:
@@ -74,12 +90,15 @@ def _secrets(
 
 
 def _event(
-    services: DashboardServices, merchant_id: str, given: Presented, body: str
+    services: DashboardServices, merchant: Merchant, given: Presented, body: str
 ) -> WebhookEvent | None:
     """Find the event by the header's event id, else by the session or test id in the body."""
     named = given.event_id or id_in(body) or ""
     if SESSION_ID.fullmatch(named):
         session = services.sessions.get(named)
-        named = session.event or "" if session and session.merchant == merchant_id else ""
-    event = services.events.get(named) if EVENT_ID.fullmatch(named) else None
-    return event if event is not None and event.merchant == merchant_id else None
+        named = session.event or "" if session and session.merchant == merchant.id else ""
+    if not EVENT_ID.fullmatch(named):
+        return None
+    further = (copy_id(named, each.id or "") for each in merchant.further_endpoints)
+    found = (services.events.get(each) for each in (named, *further))
+    return next((each for each in found if each and each.merchant == merchant.id), None)

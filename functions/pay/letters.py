@@ -1,0 +1,73 @@
+"""Write the receipt as an e-mail: its subject, and the same facts as text and as HTML.
+
+It has no link to the session, whose address is a secret, and no pictures.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from checkout.domain.grammar import email_of
+from checkout.ports.mail import Letter
+from pay import render
+from pay.view import Shown
+
+# Isolates of inserted words: mail programs show some as boxes, and a subject is one line of text.
+_ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
+
+
+def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
+    """Return the receipt of a completed session; answers go to `contact` if it is e-mail."""
+    t = shown.reader.texts
+    subject = t.text("letter.plain", shop=shown.shop)
+    if shown.order_number:
+        subject = t.text("letter.order", number=shown.order_number, shop=shown.shop)
+    html = render.text("letter.html", reader=shown.reader, s=shown, facts=_facts(shown))
+    return Letter(
+        to=to,
+        subject=_line(subject),
+        text="\n".join([*_lines(shown), ""]),
+        html=html,
+        reply_to=email_of(contact) if contact else None,
+    )
+
+
+def _facts(shown: Shown) -> list[tuple[str, str]]:
+    """Return the labels and values of the receipt, the order number first."""
+    t = shown.reader.texts
+    found = [
+        (t["order.number"], shown.order_number),
+        (t["completed.paid"], shown.price.debit if shown.price else None),
+        (t.text("completed.received", shop=shown.shop), shown.received),
+        (
+            t["completed.at"],
+            t.text("time", time=shown.completed_at.text) if shown.completed_at else None,
+        ),
+        (t["price.wallet"], shown.wallet),
+        (t["completed.payment"], shown.payment),
+        (t["reference"], shown.reference),
+    ]
+    return [(label, value) for label, value in found if value]
+
+
+def _lines(shown: Shown) -> list[str]:
+    t = shown.reader.texts
+    ask = shown.contact or shown.home
+    lines = [
+        t.text("completed.lead", shop=shown.shop),
+        "",
+        *(f"{label}: {value}" for label, value in _facts(shown)),
+        "",
+        *(f"{each.quantity} × {each.name}: {each.total}" for each in shown.lines),
+        f"{t['order.total']}: {shown.total}",
+        "",
+        *([f"{t.text('ask', shop=shown.shop)} {ask.text}"] if ask else []),
+        t["letter.why"],
+    ]
+    return [_line(each) for each in lines]
+
+
+def _line(text: str) -> str:
+    """Return `text` as one line without characters that do not print."""
+    shown = text.translate(_ISOLATES)
+    return "".join(each if each.isprintable() else " " for each in shown)

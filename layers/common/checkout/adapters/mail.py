@@ -1,0 +1,52 @@
+"""`ports.Mail` on Amazon SES (API v2)."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from botocore.config import Config
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import AWS_ERRORS, code
+from checkout.domain.errors import MailRefused
+from checkout.ports.mail import Letter
+
+# A letter without an answer may have been sent: it is not sent again unasked. Times in seconds.
+ONCE: Final = Config(
+    connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
+)
+
+logger = logging.getLogger(__name__)
+
+
+class SesMail:
+    """Sends as `sender`. `client` is called at the first letter: few processes send one."""
+
+    def __init__(self, client: Callable[[], Any], sender: str) -> None:
+        self._client = client
+        self._sender = sender
+
+    def send(self, letter: Letter) -> None:
+        try:
+            self._client().send_email(
+                FromEmailAddress=self._sender,
+                Destination={"ToAddresses": [letter.to]},
+                ReplyToAddresses=[letter.reply_to] if letter.reply_to else [],
+                Content={
+                    "Simple": {
+                        "Subject": _utf8(letter.subject),
+                        "Body": {"Text": _utf8(letter.text), "Html": _utf8(letter.html)},
+                    }
+                },
+            )
+        except AWS_ERRORS as error:
+            # The message of SES may name the address that the customer typed.
+            reason = code(error) if isinstance(error, ClientError) else type(error).__name__
+            logger.warning("SES did not take a receipt: %s", reason, extra={"reason": reason})
+            raise MailRefused("The mail service did not take the e-mail.") from None
+
+
+def _utf8(text: str) -> dict[str, str]:
+    return {"Data": text, "Charset": "UTF-8"}

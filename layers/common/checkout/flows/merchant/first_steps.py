@@ -1,0 +1,69 @@
+"""Tell a new merchant what is connected, by asking their wallet, and what is left to do."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass
+from datetime import timedelta
+from enum import StrEnum
+from typing import Final
+
+from checkout.domain.merchant import Merchant, private_key_place
+from checkout.open_payments import errors as op
+from checkout.open_payments.models import WalletAddress
+from checkout.open_payments.signatures import public_x
+from checkout.ports.runtime import SecretUnreadable
+from checkout.ports.services import DashboardServices
+
+PATIENCE: Final = timedelta(seconds=3)  # for both questions together: somebody looks at the page
+
+
+class State(StrEnum):
+    """The result of one check."""
+
+    FINE = "fine"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"  # the provider did not answer
+
+
+@dataclass(frozen=True, slots=True)
+class Connected:
+    """Whether the wallet is there with the currency of the setup, and whether it lists the key."""
+
+    wallet: State
+    key: State
+
+
+def check(services: DashboardServices, merchant: Merchant) -> Connected:
+    """Read the merchant's wallet address and its keys; never raises for what is found there."""
+    client = services.wallets().anonymous(deadline=services.clock.now() + PATIENCE)
+    try:
+        wallet = client.get_wallet_address(merchant.wallet_address)
+    except op.OpenPaymentsError as error:
+        return Connected(_unread(error), State.UNKNOWN)
+    try:
+        keys = client.get_jwks(wallet.id)
+    except op.OpenPaymentsError as error:
+        return Connected(_judged(wallet, merchant), _unread(error))
+    own = _public(services, merchant)
+    listed = any(key.kid == merchant.key_id and key.x == own for key in keys)
+    return Connected(_judged(wallet, merchant), State.FINE if listed else State.WRONG)
+
+
+def _judged(wallet: WalletAddress, merchant: Merchant) -> State:
+    same = (wallet.asset_code, wallet.asset_scale) == (merchant.asset_code, merchant.asset_scale)
+    return State.FINE if same else State.WRONG
+
+
+def _unread(error: op.OpenPaymentsError) -> State:
+    """Return WRONG if the provider has answered that there is no such thing."""
+    return State.WRONG if isinstance(error, op.Refused) else State.UNKNOWN
+
+
+def _public(services: DashboardServices, merchant: Merchant) -> str | None:
+    """Return the public part of the stored key, or None if the vault does not open it."""
+    try:
+        plain = services.vault.open(merchant.private_key, place=private_key_place(merchant.id))
+    except SecretUnreadable:
+        return None
+    return public_x(base64.b64decode(plain, validate=True))

@@ -1,0 +1,37 @@
+"""Jinja environments of the functions with pages.
+
+To compile a page's templates takes 50 ms of CPU. So what is deployed has them compiled
+(sandbox/artifacts.py), and elsewhere each process compiles those that it uses.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from jinja2 import BaseLoader, Environment, FileSystemLoader, ModuleLoader, StrictUndefined
+
+COMPILED: Final = "compiled"  # the folder within a folder of templates
+
+
+def templates(folder: Path) -> Environment:
+    """Return the Jinja environment of `folder`: text is escaped, an undefined name is an error."""
+    compiled = folder / COMPILED
+    return _environment(ModuleLoader(compiled) if compiled.is_dir() else FileSystemLoader(folder))
+
+
+def compile_all(folder: Path) -> None:
+    """Write all templates of `folder` as Python modules. Raise as Jinja does for a wrong one."""
+    environment = _environment(FileSystemLoader(folder))
+    environment.compile_templates(folder / COMPILED, zip=None, ignore_errors=False)
+
+
+def _environment(loader: BaseLoader) -> Environment:
+    return Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,  # a deployed template does not change
+    )

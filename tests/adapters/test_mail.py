@@ -1,0 +1,81 @@
+"""The mail service as SES is asked, and what becomes of its refusals."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import boto3
+import pytest
+from botocore.exceptions import ReadTimeoutError
+from botocore.stub import Stubber
+
+from checkout.adapters.mail import ONCE, SesMail
+from checkout.domain.errors import MailRefused
+from checkout.ports.mail import Letter
+
+LETTER = Letter("eva@customer.example", "Order 42", "Paid: 18.54 €", "<p>Paid</p>")
+
+
+@pytest.fixture
+def client() -> Any:
+    return boto3.client(
+        "sesv2",
+        config=ONCE,
+        region_name="eu-central-1",
+        aws_access_key_id="x",
+        aws_secret_access_key="x",
+    )
+
+
+def expected(*reply_to: str) -> dict[str, Any]:
+    body = {"Text": part("Paid: 18.54 €"), "Html": part("<p>Paid</p>")}
+    return {
+        "FromEmailAddress": "receipts@pay.example",
+        "Destination": {"ToAddresses": ["eva@customer.example"]},
+        "ReplyToAddresses": list(reply_to),
+        "Content": {"Simple": {"Subject": part("Order 42"), "Body": body}},
+    }
+
+
+def part(text: str) -> dict[str, str]:
+    return {"Data": text, "Charset": "UTF-8"}
+
+
+def test_a_letter_is_one_call_with_both_parts(client: Any) -> None:
+    mail = SesMail(lambda: client, "receipts@pay.example")
+    with Stubber(client) as ses:
+        ses.add_response("send_email", {"MessageId": "1"}, expected())
+        mail.send(LETTER)
+        ses.add_response("send_email", {"MessageId": "2"}, expected("help@shop.example"))
+        mail.send(Letter(LETTER.to, LETTER.subject, LETTER.text, LETTER.html, "help@shop.example"))
+        ses.assert_no_pending_responses()
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["MessageRejected", "MailFromDomainNotVerifiedException", "AccessDeniedException",
+     "TooManyRequestsException", "SendingPausedException", "InternalFailure"],
+)  # fmt: skip
+def test_a_refusal_is_logged_without_the_address_and_not_tried_again(
+    client: Any, code: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    mail = SesMail(lambda: client, "receipts@pay.example")
+    with Stubber(client) as ses:
+        ses.add_client_error("send_email", code, f"Email address {LETTER.to} is not verified.")
+        with caplog.at_level(logging.INFO), pytest.raises(MailRefused) as refused:
+            mail.send(LETTER)
+        ses.assert_no_pending_responses()
+    assert code in caplog.text
+    assert LETTER.to not in caplog.text + str(refused.value)
+    assert refused.value.__cause__ is None
+
+
+def test_a_service_that_is_silent_is_a_refusal(caplog: pytest.LogCaptureFixture) -> None:
+    class Silent:
+        def send_email(self, **_: Any) -> None:
+            raise ReadTimeoutError(endpoint_url="https://email.eu-central-1.amazonaws.com")
+
+    with pytest.raises(MailRefused):
+        SesMail(Silent, "receipts@pay.example").send(LETTER)
+    assert "ReadTimeoutError" in caplog.text

@@ -1,0 +1,158 @@
+"""A merchant's pages on a phone and on a desk: first steps, the list, and several endpoints."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import uvicorn
+from playwright.sync_api import Browser, Page, expect
+
+from checkout.domain.session import Attention, Status
+from checkout.domain.webhooks import EventStatus, GivenUp
+from dashboard.app import app
+from tests.browser.judge import Judge
+from tests.dashboard_pages import Dashboard, dashboard
+from tests.functions.test_dashboard_webhooks import stored
+from tests.ports import free_base
+
+SIZES = (320, 375, 1280)
+URL = "https://shop.example/hooks"
+BOOKS = "https://books.example/hooks/of-a-very-long-path-that-has-to-be-broken-somewhere"
+
+pytestmark = pytest.mark.browser
+
+
+@contextmanager
+def serving() -> Iterator[Dashboard]:
+    """Serve the dashboard of one merchant, who has nothing yet."""
+    port = free_base()
+    config = uvicorn.Config(app, port=port, log_level="warning", lifespan="off", ws="none")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run)
+    with dashboard(f"http://localhost:{port}") as shop:
+        thread.start()
+        try:
+            while not server.started:
+                time.sleep(0.01)
+            yield shop
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def shop() -> Iterator[Dashboard]:
+    with serving() as shop:
+        yield shop
+
+
+def fill(shop: Dashboard) -> None:
+    """Give the merchant payments of every look, and events of two endpoints."""
+    for number, status in enumerate(Status):
+        shop.clock.pass_time(1)
+        shop.store(status=status, client_reference_id=f"Order {number}" if number % 2 else None)
+    shop.store(
+        status=Status.PROCESSING,
+        attention=Attention.PARTIAL_PAYMENT,
+        received=700,
+        client_reference_id="an-order-number-that-is-far-longer-than-a-phone-is-wide-" * 2,
+    )
+
+
+def sign_in(page: Page, shop: Dashboard) -> None:
+    page.goto(f"{shop.base}/dashboard")
+    page.get_by_label("API key").fill(shop.secret)
+    page.get_by_role("button", name="Sign in", exact=True).click()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", SIZES)
+def test_nothing_is_cut_and_no_rule_of_accessibility_is_broken(
+    browser: Browser, axe: str, width: int, scheme: Any
+) -> None:
+    with serving() as shop:
+        judge = Judge(browser, axe, width, scheme)
+        page = judge.page
+        sign_in(page, shop)
+        expect(page.get_by_role("heading", name="First steps")).to_be_visible()
+        judge("first steps")
+        page.goto(f"{shop.base}/dashboard/webhooks")
+        judge("no endpoint")
+        page.get_by_label("URL on your server").fill(URL)
+        page.get_by_role("button", name="Save").click()
+        page.get_by_role("link", name="Add another endpoint").click()
+        judge("new endpoint")
+        page.get_by_label("URL on your server").fill(BOOKS)
+        page.get_by_label("Part of a payment arrived").check()
+        page.get_by_role("button", name="Save").click()
+        expect(page.get_by_role("status")).to_contain_text("Your new signing secret")
+        judge("second endpoint")
+        fill(shop)
+        shop.clock.pass_time(61)
+        for event_status in EventStatus:
+            ended = event_status is EventStatus.EXHAUSTED
+            event = stored(shop, status=event_status, given_up=GivenUp.ATTEMPTS if ended else None)
+            copy = replace(
+                event,
+                id=f"{event.id}~{shop.merchant().endpoints[1].id}",
+                endpoint=shop.merchant().endpoints[1].id,
+            )
+            shop.services.events.add(copy)
+        page.goto(f"{shop.base}/dashboard/webhooks/{event.id}")
+        expect(page.get_by_role("link", name=BOOKS)).to_be_visible()
+        judge("event")
+        page.goto(f"{shop.base}/dashboard")
+        judge("transactions")
+        page.goto(f"{shop.base}/dashboard/webhooks")
+        page.get_by_label("Failed since").fill(
+            (shop.clock.now() - timedelta(days=1)).date().isoformat()
+        )
+        page.get_by_role("button", name="Send all failed again").click()
+        expect(page.get_by_text("Send 1 event again to")).to_be_visible()
+        judge("asked")
+        page.get_by_role("button", name="Send it again").click()
+        expect(page.get_by_text("1 event will be sent again")).to_be_visible()
+        judge.done()
+
+
+def heights(page: Page, selector: str) -> list[float]:
+    found: list[float] = page.locator(selector).evaluate_all(
+        "rows => rows.map(row => row.getBoundingClientRect().height)"
+    )
+    return found
+
+
+def test_a_phone_shows_two_lines_for_each_payment_and_folds_the_filters(
+    browser: Browser, axe: str, shop: Dashboard
+) -> None:
+    for number in range(3):
+        shop.clock.pass_time(1)
+        shop.store(client_reference_id=f"A-{number}")
+    judge = Judge(browser, axe, 375, "light")
+    page = judge.page
+    sign_in(page, shop)
+    rows = page.locator(".list tbody tr")
+    expect(rows).to_have_count(3)
+    line = float(page.evaluate("parseFloat(getComputedStyle(document.body).lineHeight)"))
+    assert all(2 * line < height < 3.5 * line for height in heights(page, ".list tbody tr"))
+    for words in ("A-", "USD", "Open"):
+        expect(rows.first).to_contain_text(words)
+    assert rows.first.get_by_role("cell").count() == 3, "it is still a table to a screen reader"
+    expect(page.get_by_label("Created from")).to_be_hidden()
+    page.get_by_text("Filters").click()
+    expect(page.get_by_label("Created from")).to_be_visible()
+    page.get_by_label("Status").select_option("open")
+    page.get_by_role("button", name="Show").click()
+    expect(page.get_by_label("Status")).to_be_visible()
+    judge.done()
+    desk = Judge(browser, axe, 1280, "light")
+    sign_in(desk.page, shop)
+    expect(desk.page.get_by_label("Created from")).to_be_visible()
+    desk.done()

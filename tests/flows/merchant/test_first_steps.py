@@ -1,0 +1,63 @@
+"""The check of what is connected, against the sandbox's own wallets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from checkout.domain.merchant import Merchant
+from checkout.flows.merchant import first_steps
+from checkout.flows.merchant.first_steps import Connected, State
+from checkout.open_payments.errors import NotSent
+from checkout.open_payments.transport import Response
+from tests.product import World, answering
+
+FINE, WRONG, UNKNOWN = State
+
+
+def check(world: World, **changes: Any) -> Connected:
+    merchant: Merchant = replace(world.stored(), **changes)
+    services = replace(world.endpoints, wallets=lambda: world.services.wallets)
+    return first_steps.check(services, merchant)
+
+
+@pytest.mark.parametrize(
+    ("changes", "found"),
+    [
+        ({}, Connected(FINE, FINE)),
+        ({"key_id": "another"}, Connected(FINE, WRONG)),
+        ({"private_key": "v1.00000000.b3RoZXI="}, Connected(FINE, WRONG)),
+        ({"asset_code": "EUR"}, Connected(WRONG, FINE)),
+        ({"wallet_address": "https://localhost:4201/nobody"}, Connected(WRONG, UNKNOWN)),
+    ],
+)
+def test_wallet_and_key_are_compared_with_what_the_wallet_says(
+    changes: dict[str, Any], found: Connected
+) -> None:
+    assert check(World(), **changes) == found
+
+
+@pytest.mark.parametrize(
+    ("part", "found"),
+    [("/shop", Connected(UNKNOWN, UNKNOWN)), ("jwks.json", Connected(FINE, UNKNOWN))],
+)
+def test_a_provider_that_does_not_answer_proves_nothing(part: str, found: Connected) -> None:
+    world = World()
+
+    def lost() -> None:
+        raise NotSent("no connection")
+
+    def hook(request: Any) -> None:
+        if request.url.endswith(part):
+            lost()
+
+    world.transport.before = hook
+    assert check(world) == found
+
+
+def test_a_wallet_without_keys_does_not_list_ours() -> None:
+    world = World()
+    answering(world, "GET", "jwks.json", lambda request: Response(404, {}, b"{}"))
+    assert check(world) == Connected(FINE, WRONG)

@@ -1,0 +1,361 @@
+"""Several endpoints of one merchant: each gets its own events, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.errors import ResourceMissing, WebhookUnexpectedState
+from checkout.domain.session import Session
+from checkout.domain.webhooks import (
+    ENDPOINTS_MAX,
+    EXPIRED,
+    PARTIALLY_PAID,
+    PAYMENT_FAILED,
+    Endpoint,
+    EventStatus,
+    Format,
+    GivenUp,
+    WebhookEvent,
+    given_up,
+)
+from checkout.flows.merchant import rotation
+from checkout.flows.payment import sessions
+from checkout.flows.webhooks import delivery_log, endpoints, signature_check
+from checkout.flows.webhooks.deliver import Outcome, due_events
+from checkout.flows.webhooks.endpoints import Failed, Resent
+from checkout.ports.webhooks import Receipt
+from tests.product import CEDAR, PREFIX, World, on, raising
+from tests.support import NOW
+
+SHOP, BOOKS, TILL = (f"https://{name}.example/hooks" for name in ("shop", "books", "till"))
+MINUTE = timedelta(minutes=1)
+
+
+class Killed(Exception):
+    """The process ends here."""
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.listen(url=SHOP)
+    return world
+
+
+def add(world: World, url: str = BOOKS, *events: str, **more: Any) -> Endpoint:
+    done = endpoints.configure(
+        world.endpoints, world.merchant.id, url=url, events=events, add=True, more=more
+    )
+    return done.endpoint
+
+
+def paid(world: World) -> WebhookEvent:
+    """Return the event of a session that was just paid."""
+    session = world.pay(world.create())
+    assert session.event is not None
+    return world.event(session.event)
+
+
+def all_delivered(world: World) -> list[str]:
+    """Deliver until nothing is in the queue; return where to."""
+    while world.queue.messages:
+        world.deliver_hinted()
+    return [url for url, _, _ in world.receivers.got]
+
+
+def copy_of(world: World, event: WebhookEvent, endpoint: Endpoint) -> WebhookEvent:
+    return world.event(f"{event.id}~{endpoint.id}")
+
+
+def test_each_endpoint_gets_the_same_event_with_its_own_signature(world: World) -> None:
+    add(world)
+    add(world, TILL, format=Format.STRIPE)
+    event = paid(world)
+    assert sorted(all_delivered(world)) == [BOOKS, SHOP, TILL]
+    got = {url: (headers, body) for url, headers, body in world.receivers.got}
+    assert {headers["Checkout-Event-Id"] for headers, _ in got.values()} == {event.id}
+    assert got[SHOP][1] == got[BOOKS][1] == event.body.encode()
+    assert got[TILL][1] == (event.stripe_body or "").encode()
+    assert len({headers["Checkout-Signature"] for headers, _ in got.values()}) == 3
+    for headers, body in got.values():
+        pasted = f"Checkout-Signature: {headers['Checkout-Signature']}\nwebhook-id: {event.id}"
+        found = signature_check.explain(
+            world.endpoints, world.merchant.id, headers=pasted, body=body.decode()
+        )
+        assert [each.code for each in found.findings] == ["right"]
+
+
+def test_an_ordinary_merchant_pays_not_one_write_more(world: World) -> None:
+    event = paid(world)
+    world.forget()
+    world.deliver(event.id)
+    assert world.aws_calls() == ["get_item", "get_item", "put_item", "put_item"]
+    assert event.endpoint is None
+
+
+def test_each_endpoint_has_its_own_retries_and_given_up_ones(world: World) -> None:
+    books = add(world)
+    world.receivers.answers = [Receipt(status=500), Receipt(status=200)]
+    event = paid(world)
+    assert world.deliver_hinted() == [Outcome.FAILED]
+    assert world.deliver(f"{event.id}~{books.id}") is Outcome.DELIVERED
+    assert world.event(event.id).status is EventStatus.PENDING
+    assert copy_of(world, event, books).status is EventStatus.DELIVERED
+
+
+def test_one_that_is_gone_is_disabled_alone(world: World) -> None:
+    books = add(world)
+    world.receivers.answers = [Receipt(status=200), Receipt(status=410)]
+    event = paid(world)
+    all_delivered(world)
+    assert copy_of(world, event, books).given_up is GivenUp.GONE
+    first, second = world.stored().endpoints
+    assert (first.disabled_at, second.disabled_at) == (None, world.clock.now())
+    again = paid(world)
+    all_delivered(world)
+    assert world.event(again.id).status is EventStatus.DELIVERED
+    assert copy_of(world, again, books).given_up is GivenUp.DISABLED
+    with pytest.raises(WebhookUnexpectedState):
+        endpoints.ping(world.endpoints, world.merchant.id, endpoint=books.id)
+    endpoints.enable(world.endpoints, world.merchant.id, endpoint=books.id)
+    done = endpoints.resend_failed(world.endpoints, world.merchant.id, since=NOW, endpoint=books.id)
+    assert done == Resent(2, None)
+    all_delivered(world)
+    assert copy_of(world, event, books).status is EventStatus.DELIVERED
+
+
+def test_an_endpoint_gets_only_what_it_has_asked_for(world: World) -> None:
+    books = add(world, BOOKS, EXPIRED)
+    session = sessions.expire(world.core, world.key(), world.create().id)
+    event = world.event(session.event)
+    assert all_delivered(world) == [BOOKS]
+    first = world.event(event.id)
+    assert (first.status, first.given_up) == (EventStatus.EXHAUSTED, GivenUp.NOT_WANTED)
+    assert not first.in_vain
+    assert copy_of(world, event, books).status is EventStatus.DELIVERED
+    failed = endpoints.count_failed(world.endpoints, world.merchant.id, since=NOW)
+    assert failed == Failed(0, more=False)
+    other = sessions.cancel(world.core, world.key(), world.create().id)
+    assert other.event is None, "nobody asked for it, so nothing is written"
+
+
+def a_part(world: World) -> Session:
+    processing = world.pay(world.create(), f"{CEDAR}/partial")
+    return world.settle(processing, seconds=120)
+
+
+def failed(world: World) -> Session:
+    processing = world.pay(world.create(), f"{CEDAR}/no-funds")
+    return world.settle(processing)
+
+
+def refused(world: World) -> Session:
+    """The customer's wallet asks for more than was approved."""
+
+    def dearer() -> None:
+        for quote in world.network.state.quotes.values():
+            quote.debit = replace(quote.debit, value=quote.debit.value * 2)
+
+    world.transport.before = on("POST", "/outgoing-payments", dearer)
+    return world.pay(world.create())
+
+
+@pytest.mark.parametrize(
+    ("event_type", "happens", "status"),
+    [
+        (PARTIALLY_PAID, a_part, "processing"),
+        (PAYMENT_FAILED, failed, "open"),
+        (PAYMENT_FAILED, refused, "open"),
+    ],
+)
+def test_partial_payments_and_failures_are_sent_to_who_asks(
+    event_type: str, happens: Callable[[World], Session], status: str
+) -> None:
+    quiet = World()
+    quiet.listen()
+    happens(quiet)
+    assert quiet.events() == []
+    world = World()
+    world.listen(event_type)
+    session = happens(world)
+    assert session.event is None, "it is not the event of the session's end"
+    event = world.event()
+    body = json.loads(event.body)
+    assert (event.type, body["status"], body["id"]) == (event_type, status, session.id)
+    assert len(body) == 7 + (event_type == PARTIALLY_PAID)
+    if event_type == PARTIALLY_PAID:
+        assert body["amount_received"] == session.amount_received
+    all_delivered(world)
+    assert world.event().status is EventStatus.DELIVERED
+
+
+def test_an_endpoint_gets_nothing_from_before_it_existed(world: World) -> None:
+    event = paid(world)
+    world.clock.pass_time(1)
+    add(world)
+    assert all_delivered(world) == [SHOP]
+    assert [row["id"] for row in world.events()] == [event.id]
+
+
+def test_an_event_of_a_removed_endpoint_is_not_sent_to_the_next_one(world: World) -> None:
+    books = add(world)
+    event = paid(world)
+    world.deliver_hinted()
+    merchant = world.merchant.id
+    endpoints.remove(world.endpoints, merchant, endpoint=books.id)
+    assert all_delivered(world) == [SHOP]
+    assert copy_of(world, event, books).given_up is GivenUp.NO_ENDPOINT
+    late = paid(world)
+    endpoints.remove(world.endpoints, merchant)
+    world.clock.pass_time(1)
+    world.listen(url=TILL)
+    all_delivered(world)
+    assert world.event(late.id).given_up is GivenUp.NO_ENDPOINT
+    done = endpoints.resend_failed(world.endpoints, merchant, since=NOW)
+    assert done.count == 0
+    endpoints.resend(world.endpoints, merchant, late.id)
+    assert all_delivered(world) == [SHOP, TILL], "who asks for one event gets it"
+
+
+@pytest.mark.parametrize("stage", ["add_copy", "save"])
+def test_a_process_that_dies_in_between_loses_and_doubles_nothing(
+    world: World, stage: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add(world)
+    add(world, TILL)
+    event = paid(world)
+    world.queue.messages.clear()
+    with monkeypatch.context() as dying:
+        dying.setattr(type(world.core.events), stage, raising(Killed()))
+        with pytest.raises(Killed):
+            world.deliver(event.id)
+    world.queue.messages.clear()
+    due = due_events(world.core.events, world.clock.now(), lambda f, s: [f(e) for e in s])
+    assert {each.merchant for each in due} == {world.merchant.id}
+    for each in due:
+        world.deliver(each.id)
+    assert sorted(all_delivered(world)) == [BOOKS, SHOP, TILL]
+    assert len(world.events()) == 3
+
+
+def test_a_test_event_goes_to_one_endpoint(world: World) -> None:
+    books = add(world)
+    event = endpoints.ping(world.endpoints, world.merchant.id, endpoint=books.id)
+    assert all_delivered(world) == [BOOKS]
+    [(_, headers, body)] = world.receivers.got
+    assert headers["Checkout-Event-Id"] == json.loads(body)["id"] == event.event
+    listed = delivery_log.page(
+        world.endpoints, world.key(), status=None, after=None, endpoint=books.id
+    )
+    assert [each.id for each in listed.events] == [event.id]
+    assert world.event(event.id).status is EventStatus.DELIVERED
+    endpoints.ping(world.endpoints, world.merchant.id)
+    assert all_delivered(world) == [BOOKS, SHOP]
+
+
+def test_each_endpoint_has_its_own_log(world: World) -> None:
+    books = add(world)
+    events = [paid(world) for _ in range(3)]
+    all_delivered(world)
+    listed = {
+        name: [
+            each.id
+            for each in delivery_log.page(
+                world.endpoints, world.key(), status=None, after=None, endpoint=name
+            ).events
+        ]
+        for name in (None, books.id)
+    }
+    ids = sorted((event.id for event in events), reverse=True)
+    assert sorted(listed[None], reverse=True) == ids
+    assert sorted(listed[books.id], reverse=True) == [f"{each}~{books.id}" for each in ids]
+    merchant = world.stored()
+    assert delivery_log.of_others(world.endpoints, merchant, events[0]) == (
+        copy_of(world, events[0], books),
+    )
+    first = endpoints.log_of(merchant, merchant.endpoints[0].id)
+    assert (first, endpoints.log_of(merchant, books.id)) == (None, books.id)
+
+
+def test_each_endpoint_has_its_own_secret_that_serves_nowhere_else(world: World) -> None:
+    books = add(world)
+    merchant = world.stored()
+    first, second = (merchant.secret_place(each) for each in merchant.endpoints)
+    assert first != second
+    opened = {
+        world.vault.open(each.secrets[0].sealed, place=merchant.secret_place(each))
+        for each in merchant.endpoints
+    }
+    assert len(opened) == 2
+    rolled = endpoints.roll_secret(world.endpoints, merchant.id, overlap=MINUTE, endpoint=books.id)
+    assert [len(each.secrets) for each in world.stored().endpoints] == [1, 2]
+    assert rolled.endpoint == world.stored().endpoints[1]
+    world.encryption_key = f"{'22' * 32},{'11' * 32}"
+    world.clock.pass_time(600)  # processes read the key anew
+    before = world.stored()
+    done = rotation.re_encrypt(world.services, tell=lambda _: None)
+    assert done.complete
+    assert before.further_endpoints != world.stored().further_endpoints
+
+
+def test_an_endpoint_is_changed_by_its_id(world: World) -> None:
+    books, merchant = add(world), world.merchant.id
+    endpoints.configure(world.endpoints, merchant, url=TILL, events=(EXPIRED,), endpoint=books.id)
+    assert [each.url for each in world.stored().endpoints] == [SHOP, TILL]
+    endpoints.update(world.endpoints, merchant, {"description": "x"}, endpoint=books.id)
+    assert [each.description for each in world.stored().endpoints] == [None, "x"]
+    for call in (endpoints.configure, endpoints.update):
+        given: Any = {"url": TILL, "events": ()}
+        given = given if call is endpoints.configure else {"fields": given}
+        with pytest.raises(ResourceMissing):
+            call(world.endpoints, merchant, **given, endpoint="we_none")
+    endpoints.remove(world.endpoints, merchant, endpoint="we_none")
+    assert len(world.stored().endpoints) == 2
+
+
+def test_eight_are_the_most(world: World) -> None:
+    for _ in range(ENDPOINTS_MAX - 1):
+        add(world)
+    with pytest.raises(WebhookUnexpectedState, match="8"):
+        add(world)
+
+
+def test_the_failed_ones_are_counted_before_they_are_sent_again(world: World) -> None:
+    books = add(world)
+    for _ in range(3):
+        event = paid(world)
+        world.deliver(event.id)
+    world.queue.messages.clear()
+    for row in world.events():
+        if "~" in row["id"]:
+            copy = world.event(row["id"])
+            world.core.events.save(given_up(copy, GivenUp.ATTEMPTS, now=NOW))
+    counted = endpoints.count_failed(
+        world.endpoints, world.merchant.id, since=NOW, endpoint=books.id
+    )
+    assert counted == Failed(3, more=False)
+    assert world.queue.messages == []
+
+
+def test_only_so_many_pages_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("checkout.flows.webhooks.endpoints.RESEND_PAGE", 1)
+    monkeypatch.setattr("checkout.flows.webhooks.endpoints.COUNTED_PAGES", 2)
+    for _ in range(3):
+        paid(world)
+    assert endpoints.count_failed(world.endpoints, world.merchant.id, since=NOW).more
+
+
+def test_a_copy_and_its_endpoint_are_in_one_attribute_of_the_index(world: World) -> None:
+    books = add(world)
+    event = paid(world)
+    world.deliver_hinted()
+    rows = {row["id"]["S"]: row for row in world.dynamo.rows(f"{PREFIX}-webhook_events")}
+    assert rows[event.id]["merchant"]["S"] == world.merchant.id
+    copy = rows[f"{event.id}~{books.id}"]
+    assert copy["merchant"]["S"] == f"{world.merchant.id}/{books.id}"

@@ -1,0 +1,247 @@
+"""Receipts by e-mail: what they say, to whom they go, and how often."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.errors import MailRefused
+from checkout.domain.languages import LANGUAGES
+from checkout.domain.limits import RECEIPT
+from checkout.domain.session import Session
+from checkout.flows.payment.receipts import OFFERED_FOR, RECEIPTS_MAX
+from checkout.ports.mail import Letter
+from tests import services
+from tests.hosted_pages import STAGES, Answer, Customer, customer, line
+from tests.product import PREFIX, World
+from tests.support import NOW
+
+TO = "eva.muster+shop@customer.example"
+
+
+class Outbox:
+    """`ports.Mail` that keeps the letters, and refuses them while it is `broken`."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+        self.broken = False
+
+    def send(self, letter: Letter) -> None:
+        if self.broken:
+            raise MailRefused("The mail service did not take the e-mail.")
+        self.letters.append(letter)
+
+
+@pytest.fixture
+def outbox() -> Outbox:
+    return Outbox()
+
+
+@pytest.fixture
+def buyer(outbox: Outbox) -> Iterator[Customer]:
+    world = World()
+    world.services = replace(world.services, mail=outbox)
+    with customer(world) as found:
+        yield found
+
+
+def paid(buyer: Customer, **changes: Any) -> Session:
+    fields = {
+        "metadata_json": '{"order_number": "B-42"}',
+        "line_items": (line("House beans", unit_amount=775, quantity=2), line("Filter papers")),
+    }
+    return buyer.put_in("completed", **{**fields, **changes})
+
+
+def ask(buyer: Customer, session: Session, email: str = TO, **options: Any) -> Answer:
+    return buyer.ask("POST", f"/pay/{session.id}/receipt", data={"email": email}, **options)
+
+
+def test_a_receipt_is_sent_once_with_the_order_number_first(
+    buyer: Customer, outbox: Outbox
+) -> None:
+    buyer.give(name="Harbor Coffee", contact="help@shop.example")
+    session = paid(buyer)
+    form = buyer.open(session, "/success").page.one("form")
+    assert form.attributes["action"] == f"/pay/{session.id}/receipt"
+    answer = ask(buyer, session)
+    assert (answer.status, answer.headers["location"]) == (
+        303,
+        f"/pay/{session.id}/success?mailed=1",
+    )
+    after = buyer.get(answer.headers["location"])
+    assert "The receipt has been sent." in after.page.main
+    assert not [one for one in after.page.elements if "data-countdown" in one.attributes]
+    (letter,) = outbox.letters
+    assert letter.to == TO
+    assert letter.subject == "Order B-42: receipt from Harbor Coffee"
+    assert letter.reply_to == "help@shop.example"
+    assert letter.text.splitlines() == [
+        "Your payment to Harbor Coffee is complete.",
+        "",
+        "Order number: B-42",
+        "You paid: €18.53",
+        "Harbor Coffee received: $20.00",
+        f"Completed: {shown_date(after)}",
+        "From your wallet: https://wallet.example/alice",
+        "Payment number in your wallet: 1",
+        f"Reference: {session.id}",
+        "",
+        "2 × House beans: $15.50",
+        "1 × Filter papers: $20.00",
+        "Total: $20.00",
+        "",
+        "Questions? Contact Harbor Coffee: help@shop.example",
+        "You are receiving this e-mail because this address was entered on the payment page. "
+        "It has not been stored.",
+    ]
+    for said in ("B-42", "€18.53", "$15.50", 'href="mailto:help@shop.example"', 'lang="en"'):
+        assert said in letter.html
+    assert letter.html.index("B-42") < letter.html.index("€18.53")
+    assert "/pay/" not in letter.text + letter.html
+
+
+def shown_date(answer: Answer) -> str:
+    """Return the time on the page's receipt, with plain blanks."""
+    return " ".join("".join(answer.page.one("time").text).split())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_a_receipt_is_in_the_language_of_the_page(
+    buyer: Customer, outbox: Outbox, language: str
+) -> None:
+    assert ask(buyer, paid(buyer, locale=language)).status == 303
+    (letter,) = outbox.letters
+    assert f'lang="{language}"' in letter.html
+    assert ('dir="rtl"' in letter.html) == (language == "ar")
+    assert ("receipt from" in letter.subject) == (language == "en")
+    assert "B-42" in letter.subject
+    assert letter.subject.isprintable()
+
+
+def test_without_an_order_number_the_subject_does_not_name_the_session(
+    buyer: Customer, outbox: Outbox
+) -> None:
+    session = paid(buyer, metadata_json="{}")
+    ask(buyer, session)
+    assert outbox.letters[0].subject == "Your receipt from Shop"
+    assert session.id not in outbox.letters[0].subject
+
+
+def test_words_of_a_shop_are_text_on_one_line(buyer: Customer, outbox: Outbox) -> None:
+    hostile = "<b>Shop</b>\r\nBcc: all@shop.example\u202e"
+    buyer.give(name=hostile, contact="https://shop.example/ask")
+    ask(buyer, paid(buyer, line_items=(line("<img src=x>\nTotal: 0", unit_amount=2000),)))
+    (letter,) = outbox.letters
+    assert "\n" not in letter.subject
+    assert "\r" not in letter.subject + letter.text
+    assert "\u202e" not in letter.subject + letter.text
+    assert len([each for each in letter.text.splitlines() if each.startswith("Total:")]) == 1
+    assert "<b>" not in letter.html
+    assert "<img" not in letter.html
+    assert letter.reply_to is None
+
+
+@pytest.mark.parametrize(
+    "email",
+    [
+        "", "eva", "eva@", "@customer.example", "eva@customer", "eva@@customer.example",
+        "eva@customer.example\r\nBcc: all@shop.example", "eva@customer.example\n",
+        "a@shop.example,b@shop.example", "a@shop.example b@shop.example", "Eva <eva@shop.example>",
+        '"eva"@shop.example', "e..va@shop.example", ".eva@shop.example", "eva@[192.0.2.1]",
+        "eva@k\u00e4se.example", "ev\u00e4@shop.example", "eva\u202e@shop.example",
+        "x" * 65 + "@shop.example", "eva@" + "a." * 130 + "example",
+        "=?utf-8?q?a?=@shop.example\x00",
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_told_and_nothing_is_sent(
+    buyer: Customer, outbox: Outbox, email: str
+) -> None:
+    answer = ask(buyer, paid(buyer), email)
+    if email.strip() in (TO, "eva@customer.example"):  # a blank around it is taken away
+        assert (answer.status, outbox.letters[0].to) == (303, "eva@customer.example")
+        return
+    assert answer.status == 400
+    assert "This is not an e-mail address." in answer.page.main
+    field = answer.page.one("input", id="email").attributes
+    assert field["aria-invalid"] == "true"
+    assert outbox.letters == []
+
+
+def test_a_session_sends_three_receipts_and_no_more(buyer: Customer, outbox: Outbox) -> None:
+    session, other = paid(buyer), paid(buyer)
+    for number in range(RECEIPTS_MAX):
+        assert ask(buyer, session, f"a{number}@shop.example").status == 303
+    answer = ask(buyer, session)
+    assert answer.status == 400
+    assert "The receipt has already been sent three times." in answer.page.main
+    assert len(outbox.letters) == RECEIPTS_MAX
+    assert ask(buyer, other).status == 303, "another payment has its own"
+
+
+def test_a_client_is_limited_as_well(outbox: Outbox) -> None:
+    world = World()
+    limits = services.limits(world.core, world.dynamo, PREFIX, 30)
+    world.services = replace(world.services, mail=outbox, limits=limits)
+    with customer(world) as buyer:
+        answers = [ask(buyer, paid(buyer)).status for _ in range(RECEIPT.burst + 1)]
+    assert answers == [303] * RECEIPT.burst + [429]
+    assert len(outbox.letters) == RECEIPT.burst
+
+
+def test_a_refusal_of_the_mail_service_is_a_sentence(buyer: Customer, outbox: Outbox) -> None:
+    outbox.broken = True
+    answer = ask(buyer, paid(buyer))
+    assert answer.status == 424
+    assert "The receipt could not be sent." in answer.page.main
+    assert answer.page.one("input", id="email").attributes["value"] == TO
+    assert "Paid" in answer.page.main
+
+
+@pytest.mark.parametrize("stage", [each for each in STAGES if each != "completed"])
+def test_only_a_completed_session_has_a_receipt(
+    buyer: Customer, outbox: Outbox, stage: str
+) -> None:
+    session = buyer.put_in(stage)
+    assert ask(buyer, session).status == 404
+    assert outbox.letters == []
+
+
+def test_a_receipt_is_offered_for_thirty_days(buyer: Customer, outbox: Outbox) -> None:
+    session = paid(buyer)
+    buyer.world.clock.pass_time((OFFERED_FOR - timedelta(seconds=1)).total_seconds())
+    assert ask(buyer, session).status == 303
+    buyer.world.clock.pass_time(1)
+    assert buyer.open(session).page.all("input", id="email") == []
+    assert ask(buyer, session).status == 404
+    assert len(outbox.letters) == 1
+
+
+def test_without_a_sender_nothing_is_offered_or_sent(visitor: Customer) -> None:
+    session = visitor.put_in("completed", completed_at=NOW)
+    assert visitor.open(session).page.all("input", id="email") == []
+    assert ask(visitor, session).status == 404
+
+
+def test_the_address_is_in_no_record_and_no_log(
+    buyer: Customer, outbox: Outbox, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.DEBUG):
+        ask(buyer, paid(buyer))
+        outbox.broken = True
+        ask(buyer, paid(buyer))
+    assert TO not in caplog.text
+    assert "customer.example" not in repr(vars(buyer.world.dynamo))
+
+
+def test_a_form_with_other_fields_is_refused(buyer: Customer, outbox: Outbox) -> None:
+    session = paid(buyer)
+    for data in ({}, {"email": TO, "bcc": TO}):
+        answer = buyer.ask("POST", f"/pay/{session.id}/receipt", data=data)
+        assert answer.status == 400
+    assert outbox.letters == []
