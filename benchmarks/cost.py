@@ -15,10 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from benchmarks.meter import Metered, Usage
-from benchmarks.prices import FIXED, PRICES
+from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
 from checkout import telemetry
 from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH, in_turn
@@ -198,8 +199,8 @@ def sums(observed: Observed) -> Usage:
     return usage * (1 / followed.counted)
 
 
-def parts(usage: Usage) -> dict[str, float]:
-    """Return millionths of a dollar per price."""
+def parts(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({})) -> dict[str, float]:
+    """Return US dollars per price for a million times `usage`, less what is `free`."""
     amounts = {
         "HTTP API requests": usage.requests,
         "Lambda invocations": usage.invocations,
@@ -210,16 +211,19 @@ def parts(usage: Usage) -> dict[str, float]:
         "log and metric lines, GB": usage.log_kb,
         "traffic out, GB": usage.out_kb,
     }
-    return {name: amount * PRICES[name] for name, amount in amounts.items()}
+    return {
+        name: max(0.0, amount - free.get(name, 0.0)) * PRICES[name]
+        for name, amount in amounts.items()
+    }
 
 
-def a_million(usage: Usage) -> float:
-    """Return US dollars for a million times `usage`."""
-    return sum(parts(usage).values())
+def a_million(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({})) -> float:
+    """Return US dollars for a million times `usage`, less what is `free`."""
+    return sum(parts(usage, free=free).values())
 
 
-def sweep_a_month() -> float:
-    """Return US dollars for a month of idle rounds.
+def sweep_a_month() -> Usage:
+    """Return the millionth part of a month of idle rounds.
 
     A shard costs five queries: sessions that are not urgent, events, and those of the three walks.
     Urgent sessions have shards of their own. All are side by side. One call reads the walks' marks,
@@ -229,7 +233,14 @@ def sweep_a_month() -> float:
     usage = Usage(invocations=1, reads=queries / 2 + marks, log_kb=PLATFORM_KB + 0.5)
     turns = 1 + queries / WIDTH
     lasts(usage, turns * AWS_SECONDS, "ExpirerFunction")
-    return sum(parts(usage).values()) * MINUTES_A_MONTH / 1e6
+    return usage * (MINUTES_A_MONTH / 1e6)
+
+
+def idle() -> dict[str, tuple[float, float]]:
+    """Return US dollars per line for a month at rest: by list price, and less what is free."""
+    sweep = sweep_a_month()
+    fixed = {name: (price, price - FREE_FIXED.get(name, 0.0)) for name, price in FIXED.items()}
+    return {**fixed, "sweep, every minute": (a_million(sweep), a_million(sweep, free=FREE))}
 
 
 def measured(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
@@ -269,9 +280,11 @@ def table(steps: Mapping[str, Usage]) -> Iterator[str]:
             f"| {used.wallet_calls:g} | {used.log_kb:.1f} |"
         )
     yield ""
-    yield from ("| a million checkouts | US dollars |", "|---|---|")
-    for name, dollars in [*parts(total).items(), ("total", a_million(total))]:
-        yield f"| {name} | {dollars:.2f} |"
+    yield from ("| a million checkouts | US dollars | less what is free |", "|---|---|---|")
+    free = [*parts(total, free=FREE).values(), a_million(total, free=FREE)]
+    listed = [*parts(total).items(), ("total", a_million(total))]
+    for (name, dollars), less in zip(listed, free, strict=True):
+        yield f"| {name} | {dollars:.2f} | {less:.2f} |"
 
 
 def sizes(steps: Mapping[str, Usage]) -> Iterator[str]:
@@ -317,10 +330,11 @@ def main() -> None:
         print(f"| abandoned, {name} | {units(left):.1f} | {a_million(left):.2f} |")
         print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | {mixed:.2f} |")
     print("\n" + "\n".join(sizes(smallest)))
-    print("\n| fixed costs per month | US dollars |\n|---|---|")
-    for name, dollars in [*FIXED.items(), ("sweep, every minute", sweep_a_month())]:
-        print(f"| {name} | {dollars:.2f} |")
-    print(f"| total | {sum(FIXED.values()) + sweep_a_month():.2f} |")
+    print("\n| fixed costs per month | US dollars | less what is free |\n|---|---|---|")
+    lines = idle()
+    listed, less = (sum(each) for each in zip(*lines.values(), strict=True))
+    for name, (dollars, charged) in [*lines.items(), ("total", (listed, less))]:
+        print(f"| {name} | {dollars:.2f} | {charged:.2f} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""AWS's list prices in us-east-1, November 2026, without free tier, taxes and support."""
+"""AWS's list prices in us-east-1, November 2026, without taxes and support.
+
+And what an account has free each month.
+"""
 
 from __future__ import annotations
 
@@ -22,4 +25,19 @@ FIXED: Final = {
     "alarms (8)": 0.80,
     "dashboard": 3.00,
     "polling two empty queues": 0.53,  # 5 pollers each, 3 times a minute
+}
+
+# What an account has free each month, for as long as it exists, in millions or GB. The free million
+# of SQS requests goes to the polling.
+FREE: Final = {
+    "Lambda invocations": 1.0,
+    "Lambda GB-seconds, arm64": 0.4,
+    "log and metric lines, GB": 5.0,
+    "traffic out, GB": 100.0,
+}
+# The same, of FIXED, in US dollars: ten alarms, three dashboards, a million SQS requests
+FREE_FIXED: Final = {
+    "alarms (8)": 0.80,
+    "dashboard": 3.00,
+    "polling two empty queues": 0.40,
 }

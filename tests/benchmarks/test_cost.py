@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import cost
 from benchmarks.meter import Metered, Usage
-from benchmarks.prices import FIXED
+from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import PREFIX
@@ -90,7 +90,27 @@ def test_the_pages_say_what_the_benchmark_prints(
     [dollars] = re.findall(r"at rest (?:costs )?about (\d+) US dollars a month", text)
     total = sum(cost.measured().values(), Usage())
     assert cost.a_million(total) / 10 == pytest.approx(float(cents), abs=1)
-    assert sum(FIXED.values()) + cost.sweep_a_month() == pytest.approx(float(dollars), abs=1)
+    listed = sum(price for price, _ in cost.idle().values())
+    assert listed == pytest.approx(float(dollars), abs=1)
+
+
+def test_what_is_free_is_taken_off_once_and_never_below_nothing() -> None:
+    assert set(FREE) < set(PRICES)
+    assert all(FREE_FIXED[name] <= FIXED[name] for name in FREE_FIXED)
+    usage = Usage(requests=2, invocations=3, out_kb=40)
+    assert cost.parts(usage, free=FREE) == cost.parts(usage) | {
+        "Lambda invocations": pytest.approx(2 * PRICES["Lambda invocations"]),
+        "traffic out, GB": 0.0,
+    }
+
+
+def test_a_month_at_rest_is_below_two_dollars_with_what_an_account_has_free() -> None:
+    lines = cost.idle()
+    assert {name: lines[name][1] for name in ("KMS key", "secret")} == {
+        "KMS key": 1.00,
+        "secret": 0.40,
+    }
+    assert sum(charged for _, charged in lines.values()) < 2
 
 
 def test_write_units_stay_within_what_the_decision_says() -> None:
