@@ -19,7 +19,11 @@ NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests with a world around them may open sockets; unit tests may not."""
+    """Let tests with a world around them open sockets, and begin with those that mostly wait.
+
+    Unit tests may open none. While a test waits, another one runs.
+    """
+    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
     for item in items:
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)

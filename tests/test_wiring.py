@@ -82,18 +82,20 @@ def test_the_mail_service_is_loaded_with_the_first_receipt_if_there_is_a_sender(
 def test_in_lambda_services_are_built_at_import_and_nothing_is_sent_or_drawn_at_random(
     module: str, builder: str
 ) -> None:
-    """Environments may start from a snapshot of the memory after the import (SnapStart)."""
+    """Environments may start from a snapshot of the memory after the import (SnapStart).
+
+    Elsewhere nothing is built at import: test_loading.py.
+    """
     script = (
         "import os, socket\n"
         "def refuse(*arguments): raise AssertionError('nothing may be sent, or drawn at random')\n"
         "socket.socket.connect = socket.getaddrinfo = refuse\n"
         "from checkout.adapters import clock; clock.system_random = refuse\n"
-        "{}"
+        "os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
         f"import {module}\n"
         f"from checkout import wiring; print(wiring.{builder}.cache_info().currsize)"
     )
-    assert printed(script.format("os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n")) == "1\n"
-    assert printed(script.format("")) == "0\n"  # where tests and the local world set up their own
+    assert printed(script) == "1\n"
 
 
 def test_in_lambda_the_garbage_collector_leaves_what_stays_alone() -> None:

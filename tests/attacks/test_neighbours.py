@@ -376,6 +376,7 @@ def sign_in_from(browser: Browser, address: str, key: str) -> int:
     return browser.post("/sign-in", {"api_key": key}).status
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("addresses", [1, 100])
 def test_a_thousand_wrong_keys_do_not_keep_the_right_one_out(addresses: int) -> None:
     with a_dashboard() as shop:

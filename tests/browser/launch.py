@@ -13,8 +13,12 @@ _ALONE = ("--disable-background-networking", "--disable-component-update", "--di
 
 
 def chromium() -> str | None:
-    """Return its path, if it is installed."""
-    return shutil.which("chromium") or shutil.which("chromium-browser")
+    """Return its path, if it is installed.
+
+    The headless shell draws the same pages with less work for the processor.
+    """
+    names = ("chromium-headless-shell", "chromium", "chromium-browser")
+    return next((path for name in names if (path := shutil.which(name))), None)
 
 
 @contextmanager

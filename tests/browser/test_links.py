@@ -15,7 +15,7 @@ from sandbox.place import Place
 from tests.browser.dev_server import local_world, own_key
 from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
-from tests.browser.test_states import PANEL, lighthouse_marks
+from tests.browser.test_states import PANEL
 
 pytestmark = pytest.mark.browser
 
@@ -137,11 +137,3 @@ def test_the_page_of_a_link_is_light(browser: Browser, pages: Served) -> None:
     )
     assert len(loaded) <= 5
     assert 0 < sum(loaded) <= 20_000
-
-
-def test_lighthouse_gives_the_page_of_a_link_full_marks(
-    pages: Served, node: str, tmp_path: Path
-) -> None:
-    link = pages.world.link(left=3)
-    marks, poor = lighthouse_marks(f"{pages.base}/buy/{link.id}", node, tmp_path)
-    assert marks == {"accessibility": 1, "best-practices": 1, "performance": 1}, poor

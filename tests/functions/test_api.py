@@ -191,6 +191,7 @@ def test_pages_follow_each_other_by_cursor(api: MerchantApi) -> None:
     assert ids(first) + ids(second) + ids(third) == made[::-1]
 
 
+@pytest.mark.endurance
 @pytest.mark.parametrize("letter", ["N", '"', "😀"])
 def test_a_page_of_large_sessions_ends_before_lambda_refuses_it(
     api: MerchantApi, letter: str

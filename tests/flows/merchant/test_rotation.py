@@ -244,6 +244,7 @@ class Business:
             shop.session, shop.callback, shop.paid = None, None, shop.paid + 1
 
 
+@pytest.mark.endurance
 def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fails() -> None:
     world = World()
     shops = open_shops(world, 999)

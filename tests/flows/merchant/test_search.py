@@ -152,6 +152,7 @@ def held(world: World, session: Session) -> dict[str, str]:
     }
 
 
+@pytest.mark.endurance
 def test_each_thing_that_a_support_person_holds_finds_the_payment_among_ten_thousand(
     world: World,
 ) -> None:

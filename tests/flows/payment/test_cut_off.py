@@ -75,6 +75,21 @@ def test_a_process_that_was_only_slow_finds_its_session_made(
     assert len(world.dynamo.rows("test-checkout_sessions")) == 1
 
 
+def test_a_process_that_took_longer_than_the_session_lives_answers_what_it_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = DynamoSessions._put_cart
+
+    def slow(self: DynamoSessions, session: Session) -> None:
+        world.clock.pass_time(1801)
+        real(self, session)
+
+    monkeypatch.setattr(DynamoSessions, "_put_cart", slow)
+    first, again = create(world), create(world)
+    assert json.loads(first.body)["status"] == "open"
+    assert (again.status, again.body, again.replayed) == (201, first.body, True)
+
+
 def test_other_parameters_make_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     cut_off(world, monkeypatch)
     with pytest.raises(IdempotencyKeyReused, match="other parameters"):

@@ -64,14 +64,16 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
     if posted.key is None:
         return Answer(posted.status, posted.render(act(None)), replayed=False)
     place = _place(posted.merchant, posted.key)
+    told: tuple[T, str] | None = None
 
     def reserve(result: T, writer: str) -> Reservation:
-        now = services.clock.now()
+        nonlocal told
+        now, told = services.clock.now(), (result, posted.render(result))
         return Reservation(
             key=place,
             fingerprint=posted.fingerprint,
             status=posted.status,
-            body=posted.render(result),
+            body=told[1],
             writer=writer,
             created_at=now,
             expires_at=now + LIFETIME,
@@ -86,7 +88,9 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
         if found is None or (found.session and services.sessions.get(found.session) is None):
             raise
         return replayed(posted.fingerprint, found)
-    return Answer(posted.status, posted.render(result), replayed=False)
+    # The stored body, byte for byte: rendered again, it could tell of a later time, as expired.
+    body = told[1] if told is not None and told[0] == result else posted.render(result)
+    return Answer(posted.status, body, replayed=False)
 
 
 def stored(services: Services, merchant: str, key: str) -> Reservation | None:
