@@ -18,6 +18,8 @@ PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
 export PYTHONPATH := layers/common:functions
+# Images of Python set it, and then each process compiles all of our modules again.
+unexport PYTHONDONTWRITEBYTECODE
 # SAM and boto3 read AWS_DEFAULT_REGION only; either name is enough here.
 ifdef AWS_REGION
 export AWS_DEFAULT_REGION ?= $(AWS_REGION)
@@ -68,7 +70,7 @@ lighthouse: setup ## have Lighthouse judge the hosted page in every state
 	$(PYTEST) -m lighthouse -rP tests/browser
 
 interop: setup ## run the tests against the official Open Payments, Stripe and webhook packages (needs Node)
-	$(PYTEST) -rP -m interop $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile -rP -m interop $(T) || [ $$? = 5 ]
 
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
 	@rm -rf .coverage.d && $(BIN)/python -m tests.aws_calls --forget
