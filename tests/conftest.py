@@ -19,11 +19,11 @@ NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let tests with a world around them open sockets, and begin with those that mostly wait.
+    """Let tests with a world around them open sockets, and begin with those that take long.
 
-    Unit tests may open none. While a test waits, another one runs.
+    Unit tests may open none. What takes long and begins last has no other test beside it.
     """
-    items.sort(key=lambda item: item.get_closest_marker("waits") is None)
+    items.sort(key=lambda item: item.get_closest_marker("first") is None)
     for item in items:
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)

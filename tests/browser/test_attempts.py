@@ -101,7 +101,7 @@ def resources(chapter: Locator) -> set[str]:
     return set(chapter.locator("code").all_text_contents())
 
 
-@pytest.mark.waits
+@pytest.mark.first
 def test_three_tries_are_told_as_three_attempts_with_their_own_evidence(
     page: Page, place: Place, axe: str
 ) -> None:

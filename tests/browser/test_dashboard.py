@@ -37,7 +37,7 @@ BULK_WALLET = "https://wallet.example/bulk"
 PARTLY_PAID = "cs_" + "p" * 22
 SIZES = {"phone": 375, "desk": 1280}
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.first]
 
 
 @pytest.fixture(scope="module")

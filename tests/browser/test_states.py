@@ -22,7 +22,7 @@ from tests.browser.served import PICTURES, Served, new_context
 from tests.browser.test_dashboard_settings import DOT
 from tests.hosted_pages import QUOTE, WALLET, line
 
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.first]
 
 HERE = Path(__file__).parent
 WAYS_ON = "main .button:visible"

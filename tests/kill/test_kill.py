@@ -21,7 +21,7 @@ from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import Stage, staged
 
-pytestmark = pytest.mark.cloud
+pytestmark = [pytest.mark.cloud, pytest.mark.first]
 
 QUOTE_LIFE = timedelta(minutes=5)
 VISIBLE = timedelta(seconds=95)  # the money is there, or the wallet shows the payment

@@ -70,7 +70,7 @@ def cancel(world: Dev, api_key: str) -> None:
         demo(world, api_key, []).end("cancel")
 
 
-@pytest.mark.waits
+@pytest.mark.first
 def test_one_endpoint_that_hangs_delays_no_other_merchants_events(world: Dev) -> None:
     slow, quick = Receiver(world, hangs_for=HANGS_FOR), Receiver(world)
     wallet = f"https://localhost:{world.place.base + 201}/bob"

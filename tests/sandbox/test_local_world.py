@@ -170,7 +170,7 @@ def bought(place: Place, shop: httpx2.Client, key: str, wallet: str) -> tuple[st
     return said[-1], page.text, shop.get(f"/transactions/{session}").text
 
 
-@pytest.mark.waits
+@pytest.mark.first
 def test_page_and_dashboard_say_what_is_true_of_unusual_payments(
     tmp_path: Path, base: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -133,7 +133,7 @@ def world(tmp_path: Path) -> Iterator[Dev]:
     assert "failed" not in world.text
 
 
-@pytest.mark.waits
+@pytest.mark.first
 @pytest.mark.cloud
 def test_sessions_that_nobody_watches_end_as_they_should(world: Dev) -> None:
     place = world.place
