@@ -43,7 +43,7 @@ from tests.merchant_api import SESSIONS, a_body, gateway_event
 
 BUILD: Final = Path(".aws-sam/rehearsal")
 PREFIX: Final = "cold"
-ROUNDS: Final = 9
+ROUNDS: Final = 25
 BURST: Final = 200
 BARE: Final = "BareFunction"
 # The most that the CPU of a cold start may be, in cold starts of the bare function.

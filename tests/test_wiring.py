@@ -101,6 +101,27 @@ def test_in_lambda_services_are_built_at_import_and_nothing_is_sent_or_drawn_at_
 def test_in_lambda_the_garbage_collector_leaves_what_stays_alone() -> None:
     script = (
         "import os, gc; os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
-        "import api.app; print(gc.get_freeze_count() > 100_000, gc.get_threshold()[0])"
+        "import api; off = not gc.isenabled()\n"
+        "import api.app; print(off, gc.isenabled())\n"
+        "print(gc.get_freeze_count() > 100_000, gc.get_threshold()[0])"
     )
-    assert printed(script) == "True 20000\n"
+    assert printed(script) == "True True\nTrue 20000\n"
+
+
+@pytest.mark.parametrize(
+    "module", ["pay", "dashboard", "webhook_sender", "expirer", "expirer.cleanup"]
+)
+def test_each_function_is_loaded_without_the_garbage_collector_and_runs_with_it(
+    module: str,
+) -> None:
+    app = module if "." in module else f"{module}.app"
+    script = (
+        "import os, gc; os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
+        f"import {module.partition('.')[0]}; off = not gc.isenabled()\n"
+        f"import {app}; print(off, gc.isenabled())"
+    )
+    assert printed(script) == "True True\n"
+
+
+def test_elsewhere_the_garbage_collector_is_left_as_it_is() -> None:
+    assert printed("import gc, checkout, api; print(gc.isenabled())") == "True\n"

@@ -1,1 +1,3 @@
 """The customer's hosted pages: wallet submission, grant callback, confirmation."""
+
+import checkout  # noqa: F401 - before all others, see there

@@ -64,13 +64,15 @@ def build_in_lambda(services: Callable[[], object]) -> None:
 
     That is in INIT, where a function has a whole core, and not in its first request. Nothing is
     sent: a store that does not answer stops no process from starting. What is there by then stays,
-    so the garbage collector need not look at it again; and it looks after every 20 000 new objects
-    that stay, and not every 700, as most requests make fewer. Raises SettingsError.
+    so the garbage collector, which was off until now, need not look at it; and it looks after every
+    20 000 new objects that stay, and not every 700, as most requests make fewer. Raises
+    SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()
         gc.freeze()
         gc.set_threshold(_COLLECT_AFTER)
+        gc.enable()
 
 
 @cache
