@@ -61,10 +61,10 @@ endurance: setup ## run the tests that repeat one thing hundreds of times: races
 	$(PYTEST) -n 2 -m endurance $(T) || [ $$? = 5 ]
 
 cloud: setup ## run the tests that need the AWS emulator
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m cloud $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m cloud $(T) || [ $$? = 5 ]
 
 browser: setup ## run the tests in Chromium (in CI, run those that failed a second time)
-	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder -m "browser and not lighthouse" $(T) || [ $$? = 5 ]$(if $(CI), || $(PYTEST) --last-failed --last-failed-no-failures none -m "browser and not lighthouse" $(T))
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder -m "browser and not lighthouse" $(T) || [ $$? = 5 ]$(if $(CI), || $(PYTEST) --last-failed --last-failed-no-failures none -m "browser and not lighthouse" $(T))
 
 lighthouse: setup ## have Lighthouse judge the hosted page in every state
 	$(PYTEST) -m lighthouse -rP tests/browser
