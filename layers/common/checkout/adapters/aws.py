@@ -119,10 +119,7 @@ class Persistent:
             found.update((item["id"]["S"], item) for item in items)
             keys = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
             if keys and not items:
-                without_progress += 1
-                if without_progress == _NO_PROGRESS_MAX:
-                    raise Unavailable("The data store is not answering.")
-                self.pause(without_progress)
+                without_progress = self._wait_for_progress(without_progress)
         return found
 
     def batch_put(self, client: Any, table: str, items: list[Answer]) -> None:
@@ -136,10 +133,17 @@ class Persistent:
             again = answer.get("UnprocessedItems", {}).get(table, [])
             left = again + left[_BATCH_PUT_MAX:]
             if len(again) == len(sent):
-                without_progress += 1
-                if without_progress == _NO_PROGRESS_MAX:
-                    raise Unavailable("The data store is not answering.")
-                self.pause(without_progress)
+                without_progress = self._wait_for_progress(without_progress)
+
+    def _wait_for_progress(self, times: int) -> int:
+        """Pause after an answer to a batch that did none of it; return how many there were.
+
+        `times` is how many there were before. Raises Unavailable if they are too many.
+        """
+        if times + 1 == _NO_PROGRESS_MAX:
+            raise Unavailable("The data store is not answering.")
+        self.pause(times + 1)
+        return times + 1
 
     def pause(self, tried: int) -> None:
         longest = min(_FIRST_PAUSE * 2**tried, _LONGEST_PAUSE)

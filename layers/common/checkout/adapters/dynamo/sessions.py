@@ -111,8 +111,7 @@ class DynamoSessions:
         except ClientError as error:
             held = failed_item(error)
             assert held is not None, "the key is free"
-            winner = reservation_from(held)
-            return None if winner.writer == reservation.writer else winner
+            return _of_another(held, reservation)
         return None
 
     def _create_at_once(
@@ -131,8 +130,7 @@ class DynamoSessions:
         except ClientError as error:
             held = failed_item(error) if keys else None
             if held is not None and reservation is not None:
-                winner = reservation_from(held)
-                return None if winner.writer == reservation.writer else winner
+                return _of_another(held, reservation)
             found = failed_item(error, index=len(keys))
             if found is None and session.holds_item:
                 raise OutOfStock from error
@@ -303,6 +301,12 @@ class DynamoSessions:
         if current.writer != change.after.writer:
             raise StaleSession(current) from None
         return current
+
+
+def _of_another(held: Item, ours: Reservation) -> Reservation | None:
+    """Return the reservation that holds the key; None if it is ours, whose answer was lost."""
+    winner = reservation_from(held)
+    return None if winner.writer == ours.writer else winner
 
 
 def _raise_if_taken(found: Item | None, session: Session, error: ClientError) -> None:
