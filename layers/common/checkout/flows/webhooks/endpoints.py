@@ -8,10 +8,9 @@ from here: events are stored and enqueued.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from itertools import islice
 from typing import Any, Final
 
 from checkout.domain.errors import (
@@ -260,7 +259,7 @@ def resend_failed(
     Those from before the endpoint existed, or that it did not ask for, are not among them. Raises
     Conflict.
     """
-    failed, next_key = next(_failed(services, merchant_id, since, after, shards, endpoint))
+    failed, next_key = _failed(services, merchant_id, since, after, shards, endpoint)
     for event in failed:
         _send_again(services, event)
     return Resent(len(failed), next_key)
@@ -275,9 +274,13 @@ def count_failed(
     endpoint: str | None = None,
 ) -> Failed:
     """Count the events that `resend_failed` would resend, in COUNTED_PAGES pages of the log."""
-    read = _failed(services, merchant_id, since, None, shards, endpoint)
-    pages = list(islice(read, COUNTED_PAGES))
-    return Failed(sum(len(failed) for failed, _ in pages), pages[-1][1] is not None)
+    count, after = 0, None
+    for _ in range(COUNTED_PAGES):
+        failed, after = _failed(services, merchant_id, since, after, shards, endpoint)
+        count += len(failed)
+        if after is None:
+            break
+    return Failed(count, after is not None)
 
 
 def _failed(
@@ -287,26 +290,21 @@ def _failed(
     after: str | None,
     shards: int,
     endpoint: str | None,
-) -> Iterator[tuple[list[WebhookEvent], str | None]]:
-    """Yield the failed events of each page of the log, and the position to go on behind."""
+) -> tuple[list[WebhookEvent], str | None]:
+    """Return the failed events of a page of the log, and the position to go on behind."""
     merchant = services.merchants.get(merchant_id)
     found = merchant.endpoint_of(endpoint) if merchant is not None else None
     if merchant is None or found is None:
-        yield [], None
-        return
-    while True:
-        page = services.events.page(
-            merchant_id,
-            limit=RESEND_PAGE,
-            after=after,
-            created_from=max(since, found.created_at or since),
-            shards=shards,
-            endpoint=log_of(merchant, endpoint),
-        )
-        yield [event for event in page.events if event.in_vain], page.next_key
-        if page.next_key is None:
-            return
-        after = page.next_key
+        return [], None
+    page = services.events.page(
+        merchant_id,
+        limit=RESEND_PAGE,
+        after=after,
+        created_from=max(since, found.created_at or since),
+        shards=shards,
+        endpoint=log_of(merchant, endpoint),
+    )
+    return [event for event in page.events if event.in_vain], page.next_key
 
 
 def log_of(merchant: Merchant, endpoint: str | None) -> str | None:
