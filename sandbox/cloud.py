@@ -32,8 +32,8 @@ _TABLE_PROPERTIES: Final = (
     "KeySchema",
     "GlobalSecondaryIndexes",
 )
-_READY_WITHIN: Final = 20.0  # seconds
-_STOPPED_WITHIN: Final = 20.0
+_READY_WITHIN: Final = 60.0  # seconds
+_STOPPED_WITHIN: Final = 60.0
 
 
 class CloudError(Exception):

@@ -3,29 +3,37 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from checkout.flows.payment.sessions import json_text
 
 PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
 
+Object = dict[str, Any]
 
-def fitting(objects: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the first objects that fit on a page together, and one at least."""
-    found = list(objects)
-    if _size(found) <= PAGE_BYTES:
-        return found
-    data: list[dict[str, Any]] = []
-    size = 0
-    for shown in found:
-        size += _size(shown)
-        if size > PAGE_BYTES and data:
+
+def page_text(objects: Sequence[Object], page: Callable[[int], Object]) -> str:
+    """Return the page of the first objects that fit on one together, and of one at least.
+
+    `page` returns the page of so many of `objects`.
+    """
+    # Nearly all pages fit, so the whole page is written first, and not object by object.
+    text = json_text(page(len(objects)))
+    return text if _size(text) <= PAGE_BYTES else json_text(page(_fitting(objects)))
+
+
+def _fitting(objects: Iterable[Object]) -> int:
+    """Return how many of the first objects fit; at least 1."""
+    count = size = 0
+    for each in objects:
+        size += _size(json_text(each))
+        if size > PAGE_BYTES and count:
             break
-        data.append(shown)
-    return data
+        count += 1
+    return count
 
 
-def _size(value: Any) -> int:
-    """Return the bytes of `value` as Lambda writes it: a string within JSON."""
-    return len(json.dumps(json_text(value)))
+def _size(text: str) -> int:
+    """Return the bytes of `text` as Lambda writes it: a string within JSON."""
+    return len(json.dumps(text))

@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from api.dependencies import Injected, Started, api_key, idempotency_key
-from api.paging import fitting
+from api.paging import page_text
 from api.requests import CreateSession, expands, list_query
 from checkout.domain.merchant import ApiKey
 from checkout.domain.public import public_session
@@ -44,19 +44,21 @@ async def list_sessions(services: Injected, request: Request) -> Response:
     key = api_key(services, request)
     listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
     now = services.clock.now()
-    next_cursor = listed.next_cursor
-    shown = (public_session(each, base_url=services.base_url, now=now) for each in listed.sessions)
-    data = fitting(shown)
-    if len(data) < len(listed.sessions):
-        next_cursor = sessions.cursor_behind(key, listed.sessions[len(data) - 1])
-    page = {
-        "object": "list",
-        "url": f"/api{SESSIONS}",
-        "data": data,
-        "has_more": next_cursor is not None,
-        "next_cursor": next_cursor,
-    }
-    return _json(json_text(page))
+    shown = [public_session(each, base_url=services.base_url, now=now) for each in listed.sessions]
+
+    def page(size: int) -> dict[str, Any]:
+        next_cursor = listed.next_cursor
+        if size < len(shown):
+            next_cursor = sessions.cursor_behind(key, listed.sessions[size - 1])
+        return {
+            "object": "list",
+            "url": f"/api{SESSIONS}",
+            "data": shown[:size],
+            "has_more": next_cursor is not None,
+            "next_cursor": next_cursor,
+        }
+
+    return _json(page_text(shown, page))
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")

@@ -7,13 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.launch import chromium, launched
 from tests.browser.served import Served, served
 from tests.node import with_packages
 
 HERE = Path(__file__).parent
+# Milliseconds, for which a page may take to become what a test expects. A busy machine needs them.
+expect.set_options(timeout=30_000)
 
 
 @pytest.fixture(scope="session")

@@ -65,7 +65,7 @@ def pay_at_the_third_try(page: Page, place: Place) -> str:
         again.press("Enter")
     leave_for_the_wallet(page, place)
     page.get_by_role("button", name="Approve").click()
-    expect(page).to_have_url(re.compile("/success$"), timeout=20_000)
+    expect(page).to_have_url(re.compile("/success$"))
     return address.rsplit("/", 1)[-1]
 
 

@@ -88,7 +88,7 @@ def test_a_customer_buys_from_the_qr_code_of_the_printed_poster(
     page.locator("#wallet_address").press("Enter")
     page.get_by_role("link", name="Approve at").click()
     page.get_by_role("button", name="Approve").click()
-    expect(page).to_have_url(re.compile("/success$"), timeout=20_000)
+    expect(page).to_have_url(re.compile("/success$"))
     expect(page.get_by_role("heading", level=1)).to_contain_text("Paid")
     expect(page.locator("#continue")).to_have_count(0)  # the receipt is the end of it
     page.goto(address)

@@ -24,6 +24,7 @@ from tests.browser.dev_server import call, local_world, own_key
 from tests.interop.packages import DJANGO, FLASK, REPOSITORY, STRIPE, environment, installed
 from tests.merchant_api import a_body
 from tests.ports import free_base
+from tests.processes import ended
 
 HERE: Final = Path(__file__).parent
 EXAMPLES: Final = REPOSITORY / "examples"
@@ -96,7 +97,7 @@ def process(command: list[str], env: dict[str, str], cwd: Path) -> Iterator[subp
         yield running
     finally:
         running.terminate()
-        running.communicate(timeout=30)
+        ended(running)
 
 
 @contextmanager

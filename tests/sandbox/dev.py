@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 
 from sandbox.place import Place
+from tests.processes import SHOWS_STACKS, ended
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SANDBOX = (sys.executable, "-m", "sandbox")
@@ -39,8 +40,7 @@ class Dev:
     def end(self, number: signal.Signals = signal.SIGINT) -> None:
         """Send the signal to the process group, like a terminal; add the last output to `said`."""
         os.killpg(self.process.pid, number)
-        out, _ = self.process.communicate(timeout=20)
-        self.said.append(out)
+        self.said.append(ended(self.process))
 
     def cli(self, command: str) -> str:
         """Run the operator's command line with the world's settings; return what it prints."""
@@ -100,6 +100,7 @@ def sandbox(
 ) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
+        **SHOWS_STACKS,
         **(environment or {}),
         "SANDBOX_STATE": str(state),
         "SANDBOX_PORT": str(base),
@@ -118,5 +119,5 @@ def sandbox(
 
 def run(state: Path, base: int, *command: str) -> tuple[int, str]:
     process = sandbox(state, base, *command)
-    out, _ = process.communicate(timeout=60)
+    out = ended(process)
     return process.returncode, out

@@ -15,6 +15,7 @@ import stripe
 from sandbox import cloud, webhooks
 from sandbox.server import Answer, AsgiServer, Incoming
 from tests.ports import free_base
+from tests.processes import ended
 from tests.sandbox.dev import Dev, run, sandbox
 
 pytestmark = pytest.mark.cloud
@@ -63,7 +64,7 @@ class Listening:
     def end(self) -> str:
         """Stop it and return its output."""
         self._process.send_signal(signal.SIGINT)
-        out, _ = self._process.communicate(timeout=20)
+        out = ended(self._process)
         assert self._process.returncode == 0, out
         assert "Traceback" not in out
         return out
@@ -73,7 +74,7 @@ def trigger(world: Dev, event: str) -> tuple[int, str]:
     return run(world.place.folder.parent, world.place.base, "trigger", event)
 
 
-def wait_until(true: Callable[[], bool], *, seconds: float = 20) -> None:
+def wait_until(true: Callable[[], bool], *, seconds: float = 60) -> None:
     deadline = time.monotonic() + seconds
     while not true():
         assert time.monotonic() < deadline

@@ -18,6 +18,7 @@ from sandbox import cloud, demo
 from sandbox.demo import Demo, DemoFailed
 from sandbox.place import Place
 from tests.ports import free_base
+from tests.processes import SHOWS_STACKS, ended
 from tests.sandbox.dev import REPOSITORY, Dev, run
 
 pytestmark = pytest.mark.cloud
@@ -123,7 +124,7 @@ def other_server(tmp_path: Path) -> Iterator[tuple[int, Path]]:
     process = subprocess.Popen(
         [sys.executable, *command],
         cwd=REPOSITORY,
-        env={**os.environ, "PYTHONPATH": "layers/common:functions"},
+        env={**os.environ, **SHOWS_STACKS, "PYTHONPATH": "layers/common:functions"},
         stdout=subprocess.PIPE,
         text=True,
     )
@@ -131,7 +132,7 @@ def other_server(tmp_path: Path) -> Iterator[tuple[int, Path]]:
     assert any(line.startswith("CA file") for line in process.stdout)
     yield base, folder / "sandbox-ca.pem"
     process.terminate()
-    process.communicate(timeout=20)
+    ended(process)
 
 
 def test_wallets_of_another_server_pay_each_other_when_its_authority_is_given(

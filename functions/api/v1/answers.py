@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from api.paging import fitting
+from api.paging import page_text
 from api.v1.forms import with_brackets
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
@@ -74,14 +74,17 @@ def listed(
     request: Request, objects: list[dict[str, Any]], *, more: bool, upward: bool = False
 ) -> Response:
     """Return a page of a list, which ends early if it would be too large."""
-    data = fitting(reversed(objects)) if upward else fitting(objects)
-    page = {
-        "object": "list",
-        "url": request.url.path,
-        "has_more": more or len(data) < len(objects),
-        "data": data[::-1] if upward else data,
-    }
-    return shown(request, page)
+
+    def page(size: int) -> dict[str, Any]:
+        return {
+            "object": "list",
+            "url": request.url.path,
+            "has_more": more or size < len(objects),
+            "data": objects[len(objects) - size :] if upward else objects[:size],
+        }
+
+    body = page_text(objects[::-1] if upward else objects, page)
+    return _response(request, body, 200, {})
 
 
 def _response(request: Request, body: str, status: int, headers: Mapping[str, str]) -> Response:
