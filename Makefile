@@ -9,7 +9,8 @@ AGAIN := $(if $(CI),--reruns 1 --only-rerun "[Tt]imeout|timed out")
 COVERAGE := $(BIN)/python -m coverage
 CORE := layers/common/checkout/domain/*,layers/common/checkout/open_payments/*,layers/common/checkout/flows/*
 # Unit tests that reach no line which the others do not. They run without coverage, which doubles their time.
-UNTRACED := $(addprefix tests/,attacks benchmarks fakes operations sandbox template test_cli_erase.py test_docs.py test_documented_commands.py test_plain_english.py)
+UNTRACED := $(addprefix tests/,attacks benchmarks fakes operations sandbox template test_docs.py test_documented_commands.py test_plain_english.py \
+	$(patsubst %,functions/test_%.py,dashboard_budgets dashboard_isolation dashboard_secrets pay_injection pay_typed recovery stalled_store stripe_parity two_devices))
 UNIT := not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts
 PIP_INSTALL := install --quiet --disable-pip-version-check
 PIP := bin/python -m pip $(PIP_INSTALL) --require-hashes

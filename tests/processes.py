@@ -1,4 +1,4 @@
-"""How tests wait for the end of the processes that they start."""
+"""Wait for the processes that tests start to end, and say where one stands that does not."""
 
 from __future__ import annotations
 
