@@ -16,7 +16,6 @@ import uuid
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from types import CodeType
 from typing import Any, Final, NamedTuple
 
 from sandbox.template import resources
@@ -151,23 +150,34 @@ def _calling() -> str | None:
     """
     frame, found = sys._getframe(2), None
     while frame is not None:
-        if frame.f_code.co_filename.endswith(_SETUP):
-            return None
-        found = _owner(frame.f_code) or found
+        code = frame.f_code
+        # By the file's name first: a code object is hashed anew each time, and stacks are deep.
+        if kind := _kind(code.co_filename):
+            if kind.is_setup:
+                return None
+            found = kind.owner or kind.owners.get(code.co_name) or found
         frame = frame.f_back  # type: ignore[assignment]
     return found
 
 
+class _File(NamedTuple):
+    """What a file's code on the stack tells: `owner` of all, or `owners` by names of functions."""
+
+    is_setup: bool
+    owner: str | None
+    owners: dict[str, str]
+
+
 @cache
-def _owner(code: CodeType) -> str | None:
-    path = Path(code.co_filename)
+def _kind(filename: str) -> _File | None:
+    """Return what the code of a file tells; None of nearly all files."""
+    is_setup = filename.endswith(_SETUP)
+    path, owner = Path(filename), None
     if path.is_relative_to(ROOT / "functions"):
         module = ".".join(path.relative_to(ROOT / "functions").with_suffix("").parts)
-        return _handlers().get(module) or _packages().get(module.partition(".")[0])
-    for (file, name), function in _IN_THREADS.items():
-        if code.co_filename.endswith(file) and code.co_name == name:
-            return function
-    return None
+        owner = _handlers().get(module) or _packages().get(module.partition(".")[0])
+    owners = {name: each for (file, name), each in _IN_THREADS.items() if filename.endswith(file)}
+    return _File(is_setup, owner, owners) if is_setup or owner or owners else None
 
 
 @cache

@@ -29,11 +29,18 @@ INLINE = frozenset({"a", "bdi", "code", "label", "span", "strong", "time", "titl
 ISOLATES = {0x2068: None, 0x2069: None}  # around words of others; nobody reads them
 
 
-@dataclass(frozen=True)
+@dataclass
 class Element:
     tag: str
     attributes: dict[str, str]
-    text: list[str] = field(default_factory=list)
+    said: list[str] = field(repr=False)  # by the whole page
+    begin: int
+    end: int | None = None
+
+    @property
+    def text(self) -> list[str]:
+        """Return its pieces of text, and those of the elements in it."""
+        return self.said[self.begin : self.end]
 
 
 class Page(HTMLParser):
@@ -43,6 +50,7 @@ class Page(HTMLParser):
         super().__init__()
         self.elements: list[Element] = []
         self._open: list[Element] = []
+        self._said: list[str] = []
         self.feed(html)
         self.close()
         assert not self._open, self._open[-1]
@@ -50,20 +58,24 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         names = [name for name, _ in attrs]
         assert len(names) == len(set(names)), f"doubled attribute in {tag}"
-        element = Element(tag, {name: value or "" for name, value in attrs})
+        begin = len(self._said)
+        element = Element(tag, {name: value or "" for name, value in attrs}, self._said, begin)
         self.elements.append(element)
-        if tag not in VOID:
+        if tag in VOID:
+            element.end = begin
+        else:
             self._open.append(element)
 
     def handle_endtag(self, tag: str) -> None:
         assert self._open, f"</{tag}> closes nothing"
-        assert self._open.pop().tag == tag
+        element = self._open.pop()
+        assert element.tag == tag
+        element.end = len(self._said)
         if tag not in INLINE:
             self.handle_data(" ")
 
     def handle_data(self, data: str) -> None:
-        for element in self._open:
-            element.text.append(data.translate(ISOLATES))
+        self._said.append(data.translate(ISOLATES))
 
     def all(self, tag: str, **attributes: str) -> list[Element]:
         return [

@@ -20,6 +20,7 @@ from checkout.flows.payment.sealed import Proof
 from sandbox.wallets import interaction
 from tests.attacks.test_browsers import another, send_form_at_once
 from tests.hosted_pages import Answer, Customer, customer
+from tests.partitions import few_partitions
 from tests.product import CEDAR, World
 
 WITHIN = 600.0  # seconds
@@ -158,7 +159,7 @@ def orders(desktop: tuple[str, ...], phone: tuple[str, ...]) -> Iterator[list[tu
 
 
 def play(order: list[tuple[str, str]]) -> Story:
-    with customer(World()) as browser:
+    with few_partitions(), customer(World()) as browser:
         world = browser.world
         session = world.create()
         devices = {"desktop": Device(browser), "phone": Device(another(browser))}

@@ -34,6 +34,7 @@ from tests.kill.place import (
     sender,
     vault,
 )
+from tests.partitions import few_partitions
 from tests.support import come_back
 
 AMOUNT: Final = 2000
@@ -117,4 +118,5 @@ def tell(line: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with few_partitions():
+        main()

@@ -35,6 +35,7 @@ from sandbox.wallets.server import Sleeper, WalletServers
 from tests.keys import KEY_ID, new_key_pair
 from tests.kill.child import new_session
 from tests.kill.place import Aws, HeldHints, Marked, SharedClock, product, sender, vault
+from tests.partitions import few_partitions
 from tests.ports import free_base
 from tests.support import come_back
 
@@ -247,7 +248,7 @@ def staged(endpoint: str, folder: Path) -> Iterator[Stage]:
         stdout=subprocess.PIPE,
         text=True,
     )
-    with servers_of(servers), child:
+    with servers_of(servers), child, few_partitions():
         yield Stage(Aws.of(place), clock, network, child, folder / "got")
         assert child.stdin is not None
         child.stdin.close()

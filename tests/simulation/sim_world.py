@@ -13,20 +13,18 @@ import gc
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from operator import length_hint
 from typing import Any, Final, TypeVar
-from unittest.mock import patch
 
 from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
-from checkout.adapters.dynamo import records
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
@@ -56,6 +54,7 @@ from sandbox.cloud import table_definitions
 from tests import services
 from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
+from tests.partitions import few_partitions
 from tests.simulation import actors, providers
 from tests.simulation.boundaries import (
     BEGINNING,
@@ -522,25 +521,12 @@ class SimWorld:
 
 def run(seed: int, *, keep_trace: bool = False, only: str | None = None) -> Outcome:
     """The world of `seed`, from beginning to end."""
-    with _shards(seed):
+    # Each eighth world has as many partitions as the product.
+    with nullcontext() if seed % 8 == 1 else few_partitions():
         outcome = SimWorld(seed, keep_trace=keep_trace, only=only).run()
     if not gc.isenabled():
         gc.collect()
     return outcome
-
-
-@contextmanager
-def _shards(seed: int) -> Iterator[None]:
-    """Have as many partitions of the sweep's indexes as the product in each eighth world.
-
-    The others have few. A round asks each partition, and in a world of a few sessions most are
-    empty: they were two thirds of all calls.
-    """
-    if seed % 8 == 1:
-        yield
-        return
-    with patch.multiple(records, URGENT_SHARDS=4, DUE_SHARDS=2):
-        yield
 
 
 def have_own_process() -> None:
