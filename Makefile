@@ -9,8 +9,9 @@ AGAIN := $(if $(CI),--reruns 1 --only-rerun "[Tt]imeout|timed out")
 COVERAGE := $(BIN)/python -m coverage
 CORE := layers/common/checkout/domain/*,layers/common/checkout/open_payments/*,layers/common/checkout/flows/*
 # Unit tests that reach no line which the others do not. They run without coverage, which doubles their time.
-UNTRACED := $(addprefix tests/,attacks benchmarks fakes operations sandbox template test_docs.py test_documented_commands.py test_plain_english.py \
-	$(patsubst %,functions/test_%.py,dashboard_budgets dashboard_isolation dashboard_secrets pay_injection pay_typed recovery stalled_store stripe_parity two_devices))
+UNTRACED := $(addprefix tests/,attacks/test_passkeys.py attacks/test_seeded_bugs.py benchmarks fakes operations sandbox template \
+	$(patsubst %,functions/test_%.py,dashboard_budgets dashboard_isolation dashboard_secrets pay_injection recovery stalled_store two_devices) \
+	test_docs.py test_documented_commands.py test_plain_english.py)
 UNIT := not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts
 PIP_INSTALL := install --quiet --disable-pip-version-check
 PIP := bin/python -m pip $(PIP_INSTALL) --require-hashes
@@ -22,6 +23,8 @@ UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --
 PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13.*/bin/python3.13; do "$$p" -c '' 2>/dev/null && echo "$$p"; done))
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
+# The levels of `make test`. CI has `coverage` in place of `unit`, and runs them in two parts.
+STAGES ?= unit endurance cloud browser interop
 export PYTHONPATH := layers/common:functions
 # Images of Python set it, and then each process compiles all of our modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -55,7 +58,7 @@ listen: $(RUN) ## forward the demo shop's webhooks to TO=http://localhost:… wh
 trigger: $(RUN) ## make EVENT=completed, expired, canceled or ping happen while `make dev` runs
 	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
-test: $(if $(CI),coverage,unit) endurance cloud browser interop ## ⭐ run all tests (in CI with the coverage of branches)
+test: $(STAGES) ## ⭐ run all tests
 
 unit: setup ## run the unit tests, then check that IAM policies match the AWS calls they made
 	@$(BIN)/python -m tests.aws_calls --forget

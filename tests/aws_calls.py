@@ -161,7 +161,7 @@ def _calling() -> str | None:
 
 
 class _File(NamedTuple):
-    """What a file's code on the stack tells: `owner` of all, or `owners` by names of functions."""
+    """A file with code of functions: `owner` of all of it, or `owners` by names of functions."""
 
     is_setup: bool
     owner: str | None
