@@ -23,7 +23,7 @@ UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --
 PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13.*/bin/python3.13; do "$$p" -c '' 2>/dev/null && echo "$$p"; done))
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
-# The levels of `make test`. CI has `coverage` in place of `unit`, and runs them in two parts.
+# The levels of `make test`. CI has `coverage` in place of `unit`, and waits for what runs beside.
 STAGES ?= unit endurance cloud browser interop
 export PYTHONPATH := layers/common:functions
 # Images of Python set it, and then each process compiles all of our modules again.
@@ -39,7 +39,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance cloud browser lighthouse interop coverage screenshots simulate soak simulate-load simulate-mutants fuzz bench bench-cold lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
+.PHONY: help alone setup dev demo listen trigger test unit endurance cloud browser lighthouse interop coverage screenshots simulate soak simulate-load simulate-mutants fuzz bench bench-cold lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -169,7 +169,11 @@ released-tables: .venv/run-stamp ## record the tables of template.yaml as those 
 logs: .venv-sam/stamp ## follow the deployed logs of FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
 	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"
 
-clean:  ## delete the local world's data, builds and caches
+# The tests after this have processes that wait for each other for so many seconds.
+alone:
+	@[ -z "$$BESIDE" ] || tail --pid="$$BESIDE" -f /dev/null
+
+clean: ## delete the local world's data, builds and caches
 	rm -rf dist .sandbox .aws-sam .aws-calls .coverage.d .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 
 .venv/run-stamp: requirements.txt
