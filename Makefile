@@ -25,6 +25,8 @@ SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/s
 STAGE ?= default
 # The levels of `make test`. CI has `coverage` in place of `unit`, and waits for what runs beside.
 STAGES ?= unit endurance cloud browser interop
+# Of `make bench`. CI runs those that count; what the others time means nothing beside other work.
+BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst
 export PYTHONPATH := layers/common:functions
 # Images of Python set it, and then each process compiles all of our modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -105,7 +107,7 @@ fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (bot
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
 bench: setup ## count what checkouts cost on AWS, and what is full at which rate; wait for the money; time the CPU of warm events; time the first byte of a page; flood the gateway; hang wallets before an honest payment; count units beside a million sessions; submit 1 000 wallets at once
-	@$(BIN)/python -m benchmarks.cost && $(BIN)/python -m benchmarks.callback && $(BIN)/python -m benchmarks.cpu && $(BIN)/python -m benchmarks.scaling && $(BIN)/python -m benchmarks.neighbours && $(BIN)/python -m benchmarks.hanging && $(BIN)/python -m benchmarks.page && $(BIN)/python -m benchmarks.growth && $(BIN)/python -m benchmarks.burst $(if $(CI),200)
+	@$(foreach each,$(BENCHMARKS),$(BIN)/python -m benchmarks.$(each) &&) true
 
 bench-cold: setup rehearsal-build ## time the cold starts of the built functions beside a bare one, and print their memory (Linux only)
 	@$(BIN)/python -m benchmarks.cold
