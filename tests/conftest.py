@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -16,6 +17,11 @@ from tests import aws_calls
 from tests.attacks import counts
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
+
+
+def pytest_configure() -> None:
+    """Have every process that a test starts print its stacks if it is aborted (processes.py)."""
+    os.environ["PYTHONFAULTHANDLER"] = "1"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -8,15 +8,13 @@ from typing import Final
 
 # Seconds. A world ends in three, on a busy machine in more.
 ENDS_WITHIN: Final = 90.0
-# Put this into the environment of a process, so that one that hangs prints where its threads are.
-SHOWS_STACKS: Final = {"PYTHONFAULTHANDLER": "1"}
 
 
 def ended(process: subprocess.Popen[str]) -> str:
     """Wait for the process to end, and return the rest of its output.
 
     Kills one that hangs and raises AssertionError with its output, in which Python's fault handler
-    prints the stack of each thread.
+    prints the stack of each thread (tests/conftest.py switches it on).
     """
     try:
         return process.communicate(timeout=ENDS_WITHIN)[0]

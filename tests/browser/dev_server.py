@@ -14,7 +14,7 @@ import httpx2
 
 from sandbox.place import Place
 from tests.ports import free_base
-from tests.processes import SHOWS_STACKS, ended
+from tests.processes import ended
 
 REPOSITORY: Final = Path(__file__).parents[2]
 READY_WITHIN: Final = 60  # seconds, of which a slow machine may use some
@@ -26,8 +26,7 @@ def local_world(state: Path, *, bought: bool = False) -> Iterator[Place]:
     purchase of Alice's.
     """
     base = free_base()
-    environment = {**os.environ, **SHOWS_STACKS, "SANDBOX_PORT": str(base)}
-    environment["SANDBOX_STATE"] = str(state)
+    environment = {**os.environ, "SANDBOX_PORT": str(base), "SANDBOX_STATE": str(state)}
     paths = [REPOSITORY / "layers/common", REPOSITORY / "functions", REPOSITORY]
     environment["PYTHONPATH"] = os.pathsep.join(map(str, paths))
     sandbox = [sys.executable, "-m", "sandbox"]

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 
 from sandbox.place import Place
-from tests.processes import SHOWS_STACKS, ended
+from tests.processes import ended
 
 REPOSITORY = Path(__file__).parent.parent.parent
 SANDBOX = (sys.executable, "-m", "sandbox")
@@ -100,7 +100,6 @@ def sandbox(
 ) -> subprocess.Popen[str]:
     environment = {
         **os.environ,
-        **SHOWS_STACKS,
         **(environment or {}),
         "SANDBOX_STATE": str(state),
         "SANDBOX_PORT": str(base),

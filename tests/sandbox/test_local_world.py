@@ -18,7 +18,7 @@ from sandbox import cloud, demo
 from sandbox.demo import Demo, DemoFailed
 from sandbox.place import Place
 from tests.ports import free_base
-from tests.processes import SHOWS_STACKS, ended
+from tests.processes import ended
 from tests.sandbox.dev import REPOSITORY, Dev, run
 
 pytestmark = pytest.mark.cloud
@@ -124,7 +124,7 @@ def other_server(tmp_path: Path) -> Iterator[tuple[int, Path]]:
     process = subprocess.Popen(
         [sys.executable, *command],
         cwd=REPOSITORY,
-        env={**os.environ, **SHOWS_STACKS, "PYTHONPATH": "layers/common:functions"},
+        env={**os.environ, "PYTHONPATH": "layers/common:functions"},
         stdout=subprocess.PIPE,
         text=True,
     )
