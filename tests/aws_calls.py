@@ -151,33 +151,24 @@ def _calling() -> str | None:
     frame, found = sys._getframe(2), None
     while frame is not None:
         code = frame.f_code
-        # By the file's name first: a code object is hashed anew each time, and stacks are deep.
-        if kind := _kind(code.co_filename):
-            if kind.is_setup:
-                return None
-            found = kind.owner or kind.owners.get(code.co_name) or found
+        if code.co_filename.endswith(_SETUP):
+            return None
+        # Not by the code object, which is hashed anew each time: stacks are deep.
+        found = _owner(code.co_filename, code.co_name) or found
         frame = frame.f_back  # type: ignore[assignment]
     return found
 
 
-class _File(NamedTuple):
-    """A file with code of functions: `owner` of all of it, or `owners` by names of functions."""
-
-    is_setup: bool
-    owner: str | None
-    owners: dict[str, str]
-
-
 @cache
-def _kind(filename: str) -> _File | None:
-    """Return what the code of a file tells; None of nearly all files."""
-    is_setup = filename.endswith(_SETUP)
-    path, owner = Path(filename), None
+def _owner(filename: str, name: str) -> str | None:
+    path = Path(filename)
     if path.is_relative_to(ROOT / "functions"):
         module = ".".join(path.relative_to(ROOT / "functions").with_suffix("").parts)
-        owner = _handlers().get(module) or _packages().get(module.partition(".")[0])
-    owners = {name: each for (file, name), each in _IN_THREADS.items() if filename.endswith(file)}
-    return _File(is_setup, owner, owners) if is_setup or owner or owners else None
+        return _handlers().get(module) or _packages().get(module.partition(".")[0])
+    for (file, function_name), function in _IN_THREADS.items():
+        if filename.endswith(file) and name == function_name:
+            return function
+    return None
 
 
 @cache
