@@ -12,7 +12,7 @@ CORE := layers/common/checkout/domain/*,layers/common/checkout/open_payments/*,l
 UNTRACED := $(addprefix tests/,attacks/test_passkeys.py attacks/test_seeded_bugs.py benchmarks fakes operations sandbox template \
 	$(patsubst %,functions/test_%.py,dashboard_budgets dashboard_isolation dashboard_secrets pay_injection recovery stalled_store two_devices) \
 	test_docs.py test_documented_commands.py test_plain_english.py)
-UNIT := not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts
+UNIT := -m pytest -n 3 --dist worksteal -m "not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts"
 PIP_INSTALL := install --quiet --disable-pip-version-check
 PIP := bin/python -m pip $(PIP_INSTALL) --require-hashes
 # Enough to run the local world. What only developers need (.venv/stamp) goes into the same .venv later.
@@ -41,7 +41,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help alone setup dev demo listen trigger test unit endurance cloud browser lighthouse interop coverage screenshots simulate soak simulate-load simulate-mutants fuzz bench bench-cold lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance alone cloud browser lighthouse interop coverage screenshots simulate soak simulate-load simulate-mutants fuzz bench bench-cold lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -64,11 +64,15 @@ test: $(STAGES) ## ⭐ run all tests
 
 unit: setup ## run the unit tests, then check that IAM policies match the AWS calls they made
 	@$(BIN)/python -m tests.aws_calls --forget
-	$(PYTEST) -n 3 --dist worksteal -m "$(UNIT)" $(T)
+	$(BIN)/python $(UNIT) $(T)
 	$(if $(filter tests,$(T)),@$(BIN)/python -m tests.aws_calls)
 
 endurance: setup ## run the tests that repeat one thing hundreds of times: races between threads, random worlds
 	$(PYTEST) -n 2 -m endurance $(T) || [ $$? = 5 ]
+
+# The tests after this have processes that wait for each other for so many seconds.
+alone:
+	@[ -z "$$BESIDE" ] || tail --pid="$$BESIDE" -f /dev/null
 
 cloud: setup ## run the tests that need the AWS emulator
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN) -m cloud $(T) || [ $$? = 5 ]
@@ -84,8 +88,8 @@ interop: setup ## run the tests against the official Open Payments, Stripe and w
 
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
 	@rm -rf .coverage.d && $(BIN)/python -m tests.aws_calls --forget
-	$(PYTEST) -n 3 --dist worksteal -m "$(UNIT)" $(UNTRACED)
-	$(COVERAGE) run -m pytest -n 3 --dist worksteal -m "$(UNIT)" tests $(addprefix --ignore=,$(UNTRACED)) && $(COVERAGE) run --concurrency=greenlet,multiprocessing -m tests.simulation --worlds 200 --seed 1
+	$(BIN)/python $(UNIT) $(UNTRACED)
+	$(COVERAGE) run $(UNIT) tests $(addprefix --ignore=,$(UNTRACED)) && $(COVERAGE) run --concurrency=greenlet,multiprocessing -m tests.simulation --worlds 200 --seed 1
 	@$(BIN)/python -m tests.aws_calls && $(COVERAGE) combine --quiet && $(COVERAGE) report --include="$(CORE)" --fail-under=100 && $(COVERAGE) report --include="layers/*,functions/*" --omit="$(CORE)" --fail-under=95
 
 screenshots: setup ## take screenshots of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic; and the README's
@@ -170,10 +174,6 @@ released-tables: .venv/run-stamp ## record the tables of template.yaml as those 
 
 logs: .venv-sam/stamp ## follow the deployed logs of FN=api, pay, dashboard, webhook_sender or expirer of STAGE=
 	@stack=$$(sed -n '/^\[$(STAGE).global/,/^$$/s/^stack_name = "\(.*\)"/\1/p' samconfig.toml) && $(SAM) logs --tail --cw-log-group "/$$stack/$(or $(FN),api)"
-
-# The tests after this have processes that wait for each other for so many seconds.
-alone:
-	@[ -z "$$BESIDE" ] || tail --pid="$$BESIDE" -f /dev/null
 
 clean: ## delete the local world's data, builds and caches
 	rm -rf dist .sandbox .aws-sam .aws-calls .coverage.d .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
