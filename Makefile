@@ -9,10 +9,13 @@ AGAIN := $(if $(CI),--reruns 1 --only-rerun "[Tt]imeout|timed out")
 COVERAGE := $(BIN)/python -m coverage
 CORE := layers/common/checkout/domain/*,layers/common/checkout/open_payments/*,layers/common/checkout/flows/*
 # Unit tests that reach no line which the others do not. They run without coverage, which doubles their time.
-UNTRACED := $(addprefix tests/,attacks/test_passkeys.py attacks/test_seeded_bugs.py benchmarks fakes operations sandbox template \
-	$(patsubst %,functions/test_%.py,dashboard_budgets dashboard_isolation dashboard_secrets pay_injection recovery stalled_store two_devices) \
-	test_docs.py test_documented_commands.py test_plain_english.py)
-UNIT := -m pytest -n 3 --dist worksteal -m "not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts"
+UNTRACED := $(patsubst %,tests/%.py,adapters/test_dynamo_races adapters/test_lists adapters/test_vault domain/test_strict_json \
+	$(addprefix attacks/test_,addresses browsers dashboard passkeys seeded_bugs webhooks) flows/schedule/test_tally \
+	$(addprefix functions/test_,dashboard_budgets dashboard_isolation dashboard_secrets loading money_received pay_callback \
+	pay_injection pay_pages pay_submission pay_typed recovery stalled_store stripe_parity two_devices) \
+	test_docs test_documented_commands test_packaging test_plain_english test_service_bags test_wiring) \
+	$(addprefix tests/,benchmarks fakes operations sandbox template)
+UNIT := -m pytest -n 2 --dist worksteal -m "not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts"
 PIP_INSTALL := install --quiet --disable-pip-version-check
 PIP := bin/python -m pip $(PIP_INSTALL) --require-hashes
 # Enough to run the local world. What only developers need (.venv/stamp) goes into the same .venv later.
@@ -23,7 +26,7 @@ UV := .venv/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --
 PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13.*/bin/python3.13; do "$$p" -c '' 2>/dev/null && echo "$$p"; done))
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
-# The levels of `make test`. CI has `coverage` in place of `unit`, and waits for what runs beside.
+# The levels of `make test`. CI has `coverage` in place of `unit`.
 STAGES ?= unit endurance cloud browser interop
 # Of `make bench`. CI runs those that count; what the others time means nothing beside other work.
 BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst
@@ -41,7 +44,7 @@ override KEY_ID := $(value KEY_ID)
 override PRIVATE_KEY := $(value PRIVATE_KEY)
 export NAME WALLET KEY_ID PRIVATE_KEY
 
-.PHONY: help setup dev demo listen trigger test unit endurance alone cloud browser lighthouse interop coverage screenshots simulate soak simulate-load simulate-mutants fuzz bench bench-cold lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
+.PHONY: help setup dev demo listen trigger test unit endurance cloud browser lighthouse interop coverage screenshots simulate soak simulate-load simulate-mutants fuzz bench bench-cold lint fmt docs check lock package merchant build rehearsal-build artifacts preflight deploy remove rehearse restore-drill proving-day released-tables logs clean
 
 help:
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | awk -F'|' '{ printf "  %-16s %s\n", $$1, $$2 }'
@@ -70,12 +73,8 @@ unit: setup ## run the unit tests, then check that IAM policies match the AWS ca
 endurance: setup ## run the tests that repeat one thing hundreds of times: races between threads, random worlds
 	$(PYTEST) -n 2 -m endurance $(T) || [ $$? = 5 ]
 
-# The tests after this have processes that wait for each other for so many seconds.
-alone:
-	@[ -z "$$BESIDE" ] || tail --pid="$$BESIDE" -f /dev/null
-
 cloud: setup ## run the tests that need the AWS emulator
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN) -m cloud $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder $(AGAIN) -m cloud $(T) || [ $$? = 5 ]
 
 browser: setup ## run the tests in Chromium
 	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN) -m "browser and not lighthouse" $(T) || [ $$? = 5 ]
@@ -83,13 +82,15 @@ browser: setup ## run the tests in Chromium
 lighthouse: setup ## have Lighthouse judge the hosted page in every state
 	$(PYTEST) -m lighthouse -rP tests/browser
 
+interop: export RECORDED_REQUESTS := $(REQUESTS)
 interop: setup ## run the tests against the official Open Payments, Stripe and webhook packages (needs Node)
 	$(PYTEST) -n 2 --dist loadfile -rP $(AGAIN) -m interop $(T) || [ $$? = 5 ]
 
+coverage: export RECORD_REQUESTS := $(CURDIR)/.coverage.d/requests.jsonl
 coverage: setup ## run the unit tests and 200 simulated worlds, and require 100 % of the core's branches, 95 % of other packages
-	@rm -rf .coverage.d && $(BIN)/python -m tests.aws_calls --forget
-	$(BIN)/python $(UNIT) $(UNTRACED)
-	$(COVERAGE) run $(UNIT) tests $(addprefix --ignore=,$(UNTRACED)) && $(COVERAGE) run --concurrency=greenlet,multiprocessing -m tests.simulation --worlds 200 --seed 1
+	@rm -rf .coverage.d && mkdir .coverage.d && $(BIN)/python -m tests.aws_calls --forget
+	$(BIN)/python $(UNIT) -p tests.interop.recorder $(UNTRACED)
+	$(COVERAGE) run $(UNIT) -p tests.interop.recorder tests $(addprefix --ignore=,$(UNTRACED)) && $(COVERAGE) run --concurrency=greenlet,multiprocessing -m tests.simulation --worlds 200 --seed 1
 	@$(BIN)/python -m tests.aws_calls && $(COVERAGE) combine --quiet && $(COVERAGE) report --include="$(CORE)" --fail-under=100 && $(COVERAGE) report --include="layers/*,functions/*" --omit="$(CORE)" --fail-under=95
 
 screenshots: setup ## take screenshots of the hosted page in every state, into screenshots/: phone, desktop, dark, Arabic; and the README's

@@ -9,6 +9,7 @@ from typing import Any, Final
 from checkout.flows.payment.sessions import json_text
 
 PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
+_LONGEST: Final = 12  # bytes of a character in a string of JSON: two escapes, as in \ud83d\ude00
 
 Object = dict[str, Any]
 
@@ -20,7 +21,9 @@ def page_text(objects: Sequence[Object], page: Callable[[int], Object]) -> str:
     """
     # Nearly all pages fit, so the whole page is written first, and not object by object.
     text = json_text(page(len(objects)))
-    return text if _size(text) <= PAGE_BYTES else json_text(page(_fitting(objects)))
+    if len(text) * _LONGEST <= PAGE_BYTES or _size(text) <= PAGE_BYTES:
+        return text
+    return json_text(page(_fitting(objects)))
 
 
 def _fitting(objects: Iterable[Object]) -> int:

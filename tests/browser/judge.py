@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final, Literal
 
 from playwright.sync_api import Browser, ConsoleMessage, Page
+
+# The last ones are those of a new page.
+WIDTHS: Final = (320, 375, 1280)  # pixels
+SCHEMES: Final[tuple[Literal["dark", "light"], ...]] = ("dark", "light")
 
 
 def violations(page: Page, axe: str) -> list[str]:
     """Return axe-core's findings, with best practices and folded parts included."""
     page.evaluate("document.querySelectorAll('details').forEach(one => { one.open = true; })")
-    page.evaluate(axe)
+    if not page.evaluate("'axe' in window"):
+        page.evaluate(axe)
     found: dict[str, Any] = page.evaluate("axe.run(document, {resultTypes: ['violations']})")
     return [
         f"{one['id']}: {node['html'][:200]} {node['failureSummary']}"
@@ -19,28 +24,35 @@ def violations(page: Page, axe: str) -> list[str]:
     ]
 
 
-class Judge:
-    """A page of one width (pixels) and color scheme, and what is wrong with what it showed."""
+def faults(page: Page, axe: str) -> list[str]:
+    """Return what is wrong with what the page shows now, unfolded, at each width and scheme."""
+    found = []
+    for width in WIDTHS:
+        page.set_viewport_size({"width": width, "height": 800})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)
+            found += [f"{width}, {scheme}: {one}" for one in violations(page, axe)]
+        if page.evaluate("document.documentElement.scrollWidth") > width:
+            found.append(f"{width}: the page is too wide")
+        for each in page.locator(".list").all():
+            if each.evaluate("each => each.scrollWidth > each.clientWidth"):
+                found.append(f"{width}: the list is cut")
+    return found
 
-    def __init__(self, browser: Browser, axe: str, width: int, scheme: Any) -> None:
-        viewport: Any = {"width": width, "height": 800}
-        self.page = browser.new_context(viewport=viewport, color_scheme=scheme).new_page()
+
+class Judge:
+    """A page of a width in pixels, and what was wrong with what it showed."""
+
+    def __init__(self, browser: Browser, axe: str, width: int = WIDTHS[-1]) -> None:
+        self.page = browser.new_context(viewport={"width": width, "height": 800}).new_page()
         self.page.on("console", self._heard)
         self.page.on("pageerror", lambda error: self._faults.append(str(error)))
-        self._axe, self._width = axe, width
+        self._axe = axe
         self._faults: list[str] = []
 
     def __call__(self, name: str) -> None:
-        """Judge what is shown now, with everything unfolded."""
-        page = self.page
-        for summary in page.locator("summary:visible").all():
-            summary.click()
-        self._faults += [f"{name}: {found}" for found in violations(page, self._axe)]
-        if page.evaluate("document.documentElement.scrollWidth") > self._width:
-            self._faults.append(f"{name} is too wide")
-        for each in page.locator(".list").all():
-            if each.evaluate("each => each.scrollWidth > each.clientWidth"):
-                self._faults.append(f"{name}: the list is cut")
+        """Judge what is shown now."""
+        self._faults += [f"{name}, {fault}" for fault in faults(self.page, self._axe)]
 
     def done(self) -> None:
         """Close the page and require that nothing was wrong."""

@@ -18,7 +18,7 @@ from sandbox.server import Answer, AsgiServer, Incoming
 from sandbox.wallets import certificates
 from tests.browser.dev_server import call, local_world
 from tests.browser.judge import Judge
-from tests.browser.test_dashboard import SIZES, focus, home, sign_in
+from tests.browser.test_dashboard import focus, home, sign_in
 from tests.merchant_api import a_body
 
 pytestmark = pytest.mark.browser
@@ -271,12 +271,10 @@ def test_the_keyboard_alone_rolls_a_key_and_passes_by_the_preview(
     page.context.close()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", SIZES)
 def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
-    browser: Browser, place: Place, axe: str, receiver: Receiver, size: str, scheme: str
+    browser: Browser, place: Place, axe: str, receiver: Receiver
 ) -> None:
-    judge = Judge(browser, axe, SIZES[size], scheme)
+    judge = Judge(browser, axe)
     page = judge.page
     sign_in(page, place)
     visit(page, "API keys")

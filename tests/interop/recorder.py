@@ -1,18 +1,21 @@
 """A pytest plugin: every request of our client goes to the file RECORD_REQUESTS, a line each.
 
-`-p tests.interop.recorder`. Nothing about the requests is changed.
+`-p tests.interop.recorder`. Nothing about the requests is changed. Only tests in `SUITE` are
+recorded: others make requests that are wrong on purpose, or repeat the same ones.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from typing import Any
+from typing import Any, Final
 
 from checkout.open_payments import exchange
 from checkout.open_payments.models import ClientIdentity
 from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Request, Response, Transport
+
+SUITE: Final = ("tests/flows", "tests/open_payments", "tests/functions")
 
 
 class _Recording:
@@ -21,6 +24,11 @@ class _Recording:
         self._identity = identity
 
     def send(self, request: Request, *, timeout: float) -> Response:
+        if os.environ.get("PYTEST_CURRENT_TEST", "").startswith(SUITE):
+            self._record(request)
+        return self._transport.send(request, timeout=timeout)
+
+    def _record(self, request: Request) -> None:
         line: dict[str, Any] = {
             "method": request.method,
             "url": request.url,
@@ -30,7 +38,6 @@ class _Recording:
         }
         with open(os.environ["RECORD_REQUESTS"], "a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
-        return self._transport.send(request, timeout=timeout)
 
     def _jwk(self) -> dict[str, str] | None:
         if self._identity is None:

@@ -16,6 +16,7 @@ from sandbox.wallets import certificates
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
+from tests.interop import recorder
 from tests.keys import KEY_ID, new_key_pair
 from tests.ports import free_base
 
@@ -80,32 +81,7 @@ def test_the_official_client_pays_through_our_sandbox(
 def test_every_request_of_the_suite_is_signed_and_formed_as_the_official_packages_say(
     node: str, tmp_path: Path
 ) -> None:
-    recorded = tmp_path / "requests.jsonl"
-    # Its order matters to nobody, so neither do options about it.
-    environment = {**os.environ, "RECORD_REQUESTS": str(recorded), "PYTEST_ADDOPTS": ""}
-    suite = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "tests.interop.recorder",
-        "-p",
-        "no:randomly",
-        "-n",
-        "2",
-        "-m",
-        "not endurance",  # repeats the same requests
-    ]
-    ran = subprocess.run(
-        [*suite, "tests/flows", "tests/open_payments", "tests/functions"],
-        cwd=REPOSITORY,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=900,
-    )
-    assert ran.returncode == 0, ran.stdout[-4000:]
+    recorded = recorded_requests(tmp_path)
     with recorded.open() as requests:
         checked = subprocess.run(
             [node, "verify.mjs"],
@@ -120,3 +96,34 @@ def test_every_request_of_the_suite_is_signed_and_formed_as_the_official_package
     counts = [int(line.split(" ", 1)[0]) for line in checked.stdout.splitlines()]
     assert counts
     assert min(counts) > 0, checked.stdout
+
+
+def recorded_requests(tmp_path: Path) -> Path:
+    """Return the requests that the unit tests made in this run of CI, or run those tests."""
+    if recorded := os.environ.get("RECORDED_REQUESTS"):
+        return Path(recorded)
+    record = tmp_path / "requests.jsonl"
+    # The order matters to nobody, so neither do options about it.
+    environment = {**os.environ, "RECORD_REQUESTS": str(record), "PYTEST_ADDOPTS": ""}
+    plugins = ["-p", recorder.__name__, "-p", "no:randomly"]
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            *plugins,
+            "-n",
+            "2",
+            "-m",
+            "not endurance",
+            *recorder.SUITE,
+        ],
+        cwd=REPOSITORY,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=900,
+    )
+    assert ran.returncode == 0, ran.stdout[-4000:]
+    return record
