@@ -303,6 +303,17 @@ def test_a_refusal_of_a_wallet_that_paid_all_the_same_is_not_believed(world: Wor
     assert world.finish(session, callback).session.status is Status.COMPLETED
 
 
+@pytest.mark.parametrize("reason", [Reason.BUSY, Reason.INVALID_QUOTE])
+def test_a_refusal_that_may_follow_a_payment_proves_nothing(world: World, reason: Reason) -> None:
+    """A wallet that is busy with a quote, or knows it as used, may have paid it."""
+    session, callback = world.awaiting()
+    refused = Refused("no", operation="", status=409, reason=reason)
+    world.transport.before = on("POST", "/outgoing-payments", raising(refused))
+    doubtful = world.finish(session, callback).session
+    assert doubtful.phase is Phase.PAYING
+    assert world.transport.count("GET", "/outgoing-payments") == 0, "nobody is asked"
+
+
 def test_a_sweep_that_only_looked_does_not_cost_us_the_wallets_answer(world: World) -> None:
     session, callback = world.awaiting()
 

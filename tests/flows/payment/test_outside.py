@@ -10,7 +10,7 @@ import pytest
 
 from checkout.domain.errors import CheckoutError
 from checkout.domain.session import Attention, Phase, Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.transitions import FENCE, Event
 from checkout.domain.webhooks import LATE_PAYMENT
 from checkout.flows.payment import reconcile, sessions
 from checkout.flows.payment.prepare import LEASE
@@ -263,6 +263,21 @@ def test_money_on_its_way_as_the_incoming_payment_was_closed_is_seen(world: Worl
     world.pay_from_outside(session, 2000, ended=True)
     world.sweep(rounds=2)
     assert world.session(session.id).received == 2000
+    assert world.session(session.id).due_at() is None
+
+
+def test_a_check_of_a_process_whose_clock_is_ahead_is_made_again_behind_the_fence(
+    world: World,
+) -> None:
+    session = world.submit(world.create())
+    sessions.cancel(world.services, world.key(), session.id)
+    world.sweep()
+    closed = world.session(session.id)
+    assert closed.closed_at is not None
+    world.clock.pass_time(10)
+    early = reconcile.step(world.services, closed)
+    assert early.check_at == closed.closed_at + FENCE
+    world.sweep()
     assert world.session(session.id).due_at() is None
 
 

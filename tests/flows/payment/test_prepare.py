@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 
@@ -12,6 +13,7 @@ from checkout.domain.errors import (
     RateLimited,
     SessionBusy,
     SessionUnexpectedState,
+    Unavailable,
     WalletInvalid,
     WalletUnavailable,
     WalletUnreachable,
@@ -22,7 +24,7 @@ from checkout.flows.payment import prepare, sessions
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from sandbox.wallets.provider import Rules
-from tests.product import CEDAR, HARBOR, World, answering, on, raising
+from tests.product import CEDAR, HARBOR, World, answering, interrupt, on, raising
 
 
 def test_a_wallet_address_leads_to_a_price_and_a_page_to_approve_it_on(world: World) -> None:
@@ -236,6 +238,62 @@ def test_a_slow_wallet_is_not_waited_for_beyond_the_deadline(world: World) -> No
         world.submit(session)
     assert world.session(session.id).status is Status.OPEN
     assert world.clock.now() - session.created_at < prepare.LEASE
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_a_session_whose_time_runs_out_while_a_wallet_is_asked_has_expired(
+    world: World, answers: bool
+) -> None:
+    session = world.create()
+    world.clock.pass_time(
+        (session.expires_at - timedelta(seconds=2) - world.clock.now()).total_seconds()
+    )
+
+    def slowly() -> None:
+        world.clock.pass_time(3)
+        if not answers:
+            raise NotSent("down")
+
+    world.transport.before = on("POST", "/quotes", slowly)
+    with pytest.raises(SessionUnexpectedState if answers else WalletUnreachable):
+        world.submit(session)
+    assert sessions.get(world.services, world.key(), session.id).status is Status.EXPIRED
+
+
+def test_who_has_lost_its_lease_while_a_wallet_was_asked_tells_the_customer_to_try_again(
+    world: World,
+) -> None:
+    """The clock of the process that takes the session over is ahead."""
+    session = world.create()
+
+    def take_over() -> None:
+        later = world.clock.now() + prepare.LEASE
+        found, interrupted = world.session(session.id), Problem.PREPARATION_INTERRUPTED
+        failed = Event.PREPARATION_FAILED
+        change = advance(found, failed, now=later, writer="sweep", problem=interrupted)
+        world.services.sessions.save(change)
+
+    world.transport.before = on("POST", "/quotes", take_over)
+    with pytest.raises(SessionBusy):
+        world.submit(session)
+    assert world.session(session.id).status is Status.OPEN
+
+
+def test_a_session_that_cannot_be_opened_again_at_once_is_opened_when_its_lease_is_over(
+    world: World,
+) -> None:
+    session = world.create()
+
+    def down() -> None:
+        interrupt(world, "get_item", raising(Unavailable("The data store is not answering.")))
+        raise NotSent("down")
+
+    world.transport.before = on("GET", "/alice", down)
+    with pytest.raises(WalletUnreachable):
+        world.submit(session)
+    assert world.session(session.id).status is Status.PREPARING
+    world.sweep()
+    assert world.session(session.id).status is Status.OPEN
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,10 @@ import pytest
 from checkout.domain.errors import CheckoutError, PaymentInProgress, SessionUnexpectedState
 from checkout.domain.session import Attention, Session, Status
 from checkout.domain.transitions import Event
-from checkout.flows.payment import sessions
+from checkout.flows.payment import approve, sessions
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
-from tests.product import CEDAR, World, on, raising
+from tests.product import CEDAR, World, lose_answers, on, raising
 
 
 def in_flight(world: World, amount: int) -> Session:
@@ -75,6 +75,20 @@ def test_the_event_of_a_short_payment_is_sent_once_with_the_amount_asked(world: 
     [event] = world.events()
     assert (event["type"], event["session"]) == ("checkout.session.completed", done.id)
     assert '"amount_total":2000' in event["body"]
+
+
+def test_a_read_that_is_lost_after_the_payment_is_made_again(world: World) -> None:
+    session, callback = world.awaiting()
+    world.transport.after = lose_answers("/incoming-payments/", OutcomeUnknown("lost"))
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_a_slow_provider_is_asked_no_longer_than_the_customer_waits(world: World) -> None:
+    session, callback = world.awaiting("late")
+    world.transport.before = on("GET", "/incoming-payments/", lambda: world.clock.pass_time(4))
+    began = world.clock.now()
+    assert world.finish(session, callback).session.status is Status.PROCESSING
+    assert world.clock.now() - began < approve.LEASE
 
 
 # --- the merchant decides about a part ---

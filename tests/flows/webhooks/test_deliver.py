@@ -385,6 +385,15 @@ def test_of_two_senders_one_makes_the_attempt(world: World) -> None:
     assert len(world.receivers.got) == 1
 
 
+def test_who_has_slept_through_its_lease_sends_nothing(world: World) -> None:
+    event_id = pinged(world)
+    asleep = between(world.vault, "open", lambda: world.clock.pass_time(29))
+    assert deliver(world.core, asleep, world.receivers, event_id) is Outcome.NOTHING
+    assert world.receivers.got == []
+    world.clock.pass_time(1)
+    assert world.deliver(event_id) is Outcome.DELIVERED
+
+
 def test_of_two_senders_in_the_same_millisecond_one_makes_the_attempt(world: World) -> None:
     event_id = pinged(world)
     late = before_the_lease(world, lambda: dies(world, event_id))

@@ -95,6 +95,8 @@ def refusal(session: Session, now: datetime) -> CheckoutError:
         return PaymentInProgress("A payment for this session is being confirmed.")
     if status is Status.PREPARING:
         return SessionBusy("This session is being prepared by another request; try again shortly.")
+    if status in (Status.OPEN, Status.AWAITING_APPROVAL):  # the caller's lease has lapsed
+        return SessionBusy("Another request has changed this session meanwhile; try again.")
     return SessionUnexpectedState(
         f"The session is {status}; a wallet can be submitted only while it is open or "
         "awaiting_approval."
