@@ -10,9 +10,9 @@ COVERAGE := $(BIN)/python -m coverage
 CORE := layers/common/checkout/domain/*,layers/common/checkout/open_payments/*,layers/common/checkout/flows/*
 # Unit tests that reach no line which the others do not. They run without coverage, which doubles their time.
 UNTRACED := $(patsubst %,tests/%.py,adapters/test_dynamo_races adapters/test_lists adapters/test_vault domain/test_strict_json \
-	$(addprefix attacks/test_,addresses browsers dashboard passkeys seeded_bugs webhooks) flows/schedule/test_tally \
+	$(addprefix attacks/test_,addresses browsers passkeys seeded_bugs webhooks) flows/schedule/test_tally \
 	$(addprefix functions/test_,dashboard_budgets dashboard_isolation dashboard_secrets loading money_received pay_callback \
-	pay_injection pay_pages pay_submission pay_typed recovery stalled_store stripe_parity two_devices) \
+	pay_injection pay_pages pay_submission recovery stalled_store two_devices) \
 	test_docs test_documented_commands test_packaging test_plain_english test_service_bags test_wiring) \
 	$(addprefix tests/,benchmarks fakes operations sandbox template)
 UNIT := -m pytest -n 2 --dist worksteal -m "not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts"

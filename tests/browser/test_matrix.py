@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 import pytest
@@ -16,6 +17,7 @@ from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
 from tests.browser.test_states import PANEL
 from tests.product import CEDAR
+from tests.sample import sample
 
 pytestmark = pytest.mark.browser
 
@@ -118,8 +120,7 @@ WAYS: dict[str, Callable[[Page, Served], None]] = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", LOOKS)
+@pytest.mark.parametrize(("way", "name"), sample(product(WAYS, LOOKS), of=2))
 def test_a_purchase_in_every_way_and_look(
     browser: Browser, pages: Served, axe: str, name: str, way: str
 ) -> None:

@@ -20,6 +20,7 @@ from checkout.domain.webhooks import FIRST_MESSAGE
 from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
 from tests.kill.stage import Stage, staged
+from tests.sample import sample
 
 pytestmark = [pytest.mark.cloud, pytest.mark.first]
 
@@ -218,7 +219,7 @@ def test_killed_there_the_session_recovers_and_is_paid_once(
     stage: Stage, name: str, at: int, after: bool
 ) -> None:
     scenario = SCENARIOS[name]
-    for seed, wallet in enumerate(scenario.wallets):
+    for seed, wallet in sample(enumerate(scenario.wallets), of=3):
         held, moved = stage.received(), stage.payments()
         sale = scenario.begin(stage, wallet)
         ended = stage.run(sale.flow, sale.job, die_at=at, after=after)
@@ -264,7 +265,7 @@ CREATION = ("answer put_item", "session put_item")
 def test_killed_at_creation_the_same_request_again_makes_one_session(
     stage: Stage, at: int, after: bool
 ) -> None:
-    for seed in range(3):
+    for seed in sample(range(3), of=3):
         held, moved, begun = stage.received(), stage.payments(), stage.clock.now()
         key = f"order {at} {after} {seed}"
         job = {"api_key": stage.api_key, "idempotency_key": key}
@@ -288,7 +289,7 @@ def test_killed_in_a_delivery_the_event_is_delivered_all_the_same(
 
     An event keeps its first place in the index `due` for a minute, so the sweep comes that later.
     """
-    for seed in range(3):
+    for seed in sample(range(3), of=3):
         session = returned(stage, "alice")
         assert session.event is not None
         ended = stage.run("deliver", {"event": session.event}, die_at=at + 1, after=after)
