@@ -11,7 +11,7 @@ from checkout.domain.transitions import FENCE, Event, IllegalTransition, advance
 from checkout.flows.give_way import GIVE_WAY
 from checkout.flows.payment import reconcile
 from checkout.flows.payment.witness import STRAY_404
-from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import CompletionPolicy
@@ -328,6 +328,26 @@ def test_an_incoming_payment_that_stays_open_disproves_nothing(world: World, sta
     assert (doubtful.payment_in_flight, doubtful.closed_at) == (True, None)
     world.transport.network = world.network
     assert world.settle(doubtful).status is Status.OPEN
+
+
+def test_a_payment_that_is_not_found_by_its_id_is_found_in_the_list_among_others(
+    world: World,
+) -> None:
+    world.pay(world.create())
+    doubtful = world.in_doubt()
+    world.transport.after = lambda request, response: None
+    world.pay(world.create())
+
+    def unknown(request: Request, response: Response) -> None:
+        if request.method == "GET" and "/outgoing-payments/" in request.url:
+            raise Refused("no", operation="", status=404, reason=Reason.NOT_FOUND)
+
+    world.transport.after = unknown
+    done = world.settle(doubtful)
+    assert done.status is Status.COMPLETED
+    assert done.outgoing_payment is not None
+    assert done.quote is not None
+    assert done.outgoing_payment.rsplit("/")[-1] == done.quote.id.rsplit("/")[-1]
 
 
 def test_money_that_shows_before_anybody_knew_of_the_payment_completes(world: World) -> None:
