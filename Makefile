@@ -16,7 +16,8 @@ UNTRACED := $(patsubst %,tests/%.py,adapters/test_dynamo_races adapters/test_lis
 	test_docs test_documented_commands test_packaging test_plain_english test_service_bags test_wiring) \
 	$(addprefix tests/,benchmarks fakes operations sandbox template)
 UNIT := -m pytest -n 2 --dist worksteal -m "not endurance and not cloud and not browser and not interop and not lighthouse and not artifacts"
-PIP_INSTALL := install --quiet --disable-pip-version-check
+# Python compiles the modules that are imported, as they are: of all that is installed, few.
+PIP_INSTALL := install --quiet --no-compile --disable-pip-version-check
 PIP := bin/python -m pip $(PIP_INSTALL) --require-hashes
 # Enough to run the local world. What only developers need (.venv/stamp) goes into the same .venv later.
 RUN := .venv/run-stamp .venv-cloud/stamp
