@@ -4,6 +4,8 @@ PYTHON ?= python3
 T ?= tests
 BIN := .venv/bin
 PYTEST := $(BIN)/python -m pytest
+# The folder that has all tests of a marker, so that the others need not be collected.
+in = $(if $(filter tests,$(T)),tests/$(1),$(T))
 # In CI, a test with processes of its own runs once more if it ran into a time limit, and only then.
 AGAIN := $(if $(CI),--reruns 1 --only-rerun "[Tt]imeout|timed out")
 COVERAGE := $(BIN)/python -m coverage
@@ -78,14 +80,14 @@ cloud: setup ## run the tests that need the AWS emulator
 	$(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder $(AGAIN) -m cloud $(T) || [ $$? = 5 ]
 
 browser: setup ## run the tests in Chromium
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN) -m "browser and not lighthouse" $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(AGAIN) -m "browser and not lighthouse" $(call in,browser) || [ $$? = 5 ]
 
 lighthouse: setup ## have Lighthouse judge the hosted page in every state
 	$(PYTEST) -m lighthouse -rP tests/browser
 
 interop: export RECORDED_REQUESTS := $(REQUESTS)
 interop: setup ## run the tests against the official Open Payments, Stripe and webhook packages (needs Node)
-	$(PYTEST) -n 2 --dist loadfile -rP $(AGAIN) -m interop $(T) || [ $$? = 5 ]
+	$(PYTEST) -n 2 --dist loadfile -rP $(AGAIN) -m interop $(call in,interop) || [ $$? = 5 ]
 
 coverage: export RECORD_REQUESTS := $(CURDIR)/.coverage.d/requests.jsonl
 coverage: setup ## run the unit tests, and require 100 % of the core's branches, 95 % of other packages
@@ -157,7 +159,7 @@ remove: .venv/run-stamp ## delete STAGE= with its data, which must have Deletion
 	@$(BIN)/python -m operations.remove $(STAGE)
 
 artifacts: setup build rehearsal-build ## build for both processors, then test the built functions under Lambda's own runtime client
-	$(PYTEST) -rP -m artifacts $(T)
+	$(PYTEST) -rP -m artifacts $(call in,artifacts)
 
 rehearsal-build: .venv-sam/stamp ## build for this machine's processor, into .aws-sam/rehearsal
 	$(SAM) build --build-dir .aws-sam/rehearsal --parameter-overrides Arch=$(subst aarch64,arm64,$(shell uname -m)) && .venv-sam/bin/python -m sandbox.artifacts .aws-sam/rehearsal

@@ -17,6 +17,7 @@ from tests import aws_calls
 from tests.attacks import counts
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
+IN_OWN_FOLDER = ("browser", "interop", "artifacts")
 
 
 def pytest_configure() -> None:
@@ -27,10 +28,14 @@ def pytest_configure() -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let tests with a world around them open sockets, and begin with those that take long.
 
-    Unit tests may open none. What takes long and begins last has no other test beside it.
+    Unit tests may open none. What takes long and begins last has no other test beside it. The
+    Makefile looks for the tests of IN_OWN_FOLDER in folders of these names.
     """
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
     for item in items:
+        for name in IN_OWN_FOLDER:
+            if item.get_closest_marker(name) and not item.nodeid.startswith(f"tests/{name}/"):
+                raise pytest.UsageError(f"{item.nodeid} must be in tests/{name}/")
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)
 
