@@ -32,7 +32,7 @@ STAGE ?= default
 # The levels of `make test`. CI has `coverage` in place of `unit`.
 STAGES ?= unit endurance cloud browser interop
 # Of `make bench`. CI runs those that count; what the others time means nothing beside other work.
-BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst
+BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst official
 export PYTHONPATH := layers/common:functions
 # Images of Python set it, and then each process compiles all of our modules again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -114,7 +114,7 @@ simulate-mutants: setup ## break the payment protocol one line at a time and sho
 fuzz: setup ## send REQUESTS= fuzzed requests from SEED=: made of DOCUMENT= (both of docs/), or right ones changed
 	$(BIN)/python -m tests.fuzzing --requests $(or $(REQUESTS),20000) $(if $(SEED),--seed $(SEED)) $(foreach each,$(DOCUMENT),--document $(each))
 
-bench: setup ## count what checkouts cost on AWS, and what is full at which rate; wait for the money; time the CPU of warm events; time the first byte of a page; flood the gateway; hang wallets before an honest payment; count units beside a million sessions; submit 1 000 wallets at once
+bench: setup ## count what checkouts cost on AWS, and what is full at which rate; wait for the money; time the CPU of warm events; time the first byte of a page; flood the gateway; hang wallets before an honest payment; count units beside a million sessions; submit 1 000 wallets at once; pay beside the official client (needs Node)
 	@$(foreach each,$(BENCHMARKS),$(BIN)/python -m benchmarks.$(each) &&) true
 
 bench-cold: setup rehearsal-build ## time the cold starts of the built functions beside a bare one, and print their memory (Linux only)
