@@ -10,7 +10,7 @@ in = $(if $(filter tests,$(T)),tests/$(1),$(T))
 AGAIN := $(if $(CI),--reruns 1 --only-rerun "[Tt]imeout|timed out")
 COVERAGE := $(BIN)/python -m coverage
 CORE := layers/common/checkout/domain/*,layers/common/checkout/open_payments/*,layers/common/checkout/flows/*
-# Unit tests that reach no line which the others do not. They run without coverage, which doubles their time.
+# Unit tests that hardly reach a line which the others do not. They run without coverage, which doubles their time.
 UNTRACED := $(patsubst %,tests/%.py,adapters/test_dynamo_races adapters/test_lists adapters/test_vault domain/test_strict_json \
 	$(addprefix attacks/test_,addresses browsers passkeys seeded_bugs webhooks) flows/schedule/test_tally \
 	$(addprefix functions/test_,dashboard_budgets dashboard_isolation dashboard_secrets loading money_received pay_callback \

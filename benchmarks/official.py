@@ -19,12 +19,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.adapters.clock import SystemClock
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.domain.session import Status
@@ -36,7 +36,6 @@ from sandbox.wallets.server import Sleeper, WalletServers
 from tests.keys import KEY_ID, new_key_pair
 from tests.node import with_packages
 from tests.product import CEDAR, World
-from tests.support import HandClock
 
 ROUND_TRIPS: Final = (0.0, 0.02, 0.1)  # seconds
 ROUNDS: Final = 15
@@ -48,16 +47,6 @@ SIDES: Final = ("ours", "anew", "kept")
 LIMITS: Final = {("wallet", "anew"): 0.55, ("wallet", "kept"): 0.90, ("callback", "kept"): 1.1}
 
 Times = dict[tuple[str, str], list[float]]
-
-
-class WallClock(HandClock):
-    """The time of this machine, which Node has, too."""
-
-    def now(self) -> datetime:
-        return datetime.now(UTC)
-
-    def sleep(self, seconds: float) -> None:
-        time.sleep(seconds)
 
 
 class Far:
@@ -124,8 +113,9 @@ class Official:
 @contextmanager
 def served() -> Iterator[tuple[World, Far, Official]]:
     """Serve the wallets of a world on this machine, where its own checkout asks them."""
+    clock: Any = SystemClock()  # Node has no other
     # A customer takes longer at their wallet than the pause that it asks for.
-    world, sleeper = World(clock=WallClock(), rules=Rules(wait=0)), Sleeper()
+    world, sleeper = World(clock=clock, rules=Rules(wait=0)), Sleeper()
     with tempfile.TemporaryDirectory() as name:
         found = certificates.ensure(Path(name) / "ca", world.clock.now())
         far = Far(world, found.server_context(), sleeper)
