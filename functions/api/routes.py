@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 
 from api.dependencies import Injected, Started, api_key, idempotency_key
-from api.paging import page_text
+from api.paging import page_json
 from api.requests import CreateSession, expands, list_query
 from checkout.domain.merchant import ApiKey
 from checkout.domain.public import public_session
@@ -58,7 +58,7 @@ async def list_sessions(services: Injected, request: Request) -> Response:
             "next_cursor": next_cursor,
         }
 
-    return _json(page_text(shown, page))
+    return _json(page_json(shown, page))
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")
@@ -150,5 +150,5 @@ def _answer(given: Answer) -> Response:
     return _json(given.body, given.status, headers)
 
 
-def _json(body: str, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def _json(body: str | bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(body, status, headers, media_type="application/json")

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
-from fastapi import Depends, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict
 
 from checkout.domain import grammar
@@ -92,7 +92,7 @@ def price_of(fields: dict[str, Any]) -> str:
     return was
 
 
-async def grant_callback(request: Request) -> GrantCallback:
+def callback_of(request: Request) -> GrantCallback:
     """Return the callback's parameters; a reference with its hash overrides any `result`.
 
     Raise CallbackInvalid for a missing or doubled parameter.
@@ -106,6 +106,3 @@ async def grant_callback(request: Request) -> GrantCallback:
     if interact_ref or presented or not query.get("result"):
         raise CallbackInvalid("The wallet's answer is incomplete.")
     return GrantCallback(result=query["result"])
-
-
-Returned = Annotated[GrantCallback, Depends(grant_callback)]

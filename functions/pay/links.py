@@ -23,7 +23,7 @@ from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
 from pay import browser, pages, pictures, render
 from pay.colors import Accent, accent
-from pay.dependencies import Client, Injected
+from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
 from pay.language import Reader
 from pay.view import Contact, contact_of, home_of, initial_of
@@ -61,21 +61,23 @@ class Offer:
 
 
 @router.api_route("", methods=READ)
-async def offer(services: Injected, _: Client, request: Request, link_id: str) -> Response:
+async def offer(services: Injected, request: Request, link_id: str) -> Response:
     """Return the page with the price; it reads the link and writes nothing."""
+    counted(services, request)
     return _page(services, request, buy.load_link(services, link_id))
 
 
 @router.post("")
-async def begin(services: Injected, of: Client, request: Request, link_id: str) -> Response:
+async def begin(services: Injected, request: Request, link_id: str) -> Response:
     """Begin the purchase, and lead to its checkout page; or show why there is none."""
+    client = counted(services, request)
     link = buy.load_link(services, link_id)
     visit = (await form_fields(request)).get("visit", "")
     path = _path(services, link)
     if not browser.asked_here(request):
         return see_other(path)
     try:
-        begun = buy.begin(services, link, visit, of)
+        begun = buy.begin(services, link, visit, client)
     except ParameterInvalid:
         return see_other(path)
     except Conflict:
@@ -88,7 +90,8 @@ async def begin(services: Injected, of: Client, request: Request, link_id: str) 
 
 
 @router.api_route("/logo", methods=READ)
-async def logo(services: Injected, _: Client, request: Request, link_id: str) -> Response:
+async def logo(services: Injected, request: Request, link_id: str) -> Response:
+    counted(services, request)
     link = buy.load_link(services, link_id)
     return pictures.logo(request, services.merchants.get(link.merchant))
 

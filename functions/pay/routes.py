@@ -13,11 +13,12 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.errors import CheckoutError
 from checkout.flows.payment import approve, prepare, receipts, reconcile, reported
 from checkout.pages import form_fields
+from checkout.ports.services import PayServices
 from checkout.web import json_object
 from pay import browser, pages, pictures
-from pay.dependencies import Client, Injected
+from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
-from pay.inputs import Returned, address_of, email_of, price_of, provider_of, wallet_of
+from pay.inputs import address_of, callback_of, email_of, price_of, provider_of, wallet_of
 from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
@@ -25,26 +26,27 @@ READ: Final = ["GET", "HEAD"]
 
 
 @router.api_route("", methods=READ)
-async def checkout(services: Injected, of: Client, request: Request, session_id: str) -> Response:
-    session = reconcile.advance_pending(services, session_id, of)
+async def checkout(services: Injected, request: Request, session_id: str) -> Response:
+    session = reconcile.advance_pending(services, session_id, counted(services, request))
     if browser.DEVICE in request.query_params:
         return browser.taken_over(services, session, request.query_params[browser.DEVICE])
     return pages.session_page(services, request, session)
 
 
 @router.post("/wallet")
-async def wallet(services: Injected, of: Client, request: Request, session_id: str) -> Response:
+async def wallet(services: Injected, request: Request, session_id: str) -> Response:
     """Prepare the payment; respond with JSON to JSON, and with a page to a form."""
+    client = counted(services, request)
     if not sent_by_form(request):
         address = wallet_of(await json_object(request))
-        session = prepare.submit_wallet(services, session_id, address, client=of)
+        session = prepare.submit_wallet(services, session_id, address, client=client)
         return browser.bind(services, pages.quote_json(session), session)
     fields: dict[str, str] = {}
     at = ""
     try:
         fields = await form_fields(request)
         was, at, typed = price_of(fields), provider_of(fields), wallet_of(fields)
-        session = prepare.submit_wallet(services, session_id, address_of(at, typed), client=of)
+        session = prepare.submit_wallet(services, session_id, address_of(at, typed), client=client)
     except CheckoutError as error:
         typed = fields.get("wallet_address", "")
         return form_again(error, services, request, session_id, typed=typed, at=at)
@@ -52,14 +54,17 @@ async def wallet(services: Injected, of: Client, request: Request, session_id: s
 
 
 @router.post("/receipt")
-async def receipt(services: Injected, of: Client, request: Request, session_id: str) -> Response:
+async def receipt(services: Injected, request: Request, session_id: str) -> Response:
     """Send the receipt by e-mail; the address is kept nowhere."""
+    client = counted(services, request)
     fields: dict[str, str] = {}
     try:
         fields = await form_fields(request)
         to = email_of(fields)
         session = reconcile.view(services, session_id)
-        receipts.send(services, session, pages.letter(services, request, session, to), client=of)
+        receipts.send(
+            services, session, pages.letter(services, request, session, to), client=client
+        )
     except CheckoutError as error:
         typed = fields.get("email", "")
         return form_again(error, services, request, session_id, email=typed)
@@ -67,16 +72,58 @@ async def receipt(services: Injected, of: Client, request: Request, session_id: 
 
 
 @router.api_route("/status", methods=READ)
-async def status(services: Injected, of: Client, session_id: str) -> Response:
-    return pages.status_json(services, reconcile.advance_pending(services, session_id, of))
+async def status(services: Injected, request: Request, session_id: str) -> Response:
+    session = reconcile.advance_pending(services, session_id, counted(services, request))
+    return pages.status_json(services, session)
 
 
 @router.api_route("/grant/callback", methods=READ)
-async def callback(
-    services: Injected, of: Client, request: Request, session_id: str, returned: Returned
-) -> Response:
+async def callback(services: Injected, request: Request, session_id: str) -> Response:
+    return _callback(services, request, session_id, counted(services, request))
+
+
+@router.post("/grant/callback")
+async def callback_confirmed(services: Injected, request: Request, session_id: str) -> Response:
+    """Go on with an approval that was begun in another browser: the customer was asked."""
+    client, returned = counted(services, request), callback_of(request)
+    if returned.result is not None or not browser.asked_here(request):
+        return _callback(services, request, session_id, client)
+    finish = approve.finish(
+        services,
+        session_id,
+        interact_ref=returned.interact_ref,
+        presented_hash=returned.hash,
+        client=client,
+    )
+    # The cookie is for the browser's next try, where the wallet wants time.
+    return browser.bind(services, pages.returned(services, request, finish), finish.session)
+
+
+@router.api_route("/success", methods=READ)
+async def success(services: Injected, request: Request, session_id: str) -> Response:
+    session = reconcile.advance_pending(services, session_id, counted(services, request))
+    return pages.confirmation(services, request, session)
+
+
+@router.api_route("/qr", methods=READ)
+async def qr_code(services: Injected, request: Request, session_id: str) -> Response:
+    counted(services, request)
+    session = reconcile.view(services, session_id)
+    return pictures.qr_code(browser.link(services, request, session))
+
+
+@router.api_route("/logo", methods=READ)
+async def logo(services: Injected, request: Request, session_id: str) -> Response:
+    counted(services, request)
+    session = reconcile.view(services, session_id)
+    return pictures.logo(request, services.merchants.get(session.merchant))
+
+
+def _callback(services: PayServices, request: Request, session_id: str, client: str) -> Response:
+    """Return the response to a browser that comes back from the wallet. Raise CallbackInvalid."""
+    returned = callback_of(request)
     if returned.result is not None:  # unsigned: it is noted and told, else this is like any visit
-        session = reconcile.advance_pending(services, session_id, of)
+        session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)
         session = reported.note(services, session, returned.result, browser=proof)
         return pages.not_approved(services, request, session, returned.result)
@@ -86,42 +133,6 @@ async def callback(
         interact_ref=returned.interact_ref,
         presented_hash=returned.hash,
         browser=browser.presented(services, request, session_id),
-        client=of,
+        client=client,
     )
     return pages.returned(services, request, finish)
-
-
-@router.post("/grant/callback")
-async def callback_confirmed(
-    services: Injected, of: Client, request: Request, session_id: str, returned: Returned
-) -> Response:
-    """Go on with an approval that was begun in another browser: the customer was asked."""
-    if returned.result is not None or not browser.asked_here(request):
-        return await callback(services, of, request, session_id, returned)
-    finish = approve.finish(
-        services,
-        session_id,
-        interact_ref=returned.interact_ref,
-        presented_hash=returned.hash,
-        client=of,
-    )
-    # The cookie is for the browser's next try, where the wallet wants time.
-    return browser.bind(services, pages.returned(services, request, finish), finish.session)
-
-
-@router.api_route("/success", methods=READ)
-async def success(services: Injected, of: Client, request: Request, session_id: str) -> Response:
-    session = reconcile.advance_pending(services, session_id, of)
-    return pages.confirmation(services, request, session)
-
-
-@router.api_route("/qr", methods=READ)
-async def qr_code(services: Injected, _: Client, request: Request, session_id: str) -> Response:
-    session = reconcile.view(services, session_id)
-    return pictures.qr_code(browser.link(services, request, session))
-
-
-@router.api_route("/logo", methods=READ)
-async def logo(services: Injected, _: Client, request: Request, session_id: str) -> Response:
-    session = reconcile.view(services, session_id)
-    return pictures.logo(request, services.merchants.get(session.merchant))

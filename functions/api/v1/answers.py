@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from api.paging import page_text
+from api.paging import page_json
 from api.v1.forms import with_brackets
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
@@ -83,11 +83,13 @@ def listed(
             "data": objects[len(objects) - size :] if upward else objects[:size],
         }
 
-    body = page_text(objects[::-1] if upward else objects, page)
+    body = page_json(objects[::-1] if upward else objects, page)
     return _response(request, body, 200, {})
 
 
-def _response(request: Request, body: str, status: int, headers: Mapping[str, str]) -> Response:
+def _response(
+    request: Request, body: str | bytes, status: int, headers: Mapping[str, str]
+) -> Response:
     echoed = {
         name: value
         for name in ("Stripe-Version", "Idempotency-Key")

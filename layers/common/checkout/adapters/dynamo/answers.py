@@ -7,8 +7,8 @@ base64.
 
 from __future__ import annotations
 
-import base64
 import json
+from binascii import a2b_base64
 from typing import Any
 
 _PARSED_BY_US = "before-parse.dynamodb"
@@ -31,5 +31,6 @@ def _read(
 
 def _decoded(found: dict[str, Any]) -> dict[str, Any]:
     """Return an object of the answer; the value of a type is a text in the type B alone."""
-    stored = found.get("B")
-    return {"B": base64.b64decode(stored)} if isinstance(stored, str) else found
+    if "B" in found and isinstance(found["B"], str):
+        found["B"] = a2b_base64(found["B"])
+    return found

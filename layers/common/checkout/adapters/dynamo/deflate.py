@@ -24,9 +24,12 @@ def deflated(plain: str) -> Value:
 
 def inflated(value: Value) -> str:
     """Return the text of an attribute. Raise KeyError or ValueError if it holds none."""
-    stored = bytes(value["B"])
+    stored = memoryview(value["B"])
     unpacker = zlib.decompressobj(_RAW, zdict=DICTIONARIES[stored[0]])
     try:
-        return (unpacker.decompress(stored[1:]) + unpacker.flush()).decode()
+        plain = unpacker.decompress(stored[1:])
     except zlib.error as error:
         raise ValueError("a compressed text is damaged") from error
+    if not unpacker.eof:
+        raise ValueError("a compressed text is cut off")
+    return plain.decode()

@@ -79,10 +79,10 @@ class ListQuery:
         return bool(self.statuses) or any(each is not None for each in by_field)
 
     def matches(self, session: Session, now: datetime) -> bool:
-        amount, status = session.amount_total, session.status_at(now)
+        amount = session.amount_total
         return (
-            self.status in (None, status)
-            and (not self.statuses or status in self.statuses)
+            (self.status is None or self.status is session.status_at(now))
+            and (not self.statuses or session.status_at(now) in self.statuses)
             and (self.amount_from is None or self.amount_from <= amount)
             and (self.amount_to is None or amount <= self.amount_to)
             and (self.concern is None or self.concern.holds(session))
