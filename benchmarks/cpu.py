@@ -20,7 +20,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from itertools import count
@@ -335,16 +335,22 @@ def _in_python(value: Any) -> Any:
     return [_in_python(each) for each in value] if isinstance(value, list) else value
 
 
-def measured(bench: Bench, name: str, events: int) -> str:
-    """Return the line of the table for this kind of event."""
-    sides = (bench.kinds[name].ours, bench.bare[name], bench.lean[name])
-    taken: list[list[float]] = [[], [], []]
+def in_turns(bench: Bench, sides: Sequence[tuple[str, Handler]], events: int) -> list[list[float]]:
+    """Return the milliseconds of each side's events; a side is a kind of event and its handler."""
+    taken: list[list[float]] = [[] for _ in sides]
     with contextlib.redirect_stdout(io.StringIO()):
         for turn in range(WARM_UP + events):
-            for number, handler in enumerate(sides):
+            for number, (name, handler) in enumerate(sides):
                 milliseconds = bench.repeat(name, handler)
                 if turn >= WARM_UP:
                     taken[number].append(milliseconds)
+    return taken
+
+
+def measured(bench: Bench, name: str, events: int) -> str:
+    """Return the line of the table for this kind of event."""
+    handlers = (bench.kinds[name].ours, bench.bare[name], bench.lean[name])
+    taken = in_turns(bench, [(name, each) for each in handlers], events)
     ours, theirs, lean = map(median, taken)
     spread = [quantiles(each, n=4) for each in taken]
     calls = len(bench.kinds[name].recorded.calls)
@@ -352,6 +358,16 @@ def measured(bench: Bench, name: str, events: int) -> str:
         f"| {NAMES[name]} | {calls} | {ours:.2f} | {spread[0][0]:.2f} to {spread[0][2]:.2f} "
         f"| {theirs:.2f} | {spread[1][0]:.2f} to {spread[1][2]:.2f} | {ours / theirs:.2f} "
         f"| {ours / lean:.2f} |"
+    )
+
+
+def beside_creates(bench: Bench, events: int) -> str:
+    """Return how many of the bare function's creates a list takes, the two in turn."""
+    sides = [("list", bench.kinds["list"].ours), ("create", bench.bare["create"])]
+    listed, created = map(median, in_turns(bench, sides, events))
+    return (
+        f"A list of {LISTED} and a create of the bare function, in turn: {listed:.2f} and "
+        f"{created:.2f} ms, {listed / created:.2f} times."
     )
 
 
@@ -363,8 +379,11 @@ def main() -> None:
         "| ratio | with our client |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    for name in sys.argv[1:] or NAMES:
+    names = sys.argv[1:] or NAMES
+    for name in names:
         print(measured(bench, name, EVENTS), flush=True)
+    if "list" in names:
+        print(f"\n{beside_creates(bench, EVENTS)}")
 
 
 if __name__ == "__main__":

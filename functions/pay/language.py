@@ -82,7 +82,7 @@ class Reader:
 
     def date(self, at: datetime) -> str:
         """Return the date and the time of day."""
-        return f"{format_date(at, 'long', locale=self.locale)}, {self.time(at)}"
+        return _date(self.locale, at)
 
 
 def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
@@ -91,8 +91,13 @@ def reader(*, wished: str | None, accepted: str, default: str | None) -> Reader:
     `wished` is the session's language tag, `accepted` the browser's Accept-Language, and `default`
     the merchant's language tag.
     """
-    tags = [wished or "", *_accepted(accepted[:HEADER_MAX]), default or ""]
-    return _reader(next((tag for tag in tags if language_of(tag)), DEFAULT))
+    return _reader(_tag(wished or "", accepted[:HEADER_MAX], default or ""))
+
+
+@lru_cache(maxsize=1024)
+def _tag(wished: str, accepted: str, default: str) -> str:
+    """Return the first tag that has texts."""
+    return next(filter(language_of, (wished, *_accepted(accepted), default)), DEFAULT)
 
 
 def _accepted(header: str) -> Iterator[str]:
@@ -135,6 +140,12 @@ def _price(locale: Locale, direction: str, amount: Amount, rounding: str) -> str
     if direction == "rtl":  # else "US$" is shown as "$US"
         text = text.replace(symbol, f"{symbol}{_LEFT_TO_RIGHT}")
     return text
+
+
+@lru_cache(maxsize=1024)
+def _date(locale: Locale, at: datetime) -> str:
+    date, time = (write(at, locale=locale) for write in (format_date, format_time))
+    return f"{date}, {time}"
 
 
 def _number(locale: Locale, number: Decimal, digits: int) -> str:

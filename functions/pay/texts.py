@@ -26,6 +26,7 @@ class Texts:
     def __init__(self, messages: GNUTranslations) -> None:
         self._messages = messages
         self._plain: dict[str, str] = {}
+        self._found: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         """Return the text `name`, which has no values. Raise KeyError."""
@@ -39,9 +40,12 @@ class Texts:
 
     def text(self, name: str, **values: str) -> str:
         """Return the text `name` with its values. Raise KeyError."""
-        if name not in self:
-            raise KeyError(name)
-        return self._messages.gettext(name).format(**_isolated(values))
+        found = self._found.get(name)
+        if found is None:
+            if name not in self:
+                raise KeyError(name)
+            found = self._found[name] = self._messages.gettext(name)
+        return found.format(**_isolated(values))
 
     def counted(self, name: str, number: int, **values: str) -> str:
         """Return the text `name` in the plural form of `number`. Raise KeyError."""

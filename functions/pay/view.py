@@ -395,4 +395,4 @@ def _link(url: str, base_url: str) -> str | None:
 
 
 def _host(url: str | None) -> str | None:
-    return link_host(url or "", base_is_http=True)
+    return None if url is None else link_host(url, base_is_http=True)

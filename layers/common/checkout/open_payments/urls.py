@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import dataclass
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 from urllib.parse import urljoin
@@ -94,6 +95,7 @@ class Target:
         return f"{self.scheme}://{self.host}{port}"
 
 
+@lru_cache(maxsize=1024)
 def split(url: str) -> Parts:
     """Take any text apart as a URL; nothing is checked."""
     found = _PARTS.fullmatch(url)
