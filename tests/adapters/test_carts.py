@@ -181,3 +181,11 @@ def test_what_dictionary_1_packed_can_be_read_for_ever() -> None:
 def test_a_text_of_a_dictionary_that_is_not_known_is_refused() -> None:
     with pytest.raises(KeyError):
         inflated({"B": b"\xff" + deflated("text")["B"][1:]})
+
+
+@pytest.mark.parametrize("length", range(1, 12))
+def test_a_text_that_is_cut_off_is_refused(length: int) -> None:
+    whole = deflated("a text of some length")["B"]
+    assert len(whole) > 12
+    with pytest.raises(ValueError, match="cut off"):
+        inflated({"B": whole[:length]})

@@ -157,18 +157,30 @@ def test_attempts_come_back_as_they_were_and_the_running_one_is_short() -> None:
     assert stored_and_read(none).payment_attempts == ()
 
 
-def test_values_that_a_later_release_adds_to_a_row_are_left_alone() -> None:
+def test_values_that_a_later_release_adds_are_left_alone() -> None:
     session = full_session()
     found = json.loads(inflated(records.session_item(session)["payment"]))
+    found["later"] = "later"
     found["quote"].append("later")
     found["history"][0] += ["x"] * 9
     item = records.session_item(session) | {
         "cart": records.cart_of(session),
         "payment": deflated(json.dumps(found)),
+        "later": {"S": "later"},
     }
     read = records.session_from(item)
     assert read.quote == session.quote
     assert len(read.history) == len(session.history)
+
+
+@pytest.mark.parametrize("missing", ["id", "status", "version", "expires_at", "cart", "payment"])
+def test_an_item_that_lacks_what_it_needs_is_refused(missing: str) -> None:
+    session = full_session()
+    item = records.session_item(session) | {"cart": records.cart_of(session)}
+    assert records.session_from(item) == session
+    del item[missing]
+    with pytest.raises(KeyError):
+        records.session_from(item)
 
 
 @pytest.mark.parametrize(
