@@ -78,7 +78,7 @@ class Reader:
 
     def time(self, at: datetime) -> str:
         """Return the time of day."""
-        return format_time(at, "short", locale=self.locale)
+        return _time(self.locale, at)
 
     def date(self, at: datetime) -> str:
         """Return the date and the time of day."""
@@ -144,8 +144,12 @@ def _price(locale: Locale, direction: str, amount: Amount, rounding: str) -> str
 
 @lru_cache(maxsize=1024)
 def _date(locale: Locale, at: datetime) -> str:
-    date, time = (write(at, locale=locale) for write in (format_date, format_time))
-    return f"{date}, {time}"
+    return f"{format_date(at, 'long', locale=locale)}, {_time(locale, at)}"
+
+
+@lru_cache(maxsize=1024)
+def _time(locale: Locale, at: datetime) -> str:
+    return str(format_time(at, "short", locale=locale))
 
 
 def _number(locale: Locale, number: Decimal, digits: int) -> str:
