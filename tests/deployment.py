@@ -212,11 +212,12 @@ class Deployment:
         query: str = "",
         fields: Mapping[str, str] | None = None,
     ) -> Answer:
-        """Ask for a page, or submit a form's `fields`, with the headers of a browser."""
+        """Ask for a page, or submit a form's `fields`, as a browser and the page's script do."""
         headers = {"Accept": "text/html", "Accept-Encoding": "gzip, deflate, br, zstd"}
         if fields is None:
             return self._visit("GET", session, path, query, headers, None)
         headers["Content-Type"] = "application/x-www-form-urlencoded"
+        headers["Prefer"] = "return=representation"
         return self._visit("POST", session, path, query, headers, urlencode(fields).encode())
 
     def _visit(

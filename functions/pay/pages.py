@@ -88,13 +88,15 @@ def typing_alert(error: WalletInvalid) -> Alert:
     return Alert(name, at_field=True, advice=advice, character=error.character)
 
 
-def session_page(services: PayServices, request: Request, session: Session) -> Response:
-    """Return the page of the session's stage."""
+def session_page(
+    services: PayServices, request: Request, session: Session, *, was: str = ""
+) -> Response:
+    """Return the page of the session's stage; `was` is the price before, or anything."""
     now_shown = seen(services, request, session)
     alert = None
     if now_shown.stage is Stage.OPEN and now_shown.problem is not None:
         alert = Alert(now_shown.problem)
-    change = price_change(session, now_shown.reader, request.query_params.get("was", ""))
+    change = price_change(session, now_shown.reader, was)
     return stage_page(request, now_shown, alert=alert, change=change)
 
 
@@ -122,13 +124,19 @@ def receipt_sent(services: PayServices, session: Session) -> Response:
     return see_other(f"{paths_of(session, services.base_url).success}?{_MAILED}=1")
 
 
-def prepared(services: PayServices, session: Session, *, was: str) -> Response:
-    """Return the redirect to the page with the price; `was` is the price before, or "".
+def prepared(services: PayServices, request: Request, session: Session, *, was: str) -> Response:
+    """Return the page with the price; `was` is the price before, or "".
 
+    A browser is redirected to it, so that reloading sends nothing again. The page's script puts it
+    into the page that it is on, and prefers it at once (RFC 7240 section 4.2): a round trip less.
     A session that was paid meanwhile leads to its confirmation.
     """
     paths = paths_of(session, services.base_url)
-    return see_other(f"{paths.page}?was={was}" if was and paths.home == paths.page else paths.home)
+    if paths.home != paths.page:
+        return see_other(paths.home)
+    if request.headers.get("prefer") == "return=representation":
+        return session_page(services, request, session, was=was)
+    return see_other(f"{paths.page}?was={was}" if was else paths.page)
 
 
 def quote_json(session: Session) -> Response:

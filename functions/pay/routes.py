@@ -28,9 +28,10 @@ READ: Final = ["GET", "HEAD"]
 @router.api_route("", methods=READ)
 async def checkout(services: Injected, request: Request, session_id: str) -> Response:
     session = reconcile.advance_pending(services, session_id, counted(services, request))
-    if browser.DEVICE in request.query_params:
-        return browser.taken_over(services, session, request.query_params[browser.DEVICE])
-    return pages.session_page(services, request, session)
+    query = request.query_params
+    if browser.DEVICE in query:
+        return browser.taken_over(services, session, query[browser.DEVICE])
+    return pages.session_page(services, request, session, was=query.get("was", ""))
 
 
 @router.post("/wallet")
@@ -50,7 +51,7 @@ async def wallet(services: Injected, request: Request, session_id: str) -> Respo
     except CheckoutError as error:
         typed = fields.get("wallet_address", "")
         return form_again(error, services, request, session_id, typed=typed, at=at)
-    return browser.bind(services, pages.prepared(services, session, was=was), session)
+    return browser.bind(services, pages.prepared(services, request, session, was=was), session)
 
 
 @router.post("/receipt")

@@ -160,7 +160,8 @@ def test_a_base_address_with_a_path_is_kept_in_every_address() -> None:
     assert paths.page == f"/checkout/pay/{session.id}"
     assert paths.home == paths.page
     services: Any = SimpleNamespace(base_url="https://shop.example/checkout")
-    answer = pages.prepared(services, session, was="")
+    request: Any = SimpleNamespace(headers={})
+    answer = pages.prepared(services, request, session, was="")
     assert answer.headers["location"] == paths.page
 
 

@@ -218,6 +218,38 @@ def test_a_renewed_price_is_shown_with_its_difference_without_script_too(
     assert said not in visitor.open(session).page.main
 
 
+PREFERS = {"prefer": "return=representation"}  # as the page's script does
+
+
+def test_the_script_of_a_page_gets_the_price_at_once(visitor: Customer) -> None:
+    session = visitor.world.create()
+    answer = visitor.form(session, headers=PREFERS)
+    assert answer.status == 200
+    assert answer.page.one("main").attributes == visitor.open(session).page.one("main").attributes
+    assert answer.page.main == visitor.open(session).page.main
+    asked = visitor.world.session(session.id).interact_url
+    assert asked is not None
+    assert visitor.back_from(visitor.world.network.approve(asked)).location.endswith("/success")
+
+
+def test_the_script_of_a_page_is_told_how_a_renewed_price_has_changed(visitor: Customer) -> None:
+    session = visitor.world.create()
+    visitor.form(session, f"{CEDAR}/expensive-renewal")
+    fields = {"wallet_address": f"{CEDAR}/expensive-renewal", "was": "1854"}
+    path = f"/pay/{session.id}/wallet"
+    page = visitor.ask("POST", path, data=fields, headers=PREFERS).page
+    assert "The price went up from 18.54 EUR to 20.40 EUR: 1.86 EUR more." in page.main
+
+
+def test_the_script_of_a_page_follows_to_the_confirmation_where_money_has_come(
+    visitor: Customer,
+) -> None:
+    session = visitor.submitted()
+    visitor.world.pay_from_outside(session, 2000)
+    answer = visitor.form(session, headers=PREFERS)
+    assert answer.location == f"/pay/{session.id}/success"
+
+
 @pytest.mark.parametrize("was", ["", "x", "-1", "1.5", "9" * 21, "<b>"])
 def test_what_is_no_price_in_an_address_is_left_alone(visitor: Customer, was: str) -> None:
     session = visitor.world.submit(visitor.world.create())

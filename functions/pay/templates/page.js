@@ -88,7 +88,8 @@
   async function post(action, body) {
     for (let tries = 0; ; tries++) {
       const signal = AbortSignal.timeout(PATIENCE * 1000);
-      const answer = await fetch(action, { method: "POST", body, headers: { accept: "text/html" }, signal });
+      const headers = { accept: "text/html", prefer: "return=representation" };  // the page, not the way to it
+      const answer = await fetch(action, { method: "POST", body, headers, signal });
       if (!crowded(answer) || tries === PAUSES.length) return answer;
       stop();
       say(main.dataset.crowded);
@@ -102,7 +103,8 @@
     const page = new DOMParser().parseFromString(part("<title>", "</title>") + part("<main", "</main>"), "text/html");
     const fresh = page.querySelector("main"), status = find("[role=status]"), focused = document.activeElement.id;
     if (!fresh) throw new Error("not a page of ours");
-    if (answer.redirected) history.replaceState(null, "", new URL(answer.url).pathname);
+    const at = answer.redirected ? new URL(answer.url).pathname : answer.ok && bare();
+    if (at) history.replaceState(null, "", at);
     document.title = page.title;
     for (const name of Object.keys(main.dataset)) delete main.dataset[name];
     Object.assign(main.dataset, fresh.dataset);
