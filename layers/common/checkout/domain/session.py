@@ -116,7 +116,7 @@ class HistoryEntry:
     note: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)  # without slots: of a list, a hundred are made at once
 class Session:
     """One purchase.
 
@@ -257,7 +257,7 @@ class Session:
 
     def overdue(self, now: datetime) -> bool:
         """Return whether it counts as expired: time is up and no payment is in flight."""
-        if self.terminal or self.payment_in_flight or now < self.expires_at:
+        if now < self.expires_at or self.terminal or self.payment_in_flight:
             return False
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
 
