@@ -52,6 +52,23 @@ def test_a_customer_buys_from_the_shop_to_the_confirmation(page: Page, place: Pl
     expect(page.locator("#status")).to_have_text("completed")
 
 
+@pytest.mark.parametrize(
+    ("page", "after"),
+    [("with script", []), ("without script", ["GET"])],
+    indirect=["page"],
+)
+def test_a_script_gets_the_price_in_the_answer_to_the_form(
+    page: Page, place: Place, after: list[str]
+) -> None:
+    choose(page, place)
+    session, sent = page.url, []
+    page.on("request", lambda request: sent.append((request.method, request.url)))
+    give_wallet(page, place.customer_wallet)
+    expect(page.get_by_role("link", name="Approve at")).to_be_visible()
+    assert sent == [("POST", f"{session}/wallet"), *((each, session) for each in after)]
+    assert page.url == session
+
+
 def test_a_customer_has_the_receipt_sent(page: Page, place: Place) -> None:
     choose(page, place)
     give_wallet(page, place.customer_wallet)
