@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Request, expect
 
 from sandbox.place import Place
 from tests.browser.dev_server import local_world
@@ -61,8 +61,9 @@ def test_a_script_gets_the_price_in_the_answer_to_the_form(
     page: Page, place: Place, after: list[str]
 ) -> None:
     choose(page, place)
-    session, asked = page.url, []
-    page.on("request", asked.append)
+    session = page.url
+    asked: list[Request] = []
+    page.on("request", lambda each: asked.append(each))
     give_wallet(page, place.customer_wallet)
     expect(page.get_by_role("link", name="Approve at")).to_be_visible()
     sent = [(each.method, each.url) for each in asked if each.resource_type != "image"]
