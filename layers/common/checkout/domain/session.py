@@ -257,7 +257,7 @@ class Session:
 
     def overdue(self, now: datetime) -> bool:
         """Return whether it counts as expired: time is up and no payment is in flight."""
-        if now < self.expires_at or self.terminal or self.payment_in_flight:
+        if self.terminal or self.payment_in_flight or now < self.expires_at:
             return False
         return not (self.phase is Phase.CONTINUING and self.lease_live(now))
 
