@@ -89,9 +89,9 @@ def typing_alert(error: WalletInvalid) -> Alert:
 
 
 def session_page(
-    services: PayServices, request: Request, session: Session, *, was: str = ""
+    services: PayServices, request: Request, session: Session, *, was: str
 ) -> Response:
-    """Return the page of the session's stage; `was` is the price before, or anything."""
+    """Return the page of the session's stage; `was` is the price before, as the browser says."""
     now_shown = seen(services, request, session)
     alert = None
     if now_shown.stage is Stage.OPEN and now_shown.problem is not None:

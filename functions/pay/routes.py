@@ -18,7 +18,15 @@ from checkout.web import json_object
 from pay import browser, pages, pictures
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
-from pay.inputs import address_of, callback_of, email_of, price_of, provider_of, wallet_of
+from pay.inputs import (
+    GrantCallback,
+    address_of,
+    callback_of,
+    email_of,
+    price_of,
+    provider_of,
+    wallet_of,
+)
 from pay.problems import form_again, sent_by_form
 
 router = APIRouter(prefix="/pay/{session_id}", route_class=CustomersOnly)
@@ -80,7 +88,8 @@ async def status(services: Injected, request: Request, session_id: str) -> Respo
 
 @router.api_route("/grant/callback", methods=READ)
 async def callback(services: Injected, request: Request, session_id: str) -> Response:
-    return _callback(services, request, session_id, counted(services, request))
+    client = counted(services, request)
+    return _callback(services, request, session_id, client, callback_of(request))
 
 
 @router.post("/grant/callback")
@@ -88,7 +97,7 @@ async def callback_confirmed(services: Injected, request: Request, session_id: s
     """Go on with an approval that was begun in another browser: the customer was asked."""
     client, returned = counted(services, request), callback_of(request)
     if returned.result is not None or not browser.asked_here(request):
-        return _callback(services, request, session_id, client)
+        return _callback(services, request, session_id, client, returned)
     finish = approve.finish(
         services,
         session_id,
@@ -120,9 +129,10 @@ async def logo(services: Injected, request: Request, session_id: str) -> Respons
     return pictures.logo(request, services.merchants.get(session.merchant))
 
 
-def _callback(services: PayServices, request: Request, session_id: str, client: str) -> Response:
-    """Return the response to a browser that comes back from the wallet. Raise CallbackInvalid."""
-    returned = callback_of(request)
+def _callback(
+    services: PayServices, request: Request, session_id: str, client: str, returned: GrantCallback
+) -> Response:
+    """Return the response to a browser that comes back from the wallet."""
     if returned.result is not None:  # unsigned: it is noted and told, else this is like any visit
         session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)

@@ -26,7 +26,6 @@ class Texts:
     def __init__(self, messages: GNUTranslations) -> None:
         self._messages = messages
         self._plain: dict[str, str] = {}
-        self._found: dict[str, str] = {}
 
     def __getitem__(self, name: str) -> str:
         """Return the text `name`, which has no values. Raise KeyError."""
@@ -40,11 +39,9 @@ class Texts:
 
     def text(self, name: str, **values: str) -> str:
         """Return the text `name` with its values. Raise KeyError."""
-        found = self._found.get(name)
-        if found is None:
-            if name not in self:
-                raise KeyError(name)
-            found = self._found[name] = self._messages.gettext(name)
+        found = self._messages.gettext(name)
+        if found == name:
+            raise KeyError(name)
         return found.format(**_isolated(values))
 
     def counted(self, name: str, number: int, **values: str) -> str:

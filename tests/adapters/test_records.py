@@ -173,6 +173,17 @@ def test_values_that_a_later_release_adds_are_left_alone() -> None:
     assert len(read.history) == len(session.history)
 
 
+def test_a_group_with_something_behind_its_object_is_refused() -> None:
+    session = full_session()
+    plain = inflated(records.session_item(session)["payment"])
+    item = records.session_item(session) | {
+        "cart": records.cart_of(session),
+        "payment": deflated(plain + "{}"),
+    }
+    with pytest.raises(ValueError, match="not one JSON object"):
+        records.session_from(item)
+
+
 @pytest.mark.parametrize("missing", ["id", "status", "version", "expires_at", "cart", "payment"])
 def test_an_item_that_lacks_what_it_needs_is_refused(missing: str) -> None:
     session = full_session()
