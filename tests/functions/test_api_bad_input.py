@@ -358,8 +358,12 @@ def test_no_query_gives_a_5xx(pairs: list[tuple[str, str]]) -> None:
     assert_no_surprise(SHARED.get(SESSIONS, dict(pairs)))
 
 
+_ACTIONS = ("/expire", "/cancel", "/accept_as_paid", "/give_up")  # routes of POST alone: 405
+_IDS = st.text(max_size=40).filter(lambda text: "\n" not in text and not text.endswith(_ACTIONS))
+
+
 @settings(max_examples=100, deadline=None)
-@given(st.text(max_size=40).filter(lambda text: "\n" not in text), st.text(max_size=40))
+@given(_IDS, st.text(max_size=40))
 def test_no_id_and_no_idempotency_key_gives_a_5xx(session_id: str, key: str) -> None:
     assert_no_surprise(SHARED.get(f"{SESSIONS}/x{session_id}"))
     assert_no_surprise(SHARED.post(SESSIONS, a_body(), headers={"Idempotency-Key": key}))
