@@ -1,9 +1,9 @@
-"""The bare function that ours is measured beside: what FastAPI's and boto3's guides lead to.
+"""The bare function with which ours is compared, written as FastAPI's and boto3's guides show.
 
 It has FastAPI, Mangum, pydantic, Powertools and boto3 with their defaults. It makes the same calls
-to AWS as ours with the same items, calls the wallet as often, without signing, and answers with the
-same document. Requests and answers are models; one dependency reads the key; it writes a line of
-log and a metric where ours does. It has no rules, no errors, no idempotency, and no state.
+to AWS with the same items, calls the wallet the same number of times, without signing, and answers
+with the same document. Requests and answers are models; one dependency reads the key; it writes a
+log line and a metric when ours does. It has no rules, no errors, no idempotency, and no state.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ from starlette.middleware.gzip import GZipMiddleware
 
 SESSIONS: Final = "/api/checkout/sessions"
 TOTAL: Final = "$20.00"
-METERED: Final = ("create", "key", "wallet", "callback", "webhook")  # ours logs and counts these
+# Ours logs and counts these events events.
+METERED: Final = ("create", "key", "wallet", "callback", "webhook")
 
 Event = dict[str, Any]
 Handler = Callable[[Event, Any], Any]
@@ -68,7 +69,7 @@ class Create(BaseModel):
 
 
 class Shown(BaseModel):
-    """A session as the API shows it."""
+    """A session in the API's form."""
 
     id: str
     object: str
@@ -108,7 +109,7 @@ class Wallet(BaseModel):
 
 @dataclass
 class Recorded:
-    """An event as ours handled it: the calls to AWS and to wallets, and the answer."""
+    """An event as our function handled it: its calls to AWS and to wallets, and its answer."""
 
     calls: list[Call]
     wallet_calls: list[tuple[bytes, bytes]]
@@ -129,13 +130,13 @@ class Asking:
         self._metrics = Metrics(namespace="Bare", service="bare")
 
     def key(self) -> dict[str, Any]:
-        """Make the call that reads the key: the first of all events of the API."""
+        """Make the call that reads the key, the first call of each API event."""
         name, asked = self._recorded["get"].calls[0]
         answer: dict[str, Any] = getattr(self._client, name)(**asked)
         return answer
 
     def rest(self, kind: str, *, begin: int = 0) -> None:
-        """Make the calls that ours made, from `begin` on, and exchange JSON with the wallets."""
+        """Make the calls of our function, from `begin` on, and exchange JSON with the wallets."""
         found = self._recorded[kind]
         for name, asked in found.calls[begin:]:
             getattr(self._client, name)(**asked)
@@ -147,7 +148,7 @@ class Asking:
             self._metrics.flush_metrics()
 
     def handler(self, answered: Handler) -> Handler:
-        """Return the Lambda handler, as Powertools' guide has it."""
+        """Return the Lambda handler, as in Powertools' guide."""
 
         @self._logger.inject_lambda_context
         def handler(event: Event, context: Any) -> Any:
@@ -162,7 +163,7 @@ def merchant_api(client: Any, recorded: dict[str, Recorded]) -> Handler:
     asking = Asking(client, recorded)
 
     async def api_key(authorization: Annotated[str, Header()]) -> str:
-        """Return the merchant of the key, which is the first that ours reads, too."""
+        """Return the merchant of the key. Our function reads it first, too."""
         hashlib.sha256(authorization.encode()).hexdigest()
         answer = asking.key()
         if "Item" not in answer:

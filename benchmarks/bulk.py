@@ -1,4 +1,4 @@
-"""A million stored sessions that take no memory: each is made when it is read.
+"""A million stored sessions without memory: each is made when it is read.
 
 A `Bulk` knows the numbers of the sessions in each partition of each index, in their order there.
 Their items are made from a few real sessions by the product's own `records.py`, so they have the
@@ -6,9 +6,8 @@ right keys and sizes. `grow` puts a bulk behind an in-memory DynamoDB, whose ope
 before, except that nothing writes a session of the bulk. tests/benchmarks/test_bulk.py compares a
 small bulk with the same sessions stored.
 
-    70 %    carts that nobody gave a wallet, ended by the clock
-    28 %    completed, 30 of each customer
-    2 %     of the last 20 hours: open, or awaiting the approval of their customers
+    70 % carts without a wallet, ended by the clock 28 %    completed, 30 of each customer 2 %
+    of the last 20 hours: open, or awaiting the approval of their customers
 
 The ended ones are spread evenly over 49 days, and so are the ends. None of them is due within four
 hours of `now`.
@@ -25,36 +24,31 @@ from datetime import datetime, timedelta
 from functools import cached_property, lru_cache, partial
 from typing import Any, Final, cast, overload
 
-from checkout.adapters.dynamo.records import (
-    CLOCK,
-    SEARCH_ROW,
-    due_shard,
-    id_row,
-    rows_of,
-    session_item,
-)
-from checkout.adapters.dynamo.values import Item
-from checkout.domain.search import metadata_texts, outer_ids, prefix_key, search_key, words
+from checkout.adapters.dynamo.places import CLOCK, due_shard, prefix_key, search_key
+from checkout.adapters.dynamo.records import SEARCH_ROW, id_row, rows_of, session_item
+from checkout.adapters.dynamo.wire import Item
+from checkout.domain.search import metadata_texts, outer_ids, words
 from checkout.domain.session import Session
 from tests.fakes.dynamodb import InMemoryDynamoDb, Key
 from tests.product import CEDAR
 
-PERIOD: Final = timedelta(days=49)  # in which the ended sessions were created
+PERIOD: Final = timedelta(days=49)  # the time the time in which the ended sessions were created
 ENDED: Final = timedelta(hours=26)  # before now: the last of them
-LIVE: Final = timedelta(hours=20)  # in which the others were created
+LIVE: Final = timedelta(hours=20)  # the time the time in which the others were created
 BLOCK: Final = 105  # sessions, 30 of them completed by one customer
 PAID_OF_SEVEN: Final = 2
-LIVE_PART: Final = 50  # one in so many
+LIVE_PART: Final = 50  # one open session in this many
 ORDER: Final = "C-2026-"
 _FIRST, _NUMBERS = 10_000_000, 90_000_000  # of orders: eight digits
 _MILLISECOND: Final = timedelta(milliseconds=1)
 
-Entry = tuple[Any, Any]  # of an index, as the fake has them: the range's value, and the table's key
+# An entry of an index in the fake: the value of its range key, and the table's key.
+Entry = tuple[Any, Any]
 
 
 @dataclass(frozen=True)
 class Samples:
-    """Sessions of one merchant, as the product stored them. All have an order number."""
+    """Sessions of one merchant, stored by the product. All have an order number."""
 
     left: Session
     paid: Session
@@ -62,7 +56,10 @@ class Samples:
 
 
 class Bulk:
-    """`count` sessions as they are at `now`, all of the samples' merchant; the oldest is 0."""
+    """`count` sessions of the samples' merchant, as they are at `now`.
+
+    The oldest has the number 0.
+    """
 
     def __init__(self, count: int, samples: Samples, now: datetime) -> None:
         self._count, self._samples, self._now = count, samples, now
@@ -72,7 +69,7 @@ class Bulk:
 
     @property
     def a_paid_one(self) -> int:
-        """Return the number of a completed session of the middle."""
+        """Return the number of a completed session in the middle."""
         return self._ended // 2 // BLOCK * BLOCK
 
     def session(self, number: int) -> Session:
@@ -121,7 +118,7 @@ class Bulk:
         return (int(value) if kind == "N" else value), (row["id"]["S"],)
 
     def partitions(self) -> dict[str, dict[str, Sequence[int]]]:
-        """Return the numbers in each partition of each index, in the order of their entries."""
+        """Return the sessions' numbers in each partition of each index, in order."""
         everything = range(self._count)
         return {
             "by_merchant": {self._merchant: everything},
@@ -133,8 +130,6 @@ class Bulk:
     def _searched(self, everything: range) -> dict[str, Sequence[int]]:
         """Return the partitions of order numbers, metadata, words and customers' wallets."""
         found: dict[str, Sequence[int]] = {prefix_key(self._merchant, ORDER): everything}
-        for text in metadata_texts(self._samples.left):
-            found[search_key(self._merchant, text)] = everything
         for digits in range(10, 100):
             low, high = (
                 bisect_left(everything, f"{each}", key=self._digits)
@@ -143,7 +138,7 @@ class Bulk:
             if low < high:
                 found[prefix_key(self._merchant, str(digits))] = everything[low:high]
         prepared = array("I", self._prepared())
-        for text in words(self._samples.paid):
+        for text in (*metadata_texts(self._samples.paid), *words(self._samples.paid)):
             found[search_key(self._merchant, text)] = prepared
         customers: dict[int, array[int]] = defaultdict(lambda: array("I"))
         for number in prepared:
@@ -220,12 +215,12 @@ def _id(number: int) -> str:
 
 
 def _own(outer_id: str, number: int) -> str:
-    """Return an id elsewhere, of the same length, that is this session's own."""
+    """Return another id of the same length that belongs to this session only."""
     return f"{outer_id[:-8]}{number:08d}"
 
 
 def grow(client: InMemoryDynamoDb, table: str, bulk: Bulk) -> None:
-    """Put a bulk into a table, beside what is stored there."""
+    """Put a bulk into a table, beside the stored items."""
     grown = client._tables[table]
     grown.items = cast("dict[Key, Any]", Items(grown.items, bulk.item))
     for name, partitions in bulk.partitions().items():
@@ -238,7 +233,10 @@ def grow(client: InMemoryDynamoDb, table: str, bulk: Bulk) -> None:
 
 
 class Items(MutableMapping[Key, Any]):
-    """Stored items over those of the bulk, which nobody writes. Iterates over the stored ones."""
+    """The stored items, and behind them the items of the bulk, which cannot be written.
+
+    Iterates over the stored ones.
+    """
 
     def __init__(self, stored: dict[Key, Any], made: Callable[[str], Item | None]) -> None:
         self._stored, self._made = stored, made
@@ -269,7 +267,7 @@ class Items(MutableMapping[Key, Any]):
 
 
 class Lazy(Sequence[Entry]):
-    """The entries of some numbers, each made when it is looked at."""
+    """The entries of some sessions, each made when it is read."""
 
     def __init__(self, numbers: Sequence[int], make: Callable[[int], Entry]) -> None:
         self._numbers, self._make = numbers, make
@@ -290,7 +288,7 @@ class Lazy(Sequence[Entry]):
 
 
 class Merged(MutableSequence[Entry]):
-    """The sorted entries of a partition: those of the bulk, and stored ones among them."""
+    """The sorted entries of a partition: entries of the bulk, with stored ones between them."""
 
     def __init__(self, bulk: Sequence[Entry]) -> None:
         self._bulk = bulk

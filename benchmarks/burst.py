@@ -1,11 +1,11 @@
 """`python -m benchmarks.burst [CUSTOMERS]`: a thousand customers give their wallets at once.
 
 The real handlers run behind the local gateway, over an in-memory DynamoDB and the sandbox's
-wallets: first with the throttle that the template has for the route, then without one, so that
-all are under way at once. CLIENT_LIMIT is 0, because all customers have one address. Each customer
-is the page's script: it repeats the gateway's 429 after the script's pauses. A customer who is
-still told that it is crowded presses again, up to PRESSES times in all. Then SAMPLE of them approve
-and pay.
+wallets: first with the throttle that the template has for the route, then without one, so that all
+are under way at once. CLIENT_LIMIT is 0, because all customers have one address. Each customer acts
+like the page's script: it repeats the gateway's 429 after the script's pauses. A customer who still
+sees that many people are paying presses again, up to PRESSES times in all. Then SAMPLE of them
+approve and pay.
 
 After each press it looks at every session, and at the wallets. It exits with 1 if there was an
 answer of 500 or above or none, if a session is in a wrong state (awaiting approval with one
@@ -43,9 +43,10 @@ from tests.product import CEDAR
 CUSTOMERS: Final = 1_000
 SAMPLE: Final = 50
 PRESSES: Final = 5
-ACCOUNT: Final = 1_000  # executions at once, as AWS gives them to an account that has asked
+ACCOUNT: Final = 1_000  # executions at once, as AWS grants them on request
 ROUTE: Final = "POST /pay/{session_id}/wallet"
-# As page.js has them: seconds, before a crowded gateway is asked again, and for an answer.
+# Seconds, as in page.js: the pauses before a busy gateway is asked again, and the wait for an
+# answer.
 PAUSES: Final = (2, 4, 8)
 PATIENCE: Final = 35
 GAVE_UP: Final = 0  # in place of a status: no answer within PATIENCE, or a lost connection
@@ -57,7 +58,7 @@ _LEAVE: Final = re.compile(r'id="leave" href="([^"]+)"')
 
 @dataclass(frozen=True, slots=True)
 class Pressed:
-    """The last answer to a press of the button, and how often it was repeated before."""
+    """The last answer to a press of the button, and the number of repetitions before it."""
 
     session: str
     status: int
@@ -68,7 +69,10 @@ class Pressed:
 
     @property
     def refused(self) -> bool:
-        """Return whether the product told why there is no price; a 429 comes before any work."""
+        """Return whether the product explained why there is no price.
+
+        A 429 comes before any work.
+        """
         return 400 <= self.status < 500 and self.status != 429
 
 
@@ -103,7 +107,7 @@ async def press(transport: httpx2.AsyncBaseTransport, port: int, session: str) -
 
 
 def crowded(answer: httpx2.Response) -> bool:
-    """Return whether it is the gateway's own 429, and no page of ours."""
+    """Return whether it is the gateway's own 429, not a page of ours."""
     return answer.status_code == 429 and "html" not in answer.headers.get("content-type", "")
 
 
@@ -111,7 +115,8 @@ def press_all(port: int, sessions: Sequence[str]) -> list[Pressed]:
     """Let a customer of each session press at the same moment."""
 
     async def together() -> list[Pressed]:
-        # No connection is kept: a browser repeats what is lost when an idle one is closed.
+        # No connection is kept. A browser would repeat a request that is lost when an idle
+        # connection closes.
         limits = httpx2.Limits(max_connections=None, max_keepalive_connections=0)
         async with httpx2.AsyncHTTPTransport(limits=limits) as transport:
             return await asyncio.gather(*(press(transport, port, each) for each in sessions))
@@ -121,7 +126,7 @@ def press_all(port: int, sessions: Sequence[str]) -> list[Pressed]:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One press of those who had no price yet; the states are those of all sessions after it."""
+    """One press by the customers who had no price yet, and the states of all sessions after it."""
 
     pressed: list[Pressed]
     states: Counter[str]
@@ -155,10 +160,10 @@ def counted(states: Counter[str]) -> str:
 def judged(
     here: Place, sessions: Sequence[str], shown: Iterable[str], refused: Counter[str]
 ) -> tuple[Counter[str], list[str]]:
-    """Return the states of all sessions, and what is wrong.
+    """Return the states of all sessions, and the errors.
 
-    `shown` were shown a price last. Those `refused` by the product, so often, may have kept an
-    incoming payment and have quotes that nobody was shown.
+    The customers of `shown` saw a price last. `refused` counts the product's refusals by session:
+    such a session may have an incoming payment and quotes that were never shown.
     """
     with_price = set(shown)
     states: Counter[str] = Counter()
@@ -193,7 +198,10 @@ def judged(
 def burst(
     here: Place, customers: int, press_all: Callable[[list[str]], list[Pressed]]
 ) -> tuple[list[Round], list[Pressed]]:
-    """Let all press, those again who were told to; return the rounds, and who was shown a price."""
+    """Let all customers press, and press again if asked to.
+
+    Return the rounds, and the customers who saw a price.
+    """
     sessions = here.sessions(customers)
     rounds: list[Round] = []
     shown: dict[str, Pressed] = {}
@@ -207,7 +215,7 @@ def burst(
 
 
 def paid(here: Place, customers: Sequence[Pressed]) -> Counter[str]:
-    """Let these customers approve and come back; return their sessions by what became of them."""
+    """Let these customers approve and come back. Return their sessions by result."""
     found: Counter[str] = Counter()
     for each in customers:
         assert each.interact_url is not None
@@ -234,7 +242,7 @@ def throttle() -> tuple[float, int]:
 
 
 def complaints(rounds: Sequence[Round], bought: Counter[str], sample: int) -> Counter[str]:
-    """Return what should not have been, and how often it was."""
+    """Return the errors with their counts."""
     found = Counter(each for one in rounds for each in one.wrong)
     for one in rounds:
         for status, count in one.statuses.items():

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.callback`: how long a customer waits for the money after the 201.
+"""`python -m benchmarks.callback`: the time that a customer waits for the money after the 201.
 
 The money shows at the merchant's wallet some time after the customer's wallet has answered: on a
 real Rafiki about 200 ms. The callback reads the incoming payment at once and then between pauses
-(flows/payment/received.py). This runs the real loop on a clock moved by hand, against a provider
-with that delay and that round trip, for the pauses in use and for others. It needs no network and
+(flows/checkout/completion.py). This runs the real loop on a clock moved by hand, against a provider
+with that delay and that round trip, with the pauses in use and with others. It needs no network and
 takes a second; the figures are the same on any machine.
 """
 
@@ -17,9 +17,10 @@ from types import SimpleNamespace
 from typing import Any, Final
 from unittest.mock import patch
 
-from checkout.domain.session import IncomingPaymentRef, Session, Status
-from checkout.flows.payment import received
-from checkout.flows.payment.approve import PATIENCE
+from checkout.domain.payment import IncomingPaymentRef
+from checkout.domain.session import Status
+from checkout.flows.checkout import completion
+from checkout.flows.checkout.approve import PATIENCE
 from checkout.open_payments.models import Amount
 from checkout.ports.wallets import CompletionPolicy
 from tests.support import NOW, HandClock, a_session
@@ -29,10 +30,12 @@ SCHEDULES: Final = {
     "0.1 each for a second, then 1": (0.1,) * 10 + (1.0,) * 3,
 }
 DELAY: Final = 0.2  # seconds, median
-SPREAD: Final = 0.5  # of the logarithm: nine of ten between 90 and 460 ms
+SPREAD: Final = 0.5  # standard deviation of the logarithm: nine of ten are between 90 and 460 ms
 ROUND_TRIPS: Final = (0.0, 0.02, 0.1)  # seconds
 STORE: Final = 0.008  # a write of ours
 CALLBACKS: Final = 2_000
+NOT_FAILED: Final[Any] = SimpleNamespace(id="https://s.example/out/1", failed=False)
+TOKEN: Final[Any] = None
 
 
 class Completed(Exception):
@@ -41,7 +44,7 @@ class Completed(Exception):
 
 @dataclass
 class Provider:
-    """A merchant's wallet: `shows_at` seconds after the 201 the money is there."""
+    """A merchant's wallet that shows the money `shows_at` seconds after the 201."""
 
     shows_at: float
     round_trip: float
@@ -49,7 +52,7 @@ class Provider:
     reads: int = 0
 
     def at_merchant(self, call: Callable[[Any], Any]) -> Any:
-        """Answer a read of the incoming payment as it is when the request arrives."""
+        """Answer a read of the incoming payment with its state when the request arrives."""
         self.reads += 1
         self.clock.pass_time(self.round_trip / 2)
         there = self.passed >= self.shows_at
@@ -61,34 +64,39 @@ class Provider:
     def passed(self) -> float:
         return (self.clock.now() - NOW).total_seconds()
 
-    def paid(self, session: Session, received: int) -> bool:
-        if received >= session.receive.value:
-            raise Completed
-        return False
+    @property
+    def merchant(self) -> Any:
+        return SimpleNamespace(tolerance=0)
 
     @property
     def services(self) -> Any:
-        return SimpleNamespace(clock=self.clock, completion_policy=CompletionPolicy.RECEIVED)
+        payer = SimpleNamespace(get_outgoing_payment=lambda url, token: NOT_FAILED)
+        return SimpleNamespace(
+            clock=self.clock,
+            completion_policy=CompletionPolicy.RECEIVED,
+            wallets=SimpleNamespace(client=lambda merchant, deadline: payer),
+        )
 
 
 def waits(pauses: tuple[float, ...], round_trip: float) -> Iterator[tuple[float, int]]:
-    """Yield the seconds from the 201 to the sight of the money, and the reads that it took."""
+    """Yield the seconds from the 201 until the money is seen, and the number of reads."""
     draw = random.Random(1)  # noqa: S311 - no secret
     payment = IncomingPaymentRef("https://r.example/in/1", a_session().expires_at)
     session = a_session(Status.PROCESSING, incoming_payment=payment)
-    with patch.object(received, "POLL_SECONDS", pauses):
+    seen = patch.object(completion, "complete", side_effect=Completed)
+    with patch.object(completion, "POLL_SECONDS", pauses), seen:
         for _ in range(CALLBACKS):
             provider = Provider(DELAY * draw.lognormvariate(0, SPREAD), round_trip)
             provider.clock.pass_time(STORE)  # W7
             work: Any = provider
             try:
-                received.await_money(work, session, patience=PATIENCE)
+                completion.await_money(work, session, NOT_FAILED, TOKEN, patience=PATIENCE)
             except Completed:
                 yield provider.passed, provider.reads
 
 
 def main() -> None:
-    schedules = {"in use": received.POLL_SECONDS} | SCHEDULES
+    schedules = {"in use": completion.POLL_SECONDS} | SCHEDULES
     print("| pauses, s | round trip, ms | wait, median ms | 9 of 10, ms | reads, mean |")
     print("|---|---|---|---|---|")
     for name, pauses in schedules.items():

@@ -1,12 +1,12 @@
 """`python -m benchmarks.cold`: cold starts and memory of the built functions, beside a bare one.
 
 It takes what `make rehearsal-build` has built for this machine, and runs each function under
-Lambda's own runtime client (tests/artifacts/runtime.py): a process with the function, its layers
-and nothing else. A cold start is from the spawn of the process to its first answer. All functions
-and the bare one (benchmarks/cold_bare), which has the same common layer, take turns. CPU is the
-whole process's. DynamoDB is a server in this process, whose time is not counted.
+Lambda's own runtime client (tests/artifacts/runtime.py): a process with the function and its layers
+only. A cold start is from the spawn of the process to its first answer. All functions and the bare
+one (benchmarks/cold_bare), which has the same common layer, take turns. CPU is the whole process's.
+DynamoDB is a server in this process, whose time is not counted.
 
-Then each function gets a burst of events; its peak memory is what the kernel saw (VmHWM).
+Then each function gets a burst of events; its peak memory is read from the kernel (VmHWM).
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PREFIX: Final = "cold"
 ROUNDS: Final = 25
 BURST: Final = 200
 BARE: Final = "BareFunction"
-# The most that the CPU of a cold start may be, in cold starts of the bare function.
+# The limit for the CPU of a cold start, in cold starts of the bare function.
 MOST: Final = {
     "ApiFunction": 1.10,
     "PayFunction": 1.35,
@@ -54,7 +54,7 @@ MOST: Final = {
     "ExpirerFunction": 1.0,
     "WebhookSenderFunction": 1.0,
 }
-SPARE: Final = 0.4  # of the memory size, at least
+SPARE: Final = 0.4  # share of the memory size that must stay free, at least
 
 Event = dict[str, Any]
 
@@ -160,7 +160,7 @@ class Bench:
 
     @contextmanager
     def running(self, name: str) -> Iterator[RuntimeApi]:
-        """Give a process of this function."""
+        """Yield a process of this function."""
         own = {"Handler": "app.handler", "Layers": [{"Ref": "CommonLayer"}]}
         function = own if name == BARE else None
         with environment(self.build, name, self.variables, self.scratch, function) as runtime:
@@ -202,7 +202,7 @@ def main() -> str | None:
         for turn in range(ROUNDS + 1):
             for name, found in starts.items():
                 start = bench.start(name)
-                if turn:  # the first reads the files from the disk
+                if turn:  # the first start reads the files from the disk
                     found.append(start)
         peaks = {name: bench.peak(name) for name in bench.events}
     least = {side: median(getattr(each, side) for each in starts[BARE]) for side in ("wall", "cpu")}

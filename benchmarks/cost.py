@@ -1,31 +1,35 @@
-"""`python -m benchmarks.cost`: what a million checkouts cost in AWS.
+"""`python -m benchmarks.cost`: the cost of a million checkouts in AWS.
 
 It counts the calls, request units, messages and log lines of the real handlers, for a cart of one
-line and for one of 5 lines and 4 metadata values, with a browser that takes compressed pages: the
-page after the form and again after the redirect, and two polls of its status. The ends of 5 minutes
-are counted together. It cannot measure the response time of wallet providers or Lambda's overhead;
-the constants below assume them. The prices are in prices.py.
+line and for one of 5 lines and 4 metadata values, with a browser that takes compressed pages and
+polls the status of those that are in sight. Each record is counted until its time to live, with
+the entries of indexes and the copies for recovery. The ends of 5 minutes are counted together. It
+cannot measure the response time of wallet providers or Lambda's overhead; the constants below
+assume them. The prices are in prices.py.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from benchmarks.meter import Metered, Usage
+from benchmarks.meter import Metered, Rows, Usage, keeping, stored
 from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
 from checkout import telemetry
-from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
 from checkout.adapters.side_by_side import WIDTH, in_turn
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER
-from checkout.flows.payment import sessions
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session
+from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
+from checkout.open_payments.transport import Request
 from checkout.ports.sessions import Walk
 from sandbox.cloud import table_definitions
 from sandbox.template import resources, template
@@ -36,15 +40,19 @@ from tests.product import CEDAR, PREFIX
 
 PROVIDER_SECONDS: Final = 0.25  # a call to a wallet provider or a merchant's endpoint
 AWS_SECONDS: Final = 0.008  # a call to DynamoDB or SQS
-# What an invocation computes with 1 GB, with its share of cold starts. Lambda gives half of a
-# processor for half of the memory.
+# The seconds that an invocation computes with 1 GB, including its share of cold starts. Lambda
+# gives half of a processor for half of the memory.
 OWN_SECONDS: Final = 0.02
 HEADERS_KB: Final = 0.6  # of an answer
 PLATFORM_KB: Final = 0.35  # Lambda's own log lines per invocation
+HANDSHAKE_KB: Final = 0.8  # what a client sends to open a connection: one for each host of a step
+READS: Final = 20  # seconds that a customer has the form in sight, and then the price
+LEAVES: Final = 60  # seconds that a customer who leaves has the page in sight
+POLLS_AT_MOST: Final = 30  # seconds between the polls of a page in sight (page.js)
 MINUTES_A_MONTH: Final = 43_800
 MINUTE: Final = timedelta(minutes=1)
 COUNTED: Final = 115  # sessions that end in 5 minutes, of a million a month
-COMPLETED_SHARE: Final = 0.3  # of the sessions, where two thirds of the customers leave
+COMPLETED_SHARE: Final = 0.3  # of the sessions, if two thirds of the customers leave
 
 # The functions of the steps; the others are the hosted page's.
 FUNCTIONS: Final = {
@@ -53,6 +61,7 @@ FUNCTIONS: Final = {
     "deliver the webhook": "WebhookSenderFunction",
     "count it in the day's sums": "ExpirerFunction",
 }
+KEPT: Final = "keep its records"  # for their time to live
 SIZES: Final = (256, 512, 1024, 1769)  # MB; with the last one a function has a whole processor
 
 SMALLEST: Final = a_body()
@@ -80,10 +89,26 @@ class Observed:
     """A deployment with metered use."""
 
     def __init__(self, client: InMemoryDynamoDb | None = None) -> None:
-        tables = table_definitions(PREFIX)
-        self.deployed = Deployment(client=client or InMemoryDynamoDb(tables))
-        self.meter = Metered(self.deployed.dynamo.client, tables)
+        self.tables = table_definitions(PREFIX)
+        self.deployed = Deployment(client=client or InMemoryDynamoDb(self.tables))
+        self.meter = Metered(self.deployed.dynamo.client, self.tables)
         self.deployed.dynamo.client = self.meter
+        self.deployed.world.transport.before = self._asks
+        self._asked_kb = 0.0
+        self._hosts: set[str] = set()
+
+    def _asks(self, request: Request) -> None:
+        self._hosts.add(urlsplit(request.url).netloc)
+        self._asked_kb += _request_kb(request.url, request.headers, request.body)
+
+    def stored(self) -> dict[str, Rows]:
+        """Return all items of all tables."""
+        return stored(self.meter.client, self.tables)
+
+    def kept(self, before: dict[str, Rows]) -> Usage:
+        """Return the usage of keeping what is stored since `before`, from now on."""
+        now = self.deployed.world.clock.now()
+        return keeping(before, self.stored(), self.tables, since=now)
 
     def used(
         self,
@@ -97,6 +122,9 @@ class Observed:
         self.meter.usage = Usage()
         sent, messages = len(self.deployed.world.transport.sent), self.deployed.queue.asked
         asked = len(messages)
+        delivered = self.deployed.delivered
+        known = len(delivered)
+        self._asked_kb, self._hosts = 0.0, set()
         lines = io.StringIO()
         with contextlib.redirect_stdout(lines):
             answer = step()
@@ -105,7 +133,12 @@ class Observed:
         usage.wallet_calls = len(self.deployed.world.transport.sent) - sent
         usage.messages = len(messages) - asked
         usage.log_kb = len(lines.getvalue().encode()) / 1000 + PLATFORM_KB
-        usage.out_kb = _sent(answer) / 1000 + HEADERS_KB * requests
+        usage.access_kb = access_line(answer) / 1000 * requests
+        for url, headers, body in delivered[known:]:
+            self._hosts.add(urlsplit(url).netloc)
+            self._asked_kb += _request_kb(url, headers, body)
+        asked_kb = self._asked_kb + HANDSHAKE_KB * len(self._hosts)
+        usage.out_kb = _sent(answer) / 1000 + HEADERS_KB * requests + asked_kb
         outside = usage.wallet_calls + receivers
         inside = usage.calls + usage.messages
         lasts(usage, outside * PROVIDER_SECONDS + inside * AWS_SECONDS, function)
@@ -113,14 +146,41 @@ class Observed:
 
 
 def lasts(usage: Usage, waits: float, function: str) -> None:
-    """Note how long the invocations of a function last that wait for so many seconds in all."""
+    """Note the duration of a function's invocations, which wait for `seconds` in all."""
     usage.seconds = waits + usage.invocations * OWN_SECONDS / memory(function)
     usage.gb_seconds = usage.seconds * memory(function)
 
 
 def _sent(answer: Any) -> int:
-    """Return the bytes of an answer's body as it was sent, which for a page is compressed."""
+    """Return the number of bytes of an answer's body as it was sent. A page is compressed."""
     return int(getattr(answer, "headers", {}).get("content-length", 0))
+
+
+def _request_kb(url: str, headers: Mapping[str, str], body: bytes | None) -> float:
+    """Return the size of a request as it is sent."""
+    lines = sum(len(name) + len(value) + 4 for name, value in headers.items())
+    return (len(url) + lines + len(body or b"")) / 1000
+
+
+def access_line(answer: Any) -> int:
+    """Return the bytes of a request's line in the access log of template.yaml; 0 if it is off."""
+    if template()["Parameters"]["AccessLog"]["Default"] != "true":
+        return 0
+    _, settings, _ = resources("AWS::ApiGatewayV2::Stage")["HttpStage"]["AccessLogSettings"][
+        "Fn::If"
+    ]
+    values = {
+        "requestTime": "23/Nov/2026:10:00:00 +0000",
+        "requestId": "JKJaXmPLvHcESHA=",
+        "routeKey": "POST /pay/{session_id}/wallet",
+        "status": str(getattr(answer, "status", 200)),
+        "responseLatency": "1250",
+        "integrationLatency": "1245",
+        "error.responseType": "-",
+    }
+    return len(
+        re.sub(r"\$context\.([A-Za-z.]+)", lambda found: values[found[1]], settings["Format"])
+    )
 
 
 def function_of(step: str) -> str:
@@ -144,6 +204,7 @@ def checkout(
     """
     deployed = observed.deployed
     used = observed.used
+    before = observed.stored()
     answers: dict[str, Any] = {}
 
     def kept(name: str, step: Callable[[], Any]) -> Callable[[], Any]:
@@ -158,7 +219,7 @@ def checkout(
 
     steps = {"create the session": used(kept("created", create), function_of("create the session"))}
     session = deployed.world.session(answers["created"].json["id"])
-    steps["open the page"] = used(lambda: deployed.browse(session))
+    steps["open the page"] = used(kept("opened", lambda: deployed.browse(session)))
     wallet = {"wallet_address": f"{CEDAR}/alice"}
     submit = partial(deployed.browse, session, "/wallet", fields=wallet)
     steps["submit the wallet"] = used(kept("submitted", submit))
@@ -167,8 +228,8 @@ def checkout(
     assert asked is not None
     callback = deployed.approve(asked)
     deployed.world.clock.pass_time(20)  # the customer reads and approves
-    polls = [used(lambda: deployed.visit("GET", session, "/status")) for _ in range(2)]
-    steps["two polls of the status"] = sum(polls, Usage())
+    times = sum(polls(answers[page].body, READS) for page in ("opened", "submitted"))
+    steps["polls of the status"] = _polled(observed, session, times)
     back = partial(deployed.come_back, session, callback)
     steps["approve and pay"] = used(kept("returned", back))
     assert answers["returned"].headers["location"].endswith("/success")
@@ -180,14 +241,57 @@ def checkout(
     steps["read the session"] = used(
         lambda: deployed.call("GET", read), function_of("read the session")
     )
+    steps[KEPT] = observed.kept(before)
     return steps
+
+
+def left(observed: Observed, number: int, cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
+    """Return the usage, by its steps, of a session whose customer sees the page and leaves."""
+    deployed, used = observed.deployed, observed.used
+    before = observed.stored()
+    answers: list[Any] = []
+
+    def create() -> None:
+        key = f"cart-{number}"
+        answers.append(deployed.call("POST", "/sessions", cart, Idempotency_Key=key))
+
+    steps = {"create the session": used(create, function_of("create the session"))}
+    session = deployed.world.session(answers[0].json["id"])
+
+    def browse() -> Any:
+        answers.append(deployed.browse(session))
+        return answers[-1]
+
+    steps["open the page"] = used(browse)
+    times = polls(answers[-1].body, LEAVES)
+    steps["polls of the status"] = _polled(observed, session, times)
+    steps[KEPT] = observed.kept(before)
+    steps["count it in the day's sums"] = Usage(reads=1)  # by the walk along the expiries
+    return steps
+
+
+def polls(page: str, seconds: float) -> int:
+    """Return how often a page that is in sight for these seconds asks for its status."""
+    found = re.search(r'data-pace="([0-9]+)"', page)
+    wait = float(found[1]) if found else seconds + 1
+    at, times = wait, 0
+    while at <= seconds:
+        times += 1
+        wait = min(wait * 1.5, POLLS_AT_MOST)
+        at += wait
+    return times
+
+
+def _polled(observed: Observed, session: Session, times: int) -> Usage:
+    visit = partial(observed.deployed.visit, "GET", session, "/status")
+    return sum((observed.used(visit) for _ in range(times)), Usage())
 
 
 def sums(observed: Observed) -> Usage:
     """Return the share of one ended session in the round that counts it."""
     world = observed.deployed.world
     for _ in range(COUNTED):
-        sessions.cancel(world.services, world.key(), world.create().id)
+        ends.cancel(world.services, world.key(), world.create().id)
     world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds())
     services = replace(world.services, side_by_side=in_turn)
     observed.meter.usage = Usage()
@@ -200,7 +304,7 @@ def sums(observed: Observed) -> Usage:
 
 
 def parts(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({})) -> dict[str, float]:
-    """Return US dollars per price for a million times `usage`, less what is `free`."""
+    """Return US dollars per price for a million times `usage`, less the `free` amounts."""
     amounts = {
         "HTTP API requests": usage.requests,
         "Lambda invocations": usage.invocations,
@@ -209,7 +313,10 @@ def parts(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({})) -> 
         "DynamoDB read units": usage.reads,
         "SQS requests": usage.messages,
         "log and metric lines, GB": usage.log_kb,
+        "access log, GB": usage.access_kb,
         "traffic out, GB": usage.out_kb,
+        "DynamoDB storage, GB-months": usage.kept,
+        "recovery copies, GB-months": usage.recoverable,
     }
     return {
         name: max(0.0, amount - free.get(name, 0.0)) * PRICES[name]
@@ -218,16 +325,16 @@ def parts(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({})) -> 
 
 
 def a_million(usage: Usage, *, free: Mapping[str, float] = MappingProxyType({})) -> float:
-    """Return US dollars for a million times `usage`, less what is `free`."""
+    """Return US dollars for a million times `usage`, less the `free` amounts."""
     return sum(parts(usage, free=free).values())
 
 
 def sweep_a_month() -> Usage:
     """Return the millionth part of a month of idle rounds.
 
-    A shard costs five queries: sessions that are not urgent, events, and those of the three walks.
-    Urgent sessions have shards of their own. All are side by side. One call reads the walks' marks,
-    a row for each shard.
+    A shard costs five queries: one for sessions that are not urgent, one for events, and three for
+    the walks. Urgent sessions have shards of their own. All queries run in parallel. One call reads
+    the walks' marks, a row for each shard.
     """
     queries, marks = URGENT_SHARDS + 5 * DUE_SHARDS, DUE_SHARDS
     usage = Usage(invocations=1, reads=queries / 2 + marks, log_kb=PLATFORM_KB + 0.5)
@@ -237,7 +344,7 @@ def sweep_a_month() -> Usage:
 
 
 def idle() -> dict[str, tuple[float, float]]:
-    """Return US dollars per line for a month at rest: by list price, and less what is free."""
+    """Return US dollars per line for a month at rest: by list price, and less the free amounts."""
     sweep = sweep_a_month()
     fixed = {name: (price, price - FREE_FIXED.get(name, 0.0)) for name, price in FIXED.items()}
     return {**fixed, "sweep, every minute": (a_million(sweep), a_million(sweep, free=FREE))}
@@ -259,14 +366,19 @@ def measured(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
         telemetry.stop()
 
 
-def abandoned(steps: Mapping[str, Usage]) -> Usage:
-    """Return the usage of a session whose customer looks at the page and leaves."""
-    counted = Usage(reads=1)  # by the walk along the expiries
-    return steps["create the session"] + steps["open the page"] + counted
+def measured_left(cart: Mapping[str, Any] = SMALLEST) -> dict[str, Usage]:
+    """Return the usage of a session whose customer leaves, in a running process."""
+    telemetry.start("pay")
+    try:
+        observed = Observed()
+        left(observed, 1, cart)  # warm-up
+        return left(observed, 2, cart)
+    finally:
+        telemetry.stop()
 
 
 def table(steps: Mapping[str, Usage]) -> Iterator[str]:
-    """Yield the lines of a table of what the steps use, and of what that costs."""
+    """Yield the lines of two tables: what the steps use, and the cost."""
     total = sum(steps.values(), Usage())
     yield (
         "| step | AWS calls | write units | of them index | of them search | read units "
@@ -288,7 +400,7 @@ def table(steps: Mapping[str, Usage]) -> Iterator[str]:
 
 
 def sizes(steps: Mapping[str, Usage]) -> Iterator[str]:
-    """Yield the lines of a table of what the functions cost with more or less memory."""
+    """Yield the lines of a table of the functions' cost with more or less memory."""
     heads = " | ".join(f"{size} MB" for size in SIZES)
     yield f"| a million completed checkouts, US dollars | {heads} |"
     yield "|---|" + "---|" * len(SIZES)
@@ -313,22 +425,36 @@ def sizes(steps: Mapping[str, Usage]) -> Iterator[str]:
 
 
 def units(usage: Usage) -> float:
-    """Return the write units, those of indexes included."""
+    """Return the write units, including those of indexes."""
     return usage.writes + usage.index_writes
 
 
+CARTS: Final = MappingProxyType({"smallest cart": SMALLEST, "5 lines, 4 metadata values": LARGER})
+
+
+def million(cart: Mapping[str, Any]) -> tuple[Usage, Usage, float]:
+    """Return the usage of a completed and of an abandoned checkout, and US dollars for both.
+
+    They are for a million completed ones and the share of the others that comes with them.
+    """
+    total, away = (sum(each(cart).values(), Usage()) for each in (measured, measured_left))
+    return total, away, a_million(total) + (1 / COMPLETED_SHARE - 1) * a_million(away)
+
+
 def main() -> None:
-    smallest, larger = measured(), measured(LARGER)
-    for name, steps in (("smallest cart", smallest), ("5 lines, 4 metadata values", larger)):
+    for name, cart in CARTS.items():
         print(f"**{name}**\n")
-        print("\n".join(table(steps)) + "\n")
-    print("| a million | write units each | US dollars |\n|---|---|---|")
-    for name, steps in (("smallest cart", smallest), ("5 lines, 4 metadata values", larger)):
-        total, left = sum(steps.values(), Usage()), abandoned(steps)
-        mixed = a_million(total) + (1 / COMPLETED_SHARE - 1) * a_million(left)
-        print(f"| completed, {name} | {units(total):.1f} | {a_million(total):.2f} |")
-        print(f"| abandoned, {name} | {units(left):.1f} | {a_million(left):.2f} |")
-        print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | {mixed:.2f} |")
+        print("\n".join(table(measured(cart))) + "\n")
+    print("| a million | write units each | storage | US dollars |\n|---|---|---|---|")
+    storage = ("DynamoDB storage, GB-months", "recovery copies, GB-months")
+    for name, cart in CARTS.items():
+        total, away, mixed = million(cart)
+        for what, usage in (("completed", total), ("abandoned", away)):
+            kept = sum(parts(usage)[each] for each in storage)
+            dollars = f"{units(usage):.1f} | {kept:.2f} | {a_million(usage):.2f}"
+            print(f"| {what}, {name} | {dollars} |")
+        print(f"| completed at {COMPLETED_SHARE:.0%} conversion, {name} | | | {mixed:.2f} |")
+    smallest = measured()
     print("\n" + "\n".join(sizes(smallest)))
     print("\n| fixed costs per month | US dollars | less what is free |\n|---|---|---|")
     lines = idle()

@@ -2,13 +2,14 @@
 
 Both handlers get the same events of API Gateway or SQS as Lambda passes them, with the real boto3
 down to the wire. Ours is set up as in Lambda: settings from the environment, services and telemetry
-of `wiring.py`, no overrides. What ours asks of DynamoDB and of the wallets is recorded once, in a
-real checkout; then each event is repeated, and every call is answered, by its turn, as it was. The
-clock stands still; each event comes from another client, as one has a limited rate.
+of `wiring.py`, no overrides. Our calls to DynamoDB and to the wallets are recorded once, in a real
+checkout.
 
-The bare function makes the same calls with boto3's defaults; the last column has its time with the
-client that ours uses. The two take turns, event by event, in one process, so that what else the
-machine does falls on both. Log lines are written into memory.
+Then each event is repeated, and every call gets its recorded answer, in order. The clock stands
+still; each event comes from another client, because a client's rate is limited. The bare function
+makes the same calls with boto3's defaults; the last column has its time with our client. The two
+take turns, event by event, in one process, so that other work of the machine affects both. Log
+lines are written into memory.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from tests.merchant_api import a_body, gateway_event
 from tests.product import CEDAR, World
 from tests.support import HandClock
 
-EVENTS: Final = 200  # of each kind and side
+EVENTS: Final = 200  # events events of each kind and side
 WARM_UP: Final = 20
 LISTED: Final = 100
 PREFIX: Final = "test"
@@ -100,8 +101,8 @@ CONTEXT: Final = Invocation()
 class Wire:
     """Stands in for DynamoDB and SQS behind boto3, in the bytes of their protocol.
 
-    It keeps what is asked and answered. While it repeats an event, it gives the answers again, by
-    their turn.
+    It records requests and answers. While an event is repeated, it gives the recorded answers in
+    order.
     """
 
     def __init__(self) -> None:
@@ -111,18 +112,18 @@ class Wire:
         self._repeated: Iterator[tuple[Call, bytes]] | None = None
 
     def client(self, service: str, **options: Any) -> Any:
-        """Make the client that `boto3.client` makes, on this wire."""
+        """Return the client that `boto3.client` makes, connected to this wire."""
         made = _boto3_client(service, **options)
         made.meta.events.register(f"before-send.{service}.*", self._answer)
         return made
 
     def repeat(self, calls: list[Call], answers: list[bytes]) -> None:
-        """Answer the next calls with these."""
+        """Answer the next calls with these answers."""
         self._repeated = iter(zip(calls, answers, strict=True))
 
     @property
     def left(self) -> int:
-        """Return how many of them were not made."""
+        """Return the number of answers that were not used."""
         return sum(1 for _ in self._repeated or ())
 
     def _answer(self, request: Any, **_: Any) -> AWSResponse:
@@ -141,7 +142,7 @@ class Wire:
 
 
 class _Raw(io.BytesIO):
-    """A body as urllib3 hands it over."""
+    """A body in the form of urllib3."""
 
     def stream(self) -> Iterator[bytes]:
         yield self.getvalue()
@@ -163,7 +164,7 @@ class Clients:
 
 @dataclass
 class Outside:
-    """Takes what is sent to wallets and receivers: for the sandbox's network, or as before."""
+    """Answers requests to wallets and receivers: by the sandbox's network, or as recorded."""
 
     network: Any = None
     exchanged: list[tuple[Request, Response]] = field(default_factory=list)
@@ -181,7 +182,7 @@ class Outside:
 
 @dataclass
 class Kind:
-    """A kind of event that can be repeated: who handles it, and what it causes."""
+    """A kind of event that can be repeated: its handler, and the calls that it makes."""
 
     event: Event
     ours: Handler
@@ -225,7 +226,7 @@ class Bench:
                 self.lean = self._bare(lean, self.wire.client("sqs", config=BRIEF))
 
     def repeat(self, name: str, handler: Handler) -> float:
-        """Have `handler` answer this event again; return the milliseconds of CPU that it took."""
+        """Let `handler` answer this event again. Return the milliseconds of CPU that it took."""
         kind = self.kinds[name]
         self.clock = HandClock(kind.at)
         self.wire.repeat(kind.recorded.calls, kind.answers)
@@ -262,7 +263,7 @@ class Bench:
         asked = gateway_event("POST", f"/pay{session}/wallet", "", BROWSER | sent, wallet)
         bound = self._record("wallet", pay.app.handler, asked)
         approved = self.world.network.approve(json.loads(bound["body"])["interact_url"])
-        self.clock.pass_time(5)  # it took longer than the wallet asks to wait
+        self.clock.pass_time(5)  # longer than the pause that the wallet asks for
         polled = gateway_event("GET", f"/pay{session}/status", "", BROWSER, None)
         self._record("status", pay.app.handler, polled)
         query = urlsplit(approved).query
@@ -275,7 +276,9 @@ class Bench:
         self._record("webhook", webhook_sender.app.handler, sqs_event(*messages))
 
     def _list(self) -> None:
-        self._record("list", api.app.handler, self._api("GET", "", None, f"limit={LISTED}"))
+        asked = self._api("GET", "", None, f"limit={LISTED}")
+        self._record("list", api.app.handler, asked)  # a process's first is not counted
+        self._record("list", api.app.handler, asked)
 
     def _api(
         self, method: str, path: str, body: Any = None, query: str = "", **headers: str
@@ -289,7 +292,7 @@ class Bench:
         return gateway_event(method, bare.SESSIONS + path, query, sent, raw)
 
     def _record(self, name: str, handler: Handler, event: Event) -> Any:
-        """Have ours answer an event, and keep what it did."""
+        """Let our handler answer an event, and record its calls."""
         self.wire.calls, self.wire.answers, self.outside.exchanged = [], [], []
         at = self.clock.now()
         answer = handler(self._from_another_client(event), CONTEXT)
@@ -362,7 +365,7 @@ def measured(bench: Bench, name: str, events: int) -> str:
 
 
 def beside_creates(bench: Bench, events: int) -> str:
-    """Return how many of the bare function's creates a list takes, the two in turn."""
+    """Return the time of a list in creates of the bare function; the two take turns."""
     sides = [("list", bench.kinds["list"].ours), ("create", bench.bare["create"])]
     listed, created = map(median, in_turns(bench, sides, events))
     return (
@@ -373,7 +376,7 @@ def beside_creates(bench: Bench, events: int) -> str:
 
 def main() -> None:
     bench = Bench()
-    wiring.build_in_lambda(wiring.pay_services)  # tells the garbage collector what stays
+    wiring.build_in_lambda(wiring.pay_services)  # excludes these objects from garbage collection
     print(
         "| event | AWS calls | ms of CPU | the middle half | bare function | the middle half "
         "| ratio | with our client |"

@@ -1,9 +1,10 @@
-"""`python -m benchmarks.growth`: whether a step costs more, the more sessions are stored.
+"""`python -m benchmarks.growth`: does a step cost more if more sessions are stored?
 
 It counts calls to DynamoDB, items read, and read and write units of the real handlers beside 10^3,
 10^4, 10^5 and 10^6 stored sessions of one merchant, whose list is in one partition. Exits with 1 if
-a count differs by more than LIMIT from that beside the fewest. No time is measured. The stored
-sessions are those of bulk.py. As many as ever are due to the sweep's round.
+a count differs by more than LIMIT from the count beside the fewest sessions. No time is measured.
+bulk.py makes the stored sessions. The sweep's round finds the same number of due sessions at every
+size.
 """
 
 from __future__ import annotations
@@ -21,10 +22,11 @@ from urllib.parse import urlencode
 from benchmarks.bulk import ORDER, Bulk, Samples, grow
 from benchmarks.cost import Observed
 from checkout import telemetry
+from checkout.adapters.dynamo import places
+from checkout.domain.event_types import EXPIRED
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
 from checkout.domain.tally import DayTally
-from checkout.domain.webhooks import EXPIRED
-from checkout.flows.payment import sessions
+from checkout.flows.checkout import ends
 from checkout.flows.schedule import expiries
 from checkout.ports.sessions import Stretch, Walk
 from sandbox.cloud import table_definitions
@@ -36,11 +38,11 @@ from tests.product import PREFIX, World
 SIZES: Final = (1_000, 10_000, 100_000, 1_000_000)
 LIMIT: Final = 5.0  # per cent
 SHORT: Final = 1_800  # seconds: the shortest life of a session
-# What the round finds.
+# Sessions that the round finds.
 AWAITING: Final = 10  # customers who have not yet come back
 GONE: Final = 5  # customers who never did
 IN_DOUBT: Final = 5  # payments whose answer was lost
-LEFT: Final = 10  # carts that the clock has ended, to be told of and counted
+LEFT: Final = 10  # carts that have ended by the clock, and need an event and counting
 CANCELED: Final = 5  # to be counted
 DUE: Final = AWAITING + GONE + IN_DOUBT
 
@@ -61,7 +63,7 @@ class Counts:
 
 
 class Grown:
-    """A deployment whose merchant has so many sessions."""
+    """A deployment whose merchant has `count` sessions."""
 
     def __init__(self, count: int) -> None:
         client = InMemoryDynamoDb(table_definitions(PREFIX))
@@ -75,7 +77,10 @@ class Grown:
         self._orders = 0
 
     def steps(self) -> dict[str, Counts]:
-        """Return the use of each step: of requests the second time, and of a first round."""
+        """Return the use of each step.
+
+        Requests are counted the second time, the round the first time.
+        """
         found = {}
         with dashboard_of(self._world) as browser:
             for name, step in self._steps(browser).items():
@@ -138,7 +143,7 @@ class Grown:
         assert done["Counted"] == LEFT + CANCELED, done
 
     def _create_session(self, **changes: Any) -> Session:
-        """Create one as those of the bulk are."""
+        """Create a session like those of the bulk."""
         self._orders += 1
         return self._world.create(
             client_reference_id=f"{ORDER}{self._orders:08d}",
@@ -153,13 +158,13 @@ class Grown:
         world.clock.pass_time(600)
         world.sweep()
         awaiting = world.session(awaiting.id)
-        assert not awaiting.urgent
+        assert not places.urgent(awaiting)
         paid = world.pay(self._create_session())
         assert paid.status is Status.COMPLETED
         return Samples(self._create_session(), paid, awaiting)
 
     def _count_days(self) -> None:
-        """Let the walks have passed what the bulk has ended, and have counted its days."""
+        """Store that the walks have passed the ended sessions of the bulk and counted its days."""
         world = self._world
         now = world.clock.now()
         tallies = world.services.tallies
@@ -173,7 +178,7 @@ class Grown:
             )
             for ago in range(60)
         ]
-        marks = tallies.marks()
+        marks = tallies.positions().marks
         for shard in tallies.shards:
             for walk in Walk:
                 since = marks.get((walk, shard))
@@ -182,7 +187,7 @@ class Grown:
                 assert tallies.passed(stretch, days if first else ())
 
     def _make_due(self) -> None:
-        """Make what a round finds, and let so much time pass."""
+        """Create the sessions that a round finds, and let time pass until they are due."""
         world = self._world
         world.clock.pass_time(1)
         for _ in range(LEFT):
@@ -190,7 +195,7 @@ class Grown:
         for _ in range(GONE):
             world.submit(self._create_session(expires_in_seconds=SHORT))
         for _ in range(CANCELED):
-            sessions.cancel(world.services, world.key(), self._create_session().id)
+            ends.cancel(world.services, world.key(), self._create_session().id)
         world.clock.pass_time((CLOCK_IS_FINAL_AFTER + expiries.GATHERED).total_seconds() + SHORT)
         for _ in range(IN_DOUBT):
             world.in_doubt()
@@ -226,7 +231,7 @@ def table(found: Sequence[Mapping[str, Counts]], sizes: Sequence[int]) -> Iterat
 
 
 def grows(found: Sequence[Mapping[str, Counts]]) -> list[str]:
-    """Return the steps of which a count changes by more than the limit."""
+    """Return the steps with a count that changes by more than the limit."""
     fewest, *others = found
     return [
         name

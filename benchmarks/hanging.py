@@ -1,10 +1,10 @@
-"""Measure how long a payment in doubt waits behind customers' wallets that hang.
+"""Measure the wait of a payment in doubt behind customers' wallets that hang.
 
 `python -m benchmarks.hanging`: in one process, rounds of the real sweep with its real threads over
 the in-memory tables and the sandbox's wallets, whose calls take CALL seconds. A payment whose
 answer was lost is decided alone, and then behind eight older ones whose wallets do not answer; all
-eight are asked before one of them is known to hang, as on eight hosts. Prints the medians and their
-ratio; exits with 1 above LIMIT.
+eight are on different hosts, so all are asked before one of them is known to hang. Prints the
+medians and their ratio; exits with 1 above LIMIT.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ LATER: Final = timedelta(minutes=1)  # the first round after the answer was lost
 
 
 class RealClock(HandClock):
-    """The test world's clock, which also passes by itself."""
+    """The test world's clock, which also runs by itself."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -44,7 +44,7 @@ class RealClock(HandClock):
 
 
 def decided_after(hanging: int) -> tuple[float, float]:
-    """Return the seconds of a round until the honest payment was decided, and until its end."""
+    """Return the seconds until the honest payment was decided, and until the end of the round."""
     world = World(clock=RealClock())
     hostile = [world.pay(world.create(), f"{CEDAR}/never-credits") for _ in range(hanging)]
     quotes = [each.quote.id.rsplit("/", 1)[-1] for each in hostile if each.quote is not None]

@@ -6,16 +6,20 @@ entry that a write changes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from datetime import datetime
 from math import ceil
 from typing import Any, Final
 
 from checkout.adapters.dynamo.records import SEARCH_ROW
+from checkout.adapters.dynamo.wire import milliseconds
 from tests.fakes.dynamodb import InMemoryDynamoDb, item_size
 
 WRITES: Final = ("put_item", "update_item", "batch_write_item", "transact_write_items")
 _WRITE_KB, _READ_KB = 1, 4
+OVERHEAD: Final = 100  # bytes that each stored item, and each entry of an index, takes besides
+SECONDS_A_MONTH: Final = 86_400 * 365 / 12
 
 Rows = dict[str, dict[str, Any]]
 
@@ -31,13 +35,16 @@ class Usage:
     calls: float = 0
     writes: float = 0
     index_writes: float = 0
-    search_writes: float = 0  # among both, those of rows that only a search reads
+    search_writes: float = 0  # the part of both for search rows
     reads: float = 0
-    items: float = 0  # read, those of indexes included
+    items: float = 0  # read, including entries of indexes
     messages: float = 0
     wallet_calls: float = 0
     log_kb: float = 0
     out_kb: float = 0
+    access_kb: float = 0  # of the access log
+    kept: float = 0  # kB-months of items and entries of indexes
+    recoverable: float = 0  # kB-months of items, of which recovery copies are kept
 
     def __add__(self, other: Usage) -> Usage:
         names = [each.name for each in fields(self)]
@@ -77,7 +84,7 @@ class Metered:
         return call
 
     def _rows(self, written: Iterable[tuple[str, dict[str, Any]]]) -> dict[str, Rows]:
-        """Return the items of these keys, as they are now."""
+        """Return the current items of these keys."""
         keys = {each["TableName"]: each["KeySchema"][0]["AttributeName"] for each in self.tables}
         found: dict[str, Rows] = {name: {} for name in keys}
         for name, key in written:
@@ -122,6 +129,51 @@ class Metered:
             self.usage.reads += max(1, ceil(size / 1024 / _READ_KB)) / 2
 
 
+def stored(client: InMemoryDynamoDb, tables: list[dict[str, Any]]) -> dict[str, Rows]:
+    """Return all items of the tables, by the table's name and their keys."""
+    found: dict[str, Rows] = {}
+    for table in tables:
+        name, key = table["TableName"], [each["AttributeName"] for each in table["KeySchema"]]
+        rows = client.rows(name)
+        found[name] = {"\n".join(row[part]["S"] for part in key): row for row in rows}
+    return found
+
+
+def keeping(
+    before: Mapping[str, Rows],
+    after: Mapping[str, Rows],
+    tables: list[dict[str, Any]],
+    *,
+    since: datetime,
+) -> Usage:
+    """Return the usage of keeping the items that are new until their time to live.
+
+    An item without one is kept for ever, and so is no part of a checkout.
+    """
+    usage = Usage()
+    for table in tables:
+        old, new = before[table["TableName"]], after[table["TableName"]]
+        for item in (new[key] for key in new.keys() - old.keys() if "ttl" in new[key]):
+            months = (int(item["ttl"]["N"]) - milliseconds(since) / 1000) / SECONDS_A_MONTH
+            own = (item_size(item) + OVERHEAD) / 1000
+            entries = sum(
+                _entry_size(item, index, table) for index in table.get("GlobalSecondaryIndexes", [])
+            )
+            usage.recoverable += own * months
+            usage.kept += (own + entries / 1000) * months
+    return usage
+
+
+def _entry_size(item: dict[str, Any], index: dict[str, Any], table: dict[str, Any]) -> int:
+    """Return the bytes that an item's entry of an index takes; 0 if it has none."""
+    names = [part["AttributeName"] for part in index["KeySchema"]]
+    if any(name not in item for name in names):
+        return 0
+    names += [part["AttributeName"] for part in table["KeySchema"]]
+    names += index["Projection"].get("NonKeyAttributes", [])
+    return OVERHEAD + item_size({name: item[name] for name in names if name in item})
+
+
 def _written(request: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the tables and items, or keys of items, that a request may write."""
     for change in request.get("TransactItems", []):
@@ -138,7 +190,7 @@ def _read_units(item: dict[str, Any]) -> int:
 
 
 def index_writes(old: dict[str, Any], new: dict[str, Any], index: dict[str, Any]) -> int:
-    """Return the writes of an index: one for an entry added or deleted, two for one that moves."""
+    """Return the writes of an index: one for an added or deleted entry, two for a moved one."""
     names = [part["AttributeName"] for part in index["KeySchema"]]
     kept = names + index["Projection"].get("NonKeyAttributes", [])
     was = {name: old.get(name) for name in kept} if all(name in old for name in names) else None

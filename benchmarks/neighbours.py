@@ -1,4 +1,4 @@
-"""`python -m benchmarks.neighbours`: harm that slow wallets, a flood and wrong keys do to others.
+"""`python -m benchmarks.neighbours`: how slow wallets, a flood or wrong keys affect others.
 
 It runs the real handlers behind the local gateway, with Lambda's concurrency, over an in-memory
 DynamoDB and the sandbox's wallets, and prints three tables. Compare figures of one run only, on an
@@ -36,7 +36,7 @@ from checkout.domain.session import Session
 from checkout.flows.merchant import setup
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from checkout.ports.limits import Limits
+from checkout.ports.limits import RateLimits
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
 from sandbox.gateway import GatewayServer, Throttle, functions
@@ -86,9 +86,9 @@ class Wallets:
 
 
 class PerEnvironment(threading.local):
-    """`ports.Limits` whose memory is a thread's: here, that of a Lambda environment."""
+    """`ports.RateLimits` with a memory for each thread, which stands for a Lambda environment."""
 
-    def __init__(self, make: Callable[[], Limits]) -> None:
+    def __init__(self, make: Callable[[], RateLimits]) -> None:
         self._own = make()
 
     def take(self, rule: Rule, client: str) -> float:
@@ -106,7 +106,7 @@ class PerEnvironment(threading.local):
 
 @dataclass
 class Place:
-    """A running gateway. `client` makes one with a network address of its own."""
+    """A running gateway. `client` returns an HTTP client with a network address of its own."""
 
     port: int
     api_key: str
@@ -164,7 +164,7 @@ def place(
         base_url=f"http://127.0.0.1:{port}",
         allow_loopback=True,
     )
-    limits = PerEnvironment(lambda: services.limits(base, dynamo, PREFIX, limit))
+    limits = PerEnvironment(lambda: services.limits(base.clock, dynamo, PREFIX, limit))
     pay = services.pay(
         base,
         dynamo,
@@ -224,7 +224,7 @@ def timed(calls: int, call: Callable[[], httpx2.Response]) -> Timed:
 
 
 def beside_slow_wallets(account: int, reserved: dict[str, int]) -> tuple[Timed, Timed, int]:
-    """Return the merchant API's usual calls, those beside 40 slow submissions, and how many ran."""
+    """Time the merchant API's usual calls, and its calls beside slow submissions; count those."""
     with place(account=account, reserved=reserved) as here:
         merchant = here.client("127.0.0.1")
 
@@ -236,8 +236,8 @@ def beside_slow_wallets(account: int, reserved: dict[str, int]) -> tuple[Timed, 
         usual = timed(CALLS, listed)
 
         def submit(number: int) -> bool:
-            """Return whether it was under way: 424 after its whole time, and 503 at once if not."""
-            client = here.client(f"127.0.1.{number + 1}")  # nobody's limit is what helps here
+            """Return whether the submission ran: 424 after its whole time, not 503 at once."""
+            client = here.client(f"127.0.1.{number + 1}")  # limits by client do not help here
             body = {"wallet_address": f"{STRANGER}/mallory"}
             return client.post(f"/pay/{sessions[number]}/wallet", json=body).status_code == 424
 
@@ -253,7 +253,7 @@ def beside_slow_wallets(account: int, reserved: dict[str, int]) -> tuple[Timed, 
 
 
 def flood(port: int, sessions: Sequence[str]) -> tuple[float, Counter[int]]:
-    """Send RATE requests a second from one address; return the rate reached and the statuses."""
+    """Send RATE requests a second from one address. Return the actual rate and the statuses."""
     statuses: Counter[int] = Counter()
     own = threading.local()
     begun = time.perf_counter()
@@ -287,7 +287,7 @@ def flood(port: int, sessions: Sequence[str]) -> tuple[float, Counter[int]]:
 
 
 def checkout(here: Place, customer: httpx2.Client) -> str:
-    """Buy one thing; return "" or what was answered otherwise than it should be."""
+    """Buy one thing. Return "" or the unexpected answer."""
     created = here.create(customer)
     if created.status_code != 201:
         return f"create {created.status_code}"
@@ -306,7 +306,7 @@ def checkout(here: Place, customer: httpx2.Client) -> str:
 
 @dataclass(frozen=True)
 class Beside:
-    """Checkouts before and during a flood, and what became of the flood."""
+    """Checkouts before and during a flood, and the answers to the flood."""
 
     usual: Bought
     during: Bought
@@ -326,7 +326,7 @@ def beside_a_hostile_client(limit: int) -> Beside:
 
 @dataclass
 class Bought:
-    """Checkouts that failed, by the answer, and the milliseconds of the others."""
+    """Failed checkouts by answer, and the milliseconds of the others."""
 
     failed: Counter[str]
     taken: list[float]
@@ -337,7 +337,7 @@ class Bought:
 
 
 def checkouts(here: Place, *, seconds: float) -> Bought:
-    """Buy one thing after the other for so many seconds, each as a customer at another address."""
+    """Buy one thing after the other for `seconds`, each as a customer at another address."""
     found = Bought(Counter(), [])
     until = time.perf_counter() + seconds
     for number in itertools.count(1):
@@ -358,7 +358,7 @@ def checkouts(here: Place, *, seconds: float) -> Bought:
 
 @dataclass(frozen=True)
 class Keys:
-    """The answers to wrong keys and their cost, and those to the right one from two addresses."""
+    """The answers to wrong keys and their cost; the answers to the right key from two addresses."""
 
     usual: Timed
     statuses: Counter[int]

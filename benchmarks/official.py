@@ -43,14 +43,15 @@ HANDSHAKE: Final = 2  # round trips of a new connection: TCP, and TLS 1.3
 FINISH: Final = "https://shop.example/return"
 INTEROP: Final = Path(__file__).parent.parent / "tests" / "interop"
 SIDES: Final = ("ours", "anew", "kept")
-# A callback makes the same three calls as the official client; a tenth is what the machine adds.
+# A callback makes the same three calls as the official client; a tenth is tolerance for the
+# machine.
 LIMITS: Final = {("wallet", "anew"): 0.55, ("wallet", "kept"): 0.90, ("callback", "kept"): 1.1}
 
 Times = dict[tuple[str, str], list[float]]
 
 
 class Far:
-    """A network and a TLS context that are as far away as a round trip of so many seconds."""
+    """A network and a TLS context with a simulated round trip of `seconds`."""
 
     def __init__(self, world: World, tls: Any, sleeper: Sleeper) -> None:
         self.round_trip = 0.0
@@ -93,7 +94,7 @@ class Official:
         self._told()
 
     def step(self, **asked: Any) -> dict[str, Any]:
-        """Take a step; returns its milliseconds (`took`) and the page to approve on."""
+        """Take a step. Return its milliseconds (`took`) and the page to approve on."""
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(asked) + "\n")
         self._process.stdin.flush()
@@ -112,9 +113,9 @@ class Official:
 
 @contextmanager
 def served() -> Iterator[tuple[World, Far, Official]]:
-    """Serve the wallets of a world on this machine, where its own checkout asks them."""
-    clock: Any = SystemClock()  # Node has no other
-    # A customer takes longer at their wallet than the pause that it asks for.
+    """Serve the wallets of a world on this machine, and connect its checkout with them."""
+    clock: Any = SystemClock()  # the only key format of the Node client
+    # A customer takes longer at the wallet than the pause that the wallet asks for.
     world, sleeper = World(clock=clock, rules=Rules(wait=0)), Sleeper()
     with tempfile.TemporaryDirectory() as name:
         found = certificates.ensure(Path(name) / "ca", world.clock.now())

@@ -1,9 +1,9 @@
 """`python -m benchmarks.page`: time to the first byte of the hosted page, and of a bare one.
 
-Both are measured in one run, from a Lambda handler; it prints a table. The bare page is the least
-code that shows the same document: FastAPI, gzip and Mangum with their defaults, the session and its
-merchant read from the same store, and one flat template in English. It has no languages, formatted
-amounts, nonce, security headers, request id, expiry or errors.
+Both are measured in one run, from a Lambda handler; it prints a table. The bare page is the
+smallest program that shows the same document: FastAPI, gzip and Mangum with their defaults, the
+session and its merchant read from the same store, and one flat template in English. It has no
+languages, formatted amounts, nonce, security headers, request id, expiry or errors.
 """
 
 from __future__ import annotations

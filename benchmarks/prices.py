@@ -1,7 +1,4 @@
-"""AWS's list prices in us-east-1, November 2026, without taxes and support.
-
-And what an account has free each month.
-"""
+"""AWS's list prices in us-east-1, November 2026, without taxes and support; free amounts."""
 
 from __future__ import annotations
 
@@ -16,28 +13,32 @@ PRICES: Final = {
     "DynamoDB read units": 0.125,
     "SQS requests": 0.40,
     "log and metric lines, GB": 0.50,
+    "access log, GB": 0.50,
     "traffic out, GB": 0.09,
+    "DynamoDB storage, GB-months": 0.25,
+    "recovery copies, GB-months": 0.20,
 }
 # US dollars per month; a deployment at rest sends no metrics of its own
 FIXED: Final = {
     "KMS key": 1.00,
     "secret": 0.40,
-    "alarms (8)": 0.80,
+    "alarms (11)": 1.10,
     "dashboard": 3.00,
     "polling two empty queues": 0.53,  # 5 pollers each, 3 times a minute
 }
 
-# What an account has free each month, for as long as it exists, in millions or GB. The free million
-# of SQS requests goes to the polling.
+# An account's free amounts each month, without an end, in millions or GB. The polling uses up the
+# free million of SQS requests, and the log lines the free GB of logs.
 FREE: Final = {
     "Lambda invocations": 1.0,
     "Lambda GB-seconds, arm64": 0.4,
     "log and metric lines, GB": 5.0,
     "traffic out, GB": 100.0,
+    "DynamoDB storage, GB-months": 25.0,
 }
-# The same, of FIXED, in US dollars: ten alarms, three dashboards, a million SQS requests
+# The same for FIXED, in US dollars: ten of the alarms, three dashboards, a million SQS requests
 FREE_FIXED: Final = {
-    "alarms (8)": 0.80,
+    "alarms (11)": 1.00,
     "dashboard": 3.00,
     "polling two empty queues": 0.40,
 }

@@ -1,9 +1,9 @@
-"""`python -m benchmarks.scaling`: what breaks first as the checkouts a second grow.
+"""`python -m benchmarks.scaling`: the first limit that is reached as the checkouts a second grow.
 
 It counts the request units, calls and messages of the real handlers and of the scheduled job, and
-compares what a rate needs with the limits that AWS publishes and with our own. Durations of calls
-are the assumptions of benchmarks/cost.py; those about customers are below. docs/scaling.md has the
-tables, which docs/tables.py writes.
+compares the needs of a rate with AWS's published limits and our own. Durations of calls are the
+assumptions of benchmarks/cost.py; the assumptions about customers are below. docs/scaling.md has
+the tables, which docs/tables.py writes.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any, Final
 from benchmarks.cost import AWS_SECONDS, Observed, checkout, function_of
 from benchmarks.meter import Metered, Usage, index_writes
 from checkout import telemetry
-from checkout.adapters.dynamo.records import DUE_SHARDS, URGENT_SHARDS
-from checkout.adapters.dynamo.values import Item
+from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
+from checkout.adapters.dynamo.wire import Item
 from checkout.adapters.side_by_side import WIDTH
+from checkout.domain.parts import PARTS
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER
-from checkout.domain.shards import SHARDS
 from checkout.flows.merchant.settings import LOGO_MAX
 from checkout.flows.schedule import expiries, sweep
 from expirer.app import SWEEP
@@ -35,12 +35,12 @@ Units = Mapping[str, float]
 RATES: Final = (10, 100, 1_000, 10_000)  # completed checkouts a second
 
 # Assumptions. A checkout is a completed one; with it come:
-ABANDONED: Final = 7 / 3  # carts that nobody gave a wallet: 70 % of all
+ABANDONED: Final = 7 / 3  # carts without a wallet: 70 % of all
 LEFT: Final = 1 / 9  # customers who gave a wallet and did not come back: one in ten
 IN_DOUBT: Final = 0.002  # payments whose answer was lost
 
 TRANSACTION_SECONDS: Final = 0.02
-ROUND_SECONDS: Final = 50  # of each minute (functions/expirer)
+ROUND_SECONDS: Final = 50  # seconds seconds of each minute (functions/expirer)
 
 SHARED: Final = ("clock#", "day#")  # rows that the sessions of a batch have in common
 
@@ -49,7 +49,7 @@ _DYNAMO: Final = "docs.aws.amazon.com/amazondynamodb/latest/developerguide/"
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A published limit; `raised` tells whether AWS raises it on request."""
+    """A published limit. `raised` says whether AWS raises it on request."""
 
     value: int
     unit: str
@@ -103,7 +103,7 @@ LIMITS: Final = {
 
 
 class Placed(Metered):
-    """A metered client that also notes where units are used.
+    """A metered client that also notes the place where units are used.
 
     A place is a table, or an index with the kind of its key.
     """
@@ -202,7 +202,7 @@ class Scene:
         self._number = 0
 
     def steps(self, do: Callable[[], dict[str, Usage]]) -> Cost:
-        """Return what `do` uses, which names its steps."""
+        """Return the use of `do`, which names its steps."""
         self.meter.forget()
         steps = do()
         seconds: Units = {}
@@ -238,7 +238,7 @@ class Scene:
         return steps
 
     def rounds(self) -> dict[str, Usage]:
-        """Let a day pass, and the scheduled job do what is to do."""
+        """Let a day pass, and let the scheduled job do its work."""
         clock, services = self.world.clock, self.world.services
         done = {"sweep": Usage(), "clock": Usage()}
         used = partial(self.observed.used, function="ExpirerFunction", requests=0)
@@ -254,8 +254,8 @@ class Scene:
 class Measured:
     """The use of a completed checkout, of an abandoned cart, and of one with a wallet.
 
-    Each includes what the scheduled job does for it. `check` is the time of one thread of the sweep
-    for a session whose customer gave a wallet and left.
+    Each includes the work of the scheduled job. `check` is the time of one thread of the sweep for
+    a session whose customer gave a wallet and left.
     """
 
     paid: Cost
@@ -265,11 +265,11 @@ class Measured:
 
     @property
     def load(self) -> Cost:
-        """Return what comes with one completed checkout."""
+        """Return the use of one completed checkout with its share of the other carts."""
         return self.paid.plus(self.abandoned.times(ABANDONED)).plus(self.left.times(LEFT))
 
 
-SOME: Final = 8  # sessions of each kind, whose part of the scheduled job is measured
+SOME: Final = 8  # sessions of each kind for which the scheduled job is measured
 
 
 @cache
@@ -303,10 +303,10 @@ def measured() -> Measured:
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """A part of the deployment: what one checkout a second needs of it, and what it has.
+    """A part of the deployment: the use of one checkout a second, and its limit.
 
-    `has` is without any setting, `most` with the setting or quota that `lifted` names, which need
-    no change of code; `beyond` is the step of design that would come then.
+    `has` is the limit with the defaults, `most` the limit with the setting or quota in `lifted`,
+    without a change of code; `beyond` is the change of design that would follow.
     """
 
     name: str
@@ -318,7 +318,7 @@ class Component:
 
     @property
     def at(self) -> float:
-        """Return the checkouts a second at which it is full."""
+        """Return the checkouts a second at which the limit is reached."""
         return self.has / self.need
 
     @property
@@ -326,11 +326,11 @@ class Component:
         return self.most / self.need
 
 
-QUOTA: Final = 10  # times the default: what AWS is asked for, and gives to those who need it
+QUOTA: Final = 10  # times the default, which AWS grants if it is needed
 
 
 def components(found: Measured) -> list[Component]:
-    """Return all components, the one that is full first at the front."""
+    """Return all components, ordered by the rate at which they are full."""
     load = found.load
     created = 1 + ABANDONED + LEFT
     parameters = template()["Parameters"]
@@ -344,7 +344,7 @@ def components(found: Measured) -> list[Component]:
     executions = sum(load.seconds.values())
     sender = load.seconds["WebhookSenderFunction"]
     mapping = resources("AWS::Lambda::EventSourceMapping")["EventsMapping"]
-    sender_batch = int(mapping["BatchSize"])  # messages, attempted side by side
+    sender_batch = int(mapping["BatchSize"])  # messages, attempted in parallel
     row_units = LOGO_MAX // 4096 + 1  # of a merchant with the largest logo
     time = ROUND_SECONDS / 60
     environments = executions
@@ -422,12 +422,12 @@ def components(found: Measured) -> list[Component]:
             "sweep: threads",
             (LEFT + IN_DOUBT) * found.check,
             WIDTH * SWEEP * time,
-            WIDTH * (SWEEP + parts - 1) * time,  # only the first part does something else
+            WIDTH * (SWEEP + parts - 1) * time,  # only the first part has other work
             f"`SweepParts={parts}`",
             "more parts, and shards for them (`DUE_SHARDS`)",
         ),
         Component(
-            "ends that are told and counted, after a sweep that takes all of its time",
+            "ends by the clock, after a sweep that takes all of its time",
             (2 * ABANDONED + 1 + LEFT) * walk,
             (1 - SWEEP) * time,
             (1 - SWEEP) * time + (SWEEP - SWEEP / parts) * time,
@@ -438,7 +438,7 @@ def components(found: Measured) -> list[Component]:
             "one merchant's row of a day: transactions one after the other",
             (1 + LEFT + ABANDONED) * TRANSACTION_SECONDS / expiries.STRETCH,
             1,
-            max(SHARDS),
+            max(PARTS),
             "`checkout shards`",
             "larger batches for one merchant",
         ),
@@ -515,25 +515,25 @@ def components(found: Measured) -> list[Component]:
             "one merchant's list of sessions",
             load.writes[f"{sessions}/by_merchant"],
             partition,
-            partition * max(SHARDS),
+            partition * max(PARTS),
             "`checkout shards`",
-            "more `SHARDS`",
+            "more `PARTS`",
         ),
         Component(
             "one merchant's list of events",
             load.writes[f"{events}/by_merchant"],
             partition,
-            partition * max(SHARDS),
+            partition * max(PARTS),
             "`checkout shards`",
-            "more `SHARDS`",
+            "more `PARTS`",
         ),
         Component(
             "one metadata value that all sessions of a merchant have",
             created,
             partition,
-            partition * max(SHARDS),
+            partition * max(PARTS),
             "`checkout shards`",
-            "more `SHARDS`",
+            "more `PARTS`",
         ),
         Component(
             "one API key's row",
@@ -571,7 +571,7 @@ def components(found: Measured) -> list[Component]:
 
 
 def _number(value: float) -> str:
-    """Return three digits of `value`, and blanks between thousands."""
+    """Return `value` with three significant digits, and blanks between thousands."""
     digits = max(0, 2 - floor(log10(value))) if value else 0
     rounded = round(value, -floor(log10(value)) + 2) if value else 0.0
     text = f"{rounded:,.{digits}f}".replace(",", " ")
@@ -579,7 +579,7 @@ def _number(value: float) -> str:
 
 
 def units() -> str:
-    """Return what one session of each kind uses, as a table."""
+    """Return the use of one session of each kind as a table."""
     found = measured()
     kinds = [found.paid, found.abandoned, found.left, found.load]
     places = sorted({name for each in kinds for name in each.writes})
@@ -611,7 +611,7 @@ def limits() -> str:
 
 
 def breaks() -> str:
-    """Return what is full at which rate as a table, the first at the front."""
+    """Return the rate at which each part is full as a table, lowest first."""
     rows = [
         f"| {each.name} | {_number(each.at)} | {each.lifted or 'none needed'} "
         f"| {_number(each.at_most)} | {each.beyond} |"
@@ -622,7 +622,7 @@ def breaks() -> str:
 
 
 def rates() -> str:
-    """Return what has to be set for each rate as a table."""
+    """Return the required settings for each rate as a table."""
     found = components(measured())
     rows = []
     for rate in RATES:

@@ -1,11 +1,12 @@
-"""Write the tables of the documentation that come from the code, the Makefile and template.yaml.
+"""Write the tables and texts of the documentation that come from the code and template.yaml.
 
 Run `python docs/tables.py`. Each table stands between `<!-- NAME -->` and `<!-- /NAME -->` in the
-page that `PAGES` names; `tests/test_docs.py` checks that they are up to date.
+page that `PAGES` names; `tests/house/test_docs.py` checks that they are up to date.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -14,7 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from api.v1.parity import CREATE_SESSION, Does, Row
+from api.v1.parity import CREATE_SESSION, Does, Parameter
+from checkout.domain import transitions
+from checkout.domain.event_types import EVENTS
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
 from checkout.web import STATUS
@@ -26,7 +29,7 @@ MEANINGS: Final = {
     "amount_not_representable": "The merchant's wallet cannot hold this amount exactly.",
     "amount_too_large": "A price or the total is above the limit.",
     "amount_too_small": "A price is below 0, or the total is 0.",
-    "amount_too_small_for_wallet": "The customer's wallet cannot send so little.",
+    "amount_too_small_for_wallet": "The amount is too small for the customer's wallet to send.",
     "api_key_invalid": "The API key is unknown or revoked, or has ended.",
     "api_key_missing": "There is no `Authorization: Bearer` header.",
     "body_too_large": "The body is larger than 256 KiB.",
@@ -43,6 +46,7 @@ MEANINGS: Final = {
     "key_unexpected_state": "The API key's state does not allow this.",
     "mail_refused": "The mail service did not take the e-mail.",
     "member_unexpected_state": "The state of the member or the invitation does not allow this.",
+    "merchant_suspended": "The operator has suspended the merchant, or paused all sales.",
     "merchant_wallet_error": "The merchant's own wallet provider failed.",
     "method_not_allowed": "The method is not allowed here.",
     "parameter_invalid": "A value is not allowed; `param` names it.",
@@ -51,9 +55,9 @@ MEANINGS: Final = {
     "parameter_unknown": "There is no such field; `param` names it.",
     "passkey_invalid": "The passkey is unknown, or its signature does not verify.",
     "payment_in_progress": "A payment may be under way, so the session cannot be ended.",
-    "permission_missing": "The API key has not the scope, or the person not the role.",
+    "permission_missing": "The API key lacks the scope, or the person lacks the role.",
     "rate_limited": "Too many requests; see the header `Retry-After`.",
-    "receipts_used_up": "The receipt was sent as often as it may be.",
+    "receipts_used_up": "The receipt has already been sent three times, the maximum.",
     "resource_missing": "There is no such object, or it belongs to another merchant.",
     "session_busy": "Another request is working on this session. Try again in a moment.",
     "conflict": "Another request changed the same API key, member, settings or event. Try again.",
@@ -87,6 +91,16 @@ def diagram() -> str:
     arrows = sorted({(s, row.to) for (s, _), row in TRANSITIONS.items() if row.to is not s})
     lines = [f"    {source} --> {target}" for source, target in arrows]
     return "\n".join(["```mermaid", "stateDiagram-v2", "    [*] --> open", *lines, "```"])
+
+
+def order(first: str = "", end: str = "\n\nThe invariants,") -> str:
+    """Return the order of writes around the money, as transitions.py tells it.
+
+    `first` is where a part of it begins, `end` is behind it. Raise ValueError if one is missing.
+    """
+    told = inspect.getdoc(transitions) or ""
+    begin = told.index(first, told.index("====\n\n") + 6)
+    return f"```text\n{told[begin : told.index(end, begin)].strip()}\n```"
 
 
 def settings() -> str:
@@ -146,10 +160,25 @@ def parity() -> str:
     return "\n".join(["| parameter | is | |", "|---|---|---|", *rows])
 
 
-def _only(row: Row) -> str:
+def _only(row: Parameter) -> str:
     """Return the values to which a row is limited; for others it is refused."""
     values = " or ".join(f"`{each}`" for each in row.only)
     return f" if {values}, else refused" if values and row.does is Does.IGNORED else ""
+
+
+def events() -> str:
+    """Return every type of event, what it says, and to which endpoints it is sent."""
+    rows = [
+        f"| `{name}` | {each.sentence} | {'if you ask for it' if each.optional else 'always'} |"
+        for name, each in EVENTS.items()
+    ]
+    return "\n".join(["| `Checkout-Event-Type` | what happened | sent |", "|---|---|---|", *rows])
+
+
+def stripe_events() -> str:
+    """Return the types of events that have another name in Stripe's form."""
+    rows = [f"| `{name}` | `{each.stripe}` |" for name, each in EVENTS.items() if each.stripe]
+    return "\n".join(["| event | `type` in Stripe's form |", "|---|---|", *rows])
 
 
 def proving() -> str:
@@ -168,7 +197,12 @@ def scaling(name: str) -> str:
 
 
 PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
-    "docs/reference/states.md": {"diagram": diagram, "states": states},
+    "docs/reference/states.md": {"diagram": diagram, "states": states, "order": order},
+    "docs/payments.md": {
+        "flow": partial(order, "Create (", "\n\nReconcile."),
+        "fence": partial(order, "The fence proves", "\n\nMoney from outside"),
+    },
+    "docs/webhooks.md": {"events": events, "stripe-events": stripe_events},
     "docs/stripe.md": {"parity": parity},
     "docs/errors.md": {"errors": errors},
     "docs/settings.md": {"settings": settings},

@@ -1,67 +1,123 @@
 """Deploy a stage: `make deploy STAGE=…`, after `sam build`.
 
-A first deployment is made in two steps. DynamoDB refuses to delete a protected table, so that a
-first step with protection could not be rolled back. The second step protects the tables; then the
-stack itself is protected.
+Each deployment passes all parameters, so that the stack has the values that samconfig.toml says.
+
+A first deployment is made in two steps. DynamoDB refuses to delete a protected table, so a first
+step with protection could not be rolled back. The second step protects the tables; then the stack
+itself is protected.
+
+After `make undo`, all requests move at once: CodeDeploy refuses an alias that was moved by others.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
 
-from operations import preflight
+import yaml
+
+from operations import preflight, versions
 from operations.stages import ROOT, Account, Refused, Stage, command, named
+from sandbox.template import template
 
 SAM: Final = ROOT / ".venv-sam" / "bin" / "sam"
+# A stack policy keeps an update from replacing or deleting these.
+KEPT: Final = ("AWS::DynamoDB::Table", "AWS::KMS::Key")
 
 
 def deploy(account: Account, chosen: Stage, more: Sequence[str] = ()) -> None:
     """Check, deploy and protect. `more` are options of `sam deploy`. Raises Refused."""
     preflight.run(account, chosen)
+    formation = account.client("cloudformation")
     found = account.stack(chosen.stack)
     if found is not None and found["StackStatus"] == "ROLLBACK_COMPLETE":
-        formation = account.client("cloudformation")
-        print("The stack holds nothing, because its creation failed; deleting it.")
+        print("The stack is empty, because its creation failed. Deleting it.")
         formation.delete_stack(StackName=chosen.stack)
         formation.get_waiter("stack_delete_complete").wait(StackName=chosen.stack)
         found = None
     if found is None and chosen.protected:
         sam(account, chosen, *more, overrides={"DeletionProtection": "false"})
-    # Said each time: SAM CLI keeps a stack's last value of a parameter that is not named.
-    sam(account, chosen, *more, overrides={"DeletionProtection": str(chosen.protected).lower()})
     if chosen.protected:
-        account.client("cloudformation").update_termination_protection(
+        policy = json.dumps(stack_policy())
+        formation.set_stack_policy(StackName=chosen.stack, StackPolicyBody=policy)
+    moved = versions.moved(account, chosen.stack) if found else {}
+    overrides = {}
+    if moved:
+        # Another revision publishes a version of each function, so that each alias is moved.
+        overrides = {"TrafficShift": "AllAtOnce", "Revision": revision(chosen, moved)}
+    with versions.remembered(account, chosen.stack) if found else nullcontext():
+        sam(account, chosen, *more, overrides=overrides)
+    versions.prune(account, chosen.stack)
+    if chosen.protected:
+        formation.update_termination_protection(
             StackName=chosen.stack, EnableTerminationProtection=True
         )
 
 
 def sam(
-    account: Account, chosen: Stage, *options: str, overrides: dict[str, str] | None = None
+    account: Account, chosen: Stage, *options: str, overrides: Mapping[str, str] | None = None
 ) -> None:
     """Run `sam deploy` with the stage's parameters. Raises Refused."""
-    parameters = {"Revision": revision(chosen), **chosen.chosen, **(overrides or {})}
-    pairs = [f"{name}={value}" for name, value in parameters.items()]
-    command = [str(SAM), "deploy", "--config-file", str(chosen.config)]
-    command += ["--config-env", chosen.name, *options]
-    done = subprocess.run(
-        [*command, "--parameter-overrides", *pairs],
-        env={**os.environ, "AWS_DEFAULT_REGION": account.region, "SAM_CLI_TELEMETRY": "0"},
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,  # it asks nothing
-        check=False,
-    )
-    if done.returncode:
-        raise Refused("The deployment failed; its events are above.")
+    with begun(account, chosen, *options, overrides=overrides) as running:
+        if running.wait():
+            raise Refused("The deployment failed. Its events are printed above.")
 
 
-def revision(chosen: Stage) -> str:
-    """Return a text that changes with the stage's parameters, so that versions change with them."""
-    return hashlib.sha256(repr(sorted(chosen.chosen.items())).encode()).hexdigest()[:12]
+@contextmanager
+def begun(
+    account: Account, chosen: Stage, *options: str, overrides: Mapping[str, str] | None = None
+) -> Iterator[subprocess.Popen[bytes]]:
+    """Begin `sam deploy` with all parameters, and yield its process."""
+    parameters = {**chosen.parameters, **(overrides or {})}
+    parameters["Revision"] = parameters["Revision"] or revision(chosen)
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "parameters.yaml"
+        file.write_text(for_sam(parameters), "ascii")
+        command = [str(SAM), "deploy", "--config-file", str(chosen.config)]
+        command += ["--config-env", chosen.name, *options]
+        yield subprocess.Popen(
+            [*command, "--parameter-overrides", f"file://{file}"],
+            env={**os.environ, "AWS_DEFAULT_REGION": account.region, "SAM_CLI_TELEMETRY": "0"},
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,  # without questions
+        )
+
+
+def for_sam(parameters: Mapping[str, str]) -> str:
+    """Return the text of a parameters file, in which SAM CLI reads exactly these values."""
+    # It unquotes a value of a file twice.
+    quoted = {name: _quoted(_quoted(value)) for name, value in parameters.items()}
+    return yaml.safe_dump(quoted, default_style='"')
+
+
+def _quoted(value: str) -> str:
+    """Quote for SAM CLI, which removes the quotes, and backslashes before a blank or a quote."""
+    escaped = re.sub(r"([ \"'])", r"\\\1", value)
+    return f'"{escaped}"'
+
+
+def revision(chosen: Stage, moved: Mapping[str, str] | None = None) -> str:
+    """Return a text that changes with any parameter or moved alias, to publish new versions."""
+    told = [*sorted(chosen.parameters.items()), *sorted((moved or {}).items())]
+    return hashlib.sha256(repr(told).encode()).hexdigest()[:12]
+
+
+def stack_policy() -> dict[str, Any]:
+    """Return the policy by which no update replaces or deletes a table, the key or the secret."""
+    kept = [name for name, each in template()["Resources"].items() if each["Type"] in KEPT]
+    names = [f"LogicalResourceId/{name}" for name in (*kept, "EncryptionKey")]
+    everything = {"Principal": "*", "Action": "Update:*", "Resource": "*"}
+    never = {"Principal": "*", "Action": ["Update:Replace", "Update:Delete"], "Resource": names}
+    return {"Statement": [{"Effect": "Allow", **everything}, {"Effect": "Deny", **never}]}
 
 
 def main(arguments: list[str]) -> int:

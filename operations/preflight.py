@@ -1,20 +1,26 @@
 """Preflight: `make preflight STAGE=…` finds what a deployment would fail at, before it begins.
 
-It reads the account only. A line that begins with `refused` makes the exit status 1; `mind` does
-not.
+It only reads the account. A line that begins with `refused` makes the exit status 1; one that
+begins with `warning` does not. A line that begins with `changes` is a parameter that the stack has
+with another value.
 """
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from operations import pause, versions
 from operations.stages import Account, Refused, Stage, command, named, table_names
+from sandbox.template import resources, template
 
-UNRESERVED: Final = 100  # Lambda keeps so many executions that no function can reserve
+UNRESERVED: Final = 100  # executions that Lambda keeps and no function can reserve
 COMFORTABLE: Final = 100  # executions; new accounts have 10
+ENVIRONMENT: Final = 4096  # bytes of a function's environment, as JSON
+ASSUMED: Final = "x" * 130  # of a value that only the account knows: an ARN or an address
 WRITES: Final = 30  # write units of a checkout on its busiest table, measured by `make bench`
 RESERVING: Final = (
     "ApiConcurrency",
@@ -22,7 +28,11 @@ RESERVING: Final = (
     "DashboardConcurrency",
     "SweepConcurrency",
 )
-# A stack in such a state takes no update.
+# Each value and the next have the secret that the edge sends in common.
+SECRETS: Final = tuple(template()["Parameters"]["EdgeSecrets"]["AllowedValues"])
+# They take a gradual upgrade back.
+TAKE_BACK: Final = ("AnswersFail", "SweepStandsStill", "SenderFails")
+# A stack in one of these states cannot be updated.
 STUCK: Final = {
     "ROLLBACK_FAILED": "delete it: aws cloudformation delete-stack --stack-name {}",
     "DELETE_FAILED": "delete it: aws cloudformation delete-stack --stack-name {}",
@@ -33,20 +43,25 @@ STUCK: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that is wrong. `refuses` says whether a deployment would fail."""
+    """A problem. `refuses` says whether a deployment would fail."""
 
     refuses: bool
     text: str
 
 
 def findings(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Check everything; yield what is wrong. Raises ClientError without the permission to read."""
+    """Check everything and yield the problems.
+
+    Raises ClientError without the permission to read.
+    """
     yield from _stack(account, chosen)
+    yield from _environments(chosen)
     yield from _concurrency(account, chosen)
     yield from _throughput(account, chosen)
     yield from _topic(account, chosen)
     yield from _certificate(account, chosen)
     yield from _edge(account, chosen)
+    yield from _edge_secrets(account, chosen)
 
 
 def _stack(account: Account, chosen: Stage) -> Iterator[Finding]:
@@ -54,16 +69,23 @@ def _stack(account: Account, chosen: Stage) -> Iterator[Finding]:
     status = found["StackStatus"] if found else ""
     if status in STUCK:
         yield Finding(True, f"the stack is {status}; {STUCK[status].format(chosen.stack)}")
-    elif status.endswith("_IN_PROGRESS") and status != "REVIEW_IN_PROGRESS":
-        yield Finding(True, f"the stack is {status}; wait until that has ended")
-    if status in ("", "REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE"):
+    elif status.endswith("_IN_PROGRESS"):
+        yield Finding(True, f"the stack is {status}; wait until it has finished")
+    if status in ("", "ROLLBACK_COMPLETE"):
         yield from _left_over(account, chosen)
+        return
+    if pause.stopped(account, chosen.stack) is not None:
+        yield Finding(False, "the stage is stopped; `make start` starts it again")
+    if versions.moved(account, chosen.stack):
+        yield Finding(
+            False, "a release was undone: this deployment moves all requests at once, without alarm"
+        )
     else:
         yield from _alarm(account, chosen)
 
 
 def _left_over(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Find what an earlier stack of this name has left, which a new one would collide with."""
+    """Find the leftovers of an earlier stack of this name, which block a new one."""
     tables = account.client("dynamodb")
     for name in table_names(chosen.stack):
         try:
@@ -73,7 +95,7 @@ def _left_over(account: Account, chosen: Stage) -> Iterator[Finding]:
         yield Finding(
             True,
             f"the table {name} exists already, from a stack that was deleted; "
-            f"see docs/deploying.md, Delete a deployment",
+            f"see “Delete a deployment” in docs/deploying.md",
         )
     logs = account.client("logs")
     for prefix in (f"/{chosen.stack}/", f"/aws/vendedlogs/{chosen.stack}/"):
@@ -82,28 +104,72 @@ def _left_over(account: Account, chosen: Stage) -> Iterator[Finding]:
 
 
 def _alarm(account: Account, chosen: Stage) -> Iterator[Finding]:
-    """Find the alarm that would take a gradual upgrade back at once."""
+    """Find an alarm that would roll back a gradual upgrade at once."""
     if chosen.parameters["TrafficShift"] == "AllAtOnce":
         return
-    prefix = f"{chosen.stack}-AnswersFailAlarm"
-    alarms = account.client("cloudwatch").describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"]
-    if any(each["StateValue"] == "ALARM" for each in alarms):
-        yield Finding(
-            True,
-            "the alarm AnswersFail is on, which takes every gradual upgrade back; "
-            "deploy the mend with TrafficShift=AllAtOnce",
-        )
+    watch = account.client("cloudwatch")
+    for name in TAKE_BACK:
+        prefix = f"{chosen.stack}-{name}Alarm"
+        alarms = watch.describe_alarms(AlarmNamePrefix=prefix)["MetricAlarms"]
+        if any(each["StateValue"] == "ALARM" for each in alarms):
+            yield Finding(
+                True,
+                f"the alarm {name} is on, and would roll back every gradual upgrade; "
+                "deploy the fix with TrafficShift=AllAtOnce",
+            )
+
+
+def _environments(chosen: Stage) -> Iterator[Finding]:
+    """Find a function whose environment is larger than Lambda allows."""
+    common = template()["Globals"]["Function"]["Environment"]["Variables"]
+    for name, function in resources("AWS::Serverless::Function").items():
+        variables = common | function["Environment"]["Variables"]
+        values = {key: _value(chosen, written) for key, written in variables.items()}
+        size = len(json.dumps(values, ensure_ascii=False).encode())
+        if size > ENVIRONMENT:
+            yield Finding(
+                True,
+                f"the environment of {name} has about {size} bytes, and Lambda allows "
+                f"{ENVIRONMENT}; shorten WalletProviders",
+            )
+
+
+def _value(chosen: Stage, written: Any) -> str:
+    """Return a variable's value, or one that is as long as it may be."""
+    if isinstance(written, dict):
+        return chosen.parameters.get(written.get("Ref", ""), ASSUMED)
+    return str(written)
+
+
+def deployed(account: Account, chosen: Stage) -> dict[str, str]:
+    """Return the parameters of the deployed stack; none if there is no stack."""
+    found = account.stack(chosen.stack) or {}
+    return {each["ParameterKey"]: each["ParameterValue"] for each in found.get("Parameters", ())}
+
+
+def changes(account: Account, chosen: Stage) -> Iterator[str]:
+    """Yield a line for each parameter that the deployment changes in the stack.
+
+    CloudFormation does not show secrets, so they are left out.
+    """
+    now = deployed(account, chosen)
+    for name, value in chosen.parameters.items():
+        secret = template()["Parameters"][name].get("NoEcho", False)
+        if name in now and now[name] != value and not secret and name != "Revision":
+            yield f"{name}: {now[name] or '(empty)'} → {value or '(empty)'}"
 
 
 def _concurrency(account: Account, chosen: Stage) -> Iterator[Finding]:
     limits = account.client("lambda").get_account_settings()["AccountLimit"]
     limit, unreserved = limits["ConcurrentExecutions"], limits["UnreservedConcurrentExecutions"]
+    now = deployed(account, chosen)
+    free = unreserved + sum(int(now.get(each) or 0) for each in RESERVING)
     reserved = sum(map(chosen.number, RESERVING))
-    if reserved and account.stack(chosen.stack) is None and unreserved - reserved < UNRESERVED:
+    if reserved and free - reserved < UNRESERVED:
         yield Finding(
             True,
-            f"{reserved} executions are to be reserved, but only {unreserved} of the account's "
-            f"{limit} are free, and Lambda keeps {UNRESERVED}; reserve fewer or none (0)",
+            f"the parameters reserve {reserved} executions, but only {free} of the account's "
+            f"{limit} are free, and Lambda keeps {UNRESERVED}; reserve fewer, or none (0)",
         )
     queues = chosen.number("SenderConcurrency") + chosen.number("TasksConcurrency")
     if queues > limit - 3:
@@ -134,7 +200,7 @@ def _throughput(account: Account, chosen: Stage) -> Iterator[Finding]:
 def _topic(account: Account, chosen: Stage) -> Iterator[Finding]:
     arn = chosen.parameters["AlarmTopicArn"]
     if not arn:
-        yield Finding(False, "no AlarmTopicArn: nobody is told when an alarm goes off")
+        yield Finding(False, "no AlarmTopicArn: alarms notify nobody")
         return
     if arn.split(":")[3] != account.region:
         yield Finding(True, f"the alarm topic {arn} is not in {account.region}")
@@ -148,8 +214,8 @@ def _topic(account: Account, chosen: Stage) -> Iterator[Finding]:
     if found.get("KmsMasterKeyId", "").endswith("alias/aws/sns"):
         yield Finding(
             True,
-            "the alarm topic is encrypted with alias/aws/sns, which CloudWatch may not use; "
-            "use no key or one of your own",
+            "the alarm topic is encrypted with alias/aws/sns, which CloudWatch cannot use; "
+            "use no key, or a key of your own",
         )
     if found.get("SubscriptionsConfirmed", "0") == "0":
         yield Finding(False, "the alarm topic has no confirmed subscription")
@@ -196,17 +262,35 @@ def _edge(account: Account, chosen: Stage) -> Iterator[Finding]:
         yield Finding(True, f"the web ACL {arn} does not exist")
 
 
+def _edge_secrets(account: Account, chosen: Stage) -> Iterator[Finding]:
+    """Find a change of the edge's secret in which, for some minutes, no request is accepted."""
+    now, steps = deployed(account, chosen), SECRETS
+    if now.get("Edge") != "true" or chosen.parameters["Edge"] != "true":
+        return
+    before, after = now.get("EdgeSecrets", steps[0]), chosen.parameters["EdgeSecrets"]
+    if abs(steps.index(before) - steps.index(after)) > 1:
+        step = 1 if steps.index(after) > steps.index(before) else -1
+        between = steps[steps.index(before) + step]
+        yield Finding(
+            True,
+            f"EdgeSecrets goes from {before} to {after} in one deployment, and requests would get "
+            f"403 meanwhile; deploy {between} first (the steps are {', '.join(steps)})",
+        )
+
+
 def run(account: Account, chosen: Stage) -> None:
     """Check and print. Raises Refused if a deployment would fail."""
     who: dict[str, Any] = account.client("sts").get_caller_identity()
     print(f"account   {who['Account']}, {account.region}")
     print(f"stage     {chosen.name}: the stack {chosen.stack}")
+    for line in changes(account, chosen):
+        print(f"changes   {line}")
     refused = 0
     for found in findings(account, chosen):
         refused += found.refuses
-        print(f"{'refused' if found.refuses else 'mind':<9} {found.text}")
+        print(f"{'refused' if found.refuses else 'warning':<9} {found.text}")
     if refused:
-        raise Refused(f"{refused} of these would fail the deployment.")
+        raise Refused(f"The deployment would fail: fix what is refused above ({refused}).")
     print("preflight ok")
 
 

@@ -1,8 +1,8 @@
-"""Proving day: what only a real AWS account can show, as steps that each check their own claim.
+"""Proving day: steps that prove claims which only a real AWS account can show.
 
 `make proving-day` prints the steps; `make proving-day ACCOUNT=123456789012` runs them in that
 account, with the stage `proving` of samconfig.toml, and `STEP=name` runs one. docs/proving-day.md
-is the same list. None of this has been run yet. Afterwards: `make remove STAGE=proving`.
+is the same list. Nobody has run this yet. Afterwards: `make remove STAGE=proving`.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
-from operations import deploy
+from operations import deploy, pause, versions
 from operations.stages import Account, Refused, Stage, command, stage, table_names
 
 STAGE: Final = "proving"
-_PAUSE: Final = 5.0  # seconds between two looks
+_PAUSE: Final = 5.0  # seconds between two checks
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One proof. `emulator` is what `make rehearse` has shown of it."""
+    """One proof. `emulator` says what `make rehearse` has shown of it."""
 
     name: str
     proves: str
@@ -39,34 +40,35 @@ class Step:
 
 
 class Proof:
-    """The account, the stage, and what the steps ask of both."""
+    """The account and the stage, with actions and questions that the steps share."""
 
     def __init__(self, account: Account, chosen: Stage) -> None:
         self.account = account
         self.stage = chosen
+        self.changed = False
 
     def deploy(self, **parameters: str) -> None:
-        """Deploy with other parameters than the stage's. Raises Refused."""
-        chosen = Stage(STAGE, self.stage.stack, {**self.stage.chosen, **parameters})
-        deploy.deploy(self.account, chosen)
+        """Deploy with parameters that differ from the stage's. Raises Refused."""
+        self.changed = bool(parameters)
+        deploy.deploy(self.account, self._with(parameters))
 
-    def upgrade(self, **parameters: str) -> subprocess.Popen[bytes]:
-        """Begin an upgrade and return while it goes on."""
-        pairs = [f"{name}={value}" for name, value in {**self.stage.chosen, **parameters}.items()]
-        command = [str(deploy.SAM), "deploy", "--config-env", STAGE]
-        return subprocess.Popen(
-            [*command, "--region", self.account.region, "--parameter-overrides", *pairs]
-        )
+    def upgrade(self) -> AbstractContextManager[subprocess.Popen[bytes]]:
+        """Begin an upgrade that publishes new versions, and return while it goes on."""
+        self.changed = True
+        return deploy.begun(self.account, self._with({"Revision": f"p{time.time():.0f}"}))
+
+    def put_back(self) -> None:
+        """Deploy the stage as samconfig.toml describes it, if a step has changed it."""
+        if self.changed:
+            self.until("the end of AnswersFail", lambda: self.alarm("AnswersFail") != "ALARM", 30)
+            self.deploy()
+
+    def _with(self, parameters: Mapping[str, str]) -> Stage:
+        return Stage(STAGE, self.stage.stack, {**self.stage.chosen, **parameters})
 
     def resources(self, kind: str) -> dict[str, str]:
         """Return the stack's resources of a type: physical ids by logical id."""
-        pages = self.account.client("cloudformation").get_paginator("list_stack_resources")
-        return {
-            each["LogicalResourceId"]: each["PhysicalResourceId"]
-            for page in pages.paginate(StackName=self.stage.stack)
-            for each in page["StackResourceSummaries"]
-            if each["ResourceType"] == kind
-        }
+        return self.account.resources(self.stage.stack, kind)
 
     def get(self, path: str, base: str | None = None) -> int:
         """Return the status of a GET of the deployment."""
@@ -78,11 +80,11 @@ class Proof:
             return int(refused.code)
 
     def until(self, what: str, seen: Callable[[], bool], minutes: float) -> float:
-        """Wait for something; return the seconds it took. Raises Refused."""
+        """Wait until a condition holds. Return the seconds it took. Raises Refused."""
         began = time.monotonic()
         while not seen():
             if time.monotonic() - began > minutes * 60:
-                raise Refused(f"not seen in {minutes} minutes: {what}")
+                raise Refused(f"not seen within {minutes} minutes: {what}")
             time.sleep(_PAUSE)
         return time.monotonic() - began
 
@@ -93,8 +95,14 @@ class Proof:
         found: str = watch.describe_alarms(AlarmNames=[physical])["MetricAlarms"][0]["StateValue"]
         return found
 
+    def version(self) -> str:
+        """Return the version of the API that the alias names."""
+        function = self.resources("AWS::Lambda::Function")["ApiFunction"]
+        alias = self.account.client("lambda").get_alias(FunctionName=function, Name="live")
+        return str(alias["FunctionVersion"])
+
     def weights(self) -> Mapping[str, float]:
-        """Return how much of the API's traffic goes to another version than the alias's own."""
+        """Return the share of the API's traffic for another version than the alias's own."""
         function = self.resources("AWS::Lambda::Function")["ApiFunction"]
         alias = self.account.client("lambda").get_alias(FunctionName=function, Name="live")
         found: Mapping[str, float] = alias.get("RoutingConfig", {}).get(
@@ -121,7 +129,9 @@ class Proof:
 
 
 def first_failure(proof: Proof) -> str:
-    """Deploy with a certificate that does not exist; CloudFormation must take everything back."""
+    """Deploy with a certificate that does not exist. CloudFormation must roll everything back."""
+    if proof.account.stack(proof.stage.stack) is not None:
+        return "left out, because the stack exists: `make remove STAGE=proving` first"
     wrong = f"arn:aws:acm:{proof.account.region}:123456789012:certificate/none"
     try:
         deploy.sam(
@@ -132,7 +142,7 @@ def first_failure(proof: Proof) -> str:
     except Refused:
         left = sorted(proof.named())
         if left:
-            raise Refused(f"left by the failed deployment: {left}") from None
+            raise Refused(f"the failed deployment left behind: {left}") from None
         return "rolled back, nothing left"
     raise Refused("a deployment with a wrong certificate succeeded")
 
@@ -154,44 +164,53 @@ def deployed(proof: Proof) -> str:
 
 
 def gradual(proof: Proof) -> str:
-    """Change a parameter; a tenth of the traffic must go to the new version first."""
-    running = proof.upgrade(CompletionPolicy="instructed")
-    try:
-        took = proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
-        statuses = [proof.get("/api/health") for _ in range(100)]
-    finally:
-        status = running.wait()
+    """Change a parameter. A tenth of the traffic must go to the new version first."""
+    with proof.upgrade() as running:
+        try:
+            took = proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
+            statuses = [proof.get("/api/health") for _ in range(100)]
+        finally:
+            status = running.wait()
     if status or set(statuses) != {200} or proof.weights():
         raise Refused(f"exit {status}, answers {set(statuses)}, weights {proof.weights()}")
     return f"10 % after {took:.0f} s, then all; 100 of 100 requests answered meanwhile"
 
 
 def taken_back(proof: Proof) -> str:
-    """Let AnswersFail go off during an upgrade; CodeDeploy must take it back."""
-    function = proof.resources("AWS::Lambda::Function")["ApiFunction"]
-    functions = proof.account.client("lambda")
+    """Let AnswersFail go off during an upgrade. CodeDeploy must roll it back."""
+    before = proof.version()
+    with proof.upgrade() as running:
+        try:
+            proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
+            alarm = proof.resources("AWS::CloudWatch::Alarm")["AnswersFailAlarm"]
+            proof.account.client("cloudwatch").set_alarm_state(
+                AlarmName=alarm, StateValue="ALARM", StateReason="proving day"
+            )
+        finally:
+            status = running.wait()
+    if not status or proof.version() != before or proof.weights():
+        raise Refused(f"exit {status}, version {proof.version()} instead of {before}")
+    return f"the alarm rolled it back to version {before}"
 
-    def version() -> str:
-        found: str = functions.get_alias(FunctionName=function, Name="live")["FunctionVersion"]
-        return found
 
-    before = version()
-    running = proof.upgrade(CompletionPolicy="received")
-    try:
-        proof.until("a weight of 0.1", lambda: 0.1 in proof.weights().values(), 10)
-        alarm = proof.resources("AWS::CloudWatch::Alarm")["AnswersFailAlarm"]
-        proof.account.client("cloudwatch").set_alarm_state(
-            AlarmName=alarm, StateValue="ALARM", StateReason="proving day"
-        )
-    finally:
-        status = running.wait()
-    if not status or version() != before or proof.weights():
-        raise Refused(f"exit {status}, version {version()} instead of {before}")
-    return f"the alarm took it back to version {before}"
+def undone(proof: Proof) -> str:
+    """Undo an upgrade, and deploy. The deployment must not be refused by CodeDeploy."""
+    before = proof.version()
+    proof.deploy(Revision=f"p{time.time():.0f}", TrafficShift="AllAtOnce")
+    new = proof.version()
+    versions.undo(proof.account, proof.stage)
+    if new == before or proof.version() != before:
+        raise Refused(f"version {proof.version()} after the undo of {new}, instead of {before}")
+    proof.deploy()
+    proof.changed = True  # that deployment has moved all requests at once
+    left = versions.moved(proof.account, proof.stage.stack)
+    if left or proof.version() in (before, new):
+        raise Refused(f"version {proof.version()} after the deployment; moved are {left}")
+    return f"undone from {new} to {before}, and deployed again as {proof.version()}"
 
 
 def alarms(proof: Proof) -> str:
-    """Set each alarm on; the topic must tell (look at its subscription)."""
+    """Turn each alarm on. The topic must notify (look at its subscription)."""
     watch = proof.account.client("cloudwatch")
     names = proof.resources("AWS::CloudWatch::Alarm")
     for physical in names.values():
@@ -200,24 +219,21 @@ def alarms(proof: Proof) -> str:
 
 
 def silence(proof: Proof) -> str:
-    """Stop the schedule; SweepStandsStill must go off by the missing values, and recover."""
+    """Stop the schedule. SweepStandsStill must go off because values are missing, and recover."""
     scheduler = proof.account.client("scheduler")
     [name] = proof.resources("AWS::Scheduler::Schedule").values()
-    found = scheduler.get_schedule(Name=name)
-    keep = ("FlexibleTimeWindow", "Name", "ScheduleExpression", "Target")
-    described = {key: found[key] for key in keep}
     proof.until("a running sweep", lambda: proof.alarm("SweepStandsStill") == "OK", 15)
-    scheduler.update_schedule(**described, State="DISABLED")
+    pause.set_state(scheduler, name, "DISABLED")
     try:
         off = proof.until("the alarm", lambda: proof.alarm("SweepStandsStill") == "ALARM", 20)
     finally:
-        scheduler.update_schedule(**described, State="ENABLED")
+        pause.set_state(scheduler, name, "ENABLED")
     on = proof.until("its end", lambda: proof.alarm("SweepStandsStill") == "OK", 20)
     return f"on after {off:.0f} s, off after {on:.0f} s"
 
 
 def refused_share(proof: Proof) -> str:
-    """Send only requests that are refused; RequestsRefused must go off by their share."""
+    """Send only requests that are refused. RequestsRefused must go off because of their share."""
 
     def seen() -> bool:
         with ThreadPoolExecutor(4) as clients:
@@ -229,9 +245,9 @@ def refused_share(proof: Proof) -> str:
 
 
 def throttled_index(proof: Proof) -> str:
-    """Limit an index to one write a second; the product must count it.
+    """Limit an index to one write a second. The product must count the throttling.
 
-    Create sessions meanwhile, with the merchant that the page says to set up.
+    Create sessions meanwhile, with the merchant from docs/proving-day.md.
     """
     table = table_names(proof.stage.stack)[2]
     tables, watch = proof.account.client("dynamodb"), proof.account.client("cloudwatch")
@@ -263,12 +279,14 @@ def throttled_index(proof: Proof) -> str:
 
 
 def reserved(proof: Proof) -> str:
-    """Reserve one execution for the pages and ask for fifty at once; the others still answer."""
+    """Reserve one execution for the pages and request fifty at once.
+
+    The other functions must still answer.
+    """
     proof.deploy(PayConcurrency="1", TrafficShift="AllAtOnce")
     with ThreadPoolExecutor(50) as clients:
         pages = list(clients.map(proof.get, ["/pay/cs_none"] * 50))
     health = proof.get("/api/health")
-    proof.deploy(TrafficShift="AllAtOnce")
     if health != 200 or not any(status >= 500 for status in pages):
         raise Refused(f"pages answered {sorted(set(pages))}, health {health}")
     return f"{sum(status >= 500 for status in pages)} of 50 pages refused, the API unharmed"
@@ -289,21 +307,23 @@ def access_log(proof: Proof) -> str:
 
 
 def edge(proof: Proof) -> str:
-    """Deploy the edge; one address gets 429 after its share, the direct address is closed."""
+    """Deploy the edge.
+
+    One address must get 429 above its limit, and the direct address must be closed.
+    """
     proof.deploy(Edge="true", EdgeRequests="100", TrafficShift="AllAtOnce")
     direct = proof.account.outputs(proof.stage.stack)["HttpApiEndpoint"]
     with ThreadPoolExecutor(8) as clients:
         list(clients.map(proof.get, ["/api/health"] * 400))
     took = proof.until("429", lambda: proof.get("/api/health") == 429, 10)
     closed = proof.get("/api/health", base=direct)
-    proof.deploy(TrafficShift="AllAtOnce")
     if closed != 403:
         raise Refused(f"the direct address answered {closed}")
     return f"429 after {took:.0f} s more; the direct address answers 403"
 
 
 def cold_starts(proof: Proof) -> str:
-    """Read the time that new environments took to start, from Lambda's own lines."""
+    """Read the start times of new environments from Lambda's own log lines."""
     logs, found = proof.account.client("logs"), []
     for function in ("api", "pay"):
         query = logs.start_query(
@@ -337,9 +357,9 @@ def loop(proof: Proof) -> str:
 STEPS: Final = (
     Step(
         "first-failure",
-        "a first deployment that fails leaves nothing, and the next one is not in its way",
+        "a first deployment that fails leaves nothing behind, so the next one works",
         "0.01 USD",
-        "shown, with another resource that fails; key and secret are not seen to go",
+        "shown with another failing resource; the deletion of key and secret is not shown",
         first_failure,
     ),
     Step(
@@ -358,10 +378,17 @@ STEPS: Final = (
     ),
     Step(
         "taken-back",
-        "the alarm AnswersFail takes an upgrade back",
+        "the alarm AnswersFail rolls back an upgrade",
         "0",
-        "not there; a resource that fails is, and takes the upgrade back",
+        "no alarm does it there, but a failing resource rolls the upgrade back",
         taken_back,
+    ),
+    Step(
+        "undo",
+        "`make undo` moves all aliases back, and the next deployment goes through",
+        "0",
+        "shown; CodeDeploy, which refuses moved aliases, is missing",
+        undone,
     ),
     Step(
         "alarms",
@@ -372,7 +399,7 @@ STEPS: Final = (
     ),
     Step(
         "silence",
-        "SweepStandsStill goes off by missing values",
+        "SweepStandsStill goes off if values are missing",
         "0",
         "missing values are ignored",
         silence,
@@ -388,7 +415,7 @@ STEPS: Final = (
         "throttled-index",
         "throttling of an index is counted and has an alarm",
         "0.01 USD",
-        "nothing is throttled there; unit tests hold the counting",
+        "nothing is throttled there; unit tests check the counting",
         throttled_index,
     ),
     Step(
@@ -402,7 +429,7 @@ STEPS: Final = (
         "access-log",
         "the access log has routes and no sessions",
         "0.01 USD",
-        "API Gateway writes none there",
+        "the emulator's API Gateway writes no access log",
         access_log,
     ),
     Step(
@@ -414,7 +441,7 @@ STEPS: Final = (
     ),
     Step(
         "cold-starts",
-        "how long a new environment takes to start, by function",
+        "the start time of a new environment, by function",
         "0.01 USD",
         "not comparable",
         cold_starts,
@@ -436,22 +463,34 @@ def listed() -> str:
 
 
 def prove(expected: str, steps: Collection[str]) -> None:
-    """Run these steps, or all, in the account that must be meant. Raises Refused."""
+    """Run these steps, or all, in this account, and put back the stage's parameters.
+
+    Raises Refused if the credentials are of another.
+    """
     account = Account()
     found: str = account.client("sts").get_caller_identity()["Account"]
     if found != expected:
-        raise Refused(f"The credentials are of the account {found}, not {expected}.")
+        raise Refused(f"The credentials belong to the account {found}, not to {expected}.")
     proof = Proof(account, stage(STAGE))
-    for step in STEPS:
-        if not steps or step.name in steps:
-            print(f"{step.name:<16} {step.run(proof)}", flush=True)
+    try:
+        for step in STEPS:
+            if not steps or step.name in steps:
+                print(f"{step.name:<16} {step.run(proof)}", flush=True)
+    except Refused as failed:
+        print(f"{step.name:<16} failed: {failed}", flush=True)
+        raise
+    finally:
+        proof.put_back()
 
 
 def main(arguments: list[str]) -> int:
     """List the steps, or run them; return the exit status."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--account", help="the account that must be meant")
-    parser.add_argument("steps", nargs="*", choices=[*(each.name for each in STEPS), []])
+    parser = argparse.ArgumentParser(prog="python -m operations.proving_day", description=__doc__)
+    parser.add_argument(
+        "--account", help="run in this AWS account; by default the steps are listed"
+    )
+    names = [each.name for each in STEPS]
+    parser.add_argument("steps", nargs="*", choices=[*names, []], help="the steps (default: all)")
     chosen = parser.parse_args(arguments)
     if chosen.account is None:
         print(listed())

@@ -1,16 +1,17 @@
 """Remove a stage and its data: `make remove STAGE=dev`.
 
 Deleting a stack keeps its tables, its secret and its KMS key. This deletes them too, for a stage
-that was deployed with DeletionProtection=false; the secret and the key can be brought back for
-seven days.
+that was deployed with DeletionProtection=false; the secret and the key can be recovered for seven
+days. After an interruption, run it again.
 """
 
 from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from typing import Final
+from typing import Any, Final
 
+from operations import pause
 from operations.stages import Account, Refused, Stage, command, named, table_names
 
 DAYS: Final = 7
@@ -20,30 +21,70 @@ def remove(account: Account, chosen: Stage) -> None:
     """Delete the stack, its tables, its secret and its key. Raises Refused."""
     if chosen.protected:
         raise Refused(
-            f"The stage {chosen.name} has DeletionProtection=true; deploy it with false first."
+            f"The stage {chosen.name} has DeletionProtection=true. Deploy it with false first."
         )
-    outputs, tables = account.outputs(chosen.stack), account.client("dynamodb")
+    stack, tables = account.stack(chosen.stack), account.client("dynamodb")
+    found = stack or _deleted(account, chosen.stack)
+    outputs = {each["OutputKey"]: each["OutputValue"] for each in found.get("Outputs", ())}
     for name in table_names(chosen.stack):
-        if tables.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
-            raise Refused(f"The table {name} is protected; deploy the stage first.")
-    formation = account.client("cloudformation")
-    formation.update_termination_protection(
-        StackName=chosen.stack, EnableTerminationProtection=False
-    )
-    formation.delete_stack(StackName=chosen.stack)
-    formation.get_waiter("stack_delete_complete").wait(StackName=chosen.stack)
-    print(f"deleted   the stack {chosen.stack}")
+        with suppress(tables.exceptions.ResourceNotFoundException):
+            if tables.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled"):
+                raise Refused(
+                    f"The table {name} is protected from deletion. Deploy the stage first."
+                )
+    if stack is not None:
+        formation = account.client("cloudformation")
+        if stack.get("EnableTerminationProtection"):
+            formation.update_termination_protection(
+                StackName=chosen.stack, EnableTerminationProtection=False
+            )
+        formation.delete_stack(StackName=chosen.stack)
+        formation.get_waiter("stack_delete_complete").wait(StackName=found["StackId"])
+        print(f"deleted   the stack {chosen.stack}")
     for name in table_names(chosen.stack):
         with suppress(tables.exceptions.ResourceNotFoundException):
             tables.delete_table(TableName=name)
             print(f"deleted   the table {name}")
-    account.client("secretsmanager").delete_secret(
-        SecretId=outputs["EncryptionKeySecret"], RecoveryWindowInDays=DAYS
-    )
-    account.client("kms").schedule_key_deletion(
-        KeyId=outputs["StackKeyArn"], PendingWindowInDays=DAYS
-    )
-    print(f"deleted   the secret and the KMS key, in {DAYS} days")
+    if pause.stopped(account, chosen.stack) is not None:
+        pause.forget(account, chosen.stack)
+    if outputs:  # else it was never created
+        _delete_secret(account, outputs["EncryptionKeySecret"])
+        _delete_key(account, outputs["StackKeyArn"])
+        print(f"scheduled the deletion of the secret and the KMS key in {DAYS} days")
+
+
+def _deleted(account: Account, name: str) -> dict[str, Any]:
+    """Return the last deleted stack of this name, which CloudFormation shows for 90 days."""
+    formation = account.client("cloudformation")
+    pages = formation.get_paginator("list_stacks").paginate(StackStatusFilter=["DELETE_COMPLETE"])
+    gone = [each for page in pages for each in page["StackSummaries"] if each["StackName"] == name]
+    if not gone:
+        raise Refused(f"There is no stack {name} in {account.region}.")
+    last = max(gone, key=lambda each: each["CreationTime"])
+    found: dict[str, Any] = formation.describe_stacks(StackName=last["StackId"])["Stacks"][0]
+    return found
+
+
+def _delete_secret(account: Account, secret: str) -> None:
+    """Delete the secret, and first its copy in another region: else the deletion is refused."""
+    secrets = account.client("secretsmanager")
+    found = secrets.describe_secret(SecretId=secret)
+    regions = [each["Region"] for each in found.get("ReplicationStatus", ())]
+    if regions:
+        secrets.remove_regions_from_replication(SecretId=secret, RemoveReplicaRegions=regions)
+    if "DeletedDate" not in found:
+        secrets.delete_secret(SecretId=secret, RecoveryWindowInDays=DAYS)
+
+
+def _delete_key(account: Account, key: str) -> None:
+    """Schedule the deletion of the key and of its replicas, which the key waits for."""
+    described = account.client("kms").describe_key(KeyId=key)["KeyMetadata"]
+    replicas = described.get("MultiRegionConfiguration", {}).get("ReplicaKeys", ())
+    for region in (*(each["Region"] for each in replicas), account.region):
+        keys, name = account.client("kms", region), described["KeyId"]  # the same everywhere
+        state = keys.describe_key(KeyId=name)["KeyMetadata"]["KeyState"]
+        if state not in ("PendingDeletion", "PendingReplicaDeletion"):
+            keys.schedule_key_deletion(KeyId=name, PendingWindowInDays=DAYS)
 
 
 def main(arguments: list[str]) -> int:

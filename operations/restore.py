@@ -1,10 +1,11 @@
-"""Restore tables: under another name first, verified there, then under their own name.
+"""Restore tables: first under another name, to check them, then under their own name.
 
 `drill` restores every table beside the running ones, reads its records (of the API keys the audit
-log), opens each merchant's private key, and deletes what it made (not with --keep). `fetch TABLE`
-restores one table under another name, to the moment of --at. `swap TABLE` puts a fetched table in
-the place of the damaged one; it wants to be told --functions-are-stopped. Every command can be run
-again after it was interrupted. docs/operating.md says when to use which.
+log), opens each merchant's private key, and deletes the restored tables again (unless --keep is
+given). `fetch TABLE` restores one table under another name, to the moment of --at. `swap TABLE`
+puts a fetched table in the place of the damaged one, and requires --functions-are-stopped. After an
+interruption, run the command again: a table of another moment is never taken for a restored one.
+docs/operating.md says when to use which.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ from checkout.ports.runtime import SecretUnreadable, Vault
 from checkout.settings import SettingsError
 from sandbox.template import resources, stack_name
 
-DRILL: Final = "drill-"  # before the names of tables that a drill makes
-GOOD: Final = "good-"  # before the name of a table that was fetched
+DRILL: Final = "drill-"  # prefix of the tables of a drill
+GOOD: Final = "good-"  # prefix of a fetched table
 _LOOK_EVERY: Final = 10.0  # seconds; a restore takes some twenty minutes at least
 TABLES: Final = {
     stack_name(table["TableName"], "").removeprefix("-"): table
@@ -41,12 +42,12 @@ TABLES: Final = {
 
 
 class Refused(Exception):
-    """The command is not possible as things are; the message says why. Nothing was deleted."""
+    """The command is not possible now; the message says why. Nothing was deleted."""
 
 
 @dataclass(slots=True)
 class Read:
-    """The rows found in restored tables, by table: those that can be read, and the others."""
+    """The rows in restored tables, by table: readable and unreadable ones."""
 
     rows: Counter[str] = field(default_factory=Counter)
     unreadable: Counter[str] = field(default_factory=Counter)
@@ -71,7 +72,10 @@ class Restorer:
         """Restore all tables beside the running ones, read them, and delete them again."""
         begun = datetime.now(UTC)
         for table in TABLES:
-            self._restore(table, self._name(table, DRILL), at=None)
+            copy = self._name(table, DRILL)
+            if not _restoring(self._described(copy)):  # by an interrupted drill
+                self._delete(copy)
+                self._restore(table, copy, at=None)
         for table in TABLES:
             self._wait(self._name(table, DRILL))
         restored = datetime.now(UTC)
@@ -85,10 +89,20 @@ class Restorer:
         return read
 
     def fetch(self, table: str, *, at: datetime | None) -> Read:
-        """Restore one table to `at`, or to the last possible moment, under another name."""
+        """Restore one table to `at`, or to the last possible moment, under another name.
+
+        Raises Refused if there is already a table of that name from another moment.
+        """
         target = self._name(table, GOOD)
-        if self._described(target) is None:
+        found = self._described(target)
+        if found is None:
             self._restore(table, target, at=at)
+        elif at is None or _restored_to(found) != at:
+            moment = _restored_to(found) or "an unknown moment"
+            raise Refused(
+                f"{target} is already there, of {moment}. Delete it first: "
+                f"aws dynamodb delete-table --table-name {target}"
+            )
         self._wait(target)
         return self.read(GOOD, (table,))
 
@@ -100,10 +114,12 @@ class Restorer:
             raise Refused(f"There is no table {good}: fetch it first.")
         if _shape(fetched) != _shape(TABLES[table]):
             raise Refused(f"{good} has other keys or indexes than template.yaml.")
+        self.tell(f"{good} is of {_restored_to(fetched) or 'an unknown moment'}")
         rows = self._count(good)
         backup = self._back_up(good)
         if damaged is not None:
-            self._back_up(name)  # as it is: what was damaged may have to be looked at
+            # A backup of the damaged table, in case somebody must look at it later.
+            self._back_up(name)
             self.client.update_table(TableName=name, DeletionProtectionEnabled=False)
             self._wait(name)
             self._delete(name)
@@ -113,7 +129,9 @@ class Restorer:
         self._wait(name)
         self._protect(table)
         if self._count(name) != rows:
-            raise Refused(f"{name} has not as many rows as {good}: look before you go on.")
+            raise Refused(
+                f"{name} does not have as many rows as {good}: find out why before you go on."
+            )
         self.tell(f"{name} is back, with {rows} rows. Delete {good} and the backups later.")
 
     def read(self, before: str, tables: tuple[str, ...]) -> Read:
@@ -161,8 +179,6 @@ class Restorer:
         return f"{before}{self.prefix}-{table}"
 
     def _restore(self, table: str, target: str, *, at: datetime | None) -> None:
-        if self._described(target) is not None:
-            return  # of an interrupted run
         source = self._described(self._name(table))
         if source is None:
             raise Refused(f"There is no table {self._name(table)}.")
@@ -177,7 +193,7 @@ class Restorer:
         self.tell(f"restoring {self._name(table)} to {target} …")
 
     def _protect(self, table: str) -> None:
-        """Set what a restored table does not have: time to live, recovery, protection."""
+        """Set the properties that a restored table lacks: time to live, recovery, protection."""
         name, wanted = self._name(table), TABLES[table]
         if "TimeToLiveSpecification" in wanted:
             self.client.update_time_to_live(
@@ -239,6 +255,20 @@ def _encryption(table: dict[str, Any]) -> dict[str, Any]:
     return {"SSESpecificationOverride": wanted}
 
 
+def _restoring(table: dict[str, Any] | None) -> bool:
+    return bool(table and table.get("RestoreSummary", {}).get("RestoreInProgress"))
+
+
+def _restored_to(table: dict[str, Any]) -> datetime | None:
+    """Return the moment, in whole seconds, that a table was restored to; None if it was not."""
+    moment: datetime | float | None = table.get("RestoreSummary", {}).get("RestoreDateTime")
+    if moment is None:
+        return None
+    # The stores have their client leave times as they were sent, in seconds.
+    seconds = moment if isinstance(moment, int | float) else moment.timestamp()
+    return datetime.fromtimestamp(int(seconds), UTC)
+
+
 def _shape(table: dict[str, Any]) -> Any:
     indexes = table.get("GlobalSecondaryIndexes", [])
     return table["KeySchema"], {each["IndexName"]: each["KeySchema"] for each in indexes}
@@ -256,7 +286,7 @@ def _moment(text: str) -> datetime:
     with suppress(ValueError):
         found = datetime.fromisoformat(text)
         if found.tzinfo is not None:
-            return found
+            return found.replace(microsecond=0)
     raise argparse.ArgumentTypeError("write it as 2026-11-22T10:00:00Z")
 
 
@@ -272,15 +302,17 @@ def command_line() -> argparse.ArgumentParser:
     """Return the parser of all commands."""
     parser = argparse.ArgumentParser(prog="python -m operations.restore", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    command = commands.add_parser("drill", help="restore all tables beside the running ones")
-    command.add_argument("--keep", action="store_true", help="do not delete them afterwards")
-    command = commands.add_parser("fetch", help=f"restore one table under the name {GOOD}…")
+    command = commands.add_parser(
+        "drill", help="restore copies of all tables, read them, delete them"
+    )
+    command.add_argument("--keep", action="store_true", help="keep the copies")
+    command = commands.add_parser("fetch", help=f"restore one table as {GOOD}TABLE")
     command.add_argument("table", choices=TABLES)
-    command.add_argument("--at", type=_moment, help="the moment, if it is not the last possible")
-    command = commands.add_parser("swap", help="put the fetched table in the place of the running")
+    command.add_argument("--at", type=_moment, help="the point in time (default: the latest)")
+    command = commands.add_parser("swap", help="replace the running table by the fetched one")
     command.add_argument("table", choices=TABLES)
     command.add_argument(
-        "--functions-are-stopped", action="store_true", required=True, help="you have stopped them"
+        "--functions-are-stopped", action="store_true", required=True, help="confirm that they are"
     )
     return parser
 

@@ -1,9 +1,9 @@
 """Schema: compare the tables of template.yaml with those of the last release.
 
 A deployed table changes within limits: its key and its indexes' keys stay, and one update adds or
-removes one index. `python -m operations.schema` prints what an upgrade from the last release could
-not do; `make released-tables` makes the tables of template.yaml those of the last release
-(docs/releasing.md).
+removes one index. `python -m operations.schema` prints changes that an upgrade from the last
+release cannot make; `make released-tables` makes the tables of template.yaml those of the last
+release (docs/releasing.md).
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ def released() -> Tables:
 
 
 def problems(before: Tables, after: Tables) -> Iterator[str]:
-    """Yield what one upgrade cannot do, or does by replacing a table."""
+    """Yield changes that one upgrade cannot make, or makes by replacing a table."""
     for name in sorted(before.keys() - after.keys()):
-        yield f"{name}: removed; its data would be left behind"
+        yield f"{name}: removed; the deployed table and its data would be left behind"
     for name in sorted(before.keys() & after.keys()):
         yield from _of_table(name, before[name], after[name])
 
@@ -44,7 +44,7 @@ def problems(before: Tables, after: Tables) -> Iterator[str]:
 def _of_table(name: str, before: dict[str, Any], after: dict[str, Any]) -> Iterator[str]:
     for part in ("name", "key"):
         if before[part] != after[part]:
-            yield f"{name}: the {part} changes, which replaces the table by an empty one"
+            yield f"{name}: the {part} changes, which replaces the table with an empty one"
     for attribute in sorted(before["types"].keys() & after["types"].keys()):
         if before["types"][attribute] != after["types"][attribute]:
             yield f"{name}: the type of {attribute} changes"
@@ -56,7 +56,7 @@ def _of_table(name: str, before: dict[str, Any], after: dict[str, Any]) -> Itera
         changed = ", ".join(sorted(old.keys() ^ new.keys()))
         yield f"{name}: more than one index is added or removed ({changed}); release one at a time"
     if before["ttl"] is not None and before["ttl"] != after["ttl"]:
-        yield f"{name}: the attribute of the time to live changes, which takes an hour without any"
+        yield f"{name}: the time to live changes; records do not expire for an hour"
 
 
 def _described(table: dict[str, Any]) -> dict[str, Any]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import sys
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +31,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stage: its stack, and the parameters that it chooses."""
+    """A stage: its stack, and the parameters that it sets."""
 
     name: str
     stack: str
@@ -38,18 +40,22 @@ class Stage:
 
     @property
     def parameters(self) -> dict[str, str]:
-        """Return all parameters of the template: those chosen, and the defaults."""
+        """Return all parameters of the template: the stage's, and defaults for the others.
+
+        Each deployment passes all of them, because SAM CLI keeps the stack's last value of a
+        parameter that is not passed.
+        """
         defaults = template()["Parameters"].items()
         return {name: str(each["Default"]) for name, each in defaults} | dict(self.chosen)
 
     @property
     def protected(self) -> bool:
-        """Return whether its tables and its stack are to be protected from deletion."""
+        """Return whether its tables and its stack are protected from deletion."""
         return self.parameters["DeletionProtection"] == "true"
 
     def number(self, parameter: str) -> int:
-        """Return a number among the parameters."""
-        return int(self.parameters[parameter])
+        """Return a parameter as a number, 0 for an empty one."""
+        return int(self.parameters[parameter] or 0)
 
 
 def stage(name: str, config: Path = CONFIG) -> Stage:
@@ -58,16 +64,22 @@ def stage(name: str, config: Path = CONFIG) -> Stage:
     if name not in stages or not isinstance(stages[name], dict):
         raise Refused(f"{config.name} has no stage {name!r}.")
     described = stages[name]
-    written = described.get("deploy", {}).get("parameters", {}).get("parameter_overrides", "")
-    pairs = written if isinstance(written, list) else shlex.split(written)
-    chosen = {}
-    for pair in pairs:
-        key, _, value = pair.partition("=")
-        if key not in template()["Parameters"]:
-            raise Refused(f"{config.name}: template.yaml has no parameter {key!r}.")
-        if value:  # SAM CLI takes no empty one
-            chosen[key] = value
+    written = described.get("deploy", {}).get("parameters", {}).get("parameter_overrides", {})
+    chosen = dict(_pairs(written))
+    for key in chosen.keys() - template()["Parameters"].keys():
+        raise Refused(f"{config.name}: template.yaml has no parameter {key!r}.")
     return Stage(name, described["global"]["parameters"]["stack_name"], chosen, config)
+
+
+def _pairs(written: Any) -> Iterator[tuple[str, str]]:
+    """Yield names and values of parameter_overrides: a table, a list of Name=value, or a line."""
+    if isinstance(written, dict):
+        for name, value in written.items():
+            yield name, value if isinstance(value, str) else json.dumps(value)
+    else:
+        for pair in written if isinstance(written, list) else shlex.split(written):
+            name, _, value = pair.partition("=")
+            yield name, value
 
 
 def named(arguments: list[str]) -> tuple[Stage, list[str]]:
@@ -76,14 +88,14 @@ def named(arguments: list[str]) -> tuple[Stage, list[str]]:
     The first argument is the stage; `--config FILE` names another samconfig.toml.
     """
     parser = argparse.ArgumentParser()
-    parser.add_argument("stage")
-    parser.add_argument("--config", type=Path, default=CONFIG)
+    parser.add_argument("stage", help="a stage of samconfig.toml")
+    parser.add_argument("--config", type=Path, default=CONFIG, help="another samconfig.toml")
     found, rest = parser.parse_known_args(arguments)
     return stage(found.stage, found.config), rest
 
 
 def command(act: Callable[[], object]) -> int:
-    """Act, and return the exit status. A refusal, ours or AWS's, is printed as one line."""
+    """Act, and return the exit status. A refusal by us or by AWS is printed as one line."""
     try:
         act()
     except (Refused, BotoCoreError, ClientError) as refused:
@@ -105,10 +117,18 @@ class Account:
 
     def client(self, service: str, region: str | None = None) -> Any:
         """Return a client of the service, in the account's region unless another is named."""
-        return self._session.client(service, region_name=region or self.region, config=_PATIENT)
+        return self._client(service, region or self.region)
+
+    @cache  # noqa: B019 (an account lives as long as its command)
+    def _client(self, service: str, region: str) -> Any:
+        return self._session.client(service, region_name=region, config=_PATIENT)
 
     def stack(self, name: str) -> dict[str, Any] | None:
-        """Return the description of a stack, or None."""
+        """Return the description of a stack, or None.
+
+        A stack in REVIEW_IN_PROGRESS has no resources: its first change set was not made. It counts
+        as none.
+        """
         formation = self.client("cloudformation")
         try:
             found: dict[str, Any] = formation.describe_stacks(StackName=name)["Stacks"][0]
@@ -116,7 +136,17 @@ class Account:
             if "does not exist" in str(error):
                 return None
             raise
-        return found
+        return None if found["StackStatus"] == "REVIEW_IN_PROGRESS" else found
+
+    def resources(self, stack: str, kind: str) -> dict[str, str]:
+        """Return a stack's resources of a type: physical ids by logical id."""
+        pages = self.client("cloudformation").get_paginator("list_stack_resources")
+        return {
+            each["LogicalResourceId"]: each["PhysicalResourceId"]
+            for page in pages.paginate(StackName=stack)
+            for each in page["StackResourceSummaries"]
+            if each["ResourceType"] == kind and not each["ResourceStatus"].startswith("DELETE")
+        }
 
     def outputs(self, name: str) -> dict[str, str]:
         """Return a stack's outputs. Raises Refused without such a stack."""

@@ -79,7 +79,7 @@ def _dev(place: Place) -> int:
 
 
 def _demo(place: Place, wallet: str | None) -> int:
-    """Buy one thing in the local world that is running, or else in a temporary one."""
+    """Buy one thing in the running local world, or else in a temporary one."""
     if world_answers(place):
         _buy(place, wallet)
         return 0

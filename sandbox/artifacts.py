@@ -1,11 +1,11 @@
 """Rehearsal and deployment: trim and compile the artifacts of `sam build`.
 
-`python -m sandbox.artifacts .aws-sam/build` does what shortens every cold start. It compiles the
-pages' templates. It adds bytecode that Python uses without checking a file's date: /opt and
-/var/task are read-only, and SAM's archives date everything 1980. It removes botocore's descriptions
-of services that the product never calls, and Babel's data of languages that the pages do not speak.
-Run it with the Python version of the functions; any other is rejected, because its bytecode would
-be ignored.
+`python -m sandbox.artifacts .aws-sam/build` shortens every cold start. It compiles the pages'
+templates. It adds bytecode that Python uses without checking a file's date: /opt and /var/task are
+read-only, and SAM's archives date everything 1980. It removes botocore's descriptions of services
+that the product never calls, and Babel's data of languages that the pages do not speak. Run it with
+the Python version of the functions. Other versions are rejected, because their bytecode would be
+ignored.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Final
 from checkout.domain.languages import LANGUAGES
 
 RUNTIME: Final = (3, 13)
-# The services that checkout/wiring.py has clients of.
+# The AWS services of the clients in checkout/wiring.py.
 SERVICES: Final = {"dynamodb", "secretsmanager", "sesv2", "sqs"}
 
 
@@ -40,12 +40,13 @@ def finish(build: Path) -> None:
         _trim_locales(data)
     _compile_templates(build)
     for artifact in (each for each in build.iterdir() if each.is_dir()):
-        for stale in list(artifact.rglob("__pycache__")):  # of developers' runs, with any Python
+        # Bytecode of developers' runs, of any Python version.
+        for stale in list(artifact.rglob("__pycache__")):
             shutil.rmtree(stale)
         compiled = compileall.compile_dir(
             artifact,
             quiet=1,
-            # The deployed paths, so that a traceback contains none of this machine.
+            # The paths as deployed, so that a traceback contains no path of this machine.
             stripdir=str(artifact),
             prependdir="/opt" if (artifact / "python").is_dir() else "/var/task",
             invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,

@@ -1,7 +1,7 @@
 """Emulator: the local world's AWS, with the tables, queues and secret of template.yaml.
 
 The emulator runs in a virtual environment of its own. It has no encryption at rest and enforces no
-permissions. It saves its data only when it is stopped by SIGTERM, so nothing here kills it.
+permissions. It saves its data only when it is stopped by SIGTERM, so it is never killed here.
 """
 
 from __future__ import annotations
@@ -76,20 +76,20 @@ def client(service: str, endpoint: str, key: str = "local") -> Any:
     )
 
 
-def create_stack(endpoint: str, prefix: str) -> Stack:
+def create_stack(endpoint: str, prefix: str, key: str = "local") -> Stack:
     """Create the missing resources. Raises CloudError if a table exists with another schema."""
-    create_tables(endpoint, prefix)
+    create_tables(endpoint, prefix, key)
     return Stack(
         database_url=f"dynamodb+{endpoint}/{prefix}",
-        events_queue_url=_queue(client("sqs", endpoint), prefix, "Events"),
-        tasks_queue_url=_queue(client("sqs", endpoint), prefix, "Tasks"),
-        encryption_key_secret=_secret(client("secretsmanager", endpoint), prefix),
+        events_queue_url=_queue(client("sqs", endpoint, key), prefix, "Events"),
+        tasks_queue_url=_queue(client("sqs", endpoint, key), prefix, "Tasks"),
+        encryption_key_secret=_secret(client("secretsmanager", endpoint, key), prefix),
     )
 
 
-def create_tables(endpoint: str, prefix: str) -> None:
+def create_tables(endpoint: str, prefix: str, key: str = "local") -> None:
     """Create the missing tables. Raises CloudError if one exists with another schema."""
-    dynamodb = client("dynamodb", endpoint)
+    dynamodb = client("dynamodb", endpoint, key)
     existing = set()
     for page in dynamodb.get_paginator("list_tables").paginate():
         existing.update(page["TableNames"])
@@ -107,13 +107,18 @@ def create_tables(endpoint: str, prefix: str) -> None:
 
 @contextmanager
 def running_emulator(
-    port: int, state: Path | None = None, more: Mapping[str, str] | None = None
+    port: int,
+    state: Path | None = None,
+    more: Mapping[str, str] | None = None,
+    *,
+    key: str | None = None,
 ) -> Iterator[str]:
     """Run the emulator on loopback and yield its endpoint URL.
 
-    With `state`, a folder, it continues with the data of the last run, after stopping an emulator
-    that a dead process left running there. `more` is added to its environment, which its functions
-    inherit. Raises CloudError.
+    `state` is a folder: the emulator continues with its data, after an emulator that a dead process
+    left running there was stopped. `more` is added to the environment of the emulator and its
+    functions. With `key` it is guarded: it takes requests with this access key only, and none of a
+    browser (guarded_emulator.py). Raises CloudError.
     """
     with tempfile.TemporaryDirectory(prefix="checkout-emulator-") as scratch:
         if state is not None:
@@ -125,12 +130,16 @@ def running_emulator(
             log = home / "emulator.log"
             with log.open("wb") as output:
                 process = subprocess.Popen(
-                    [str(_program())],
-                    env={**_environment(port, state, scratch), **(more or {})},
+                    _command(guarded=key is not None),
+                    env={
+                        **_environment(port, state, scratch),
+                        **({"EMULATOR_KEY": key} if key is not None else {}),
+                        **(more or {}),
+                    },
                     stdin=subprocess.DEVNULL,
                     stdout=output,
                     stderr=subprocess.STDOUT,
-                    # Keeps Ctrl-C from the emulator; it is stopped last, when nothing uses it.
+                    # Ctrl-C must not reach the emulator: it is stopped last, when nothing uses it.
                     start_new_session=True,
                     pass_fds=[claim.fileno()],  # the emulator keeps the lock while it runs
                 )
@@ -164,6 +173,13 @@ def free_port() -> int:
         return port
 
 
+def _command(*, guarded: bool) -> list[str]:
+    program = _program()
+    if not guarded:
+        return [str(program)]
+    return [str(program.parent / "python"), str(Path(__file__).parent / "guarded_emulator.py")]
+
+
 def _program() -> Path:
     default = Path(__file__).parent.parent / ".venv-cloud"
     program = Path(os.environ.get("SANDBOX_CLOUD_ENV", default)) / "bin" / "ministack"
@@ -189,7 +205,7 @@ def _environment(port: int, state: Path | None, scratch: str) -> dict[str, str]:
 
 def _wait_until_ready(endpoint: str, process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + _READY_WITHIN
-    # Without the proxy of the environment: this is loopback.
+    # This is loopback, so the proxy of the environment is not used.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     while time.monotonic() < deadline:
         if process.poll() is not None:
@@ -210,13 +226,13 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
         raise CloudError(
             f"The AWS emulator (process {process.pid}) is still saving its data; it was left alone."
         ) from None
-    with suppress(ProcessLookupError, PermissionError):  # workers that it left behind
+    with suppress(ProcessLookupError, PermissionError):  # its remaining workers
         os.killpg(process.pid, signal.SIGTERM)
 
 
 @contextmanager
 def _claimed(pid_file: Path) -> Iterator[IO[str]]:
-    """Lock the pid file and empty it, after stopping an emulator that still holds it.
+    """Lock and empty the pid file, after stopping an emulator that still holds the lock.
 
     Such an emulator belonged to a process that died, and must save its data first.
     """
@@ -224,7 +240,8 @@ def _claimed(pid_file: Path) -> Iterator[IO[str]]:
         if not _locked(file):
             file.seek(0)
             pid = file.read()
-            with suppress(ValueError, ProcessLookupError):  # not written yet; just stopped
+            # The pid is not written yet, or the emulator has just stopped.
+            with suppress(ValueError, ProcessLookupError):
                 # Only once: a second signal would interrupt saving.
                 os.kill(int(pid), signal.SIGTERM)
             deadline = time.monotonic() + _STOPPED_WITHIN
@@ -241,7 +258,7 @@ def _claimed(pid_file: Path) -> Iterator[IO[str]]:
 def _locked(file: IO[Any]) -> bool:
     """Lock the file unless another process holds it; return whether it worked.
 
-    The lock ends with the last process that has the file open.
+    The lock is held until no process has the file open.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -251,7 +268,7 @@ def _locked(file: IO[Any]) -> bool:
 
 
 def _require_whole(state: Path) -> None:
-    """Raise CloudError if a data file is damaged: the emulator would start empty and replace it."""
+    """Raise CloudError if a data file is damaged: the emulator would replace it by an empty one."""
     for file in state.glob("*.json"):
         try:
             json.loads(file.read_bytes())
@@ -305,7 +322,7 @@ def _queue(sqs: Any, prefix: str, kind: str) -> str:
 
 
 def _secret(secrets: Any, prefix: str) -> str:
-    """Return the secret's name; generate its value once, as the template describes it."""
+    """Return the secret's name. Its value is generated once, as the template says."""
     described = resources("AWS::SecretsManager::Secret")["EncryptionKey"]
     name = f"{prefix}/encryption-key"
     try:

@@ -20,7 +20,7 @@ from sandbox.place import Place
 
 PRICE: Final = Amount(2000, "USD", 2)
 _REDIRECTS_MAX: Final = 10
-_SETTLED_WITHIN: Final = 30.0  # seconds
+_PATIENCE: Final = 30.0  # seconds
 _FORM: Final = re.compile(r'<form method="post" action="([^"]+)"')
 _REFRESH: Final = re.compile(r"\s*(\d+)")
 _SHOP: Final = "https://shop.example"
@@ -41,19 +41,27 @@ class Shopping(Protocol):
 
 
 class Demo:
-    """A purchase by the customer of `wallet` from the merchant of `api_key`, whose asset is USD.
+    """A purchase by the owner of `wallet` from the merchant of `api_key`, whose asset is USD.
 
-    `say` is called with one line per step.
+    `say` is called with one line per step. Each answer and each state is waited for `patience`
+    seconds.
     """
 
     def __init__(
-        self, place: Shopping, *, api_key: str, wallet: str, say: Callable[[str], None] = print
+        self,
+        place: Shopping,
+        *,
+        api_key: str,
+        wallet: str,
+        say: Callable[[str], None] = print,
+        patience: float = _PATIENCE,
     ) -> None:
         self._place = place
+        self._patience = patience
         self._wallet = wallet
         self._say = say
         trust = ssl.create_default_context(cafile=str(place.ca_file))
-        self._http = httpx2.Client(verify=trust, trust_env=False, timeout=30)
+        self._http = httpx2.Client(verify=trust, trust_env=False, timeout=patience)
         self._api = f"{place.checkout}/api/checkout/sessions"
         self._authorization = {"Authorization": f"Bearer {api_key}"}
 
@@ -129,7 +137,7 @@ class Demo:
         raise DemoFailed(f"the wallet does not redirect the customer back ({answer.status_code})")
 
     def _come_back(self, callback: str) -> None:
-        deadline = time.monotonic() + _SETTLED_WITHIN
+        deadline = time.monotonic() + self._patience
         while time.monotonic() < deadline:
             answer = self._http.get(callback)
             if answer.status_code == 303:
@@ -141,11 +149,11 @@ class Demo:
                 reason = " ".join(said[1].split()) if said else "no heading"
                 raise DemoFailed(f"not approved: the checkout says “{reason}”")
             time.sleep(int(again[1]))
-        raise DemoFailed(f"the checkout is still waiting after {_SETTLED_WITHIN:.0f} s")
+        raise DemoFailed(f"the checkout is still waiting after {self._patience:.0f} s")
 
     def _wait(self, session_id: str, page: str) -> dict[str, Any]:
         """Poll until the payment is settled, like the page in the browser; return the session."""
-        deadline = time.monotonic() + _SETTLED_WITHIN
+        deadline = time.monotonic() + self._patience
         while True:
             status = self._json(self._http.get(f"{page}/status"), 200)["status"]
             if status != "processing" or time.monotonic() > deadline:

@@ -1,8 +1,8 @@
 """Gateway: API Gateway's HTTP API on loopback, with the routes of template.yaml.
 
 HTTP requests become events of payload format 2.0 for the real handlers. `Gateway` is a function
-without sockets; `GatewayServer` listens on a port. The limits and error responses are API
-Gateway's own, and concurrency is Lambda's; routes are throttled if they are told to be; CORS and
+without sockets; `GatewayServer` listens on a port. The limits and error responses are API Gateway's
+own, and concurrency is Lambda's; routes are throttled if `throttles` are given; CORS and
 authorizers are missing. Sources: the API Gateway developer guide, "Lambda proxy integrations for
 HTTP APIs", "Quotas" and "Throttle requests to your HTTP APIs"; the Lambda developer guide, "Lambda
 function scaling".
@@ -30,7 +30,7 @@ from sandbox.template import Route, resources, routes, template
 HEADERS_MAX: Final = 10_240  # bytes of request line and headers
 BODY_MAX: Final = 10 * 1024 * 1024
 PAYLOAD_MAX: Final = 6 * 1024 * 1024  # an event or a response, as JSON (Lambda's limit)
-ACCOUNT: Final = 100  # executions at once: fewer threads than an account's 1000 would need
+ACCOUNT: Final = 100  # executions at once; the 1000 of an account would be too many threads
 _SPARE: Final = 16  # threads for requests that the gateway answers itself
 _API_ID: Final = "local"
 _TEXT: Final = ("application/json", "application/javascript", "application/xml")
@@ -91,8 +91,9 @@ def functions() -> dict[str, Function]:
 class Environments:
     """Lambda's concurrency: an environment is a thread that handles one event at a time.
 
-    An account has so many at once. Those that a function has `reserved` are for it alone, and its
-    most; the other functions share the rest. What exceeds them does not wait: it is throttled.
+    `account` is the number of executions at once. The number that a function has `reserved` is for
+    it alone, and is its limit; the other functions share the rest. Further events do not wait: they
+    are throttled.
     """
 
     def __init__(self, account: int = ACCOUNT, reserved: Mapping[str, int] | None = None) -> None:
@@ -102,7 +103,7 @@ class Environments:
         self._threads = ThreadPoolExecutor(account, thread_name_prefix="lambda")
 
     def start(self, function: Function, event: Event) -> Future[Mapping[str, Any]] | None:
-        """Begin to handle the event; None if the function is throttled."""
+        """Begin to handle the event. Return None if the function is throttled."""
         free = self._reserved.get(function.name, self._rest)
         if not free.acquire(blocking=False):
             return None
@@ -120,7 +121,7 @@ class Environments:
             free.release()
 
     def close(self) -> None:
-        """Begin no more; abandon what hangs."""
+        """Begin no further executions, and abandon those that hang."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
 
@@ -355,7 +356,7 @@ def _own(status: int, message: str) -> Answer:
 class GatewayServer(AsgiServer):
     """The gateway on a loopback port.
 
-    `account` and `reserved` are those of `Environments`, `throttles` those of `Gateway`.
+    `account` and `reserved` are parameters of `Environments`, `throttles` of `Gateway`.
     """
 
     def __init__(

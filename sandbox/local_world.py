@@ -1,7 +1,7 @@
 """Local world: start and stop emulator, wallets, merchant, gateway and shop, in that order.
 
-Everything listens on loopback only. Data is kept in the place's folder. Missing files that can be
-regenerated are; any other damage is reported with what to do about it.
+Everything listens on loopback only. Data is kept in the place's folder. Missing files are
+regenerated if possible; any other damage is reported, with what to do.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 MERCHANT: Final = "Harbor Coffee"
 _SAVE_EVERY: Final = 1.0  # seconds
 _PREFIX: Final = "checkout"
-# SenderConcurrency and TasksConcurrency of an account with 1 000 executions. The template's own are
-# for a new account, which has 10.
+# SenderConcurrency and TasksConcurrency of an account with 1 000 executions. The template's
+# defaults are for a new account, which has 10.
 EVENTS_AT_ONCE: Final = 50
 TASKS_AT_ONCE: Final = 2
 
@@ -68,8 +68,11 @@ def running_world(place: Place) -> Iterator[None]:
         yield
 
 
-def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, str]:
-    """Return the environment variables of the functions and of the setup command."""
+def environment(place: Place, endpoint: str, stack: cloud.Stack, key: str) -> dict[str, str]:
+    """Return the environment variables of the functions and of the setup command.
+
+    `key` is the access key of this world's emulator.
+    """
     return {
         "DATABASE_URL": stack.database_url,
         "BASE_URL": place.checkout,
@@ -81,11 +84,11 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack) -> dict[str, st
         "RECEIPT_SENDER": "receipts@checkout.example",
         "AWS_ENDPOINT_URL_SESV2": f"http://127.0.0.1:{place.outbox_port}",
         "EXTRA_CA_FILE": str(place.ca_file.resolve()),
-        "CLIENT_LIMIT": "6000",  # everybody here has the same address
+        "CLIENT_LIMIT": "6000",  # all clients here have the same address
         "AWS_ENDPOINT_URL": endpoint,
         "AWS_DEFAULT_REGION": cloud.REGION,
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
+        "AWS_ACCESS_KEY_ID": key,
+        "AWS_SECRET_ACCESS_KEY": key,
         # Ignore the developer's own AWS account and proxy.
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
@@ -109,7 +112,7 @@ def _providers(place: Place) -> str:
 
 
 def _logo(name: str) -> str:
-    """Return one of our drawings as a provider's logo is written."""
+    """Return one of our drawings in the form of a provider's logo."""
     drawing = (Path(__file__).parent / "logos" / f"{name}.svg").read_bytes()
     return b64encode(drawing.strip()).decode()
 
@@ -133,12 +136,13 @@ def _start(place: Place, running: ExitStack) -> None:
         if port != place.emulator_port:  # an emulator of a dead world is stopped below
             cloud.require_free(port, user)
     place.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    emulator = cloud.running_emulator(place.emulator_port, place.folder / "emulator")
+    key = f"world{secrets.token_hex(16)}"
+    emulator = cloud.running_emulator(place.emulator_port, place.folder / "emulator", key=key)
     endpoint = running.enter_context(emulator)
-    stack = cloud.create_stack(endpoint, _PREFIX)
+    stack = cloud.create_stack(endpoint, _PREFIX, key)
     running.enter_context(_wallets(place))
-    _set_environment(environment(place, endpoint, stack), place.environment_file)
-    _serve(place, running, cloud.client("sqs", endpoint), stack)
+    _set_environment(environment(place, endpoint, stack, key), place.environment_file)
+    _serve(place, running, cloud.client("sqs", endpoint, key), stack)
 
 
 def _set_environment(values: Mapping[str, str], file: Path) -> None:
@@ -224,10 +228,7 @@ def _wallets(place: Place) -> Iterator[None]:
 
 
 def _trust(place: Place, authority: Path) -> None:
-    """Write one CA file: our authority, and those of EXTRA_CA_FILE, if set.
-
-    The latter are of other Open Payments servers on this machine.
-    """
+    """Write one CA file with our authority and those of EXTRA_CA_FILE, if it is set."""
     texts = [authority.read_text("utf-8")]
     other = os.environ.get("EXTRA_CA_FILE", "")
     if other and Path(other).resolve() != place.ca_file.resolve():
@@ -292,7 +293,7 @@ def _private_key(file: Path) -> bytes:
 
 
 def _key_id(private_key: bytes) -> str:
-    """Return a UUID derived from the key, so that there is no second file to lose."""
+    """Return a UUID derived from the key, so that no second file is needed."""
     return str(uuid.uuid5(uuid.NAMESPACE_URL, public_x(private_key)))
 
 

@@ -18,7 +18,7 @@ from sandbox.server import Answer, Incoming
 BODY_MAX: Final = 1_000_000  # bytes
 _KEPT: Final = 50
 _SEND: Final = ("POST", "/v2/email/outbound-emails")
-# What an e-mail's HTML may do here: nothing but look.
+# An e-mail's HTML may only have styles: it runs nothing and loads nothing.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _STYLE: Final = (
     ":root{color-scheme:light dark}body{max-width:48rem;margin:2rem auto;padding:0 1rem;"
@@ -45,7 +45,7 @@ class Outbox:
         self._kept: deque[_Kept] = deque(maxlen=_KEPT)
 
     def answer(self, request: Incoming) -> Answer:
-        """Take an e-mail, or show those that there are."""
+        """Take an e-mail, or show the e-mails so far."""
         if (request.method, request.target) == _SEND:
             return self._take(request.body)
         with self._lock:
@@ -85,7 +85,7 @@ def _read(sent: dict[str, Any]) -> _Kept:
 def _listed(kept: list[_Kept]) -> str:
     rows = "".join(
         f"<article><h2>{html.escape(each.subject)}</h2><p>From {html.escape(each.sender)} to "
-        f"{html.escape(each.to)}; answers to {html.escape(each.reply_to or 'nobody')} · "
+        f"{html.escape(each.to)}; replies to {html.escape(each.reply_to or 'nobody')} · "
         f'<a href="/{number}">as HTML</a></p><pre>{html.escape(each.text)}</pre></article>'
         for number, each in enumerate(kept)
     )

@@ -33,7 +33,7 @@ class Place:
 
     @property
     def listener_port(self) -> int:
-        """Return the port of `python -m sandbox listen`; the local world itself does not use it."""
+        """Return the port of `python -m sandbox listen`, unused by the local world itself."""
         return self.base + 11
 
     @property
@@ -101,7 +101,7 @@ class Place:
 
 
 def default_place() -> Place:
-    """Return the place that SANDBOX_PORT names; each port has its own data. Raises ValueError."""
+    """Return the place at SANDBOX_PORT. Each port has its own data. Raises ValueError."""
     text = os.environ.get("SANDBOX_PORT", str(DEFAULT_PORT))
     if not text.isdecimal() or not 1024 <= int(text) <= _HIGHEST:
         raise ValueError(f"SANDBOX_PORT must be a number from 1024 to {_HIGHEST}.")

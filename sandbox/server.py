@@ -42,7 +42,7 @@ class Answer:
 class AsgiServer:
     """Server of a function `answer`, from `start` to `close`; https if it is given certificates.
 
-    `answer` runs in that many worker `threads`. A body is read up to one byte more than `body_max`,
+    `answer` runs in `threads` worker threads. A body is read up to one byte more than `body_max`,
     so that `answer` can reject it.
     """
 
@@ -89,7 +89,7 @@ class AsgiServer:
             raise
 
     def start(self) -> None:
-        """Start the server; it is listening when this returns."""
+        """Start the server. It is listening when this returns."""
         self._socket.listen(128)
         self._thread.start()
 

@@ -1,7 +1,7 @@
 """Shop: a demo of a merchant's own server, which uses the API with an API key over HTTP.
 
-It fulfils an order only when the API says `completed`, never because a browser returned. It imports
-nothing of `checkout` except money.
+It fulfils an order only when the API says `completed`, never because a browser came back. It
+imports nothing of `checkout` except money.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ class Shop:
     def _order(self, session_id: str, *, paid: bool) -> Answer:
         """Return the page of an order, after fetching its session from the API.
 
-        `paid` means that the customer comes from the confirmation page, which proves nothing.
+        `paid` means that the customer comes from the confirmation page. That does not prove a
+        payment.
         """
         found = None
         if _SESSION_ID.fullmatch(session_id):
@@ -180,7 +181,8 @@ class Shop:
             wallets=self._wallets,
             wallet=f"https://localhost:{port + 1}/alice",
         )
-        # Chromium applies form-action also to the redirect after a form: the hosted page.
+        # Chromium applies form-action also to the redirect after a form, which leads to the hosted
+        # page.
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; img-src 'self'; base-uri 'none'; "
             f"frame-ancestors 'none'; form-action 'self' {self._checkout}"

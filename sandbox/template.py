@@ -1,4 +1,4 @@
-"""template.yaml as data, so that the local world and the tests use what is deployed.
+"""template.yaml as data, so that the local world and the tests use the deployed resources.
 
 Only references that name things within the stack are resolved; other intrinsic functions stay as
 they are.

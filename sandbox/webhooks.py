@@ -1,7 +1,8 @@
 """Commands for local webhook testing: `listen` forwards the shop's events, `trigger` makes one.
 
-The local world delivers to `listen` as to any server: over https, signed, and with retries. The
-response of the local address is returned unchanged; `listen` itself never accepts a delivery.
+The local world delivers to `listen` as to any server: over https, signed, and with retries.
+`listen` adds an endpoint of its own to the shop, and removes it at the end. It returns the response
+of the local address unchanged, and never accepts a delivery by itself.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import threading
 import time
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -25,12 +27,14 @@ from sandbox.wallets import certificates
 
 if TYPE_CHECKING:
     from checkout.domain.merchant import Merchant
+    from checkout.domain.webhooks import Endpoint
     from checkout.ports.services import DashboardServices
 
 EVENTS: Final = ("completed", "expired", "canceled", "ping")
+_OWN: Final = "make listen"  # description of the endpoint that `listen` adds and removes
 _BODY_MAX: Final = 1024 * 1024
 _ANSWERED_WITHIN: Final = 9.0  # seconds; the sender's timeout is 10
-# Hop-by-hop headers (RFC 9110 7.6.1), and those that do not describe the decoded body.
+# Hop-by-hop headers (RFC 9110 7.6.1), and headers that do not fit the decoded body.
 _NOT_FORWARDED: Final = (
     "host",
     "connection",
@@ -46,7 +50,8 @@ class Listener:
 
     def __init__(self, target: str) -> None:
         self._target = target
-        # No connection pool: a server under development restarts at every change of its code.
+        # No connection pool, because a server under development restarts at every change of its
+        # code.
         limits = httpx2.Limits(max_keepalive_connections=0)
         self._client = httpx2.Client(trust_env=False, timeout=_ANSWERED_WITHIN, limits=limits)
 
@@ -74,7 +79,7 @@ class Listener:
             _id(request.body),
             f"→ {said}",
         )
-        # Close, so that the next delivery can reach a listener started after this one.
+        # Close, so that the next delivery can reach a new listener.
         return Answer(status, [*_forwarded(back), ("connection", "close")], body)
 
     def close(self) -> None:
@@ -94,14 +99,17 @@ def listen(place: Place, target: str) -> int:
     listener = Listener(target)
     server = AsgiServer(place.listener_port, listener.answer, body_max=_BODY_MAX, tls=tls)
     server.start()
+    own = None
     try:
-        secret = _subscribe(place)
+        own, secret = _subscribe(place)
         _say(f"secret    {secret}")
         _say(f"events    forwarded to {target}; press Ctrl-C to stop\n")
         threading.Event().wait()
     except KeyboardInterrupt:
-        _say("\nstopped; further events are delivered when you listen again")
+        _say("\nstopped; listen again for further events")
     finally:
+        if own is not None:
+            _unsubscribe(place, own)
         server.close()
         listener.close()
     return 0
@@ -111,10 +119,13 @@ def trigger(place: Place, event: str) -> int:
     """Cause an event of the demo shop; return the exit code. Raises CloudError, DemoFailed."""
     join(place)
     if event == "ping":
+        from checkout.domain.webhooks import endpoint_id
         from checkout.flows.webhooks import endpoints
 
         services, merchant = _shop(place)
-        sent = endpoints.ping(services, merchant.id)
+        listening = _at(merchant, _url(place))
+        to = None if listening is None else endpoint_id(merchant.id, listening)
+        sent = endpoints.ping(services, merchant.id, endpoint=to)
         _say(f"ping      {sent.id}")
         return 0
     demo = Demo(
@@ -129,20 +140,63 @@ def trigger(place: Place, event: str) -> int:
     return 0
 
 
-def _subscribe(place: Place) -> str:
-    """Point the demo shop's webhook endpoint to `listen`; return the signing secret."""
-    from checkout.domain.webhooks import OPTIONAL
+def _subscribe(place: Place) -> tuple[str | None, str]:
+    """Return the id of `listen`'s own endpoint of the demo shop, and its signing secret.
+
+    The other endpoints are as they were. One at this address that somebody else has made is used as
+    it is, and has no id here, so that it stays.
+    """
+    from checkout.domain.event_types import OPTIONAL
+    from checkout.domain.webhooks import WebhookSecret, endpoint_id
     from checkout.flows.webhooks import endpoints
 
     services, merchant = _shop(place)
-    url = f"https://localhost:{place.listener_port}/"
-    done = endpoints.configure(services, merchant.id, url=url, events=OPTIONAL)
-    if done.secret is not None:
-        return done.secret
-    # Merchants see a secret only once; a developer needs the same one at every start.
-    return services.vault.open(
-        done.endpoint.secrets[0].sealed, place=done.merchant.secret_place(done.endpoint)
-    )
+    found = _at(merchant, _url(place))
+    if found is None:
+        done = endpoints.configure(
+            services,
+            merchant.id,
+            url=_url(place),
+            events=OPTIONAL,
+            add=True,
+            more={"description": _OWN},
+        )
+        merchant, found = done.merchant, done.endpoint
+        identity = endpoint_id(merchant.id, found)
+        # The same secret at every start, so that the developer's server need not be told again.
+        kept = services.vault.seal(_secret(place, done.secret), place=merchant.secret_place(found))
+        secrets = (WebhookSecret(sealed=kept, created_at=services.clock.now()),)
+        done = endpoints.update(services, merchant.id, {"secrets": secrets}, endpoint=identity)
+        merchant, found = done.merchant, done.endpoint
+    own = endpoint_id(merchant.id, found) if found.description == _OWN else None
+    return own, services.vault.open(found.secrets[0].sealed, place=merchant.secret_place(found))
+
+
+def _unsubscribe(place: Place, own: str) -> None:
+    """Remove the endpoint. If the world has stopped, the next `listen` uses and removes it."""
+    from checkout.domain.errors import CheckoutError
+    from checkout.flows.webhooks import endpoints
+
+    with suppress(CheckoutError):
+        services, merchant = _shop(place)
+        endpoints.remove(services, merchant.id, endpoint=own)
+
+
+def _secret(place: Place, new: str | None) -> str:
+    """Return the secret that is kept for `listen`; at the first time, keep `new`."""
+    kept = place.folder / "listen-secret"
+    if not kept.exists():
+        kept.touch(mode=0o600)
+        kept.write_text(new or "", "utf-8")
+    return kept.read_text("utf-8")
+
+
+def _url(place: Place) -> str:
+    return f"https://localhost:{place.listener_port}/"
+
+
+def _at(merchant: Merchant, url: str) -> Endpoint | None:
+    return next((each for each in merchant.endpoints if each.url == url), None)
 
 
 def _shop(place: Place) -> tuple[DashboardServices, Merchant]:

@@ -1,6 +1,6 @@
 """A software authenticator: makes passkeys and signs with them as a browser's device would.
 
-What it answers can be made wrong, so that each check of the product can be tried.
+Its answers can be made wrong, so that each check of the product can be tried.
 """
 
 from __future__ import annotations

@@ -9,7 +9,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import hypothesis
 import pytest
+from hypothesis import core
 
 from checkout import telemetry
 from sandbox import cloud
@@ -18,24 +20,42 @@ from tests.attacks import counts
 
 NEEDS_SOCKETS = ("cloud", "browser", "interop", "artifacts")
 IN_OWN_FOLDER = ("browser", "interop", "artifacts")
+UNTRACED = ("benchmarks", "fakes", "house", "operations", "sandbox", "template")  # folders
+
+# Examples take as long as the machine needs for them and differ from run to run; one that fails is
+# printed so that it can be repeated. Hypothesis has other settings for CI, and none holds there.
+hypothesis.settings.register_profile("tests", deadline=None, derandomize=False, print_blob=True)
+hypothesis.settings.load_profile("tests")
 
 
 def pytest_configure() -> None:
-    """Have every process that a test starts print its stacks if it is aborted (processes.py)."""
+    """Draw Hypothesis' examples from SAMPLE (sample.py), if the environment has it.
+
+    And have every process that a test starts print its stacks if it is aborted (processes.py).
+    """
     os.environ["PYTHONFAULTHANDLER"] = "1"
+    if turn := os.environ.get("SAMPLE"):
+        core.global_force_seed = int(turn)  # type: ignore[assignment]  # it begins as None
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Let tests with a world around them open sockets, and begin with those that take long.
 
-    Unit tests may open none. What takes long and begins last has no other test beside it. The
-    Makefile looks for the tests of IN_OWN_FOLDER in folders of these names.
+    Unit tests may open none. A slow test that begins last has no other test beside it. The Makefile
+    looks for the tests of IN_OWN_FOLDER in folders of these names. Tests in the folders UNTRACED
+    reach no line of the product that the others do not.
     """
     items.sort(key=lambda item: item.get_closest_marker("first") is None)
     for item in items:
         for name in IN_OWN_FOLDER:
             if item.get_closest_marker(name) and not item.nodeid.startswith(f"tests/{name}/"):
                 raise pytest.UsageError(f"{item.nodeid} must be in tests/{name}/")
+        marked = any(item.get_closest_marker(each) for each in ("browser", "lighthouse"))
+        if item.nodeid.startswith("tests/browser/") and not marked:
+            raise pytest.UsageError(f"{item.nodeid} needs the marker of its folder")
+        if item.nodeid.split("/")[1] in UNTRACED:
+            item.add_marker(pytest.mark.untraced)
         if any(item.get_closest_marker(name) for name in NEEDS_SOCKETS):
             item.add_marker(pytest.mark.enable_socket)
 

@@ -141,6 +141,12 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             events=world.services.events,
             tallies=world.services.tallies,
             links=world.services.links,
+            notes=dynamo.DynamoNotes(
+                world.dynamo,
+                PREFIX,
+                sleep=world.clock.sleep,
+                random_bytes=world.services.random_bytes,
+            ),
             sign_ins=dynamo.DynamoSignIns(world.dynamo, PREFIX),
             people=dynamo.DynamoPeople(world.dynamo, PREFIX),
             challenges=dynamo.DynamoChallenges(world.dynamo, PREFIX),

@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 from starlette.testclient import TestClient
 
 from checkout.domain.ids import new_session_id
-from checkout.domain.session import LineItem, Phase, Session, Status
+from checkout.domain.payment import Phase
+from checkout.domain.session import LineItem, Session, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from pay import dependencies

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -21,6 +22,7 @@ from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
 from tests import services
 from tests.adapters.samples import a_key, a_merchant
+from tests.documented import check
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import NotedHints, NotedTasks
 from tests.support import NOW, HandClock, a_session, seeded
@@ -51,7 +53,10 @@ class Answer:
 
 
 class MerchantApi:
-    """Two merchants, `mer_1` (USD, scale 2) and `mer_2`, and their keys."""
+    """Two merchants, `mer_1` (USD, scale 2) and `mer_2`, and their keys.
+
+    Each answer is held against the OpenAPI documents.
+    """
 
     def __init__(self, *, base_url: str = "https://pay.example") -> None:
         self.clock = HandClock()
@@ -132,14 +137,22 @@ class MerchantApi:
         with self.installed():
             answer = handler(gateway_event(method, path, query, sent, raw), None)
         assert not answer["isBase64Encoded"]
-        return Answer(answer["statusCode"], answer["headers"], answer["body"])
+        told = Answer(answer["statusCode"], answer["headers"], answer["body"])
+        check(method, path, told)
+        return told
 
     @contextmanager
     def installed(self) -> Iterator[None]:
         async def given() -> Services:
             return self.services
 
-        app.dependency_overrides[dependencies.services] = given
+        async def started_at() -> datetime:
+            return NOW
+
+        app.dependency_overrides |= {
+            dependencies.services: given,
+            dependencies.started_at: started_at,
+        }
         try:
             yield
         finally:

@@ -1,7 +1,7 @@
 """Let the sweep's indexes have few partitions.
 
-A round asks each partition. Where a test has a few sessions most are empty, and were two thirds of
-all calls.
+A round asks each partition. With few sessions most partitions are empty, and asking them took two
+thirds of all calls.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from checkout.adapters.dynamo import records
+from checkout.adapters.dynamo import places
 
 
 @contextmanager
 def few_partitions() -> Iterator[None]:
     """Have 4 partitions of what is urgent and 2 of each other lane, in place of 16 and 8."""
-    with patch.multiple(records, URGENT_SHARDS=4, DUE_SHARDS=2):
+    with patch.multiple(places, URGENT_SHARDS=4, DUE_SHARDS=2):
         yield

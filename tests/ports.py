@@ -10,11 +10,11 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-# What sandbox/place.py and sandbox/wallets/defaults.py derive from their base.
+# The ports that sandbox/place.py and sandbox/wallets/defaults.py derive from their base.
 OFFSETS = (0, 1, 2, 10, 11, 100, 101, 102, 201, 202, 566)
 # Not the tests' own seed, with which two workers would choose the same ports at once.
 _chance = random.SystemRandom()
-# One byte for each port: whoever has locked it, has the port. Locks end with their process.
+# One byte for each port: the process that has locked it has the port. Locks end with their process.
 _locks = os.open(
     Path(tempfile.gettempdir()) / f"checkout-sessions-test-ports-{os.getuid()}",
     os.O_CREAT | os.O_RDWR,

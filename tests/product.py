@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.dynamo.deflate import inflated
+from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
@@ -23,14 +23,16 @@ from checkout.domain.ids import new_link_id
 from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Phase, Session, Status
+from checkout.domain.payment import Phase
+from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookEvent
+from checkout.flows.checkout import prepare, reconcile
+from checkout.flows.checkout.approve import Finish
+from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import authentication, setup
-from checkout.flows.payment import prepare, reconcile, sessions
-from checkout.flows.payment.approve import Finish
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import Outcome, deliver
+from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.open_payments.errors import OpenPaymentsError, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.runtime import Vault
@@ -229,7 +231,7 @@ class World:
         **changes: Any,
     ) -> Session:
         new = self.new(amount, currency, **changes)
-        created = sessions.create(self.services, self.key(), new, None, request_id)
+        created = create_session(self.services, self.key(), new, None, request_id)
         return self.session(json.loads(created.body)["id"])
 
     def link(self, **fields: Any) -> PaymentLink:
@@ -300,12 +302,12 @@ class World:
         assert found is not None
         return found
 
-    def deliver_hinted(self) -> list[Outcome]:
+    def deliver_hinted(self) -> list[MessageResult]:
         """The sender gets every message that is in the queue now."""
         enqueued, self.queue.messages = self.queue.messages, []
         return [self.deliver(event_id) for event_id in enqueued]
 
-    def deliver(self, event_id: str) -> Outcome:
+    def deliver(self, event_id: str) -> MessageResult:
         """Have the sender make the attempt that the event is due."""
         return deliver(self.core, self.vault, self.receivers, event_id)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
-from checkout.adapters.dynamo.merchant_records import key_item
+from checkout.adapters.dynamo.merchants import key_item
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
@@ -38,7 +38,10 @@ def core(
     base_url: str,
     allow_loopback: bool = False,
 ) -> Services:
-    """Return the ports of every entry point; the stores are the product's, not instrumented."""
+    """Return the ports of every entry point; the stores are the product's, not instrumented.
+
+    Nobody has limits unless a test sets one: time stands still in most tests.
+    """
     paced: Any = {"sleep": clock.sleep, "random_bytes": random_bytes}
     return Services(
         clock=clock,
@@ -52,6 +55,7 @@ def core(
         events=dynamo.DynamoEvents(client, prefix, **paced),
         queue=queue,
         tasks=tasks,
+        limits=limits(clock, client, prefix, 0),
     )
 
 
@@ -66,18 +70,17 @@ def pay(
     completion_policy: CompletionPolicy = CompletionPolicy.RECEIVED,
     client_limit: int = 0,
 ) -> PayServices:
-    """Return `base` with wallets, and with merchants cached as in production.
-
-    Clients have no limits unless a test sets one: time stands still in most tests.
-    """
-    shared = base.shared() | {"merchants": CachedMerchants(base.merchants, base.clock)}
+    """Return `base` with wallets, and with merchants cached as in production."""
+    shared = base.shared() | {
+        "merchants": CachedMerchants(base.merchants, base.clock),
+        "limits": limits(base.clock, client, prefix, client_limit),
+    }
     return PayServices(
         **shared,
         vault=vault,
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
-        limits=limits(base, client, prefix, client_limit),
         side_by_side=side_by_side,
         completion_policy=completion_policy,
     )
@@ -96,26 +99,27 @@ def dashboard(
     """Return `base` with the merchant's own records. Without `wallets`, none answers."""
     found = wallets or SignedWallets(Nowhere(), vault, base.clock)
     return DashboardServices(
-        **base.shared(),
+        **base.shared() | {"limits": limits(base.clock, client, prefix, client_limit)},
         wallets=lambda: found,
         known_merchants=CachedMerchants(base.merchants, base.clock),
         vault=vault,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
+        notes=dynamo.DynamoNotes(
+            client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
+        ),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         people=dynamo.DynamoPeople(client, prefix),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix),
         hosts=hosts,
-        limits=limits(base, client, prefix, client_limit),
     )
 
 
-def limits(base: Services, client: Any, prefix: str, a_minute: int) -> Allowances:
-    """Return the limits by client of a new process."""
-    counters = dynamo.DynamoCounters(client, prefix)
-    return Allowances(base.clock, counters, a_minute=a_minute)
+def limits(clock: Clock, client: Any, prefix: str, a_minute: int) -> Allowances:
+    """Return the limits of a new process."""
+    return Allowances(clock, dynamo.DynamoCounters(client, prefix), a_minute=a_minute)
 
 
 def links(base: Services, client: Any, prefix: str) -> dynamo.DynamoLinks:

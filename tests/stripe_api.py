@@ -14,6 +14,7 @@ from checkout.adapters.vault import AesVault
 from checkout.ports.services import DashboardServices, Services
 from dashboard.app import handler as dashboard_handler
 from tests import services
+from tests.documented import check
 from tests.merchant_api import PREFIX, Answer, MerchantApi, gateway_event
 from tests.support import seeded
 
@@ -63,7 +64,9 @@ class StripeApi(MerchantApi):
         event = gateway_event(method, path, encoded, sent | dict(headers or {}), raw)
         with self.installed():
             answer = dashboard_handler(event, None)
-        return Answer(answer["statusCode"], answer["headers"], answer["body"])
+        told = Answer(answer["statusCode"], answer["headers"], answer["body"])
+        check(method, path, told)
+        return told
 
     @contextmanager
     def installed(self) -> Iterator[None]:

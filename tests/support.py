@@ -11,15 +11,18 @@ from typing import Any
 
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, LineItem, Session, Status
-from checkout.flows.payment.approve import Finish, finish
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.session import LineItem, Session, Status
+from checkout.flows.checkout.approve import Finish, finish
 from checkout.flows.schedule import expiries
 from checkout.open_payments.models import Amount
 from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import Tallies, Walk
+from tests.protected import CLOCK_IS_FINAL_AFTER
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+GAVE_A_WALLET = (HistoryEntry(NOW, "wallet_submitted"),)  # and is open again
 SESSION_ID = "cs_0123456789abcdefABCDEF"
 
 

@@ -96,10 +96,10 @@ def test_shards_are_set_by_command_and_never_fall(
     assert cli.main(["shards", "--merchant", "mer_1", "--count", "8"]) == 0
     assert "shards    8" in capsys.readouterr().out
     assert cli.main(["shards", "--wallet-address", wallet, "--count", "4"]) == 1
-    assert "never falls" in capsys.readouterr().err
+    assert "cannot be lowered" in capsys.readouterr().err
     key = DynamoApiKeys(boto(), "cli").find("mer_1")
     assert key is not None
-    assert key.shards == 8
+    assert key.parts == 8
 
 
 def test_a_key_that_was_made_meanwhile_is_told(
@@ -175,7 +175,15 @@ def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(
     made = capsys.readouterr().out
     assert f"wallet    {wallet} (USD)" in made
     assert "API key   sk_" in made
+    assert "/dashboard" in made
+    merchant = made.split()[1]
+    assert f'  checkout invite --merchant {merchant} --name "Ada Lovelace"\n' in made
+    assert cli.main([*common, "--new-api-key", "--by-make"]) == 0
+    made = capsys.readouterr().out
+    assert "API key   sk_" in made
+    assert f'  make invite MERCHANT={merchant} NAME="Ada Lovelace"\n' in made
+    monkeypatch.setattr("sys.argv", [".venv/bin/checkout"])
     assert cli.main([*common, "--new-api-key"]) == 0
-    assert "API key   sk_" in capsys.readouterr().out
+    assert "  .venv/bin/checkout invite --merchant" in capsys.readouterr().out
     assert cli.main([*common, *pair, "--replace-key"]) == 0
     assert "API keys are unchanged" in capsys.readouterr().out

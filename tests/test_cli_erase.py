@@ -12,14 +12,15 @@ from moto import mock_aws
 
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
+from checkout.adapters.dynamo.places import search_key
 from checkout.domain.audit import Action
 from checkout.domain.erasure import Wallet
-from checkout.domain.search import last_part, search_key
+from checkout.domain.machine import Change
+from checkout.domain.search import last_part
 from checkout.domain.session import Session, Status
-from checkout.domain.transitions import Change
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows import audit, erase
-from checkout.ports.erasure import Records
+from checkout.ports.erasure import AllRecords
 from checkout.ports.sessions import Reservation, StaleSession
 from checkout.ports.stale import Stale
 from checkout.ports.webhooks import StaleEvent
@@ -27,6 +28,7 @@ from sandbox.cloud import table_definitions
 from tests.adapters.stores import boto, with_tables
 from tests.dashboard_pages import dashboard_of
 from tests.deployment import Deployment
+from tests.domain.test_note import a_note
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.merchant_api import a_body
 from tests.product import CEDAR, PREFIX
@@ -58,10 +60,10 @@ class Shop:
         self.client = client
         self.deployed = Deployment(client)
         self.world = self.deployed.world
-        self.records: Records = DynamoRecords(SmallPages(client), PREFIX)
+        self.records: AllRecords = DynamoRecords(SmallPages(client), PREFIX)
         self.deployed.wants_webhooks()
 
-    def erase(self, wallet: str = ALICE, records: Records | None = None) -> int:
+    def erase(self, wallet: str = ALICE, records: AllRecords | None = None) -> int:
         return cli.main(
             ["erase", "--wallet-address", wallet],
             lambda: replace(self.world.endpoints, allow_loopback=True),
@@ -213,9 +215,9 @@ class Killed(Exception):
 
 
 class DyingRecords:
-    """Records of which the process dies after so many sessions or events."""
+    """Records whose reader dies after a number of sessions or events."""
 
-    def __init__(self, inner: Records, after: int, kind: str) -> None:
+    def __init__(self, inner: AllRecords, after: int, kind: str) -> None:
         self._inner, self._after, self._kind = inner, after, kind
 
     def __getattr__(self, name: str) -> Any:
@@ -292,7 +294,7 @@ def test_a_session_that_is_erased_before_it_was_counted_counts_the_same(shop: Sh
 class OldRecords:
     """Records as they were read before others changed them."""
 
-    def __init__(self, inner: Records) -> None:
+    def __init__(self, inner: AllRecords) -> None:
         self._sessions, self._events = [*inner.sessions()], [*inner.events()]
         self._inner = inner
 
@@ -303,6 +305,9 @@ class OldRecords:
         return iter(self._events)
 
     def audit_entries(self) -> Iterator[None]:
+        return iter(())
+
+    def notes(self) -> Iterator[None]:
         return iter(())
 
     def answers(self) -> Iterator[Reservation | None]:
@@ -369,7 +374,7 @@ def test_what_others_keep_changing_is_reported(
     services = shop.world.endpoints
     changed: Any = {name: NeverFirst(getattr(services, name), stale)}
     report = erase.erase(
-        replace(services, **changed), shop.records, Wallet(ALICE), tell=lambda report: None
+        replace(services, **changed), shop.records, Wallet(ALICE), on_progress=lambda report: None
     )
     assert report.kept == {erase.Kept.BUSY: 1}
     assert shop.erase() == 0
@@ -384,7 +389,10 @@ def test_the_audit_log_is_erased_and_progress_is_told(
     monkeypatch.setattr(erase, "TELL_EVERY", 2)
     told: list[int] = []
     report = erase.erase(
-        services, shop.records, Wallet(ALICE), tell=lambda report: told.append(report.read.total())
+        services,
+        shop.records,
+        Wallet(ALICE),
+        on_progress=lambda report: told.append(report.read.total()),
     )
     assert report.erased["audit entries"] == 1
     assert told == [2, 4, 4]
@@ -424,3 +432,31 @@ def test_an_answer_that_took_the_place_of_another_is_left_alone(shop: Shop) -> N
     assert [*shop.records.answers()] == [answer]
     shop.records.replace_answer(replace(answer, body="{}"))
     assert [*shop.records.answers()] == [replace(answer, body="{}")]
+
+
+def test_notes_on_a_customers_sessions_are_emptied_and_others_lose_the_wallet(shop: Shop) -> None:
+    notes = shop.world.endpoints.notes
+    paid, carols, bare = shop.paid(), shop.paid(f"{CEDAR}/carol"), shop.paid()
+    for session, text, tags in (
+        (paid, "Ms Smith, phoned", ("vip",)),
+        (carols, f"paid for {ALICE}", ("late",)),
+        (bare, "", ()),
+    ):
+        assert notes.put(a_note(session=session.id, text=text, tags=tags))
+    shop.pass_days(1)
+    assert shop.erase() == 0
+    found = notes.of([paid.id, carols.id, bare.id])
+    assert (found[paid.id].text, found[paid.id].tags) == ("", ())
+    assert (found[carols.id].text, found[carols.id].tags) == ("paid for erased", ("late",))
+    assert found[bare.id].version == 1
+    assert "alice" not in shop.raw()
+
+
+def test_a_note_that_others_keep_changing_is_reported(
+    shop: Shop, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes = shop.world.endpoints.notes
+    notes.put(a_note(text=f"paid for {ALICE}"))
+    monkeypatch.setattr(type(notes), "put", lambda *_: False)
+    assert shop.erase() != 0
+    assert "being changed by others" in capsys.readouterr().err

@@ -10,9 +10,10 @@ from functools import partial
 import pytest
 
 from checkout import cli
+from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED
 from checkout.domain.webhook_signature import signed_headers
-from checkout.domain.webhooks import CANCELED, COMPLETED, EXPIRED, Format
-from checkout.flows.webhooks.deliver import Outcome
+from checkout.domain.webhooks import Format
+from checkout.flows.webhooks.deliver import MessageResult
 from tests.product import World
 
 URL = "https://shop.example/hooks"
@@ -166,7 +167,7 @@ def test_a_further_endpoint_is_added_tested_rolled_and_removed(
     tested = webhook("--endpoint", books.id, "--test")
     for words in (first.url, url, f"endpoint  {books.id}", EXPIRED):
         assert words in tested.out
-    assert world.deliver_hinted() == [Outcome.DELIVERED]
+    assert world.deliver_hinted() == [MessageResult.DELIVERED]
     assert world.receivers.got[0][0] == url
     assert webhook("--endpoint", books.id, "--roll-secret", "1").secret
     assert [len(each.secrets) for each in world.stored().endpoints] == [1, 2]

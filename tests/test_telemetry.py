@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from checkout import telemetry, wiring
+from checkout.domain.ids import session_ref
 from tests.deployment import Context
 from tests.support import SESSION_ID
 
@@ -176,5 +177,5 @@ def test_a_sessions_reference_is_what_the_documentation_computes() -> None:
 
     command = f"printf %s {SESSION_ID} | sha256sum | cut -c1-12"
     shell = subprocess.run(command, shell=True, capture_output=True, text=True, check=True)  # noqa: S602
-    assert shell.stdout.strip() == telemetry.session_ref(SESSION_ID)
-    assert telemetry.session_ref(SESSION_ID) not in SESSION_ID
+    assert shell.stdout.strip() == session_ref(SESSION_ID)
+    assert session_ref(SESSION_ID) not in SESSION_ID

@@ -5,14 +5,14 @@ import json
 import logging
 import re
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
 
 import pytest
 from fastapi import FastAPI, HTTPException, Query, Request, Response
 from fastapi.responses import PlainTextResponse, StreamingResponse
 
-from checkout import web, wiring
+from checkout import telemetry, web, wiring
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
 from tests.merchant_api import gateway_event
@@ -36,7 +36,7 @@ DECIDED = """
 400 idempotency_error idempotency_key_invalid idempotency_key_reused
 400 invalid_request_error member_unexpected_state
 401 authentication_error api_key_invalid api_key_missing passkey_invalid
-403 permission_error permission_missing
+403 permission_error merchant_suspended permission_missing
 404 invalid_request_error resource_missing
 405 invalid_request_error method_not_allowed
 413 invalid_request_error body_too_large
@@ -217,7 +217,7 @@ def test_an_unavailable_store_is_logged_for_the_operator(caplog: pytest.LogCaptu
 
 
 def test_another_renderer_gets_the_same_problems() -> None:
-    def page(request: Request, problem: web.Problem) -> Response:
+    def page(request: Request, problem: web.ErrorResponse) -> Response:
         return PlainTextResponse(f"<{problem.code}>", problem.status, dict(problem.headers))
 
     app = an_app(render=page)
@@ -312,6 +312,17 @@ def test_with_an_edge_the_direct_address_is_closed(
     assert answer["statusCode"] == status
     if status == 403:
         assert answer["body"] == '{"message":"Forbidden"}'
+
+
+def test_what_goes_around_the_edge_is_counted(told: Callable[[], list[dict[str, Any]]]) -> None:
+    telemetry.start("pay", stack="shop")
+    handler = web.lambda_handler(an_app(), lambda: "s3cret")
+    for headers in ({}, {"x-edge-secret": "s3cret"}):
+        event = gateway_event("GET", "/fine", "", {}, None)
+        event["headers"] = headers
+        handler(event, None)
+    [line] = [each for each in told() if "DirectRequests" in each]
+    assert (line["DirectRequests"], line["stack"]) == ([1.0], "shop")
 
 
 def test_only_a_deployed_function_has_an_edge(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,127 +1,153 @@
-"""Each function loads what it needs and no more: what is loaded is paid for at every cold start."""
+"""Each function loads what it needs and no more, and has its settings where they are used.
+
+Every loaded module costs time at every cold start. Each fact is one of a process of its own:
+fresh.py.
+"""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
-ENVIRONMENT = {
-    "PYTHONPATH": f"{ROOT / 'layers/common'}:{ROOT / 'functions'}",
+pytestmark = [pytest.mark.first, pytest.mark.untraced]
+
+ROOT = Path(__file__).parents[1]
+PATHS = {"PYTHONPATH": f"{ROOT / 'layers/common'}:{ROOT / 'functions'}:{ROOT}"}
+LAMBDA = PATHS | {
+    "AWS_LAMBDA_FUNCTION_NAME": "built",
     "DATABASE_URL": "dynamodb:///test",
     "BASE_URL": "https://pay.example",
     "ENCRYPTION_KEY": "11" * 32,
     "EVENTS_QUEUE_URL": "https://sqs.example/events",
+    "RETENTION_DAYS": "31",
+    "EDGE_SECRET": "edge",
+    "COMPLETION_POLICY": "instructed",
     "AWS_DEFAULT_REGION": "us-east-1",
     "AWS_ACCESS_KEY_ID": "test",
     "AWS_SECRET_ACCESS_KEY": "test",
 }
+BUILDERS = {
+    "api.app": "api_services",
+    "dashboard.app": "dashboard_services",
+    "pay.app": "pay_services",
+    "webhook_sender.app": "webhook_sender",
+    "expirer.app": "pay_services",
+    "expirer.cleanup": "pay_services",
+}
+SENDS_RECEIPTS = "pay.app"
+SPEAK_TO_WALLETS = ["dashboard.app", "pay.app", "expirer.app", "expirer.cleanup"]
+WATCHED = {"httpcore", "httpx", "jinja2", "cryptography", "fastapi", "segno", "babel"}
+WEB = {"fastapi", "jinja2", "starlette", "mangum", "pydantic"}
+WALLETS = {"checkout.open_payments.client", "checkout.adapters.outbound.http"}
+STRIPE = {"api.v1", "api.v1.app", "checkout.domain.stripe_objects"}  # at the first request to /v1
+PASSKEYS = {"webauthn", "OpenSSL", "cbor2"}  # at the first use of a passkey
 
 
-def printed(script: str) -> str:
-    """Return what the script prints in a process of its own."""
-    command = [sys.executable, "-W", "error", "-c", script]
-    return subprocess.check_output(command, env=ENVIRONMENT, text=True)
+@cache
+def facts(module: str, *, in_lambda: bool = True) -> dict[str, Any]:
+    """Return what `module` was seen to do in a process of its own; without any settings elsewhere.
+
+    One function sends receipts by e-mail.
+    """
+    receipts = {"RECEIPT_SENDER": "receipts@pay.example"} if module == SENDS_RECEIPTS else {}
+    command = [
+        sys.executable,
+        "-W",
+        "error",
+        str(ROOT / "tests/fresh.py"),
+        module,
+        BUILDERS.get(module, ""),
+    ]
+    environment = LAMBDA | receipts if in_lambda else PATHS
+    printed = subprocess.check_output(command, env=environment, text=True)
+    found: dict[str, Any] = json.loads(printed.splitlines()[-1])  # in Lambda, telemetry comes first
+    return found
 
 
 @pytest.mark.parametrize(
-    ("builder", "loaded"),
+    ("module", "loaded", "unwanted"),
     [
-        ("api_services", set()),
-        ("dashboard_services", {"cryptography"}),
-        ("webhook_sender", {"cryptography", "httpcore"}),
+        ("api.app", {"fastapi"}, WALLETS | STRIPE),
+        ("api.v1.app", {"fastapi"}, WALLETS),
+        ("dashboard.app", {"fastapi", "jinja2", "cryptography"}, WALLETS | {"api"}),
+        ("pay.app", {"fastapi", "jinja2", "babel", "cryptography", "httpcore", "httpx"}, set()),
+        ("webhook_sender.app", {"cryptography", "httpcore", "httpx"}, WEB),
+        ("expirer.app", {"cryptography", "httpcore", "httpx"}, WEB),
+        ("expirer.cleanup", {"cryptography", "httpcore", "httpx"}, WEB),
     ],
 )
-def test_a_builder_loads_nothing_that_its_function_does_not_use(
-    builder: str, loaded: set[str]
+def test_in_lambda_a_function_loads_what_it_uses(
+    module: str, loaded: set[str], unwanted: set[str]
 ) -> None:
-    modules = printed(
-        f"import sys; from checkout import wiring; wiring.{builder}()\n"
-        "print(*{name.partition('.')[0] for name in sys.modules})"
-    )
-    assert set(modules.split()) & WATCHED == loaded
+    found = set(facts(module)["loaded"])
+    assert module in found
+    assert found & WATCHED == loaded
+    assert not found & (unwanted | PASSKEYS)
 
 
-def test_all_stores_of_a_process_share_their_connections_but_for_health() -> None:
-    script = (
-        "import boto3; made = []; make = boto3.client\n"
-        "boto3.client = lambda name, **options: made.append(name) or make(name, **options)\n"
-        "from checkout import wiring; wiring.dashboard_services(); print(made.count('dynamodb'))"
-    )
-    assert printed(script) == "2\n"
+def test_elsewhere_no_service_is_made_and_nothing_else_is_left_otherwise() -> None:
+    """There are no settings here to make services from."""
+    found = facts("api.app", in_lambda=False)
+    assert found["collects_while_loading"]
+    assert "urllib3.contrib.pyopenssl" not in found["loaded_first"]
 
 
-def test_the_mail_service_is_loaded_with_the_first_receipt_if_there_is_a_sender() -> None:
-    script = (
-        "import boto3, os; made = []; make = boto3.client\n"
-        "boto3.client = lambda name, **options: made.append(name) or make(name, **options)\n"
-        "{}"
-        "from checkout import wiring; mail = wiring.pay_services().mail\n"
-        "print(mail is not None, made.count('sesv2'), mail and mail._client() is mail._client())\n"
-    )
-    sender = "os.environ['RECEIPT_SENDER'] = 'receipts@pay.example'\n"
-    assert printed(script.format(sender)) == "True 0 True\n"
-    assert printed(script.format("")) == "False 0 None\n"
-
-
-@pytest.mark.parametrize(
-    ("module", "builder"),
-    [
-        ("api.app", "api_services"),
-        ("dashboard.app", "dashboard_services"),
-        ("pay.app", "pay_services"),
-        ("webhook_sender.app", "webhook_sender"),
-        ("expirer.app", "pay_services"),
-        ("expirer.cleanup", "pay_services"),
-    ],
-)
+@pytest.mark.parametrize("module", BUILDERS)
 def test_in_lambda_services_are_built_at_import_and_nothing_is_sent_or_drawn_at_random(
-    module: str, builder: str
+    module: str,
 ) -> None:
     """Environments may start from a snapshot of the memory after the import (SnapStart).
 
-    Elsewhere nothing is built at import: test_loading.py.
+    All stores share their connections, but for the client of courtesies and health.
     """
-    script = (
-        "import os, socket\n"
-        "def refuse(*arguments): raise AssertionError('nothing may be sent, or drawn at random')\n"
-        "socket.socket.connect = socket.getaddrinfo = refuse\n"
-        "from checkout.adapters import clock; clock.system_random = refuse\n"
-        "os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
-        f"import {module}\n"
-        f"from checkout import wiring; print(wiring.{builder}.cache_info().currsize)"
-    )
-    assert printed(script) == "1\n"
+    found = facts(module)
+    assert found["built"] == 1
+    assert found["clients"] == ["dynamodb", "dynamodb"]
 
 
-def test_in_lambda_the_garbage_collector_leaves_what_stays_alone() -> None:
-    script = (
-        "import os, gc; os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
-        "import api; off = not gc.isenabled()\n"
-        "import api.app; print(off, gc.isenabled())\n"
-        "print(gc.get_freeze_count() > 100_000, gc.get_threshold()[0])"
-    )
-    assert printed(script) == "True True\nTrue 20000\n"
-
-
-@pytest.mark.parametrize(
-    "module", ["pay", "dashboard", "webhook_sender", "expirer", "expirer.cleanup"]
-)
-def test_each_function_is_loaded_without_the_garbage_collector_and_runs_with_it(
+@pytest.mark.parametrize("module", BUILDERS)
+def test_in_lambda_the_garbage_collector_is_off_while_loading_and_leaves_what_stays_alone(
     module: str,
 ) -> None:
-    app = module if "." in module else f"{module}.app"
-    script = (
-        "import os, gc; os.environ['AWS_LAMBDA_FUNCTION_NAME'] = 'built'\n"
-        f"import {module.partition('.')[0]}; off = not gc.isenabled()\n"
-        f"import {app}; print(off, gc.isenabled())"
-    )
-    assert printed(script) == "True True\n"
+    found = facts(module)
+    assert (found["collects_while_loading"], found["collects"]) == (False, True)
+    assert (found["frozen"] > 100_000, found["collects_after"]) == (True, 20_000)
 
 
-def test_elsewhere_the_garbage_collector_is_left_as_it_is() -> None:
-    assert printed("import gc, checkout, api; print(gc.isenabled())") == "True\n"
+@pytest.mark.parametrize("module", BUILDERS)
+def test_in_production_nothing_of_the_own_machine_is_reached(module: str) -> None:
+    """Nor asked for: every name leads there, and each function tries one."""
+    found = facts(module)
+    assert found["loopback"] is False
+    assert found["reached"] == []
+    if module != "api.app":  # it asks nobody
+        assert "address refused" in found["refused"]
+    assert found.get("saves_loopback", False) is False
+
+
+@pytest.mark.parametrize("module", BUILDERS)
+def test_sessions_are_kept_for_as_long_as_the_operator_has_set(module: str) -> None:
+    assert facts(module)["kept_days"] == 31
+
+
+@pytest.mark.parametrize("module", SPEAK_TO_WALLETS)
+def test_one_client_is_limited(module: str) -> None:
+    found = facts(module)
+    assert found["limited"] is True
+    assert found["edge"] == "edge", "which names the client"
+
+
+@pytest.mark.parametrize("module", [each for each in SPEAK_TO_WALLETS if each != "dashboard.app"])
+def test_what_completes_a_session_is_as_the_operator_has_set(module: str) -> None:
+    assert facts(module)["policy"] == "instructed"
+
+
+def test_the_mail_service_is_made_with_the_first_receipt_if_there_is_a_sender() -> None:
+    assert facts(SENDS_RECEIPTS)["mail_is_made_once"]
+    assert "mail_is_made_once" not in facts("expirer.app")

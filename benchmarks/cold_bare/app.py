@@ -1,6 +1,6 @@
-"""A function as FastAPI's, Mangum's and Powertools' guides have it: it creates a session.
+"""A function that creates a session, written as FastAPI's, Mangum's and Powertools' guides show.
 
-It is run from the layer of ours (benchmarks/cold.py), and has no module of ours.
+It runs with our common layer (benchmarks/cold.py) and imports no module of ours.
 """
 
 import hashlib

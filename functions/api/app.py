@@ -7,23 +7,38 @@ request (docs/reference/design.md).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from fastapi import Request, Response
 
 from api.routes import router
 from checkout import wiring
 from checkout.adapters.clock import system_random
-from checkout.web import application, lambda_handler
+from checkout.web import ErrorResponse, application, lambda_handler, problem_json
 
 wiring.observe("api")
 wiring.build_in_lambda(wiring.api_services)
-app = application(random_bytes=system_random)
+ELSEWHERE: Final = "Sessions are at /api/checkout/sessions; /docs lists all addresses."
+
+
+def problem(request: Request, found: ErrorResponse) -> Response:
+    """Return the error with the address of its line in the reference."""
+    return problem_json(request, found, wiring.doc_url(found.code))
+
+
+app = application(random_bytes=system_random, render=problem, elsewhere=ELSEWHERE)
 app.include_router(router)
 native = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the native API, and /v1, which is loaded at its first request."""
-    if event["requestContext"]["http"]["path"].startswith("/v1/"):
+    """Serve the native API, and /v1 and /docs, which are loaded at their first request."""
+    path = event["requestContext"]["http"]["path"]
+    if path.startswith("/docs"):
+        from api.reference import handler as reference
+
+        return reference(event, context)
+    if path.startswith("/v1/"):
         from api.v1.app import handler as stripe
 
         return stripe(event, context)

@@ -31,16 +31,19 @@ Started = Annotated[datetime, Depends(started_at)]
 
 
 def api_key(services: Services, request: Request) -> ApiKey:
-    """Return the key of the Authorization header. Raise as `authenticate` does.
+    """Return the key of the Authorization header.
 
-    It is called by the routes: as a dependency it would take longer than what it does besides
-    reading the key.
+    Raise as `authenticate` does. The routes call it themselves, because a dependency of FastAPI
+    costs more time than this function.
     """
     return authentication.authenticate(
-        services, request.headers.get("authorization"), request.method
+        services,
+        request.headers.get("authorization"),
+        request.method,
+        request.scope["route"].path,
     )
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the key by which a repeated request is known."""
+    """Return the key that marks a repeated request."""
     return request.headers.get("idempotency-key")

@@ -9,18 +9,21 @@ from typing import Any, Final
 from pydantic_core import to_json
 
 PAGE_BYTES: Final = 5_000_000  # a page of larger objects ends early
-_LONGEST: Final = 3  # bytes of a byte in a string of JSON: four are two escapes, as in \ud83d\ude00
+# A byte takes at most this many bytes in a JSON string: four bytes become two escapes, as in
+# \ud83d\ude00.
+_LONGEST: Final = 3
 
 Object = dict[str, Any]
 
 
 def page_json(objects: Sequence[Object], page: Callable[[int], Object]) -> bytes:
-    """Return the page of the first objects that fit on one together, and of one at least, as JSON.
+    """Return a page with as many of the objects as fit, at least one, as JSON.
 
-    `page` returns the page of so many of `objects`. Of a hundred sessions, pydantic's encoder takes
-    a third of the time of json's.
+    `page` returns the page with the first objects, given their number. For a hundred sessions,
+    pydantic's encoder takes a third of the time of json's.
     """
-    # Nearly all pages fit, so the whole page is written first, and not object by object.
+    # Nearly all pages fit, so the whole page is written at first, and object by object only if it
+    # is too large.
     whole = to_json(page(len(objects)))
     if len(whole) * _LONGEST <= PAGE_BYTES or _size(whole) <= PAGE_BYTES:
         return whole
@@ -28,7 +31,7 @@ def page_json(objects: Sequence[Object], page: Callable[[int], Object]) -> bytes
 
 
 def _fitting(objects: Iterable[Object]) -> int:
-    """Return how many of the first objects fit; at least 1."""
+    """Return the number of objects that fit on a page, at least 1."""
     count = size = 0
     for each in objects:
         size += _size(to_json(each))

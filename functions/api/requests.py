@@ -1,8 +1,8 @@
 """The request models: types, lengths and bounds of single fields.
 
-Rules that need the whole request are in `domain/new_session.py`. Parsing is strict: a string is not
-a number, `true` and `12.0` are not integers, `null` is not a value, an unknown field is an error.
-The descriptions appear in the OpenAPI document.
+Rules about several fields are in `domain/new_session.py`. Parsing is strict: a string is not a
+number, `true` and `12.0` are not integers, `null` is not a value, an unknown field is an error. The
+descriptions appear in the OpenAPI document.
 """
 
 from __future__ import annotations
@@ -23,16 +23,21 @@ from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Status
-from checkout.flows.payment.sessions import PAGE_MAX, ListQuery
+from checkout.flows.checkout.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, validated
 
 EXPANDABLE: Final = "payment_attempts"
-UNIX_SECONDS_MAX: Final = 9_999_999_999  # in the year 2286; milliseconds sent by mistake are more
+# In the year 2286; a time in milliseconds, sent by mistake, is larger.
+UNIX_SECONDS_MAX: Final = 9_999_999_999
 METADATA_KEYS_MAX: Final = 50
 METADATA_KEY_MAX: Final = 40  # characters
 METADATA_VALUE_MAX: Final = 500  # characters
 DESCRIPTION_MAX: Final = 1000  # characters
 REFERENCE_MAX: Final = 200  # characters
+AMOUNT_FORM: Final = (
+    "An amount is a whole number in the currency's smallest unit, without quotes: 9.99 USD is 999."
+)
+_CURRENCY: Final = re.compile(r"^[A-Za-z]{3}$")
 
 Scalar = Annotated[
     str | int | float | bool | None,
@@ -44,6 +49,18 @@ Scalar = Annotated[
 
 class _Form(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
+
+
+def _letters(value: Any) -> Any:
+    if isinstance(value, str) and _CURRENCY.fullmatch(value) is None:
+        raise PydanticCustomError("currency_form", "A currency is three letters, such as usd.")
+    return value
+
+
+def _whole(value: Any) -> Any:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise PydanticCustomError("parameter_invalid_integer", AMOUNT_FORM)
+    return value
 
 
 def _in_bounds(value: int) -> int:
@@ -67,15 +84,20 @@ def _spoken(value: str) -> str:
 
 
 def _metadata(value: Any) -> Any:
-    """Check the bounds of keys and values; pydantic's errors would name the union's members."""
+    """Check the bounds of keys and values.
+
+    Pydantic's own errors would name the members of the union.
+    """
     if not isinstance(value, dict):
-        raise PydanticCustomError("dict_type", "Metadata must be an object.")
+        raise PydanticCustomError("metadata_type", "Metadata must be an object.")
     if len(value) > METADATA_KEYS_MAX:
-        raise PydanticCustomError("too_long", f"Metadata holds at most {METADATA_KEYS_MAX} keys.")
+        raise PydanticCustomError(
+            "metadata_size", f"Metadata holds at most {METADATA_KEYS_MAX} keys."
+        )
     for key, item in value.items():
         if not 1 <= len(key) <= METADATA_KEY_MAX:
             raise PydanticCustomError(
-                "string_too_long", f"A metadata key has 1 to {METADATA_KEY_MAX} characters."
+                "metadata_key", f"A metadata key has 1 to {METADATA_KEY_MAX} characters."
             )
         if isinstance(item, dict | list):
             raise PydanticCustomError(
@@ -83,7 +105,7 @@ def _metadata(value: Any) -> Any:
             )
         if isinstance(item, str) and len(item) > METADATA_VALUE_MAX:
             raise PydanticCustomError(
-                "string_too_long", f"A metadata value has at most {METADATA_VALUE_MAX} characters."
+                "metadata_value", f"A metadata value has at most {METADATA_VALUE_MAX} characters."
             )
     return value
 
@@ -123,11 +145,12 @@ class PriceData(_Form):
     currency: Annotated[
         str,
         Field(
-            pattern=r"^[A-Za-z]{3}$",
+            pattern=_CURRENCY.pattern,
             description="Three-letter asset code of your wallet, in any case; kept in lowercase. "
             "The same for all line items.",
             examples=["usd"],
         ),
+        BeforeValidator(_letters),
     ]
     product_data: ProductData
     unit_amount: Annotated[
@@ -138,6 +161,7 @@ class PriceData(_Form):
             examples=[1000],
             json_schema_extra={"minimum": 0, "maximum": UNIT_AMOUNT_MAX},
         ),
+        BeforeValidator(_whole),
         AfterValidator(_in_bounds),
     ]
 
@@ -166,8 +190,8 @@ class NewLineItem(_Form):
 _REDIRECT: Final = (
     "Absolute https address (http for localhost while the service's own address is http), at most "
     "2048 characters, without user name, control characters and backslashes. Each "
-    "`{CHECKOUT_SESSION_ID}` in path, query or fragment is replaced by the session's id. Where the "
-    "merchant has set return hosts in the dashboard, its host must be one of them."
+    "`{CHECKOUT_SESSION_ID}` in path, query or fragment is replaced by the session's id. If the "
+    "merchant has set return hosts in the dashboard, the host must be one of them."
 )
 
 
@@ -179,14 +203,14 @@ class CreateSession(_Form):
     success_url: Annotated[
         str,
         Field(
-            description=f"Where the customer goes after paying. {_REDIRECT}",
+            description=f"The page to which the customer goes after paying. {_REDIRECT}",
             examples=["https://shop.example/thanks?session={CHECKOUT_SESSION_ID}"],
         ),
     ]
     cancel_url: Annotated[
         str,
         Field(
-            description=f"Where the customer goes without paying. {_REDIRECT}",
+            description=f"The page to which the customer goes without paying. {_REDIRECT}",
             examples=["https://shop.example/basket"],
         ),
     ]
@@ -228,7 +252,7 @@ class CreateSession(_Form):
         Field(
             max_length=REFERENCE_MAX,
             description="Your own name for the purchase, such as an order number; returned as "
-            "submitted.",
+            "submitted, and shown to the customer as the order number.",
             examples=["order-1234"],
             json_schema_extra=lambda schema: schema.pop("default"),
         ),
@@ -248,7 +272,7 @@ class CreateSession(_Form):
 
 
 def _whole_number(value: Any) -> Any:
-    """Return the number that ASCII digits of a query stand for; anything else unchanged."""
+    """Return a query's ASCII digits as a number, and anything else unchanged."""
     return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
 
 
@@ -260,10 +284,10 @@ class ListSessions(_Form):
 
     limit: Annotated[
         int,
-        Field(ge=1, le=PAGE_MAX, description="How many sessions at most."),
+        Field(ge=1, le=PAGE_MAX, description="The maximum number of sessions."),
         BeforeValidator(_whole_number),
     ] = 10
-    cursor: Annotated[str | None, Field(description="`next_cursor` of the page before.")] = None
+    cursor: Annotated[str | None, Field(description="`next_cursor` of the previous page.")] = None
     status: Annotated[
         Status | None,
         Field(strict=False, description="Only sessions that have this status now."),
@@ -300,12 +324,12 @@ def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
 def expands(request: Request) -> bool:
     """Return whether the query asks for the payment attempts with the session.
 
-    Raise ParameterInvalid for what cannot be expanded.
+    Raise ParameterInvalid for anything else that cannot be expanded.
     """
     query = request.query_params
     wanted = [*query.getlist("expand"), *query.getlist("expand[]")]
     if any(each != EXPANDABLE for each in wanted):
-        raise ParameterInvalid(f"Only {EXPANDABLE} can be expanded.", param="expand")
+        raise ParameterInvalid(f"Only `{EXPANDABLE}` can be expanded.", param="expand")
     return bool(wanted)
 
 

@@ -1,6 +1,8 @@
 """The routes of the merchant API: parse, call one flow, render.
 
 The key is always checked before the body, so that a caller without one learns nothing about it.
+A session is shown as of a moment before it was read: one that was canceled in time, and read before
+that, would else be shown expired if its time were over by now.
 """
 
 from __future__ import annotations
@@ -16,10 +18,12 @@ from api.paging import page_json
 from api.requests import CreateSession, expands, list_query
 from checkout.domain.merchant import ApiKey
 from checkout.domain.public import public_session
+from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.session import Session
-from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of
-from checkout.flows.payment import sessions
-from checkout.flows.payment.sessions import json_text
+from checkout.flows import limits
+from checkout.flows.checkout import ends, lists, lookup
+from checkout.flows.checkout.create import create_session, native_answer
+from checkout.flows.idempotency import Answer, Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.ports.services import Services
 from checkout.version import VERSION
 from checkout.web import json_object, no_parameters, request_id, validated
@@ -32,24 +36,27 @@ SESSIONS = "/checkout/sessions"
 
 @router.post(SESSIONS)
 async def create(services: Injected, request: Request) -> Response:
+    """Create a session. A repeat with the same Idempotency-Key gets the first answer."""
     key = api_key(services, request)
     new = validated(CreateSession, await json_object(request)).new_session()
     return _answer(
-        sessions.create(services, key, new, idempotency_key(request), request_id(request))
+        create_session(services, key, new, idempotency_key(request), request_id(request))
     )
 
 
 @router.get(SESSIONS)
 async def list_sessions(services: Injected, request: Request) -> Response:
-    key = api_key(services, request)
-    listed = sessions.list_page(services, key, list_query(request.query_params.multi_items()))
-    now = services.clock.now()
+    """Return a page of sessions, shorter than asked where its answer would be too large."""
+    key, now = api_key(services, request), services.clock.now()
+    asked = list_query(request.query_params.multi_items())
+    limits.admit_list(services, key.merchant)
+    listed = lists.list_page(services, key, asked)
     shown = [public_session(each, base_url=services.base_url, now=now) for each in listed.sessions]
 
     def page(size: int) -> dict[str, Any]:
         next_cursor = listed.next_cursor
         if size < len(shown):
-            next_cursor = sessions.cursor_behind(key, listed.sessions[size - 1])
+            next_cursor = lists.cursor_behind(key, listed.sessions[size - 1])
         return {
             "object": "list",
             "url": f"/api{SESSIONS}",
@@ -63,18 +70,18 @@ async def list_sessions(services: Injected, request: Request) -> Response:
 
 @router.get(f"{SESSIONS}/{{session_id}}")
 async def get(services: Injected, request: Request, session_id: str) -> Response:
+    """Return a session, with its payment attempts if `expand` asks for them."""
     key, expanded = api_key(services, request), expands(request)
-    session = sessions.get(services, key, session_id)
-    if not expanded:
-        return _json(sessions.native_answer(services, session))
     now = services.clock.now()
+    session = lookup.get(services, key, session_id)
     shown = public_session(session, base_url=services.base_url, now=now)
-    return _json(json_text(shown | _attempts(session)))
+    return _json(json_text(shown | _attempts(session) if expanded else shown))
 
 
 @router.get(f"{SESSIONS}/{{session_id}}/attempts")
 async def attempts(services: Injected, request: Request, session_id: str) -> Response:
-    session = sessions.get(services, api_key(services, request), session_id)
+    """Return the payment attempts that are kept of a session, and how many there were."""
+    session = lookup.get(services, api_key(services, request), session_id)
     found = _attempts(session)
     data = found["payment_attempts"]
     page = {
@@ -90,27 +97,27 @@ async def attempts(services: Injected, request: Request, session_id: str) -> Res
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
 async def expire(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, sessions.expire)
+    return await _ended(services, request, session_id, ends.expire)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/cancel")
 async def cancel(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, sessions.cancel)
+    return await _ended(services, request, session_id, ends.cancel)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/accept_as_paid")
 async def accept_as_paid(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, sessions.accept_as_paid)
+    return await _ended(services, request, session_id, ends.accept_as_paid)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/give_up")
 async def give_up(services: Injected, request: Request, session_id: str) -> Response:
-    return await _ended(services, request, session_id, sessions.give_up)
+    return await _ended(services, request, session_id, ends.give_up)
 
 
 @router.get("/health")
 async def health(services: Injected, started_at: Started) -> Response:
-    """Report health, without a key: a load balancer has none."""
+    """Report health. It needs no key, because a load balancer has none."""
     answers = services.database.ping()
     report = {
         "status": "healthy" if answers else "unhealthy",
@@ -122,9 +129,6 @@ async def health(services: Injected, started_at: Started) -> Response:
 
 
 def _attempts(session: Session) -> dict[str, Any]:
-    # Imported here, because most requests do not ask for it.
-    from checkout.domain.public_attempts import last_payment_error, public_attempts
-
     return {
         "payment_attempts": public_attempts(session),
         "last_payment_error": last_payment_error(session),
@@ -138,7 +142,7 @@ async def _ended(services: Services, request: Request, session_id: str, end: End
         merchant=key.merchant,
         key=idempotency_key(request),
         fingerprint=fingerprint_of(end.__name__, session_id),
-        render=partial(sessions.native_answer, services),
+        render=partial(native_answer, services),
     )
     return _answer(
         answer(services, posted, lambda reserve: end(services, key, session_id, reserve))

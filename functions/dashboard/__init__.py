@@ -1,6 +1,6 @@
-"""The merchant's pages: transactions found, understood and exported.
+"""The merchant's pages: find, understand and export transactions.
 
-Asks a wallet only for a new merchant, who is told what is connected.
+A wallet is asked only for a new merchant, to show what is connected.
 """
 
 import checkout  # noqa: F401 - before all others, see there

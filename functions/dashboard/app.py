@@ -1,4 +1,7 @@
-"""The Lambda function `dashboard`.
+"""The Lambda function `dashboard`: the pages, and /v1/webhook_endpoints of the API.
+
+A webhook's signing secret is sealed by a key that the function `api` cannot use, so the requests to
+these endpoints come here. Their code is `api/v1/endpoints.py`.
 
 Endpoints are `async def` although they call boto3, which blocks. This is deliberate: Lambda gives
 an environment one event at a time, so there is nothing to block, and a thread pool costs 0.3 ms a
@@ -22,6 +25,7 @@ from dashboard import (
     invitation,
     keys,
     links,
+    needs,
     people,
     settings,
     sign_in,
@@ -32,8 +36,8 @@ from dashboard import (
 from dashboard.dependencies import visit
 from dashboard.rendering import render_problem
 
-# Only requests to this origin and this response's own inline style and script are allowed. A frame
-# may show a preview of the customers' page.
+# Allow only requests to this origin, and this response's own inline style and script. A frame may
+# show a preview of the customers' page.
 POLICY: Final = (
     "default-src 'none'; script-src 'nonce-{nonce}'; style-src 'nonce-{nonce}'; "
     "img-src 'self' data:; connect-src 'self'; frame-src 'self'; form-action 'self'; "
@@ -46,6 +50,7 @@ PAGES: Final = (
     sign_in,
     transactions,
     transaction,
+    needs,
     export,
     links,
     keys,
@@ -62,14 +67,14 @@ wiring.build_in_lambda(wiring.dashboard_services)
 app = application(random_bytes=system_random, render=render_problem)
 for page in PAGES:
     app.include_router(page.router, prefix="/dashboard", dependencies=[Depends(visit)])
-app.add_middleware(  # the outermost: every response has them
+app.add_middleware(  # the outermost, so that every response has them
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )
 pages = lambda_handler(app)
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Serve the pages, and /v1/webhook_endpoints, which needs the secrets that `api` has not."""
+    """Serve the pages, and /v1/webhook_endpoints, whose code is loaded at its first request."""
     if event["requestContext"]["http"]["path"].startswith("/v1/"):
         from api.v1.app import handler as stripe
 

@@ -21,8 +21,8 @@ _PAGES: Final = {"cs": "transactions", "evt": "webhooks", "plink": "links"}
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """An entry; `page` is the path of the target's own page, if it has one."""
+class EntryRow:
+    """An entry. `page` is the path of the target's own page, if there is one."""
 
     at: Moment
     action: str
@@ -33,7 +33,7 @@ class Row:
 
 @router.get("/audit")
 async def audit_log(services: Injected, request: Request, key: Key) -> Response:
-    listed = audit.list_page(services, key, request.query_params.get("cursor"))
+    listed = audit.list_page(services, key, request.query_params.get("cursor") or None)
     return page(
         request,
         "audit.html",
@@ -43,10 +43,10 @@ async def audit_log(services: Injected, request: Request, key: Key) -> Response:
     )
 
 
-def _row(entry: AuditEntry) -> Row:
+def _row(entry: AuditEntry) -> EntryRow:
     target = entry.target or ""
     folder = _PAGES.get(target.partition("_")[0])
-    return Row(
+    return EntryRow(
         at=moment(entry.at),
         action=ACTION[entry.action],
         target=entry.target,
@@ -56,6 +56,6 @@ def _row(entry: AuditEntry) -> Row:
 
 
 def _by(entry: AuditEntry) -> str:
-    """Return the name of the actor then: a key with its last four digits, a member with the id."""
+    """Return the actor's name at that time, with a key's last four digits or a member's id."""
     mark = entry.actor_id if entry.key_last_four is None else f"…{entry.key_last_four}"
     return f"{entry.actor_name} ({mark})"

@@ -1,4 +1,4 @@
-"""The signature checker: why a merchant's server does not accept a webhook, in plain words."""
+"""The signature checker: explain in plain words why a merchant's server rejects a webhook."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.errors import CheckoutError
 from checkout.domain.signature_check import Finding
 from checkout.flows.webhooks import signature_check
-from checkout.flows.webhooks.signature_check import HEADERS_MAX, Checked
+from checkout.flows.webhooks.signature_check import HEADERS_MAX, Diagnosis
 from dashboard.dependencies import Form, Injected, Key
 from dashboard.rendering import page, refused
 
@@ -20,15 +20,19 @@ _SECRET: Final = {
     "before": "your previous secret, which is still valid for a while",
     "ended": "a secret that you have replaced and that is no longer valid",
 }
-# The text of each finding, to be filled in from it.
+# The text of each finding, with placeholders for its values.
 _TEXT: Final[dict[str, str]] = {
-    "right": "The signature is valid: it was made with {secret}, over exactly this body, at the "
-    "time that the header names.",
+    "right": (
+        "The signature is valid: it was made with {secret}, over exactly this body, at the time "
+        "in the header."
+    ),
     "old": "It was signed {seconds} seconds ago. Libraries accept up to 300 seconds: a server that "
     "verifies later than that, or whose clock is fast, rejects it.",
     "future": "Its timestamp is {seconds} seconds ahead of our clock. Libraries accept up to 300.",
-    "time_changed": "The timestamp is off by {seconds} seconds: the signature was made with "
-    "{secret} for another time than the header names. Pass the header on unchanged.",
+    "time_changed": (
+        "The timestamp is off by {seconds} seconds: the signature was made with {secret} for "
+        "another time than the one in the header. Pass the header on unchanged."
+    ),
     "body": "The body was changed before your server verified it: the signature was made with "
     "{secret} over other bytes. Verify the raw bytes of the request, before you parse them.",
     "signature_changed": "The signature itself was changed: its character {position} is wrong. The "
@@ -77,7 +81,7 @@ def _page(
     request: Request,
     typed: dict[str, str],
     *,
-    checked: Checked | None = None,
+    checked: Diagnosis | None = None,
     alert: str | None = None,
     status: int = 200,
 ) -> Response:

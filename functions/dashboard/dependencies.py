@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from typing import Annotated, Final
 
 from fastapi import Depends, Request
@@ -16,7 +17,7 @@ from fastapi import Depends, Request
 from checkout import wiring
 from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
 from checkout.domain.people import Actor
-from checkout.flows.merchant import sign_in
+from checkout.flows.merchant import needs, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.open_payments.urls import split
 from checkout.pages import FORM, form_fields, media_type
@@ -32,7 +33,7 @@ TOKEN_FIELD: Final = "form_token"
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The merchant of the signed-in key, as the head of each page names them."""
+    """The merchant of the signed-in key, for the head of each page."""
 
     name: str
     wallet: str
@@ -40,7 +41,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """A browser, before it is known who is signed in.
+    """A browser, before the sign-in is checked.
 
     `home` is the path of the dashboard. `token` is in the browser's cookie, or will be if `fresh`.
     """
@@ -65,7 +66,7 @@ Injected = Annotated[DashboardServices, Depends(services)]
 
 
 async def visit(injected: Injected, request: Request) -> Visit:
-    """Return the visit, and keep it for the pages, which give its cookie and its form token.
+    """Return the visit, and keep it for the pages, which send its cookie and its form token.
 
     The prefix `__Host-` makes browsers refuse the cookie from any other host and without TLS; the
     local world has no TLS.
@@ -89,23 +90,24 @@ async def signed_in(injected: Injected, visited: Visited, request: Request) -> S
     """Return the browser's sign-in, and keep its actor and merchant for the navigation bar.
 
     Raise ApiKeyMissing, ApiKeyInvalid, and PermissionMissing without the right that the route
-    needs: every route that knows who asks comes through here.
+    needs. Every route that needs a sign-in comes through here.
     """
     found = sign_in.signed_in(injected, None if visited.fresh else visited.token)
     merchant = injected.known_merchants.get(found.actor.merchant)
     request.state.key = found.actor
     request.state.owner = Owner(merchant.name, merchant.wallet_address) if merchant else None
     rights.require(request, found.actor)
+    request.state.needs = partial(needs.of, injected, found.actor)
     return found
 
 
 async def signed_in_key(found: Annotated[SignedIn, Depends(signed_in)]) -> Actor:
-    """Return the key or the member that the browser is signed in with."""
+    """Return the key or member with which the browser is signed in."""
     return found.actor
 
 
 async def posted(injected: Injected, visited: Visited, request: Request) -> dict[str, str]:
-    """Return the fields of a form of ours, without its token.
+    """Return the fields of our own form, without its token.
 
     Raise ParameterInvalid, ContentTypeInvalid, BodyTooLarge.
     """
@@ -134,7 +136,7 @@ async def uploaded(injected: Injected, visited: Visited, request: Request) -> di
 
 
 def overlap_of(form: dict[str, str]) -> timedelta:
-    """Return for how long the replaced key or secret stays valid. Raise ParameterInvalid."""
+    """Return the time for which the replaced key or secret stays valid. Raise ParameterInvalid."""
     typed = form.get("overlap", "")
     if typed not in OVERLAPS:
         raise ParameterInvalid("Choose how long the old one stays valid.", param="overlap")

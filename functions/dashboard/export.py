@@ -1,7 +1,7 @@
 """The export: a page with the parts, and each part as three CSV files.
 
 The files have a row for each session, for each line item, and for each payment attempt. Amounts are
-in minor units, as in the API, and as decimals. Text that a spreadsheet would take for a formula is
+in minor units, as in the API, and as decimals. Text that a spreadsheet would run as a formula is
 prefixed with an apostrophe.
 """
 
@@ -10,17 +10,22 @@ from __future__ import annotations
 import csv
 import io
 import json
+import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.money import from_minor_units
+from checkout.domain.order_number import order_number
 from checkout.domain.public import timestamp
 from checkout.domain.public_attempts import last_payment_error, public_attempts
 from checkout.domain.session import Session
+from checkout.flows.checkout import details
 from checkout.flows.merchant import actions, export
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
@@ -31,14 +36,15 @@ from dashboard.view import moment
 
 router = APIRouter(prefix="/export")
 ANSWER_MAX: Final = 4_000_000  # bytes as JSON, of Lambda's 6 MB; one more session always fits
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n")
+_FORMULA: Final = ("=", "+", "-", "@")
 
 Row = Sequence[str | int]
-Rows = Callable[[Session, datetime], Iterable[Row]]
+Opened = Callable[[Session], CustomerDetails]
+Rows = Callable[[Session, datetime, Opened], Iterable[Row]]
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PartShown:
     """A part of the export; `first` is its newest session, `last` its oldest."""
 
     count: int
@@ -53,7 +59,7 @@ async def export_page(
 ) -> Response:
     found = export.part(services, key, filters.text, filters.query)
     times = [moment(session.created_at) for session in found.sessions]
-    part = Part(
+    part = PartShown(
         count=len(times),
         first=times[0] if times else None,
         last=times[-1] if times else None,
@@ -70,10 +76,12 @@ async def export_file(
     filters: Understood,
     append: str = "",
 ) -> Response:
-    """Return as much of the part as fits; `Export-Next` is the cursor of the rest."""
-    name = f"{file}.csv"
+    """Return as many sessions of the part as fit; `Export-Next` is the cursor of the rest."""
+    name, now = f"{file}.csv", services.clock.now()
     whole = actions.download(services, key, filters.text, filters.query, file=name)
-    text, count = _written(file, whole.sessions, now=services.clock.now(), titles=not append)
+    merchant = services.merchants.get(key.merchant)
+    opened = partial(details.opened, services.vault, merchant)
+    text, count = _written(file, whole.sessions, opened, now=now, titles=not append)
     part = whole.cut(key, count)
     headers = {
         "Content-Disposition": f'attachment; filename="{name}"',
@@ -84,7 +92,8 @@ async def export_file(
     return Response(text, media_type="text/csv", headers=headers)
 
 
-def _transactions(session: Session, now: datetime) -> Iterable[Row]:
+def _transactions(session: Session, now: datetime, opened: Opened) -> Iterable[Row]:
+    given = opened(session)
     received = replace(session.receive, value=session.received or 0).decimal()
     yield (
         session.id,
@@ -104,10 +113,14 @@ def _transactions(session: Session, now: datetime) -> Iterable[Row]:
         "" if session.amount_received is None else session.amount_received,
         session.client_reference_id or "",
         error["code"] if (error := last_payment_error(session)) else "",
+        order_number(session) or "",
+        given.email or "",
+        given.name or "",
+        given.phone or "",
     )
 
 
-def _items(session: Session, now: datetime) -> Iterable[Row]:
+def _items(session: Session, now: datetime, _: Opened) -> Iterable[Row]:
     for number, item in enumerate(session.line_items, 1):
         total = item.unit_amount * item.quantity
         yield (
@@ -126,15 +139,18 @@ def _items(session: Session, now: datetime) -> Iterable[Row]:
         )
 
 
-def _attempts(session: Session, now: datetime) -> Iterable[Row]:
-    """Yield the attempts as the API has them; objects and lists are told by their parts."""
+def _attempts(session: Session, now: datetime, _: Opened) -> Iterable[Row]:
+    """Yield the attempts with the API's fields.
+
+    Objects and lists have a column for each of their parts.
+    """
     for attempt in public_attempts(session):
         debit, error = attempt["customer_debit"], attempt["error"]
-        told = attempt | {
+        row_values = attempt | {
             "customer_debit": _debit(debit) if debit else "",
             "error": error["code"] if error else "",
         }
-        row = ["" if told[name] is None else told[name] for name in _ATTEMPT_FIELDS]
+        row = ["" if row_values[name] is None else row_values[name] for name in _ATTEMPT_FIELDS]
         yield (session.id, session.status_at(now).value, timestamp(session.created_at), *row)
 
 
@@ -161,6 +177,10 @@ _TRANSACTION_TITLES: Final = (
     "amount_received",
     "client_reference_id",
     "last_payment_error",
+    "order_number",
+    "customer_email",
+    "customer_name",
+    "customer_phone",
 )
 _ITEM_TITLES: Final = (
     "session",
@@ -204,7 +224,7 @@ _FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
 
 
 def _written(
-    file: str, sessions: Sequence[Session], *, now: datetime, titles: bool
+    file: str, sessions: Sequence[Session], opened: Opened, *, now: datetime, titles: bool
 ) -> tuple[str, int]:
     """Return as much of `file` as fits into a response, and the number of sessions in it."""
     columns, rows = _FILES[file]
@@ -213,7 +233,7 @@ def _written(
     for number, session in enumerate(sessions):
         if size > ANSWER_MAX:
             return "".join(parts), number
-        parts.append(_lines(rows(session, now)))
+        parts.append(_lines(rows(session, now, opened)))
         size += len(json.dumps(parts[-1]))
     return "".join(parts), len(sessions)
 
@@ -226,9 +246,15 @@ def _lines(rows: Iterable[Row]) -> str:
 
 
 def _safe(value: str | int) -> str | int:
-    if isinstance(value, str) and value.startswith(_FORMULA):
-        return f"'{value}"
-    return value
+    """Return a text so that no spreadsheet takes it for a formula.
+
+    Some do so behind blanks and invisible characters, or for the wide forms of the signs.
+    """
+    if not isinstance(value, str):
+        return value
+    shown = (each for each in value if unicodedata.category(each)[0] not in "CZ")
+    first = unicodedata.normalize("NFKC", next(shown, ""))
+    return f"'{value}" if first.startswith(_FORMULA) or value[:1] in ("\t", "\r", "\n") else value
 
 
 def _decimal(value: int, session: Session) -> str:

@@ -1,7 +1,7 @@
 """The filters of transactions, for the list and for the export.
 
-A filter that cannot be understood is named beside the form, and nothing is listed: to ignore it
-would show transactions that were not asked for.
+A filter that cannot be parsed is named beside the form, and nothing is listed: without it, the list
+would show other transactions than requested.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from checkout.domain.errors import ParameterInvalid
 from checkout.domain.money import minor_unit_digits, typed_amount
 from checkout.domain.people import Actor
 from checkout.domain.session import Status
-from checkout.flows.payment.sessions import ListQuery
+from checkout.flows.checkout.lists import ListQuery
 from dashboard.dependencies import Injected, Key
 
 PAGE: Final = 25
@@ -32,7 +32,7 @@ _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as `typed` and as a query; `wrong` says which of them cannot be understood.
+    """Filters as `typed` and as a query; `wrong` names the ones that cannot be parsed.
 
     `first` and `last` are the days of the figures.
     """
@@ -49,7 +49,7 @@ class Filters:
         return any(self.typed.values())
 
     def address(self, **more: str | None) -> str:
-        """Return the query string of these filters, with `more`."""
+        """Return the query string of these filters and of `more`."""
         fields = {**self.typed, **more}
         return urlencode({name: value for name, value in fields.items() if value})
 
@@ -118,7 +118,7 @@ def _amount(typed: str, key: Actor, wrong: list[str]) -> int | None:
 
 
 async def understood(found: Annotated[Filters, Depends(filters)]) -> Filters:
-    """Return the filters. Raise ParameterInvalid for one that cannot be understood."""
+    """Return the filters. Raise ParameterInvalid for one that cannot be parsed."""
     if found.wrong:
         raise ParameterInvalid(found.wrong[0])
     return found

@@ -25,6 +25,7 @@ async def invitation(services: Injected, request: Request, token: str) -> Respon
 async def options(
     services: Injected, visit: Visited, request: Request, token: str, _: Form
 ) -> Response:
+    """Return the options for a new passkey, with a challenge for this browser."""
     client = client_of(request, services.edge_secret)
     made = passkeys.begin_joining(services, token, browser=visit.token, client=client)
     return Response(made, media_type="application/json")
@@ -34,6 +35,7 @@ async def options(
 async def accept(
     services: Injected, visit: Visited, request: Request, token: str, form: Form
 ) -> Response:
+    """Make the invited person a member with the new passkey, and sign them in."""
     client = client_of(request, services.edge_secret)
     try:
         signed_in = passkeys.join(

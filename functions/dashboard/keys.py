@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.errors import CheckoutError, ParameterInvalid
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Actor, Scope
-from checkout.flows.merchant import api_keys
+from checkout.flows.merchant import api_keys, people
 from checkout.flows.merchant.api_keys import NAME_MAX, NewKey
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -27,8 +27,8 @@ _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A key; `ends_at` is its end, or that of its overlap, while it works."""
+class KeyRow:
+    """A key. `ends_at` is the end of the key or of its overlap, while it still works."""
 
     id: str
     name: str
@@ -42,6 +42,7 @@ class Row:
     signs_in: bool
     ends_at: Moment | None
     own: bool
+    left_by: str | None
 
 
 @router.get("")
@@ -51,12 +52,13 @@ async def list_keys(services: Injected, request: Request, key: Key) -> Response:
 
 @router.post("")
 async def create(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    """Create an API key. Only this response shows it."""
     try:
         made = api_keys.create(
             services,
             key,
             name=form.get("name", ""),
-            scopes=_scopes_of(form),
+            scopes=_scopes_of(form, key),
             ends_at=_end_of(form),
         )
     except CheckoutError as error:
@@ -66,6 +68,7 @@ async def create(services: Injected, request: Request, key: Key, form: Form) -> 
 
 @router.post("/{key_id}/roll")
 async def roll(services: Injected, request: Request, key: Key, key_id: str, form: Form) -> Response:
+    """Replace a key, which works on for the overlap. Only this response shows the new one."""
     try:
         made = api_keys.roll(services, key, key_id, overlap=overlap_of(form))
     except CheckoutError as error:
@@ -93,27 +96,34 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page; the list comes from an index, which may not have `made` yet."""
+    """Return the page.
+
+    The list comes from an index, which may not contain the new key `made` yet.
+    """
     now = services.clock.now()
     listed = api_keys.listed(services, key)
+    left = {made.id: maker.name for made, maker in people.left_keys(services, listed)}
     new = (made.key,) if made and made.key.id not in {each.id for each in listed} else ()
     return page(
         request,
         "keys.html",
         status=status,
         section="/keys",
-        rows=[_row(each, now=now, own=each.id == key.id) for each in (*new, *listed)],
+        rows=[
+            _row(each, now=now, own=each.id == key.id, left_by=left.get(each.id))
+            for each in (*new, *listed)
+        ],
         made=made,
         alert=alert,
         name_max=NAME_MAX,
         overlaps=OVERLAPS.items(),
-        scopes=[(value, words) for value, (_, words) in SCOPES.items()],
+        scopes=[(value, words) for value, (_, words) in _offered(key)],
     )
 
 
-def _row(key: ApiKey, *, now: datetime, own: bool) -> Row:
-    ends = [at for at in (key.expires_at, key.ends_at) if at is not None]
-    return Row(
+def _row(key: ApiKey, *, now: datetime, own: bool, left_by: str | None) -> KeyRow:
+    """Return a key; `left_by` is the member who made it and may not make it now."""
+    return KeyRow(
         id=key.id,
         name=key.name,
         last_four=key.last_four,
@@ -122,10 +132,11 @@ def _row(key: ApiKey, *, now: datetime, own: bool) -> Row:
         status=_status(key, now),
         active=key.active_at(now),
         current=key.current and key.active_at(now),
-        scopes=next(words for scopes, words in SCOPES.values() if set(scopes) == set(key.scopes)),
+        scopes=_words_of(key),
         signs_in=key.signs_in,
-        ends_at=moment(min(ends)) if ends and key.active_at(now) else None,
+        ends_at=moment(key.lasts_until) if key.lasts_until and key.active_at(now) else None,
         own=own,
+        left_by=left_by,
     )
 
 
@@ -137,15 +148,28 @@ def _status(key: ApiKey, now: datetime) -> str:
     return "Replaced" if key.expires_at is not None else "Active"
 
 
-def _scopes_of(form: dict[str, str]) -> tuple[Scope, ...]:
-    chosen = SCOPES.get(form.get("scopes", "both"))
+def _words_of(key: ApiKey) -> str:
+    named = (words for scopes, words in SCOPES.values() if set(scopes) == set(key.scopes))
+    return next(named, ", ".join(key.scopes))
+
+
+def _offered(key: Actor) -> list[tuple[str, tuple[tuple[Scope, ...], str]]]:
+    """Return the scopes that this actor can give to a key, the most first."""
+    given = api_keys.given(key)
+    return [each for each in SCOPES.items() if given.issuperset(each[1][0])]
+
+
+def _scopes_of(form: dict[str, str], key: Actor) -> tuple[Scope, ...]:
+    """Return the scopes that were chosen; nothing chosen is all that the actor can give."""
+    most = next((value for value, _ in _offered(key)), "")
+    chosen = SCOPES.get(form.get("scopes", most))
     if chosen is None:
         raise ParameterInvalid("Choose what the key may do.", param="scopes")
     return chosen[0]
 
 
 def _end_of(form: dict[str, str]) -> datetime | None:
-    """Return the end of the typed day in UTC; nothing typed is no end."""
+    """Return the end of the typed day in UTC, or None if the field is empty."""
     typed = form.get("ends", "").strip()
     if not typed:
         return None

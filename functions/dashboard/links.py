@@ -8,6 +8,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain.customer_details import Detail
 from checkout.domain.errors import CheckoutError
 from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
 from checkout.domain.money import from_minor_units
@@ -16,12 +17,14 @@ from checkout.flows import merchants
 from checkout.flows.merchant import links
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
+from dashboard import texts
 from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.rendering import page, refused, saved, see
 from dashboard.view import USUAL_COLOR, moment, readable
+from pay.colors import accent
 
 router = APIRouter(prefix="/links")
-# Self-contained, so that it looks alike on any page and loads nothing.
+# Self-contained, so that it looks the same on any page and loads nothing.
 BUTTON: Final = (
     '<a href="{url}" style="display:inline-block;padding:.75rem 1.5rem;border-radius:.5rem;'
     "background:{brand};color:{ink};font:600 1rem/1.25 system-ui,sans-serif;"
@@ -31,8 +34,8 @@ USUAL: Final = (USUAL_COLOR, "#ffffff")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A payment link; `left` is None where it has no stock."""
+class LinkRow:
+    """A payment link. `left` is None if it has no stock limit."""
 
     id: str
     name: str
@@ -43,6 +46,7 @@ class Row:
     status: str
     created_at: Moment
     success_url: str | None
+    asks: str
 
 
 @router.get("")
@@ -62,6 +66,7 @@ async def create(
             amount=form.get("amount", ""),
             stock=form.get("stock", ""),
             success_url=form.get("success_url", ""),
+            asks={each: form.get(_field(each), "") for each in Detail},
         )
     except CheckoutError as error:
         return refused(error, _list, services, request, key, typed=form)
@@ -89,6 +94,7 @@ async def start(services: Injected, visit: Visited, key: Key, link_id: str, _: F
 async def set_stock(
     services: Injected, visit: Visited, request: Request, key: Key, link_id: str, form: Form
 ) -> Response:
+    """Set the number of items left, unless it is no longer what the merchant saw."""
     read, left = form.get("read", ""), form.get("left", "")
 
     def save() -> None:
@@ -99,14 +105,14 @@ async def set_stock(
 
 @router.get("/{link_id}/qr")
 async def qr_code(services: Injected, key: Key, link_id: str) -> Response:
-    from pay.pictures import qr_code as drawn  # segno is loaded with it: few merchants ask
+    from pay.pictures import qr_code as drawn  # it loads segno, which few merchants need
 
     return drawn(_url(services, links.get(services, key, link_id)))
 
 
 @router.get("/{link_id}/poster")
 async def poster(services: Injected, request: Request, key: Key, link_id: str) -> Response:
-    """Return a page to print and put up."""
+    """Return the poster, a page to print."""
     link = links.get(services, key, link_id)
     merchant = merchants.get(services.merchants, key.merchant)
     row = _row(services, key, link)
@@ -122,7 +128,7 @@ def _list(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    listed = links.list_page(services, key, request.query_params.get("cursor"))
+    listed = links.list_page(services, key, request.query_params.get("cursor") or None)
     return page(
         request,
         "links.html",
@@ -131,6 +137,7 @@ def _list(
         rows=[_row(services, key, each) for each in listed.links],
         next_cursor=listed.next_cursor,
         typed={"name": "", "amount": "", "stock": "", "success_url": "", **(typed or {})},
+        details=[(_field(each), texts.DETAIL[each]) for each in Detail],
         alert=alert,
         currency=key.asset_code,
         name_max=NAME_MAX,
@@ -161,19 +168,17 @@ def _one(
     )
 
 
-def _button(services: DashboardServices, key: Actor, row: Row) -> str:
-    """Return the HTML of a button for any page, in the merchant's color."""
-    from pay.colors import accent
-
+def _button(services: DashboardServices, key: Actor, row: LinkRow) -> str:
+    """Return the HTML of a button in the merchant's color, for any page."""
     chosen = accent(merchants.get(services.merchants, key.merchant).accent_color)
     brand, ink = (chosen.brand, chosen.ink) if chosen else USUAL
     text = escape(f"{row.name} – {row.price}")
     return BUTTON.format(url=row.url, brand=brand, ink=ink, text=text)
 
 
-def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> Row:
+def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> LinkRow:
     price = from_minor_units(link.unit_amount, currency=link.currency, wallet_scale=key.asset_scale)
-    return Row(
+    return LinkRow(
         id=link.id,
         name=link.name,
         price=readable(price),
@@ -183,6 +188,18 @@ def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> Row:
         status=_status(link),
         created_at=moment(link.created_at),
         success_url=link.success_url,
+        asks=_asks(link),
+    )
+
+
+def _field(detail: Detail) -> str:
+    """Return the name of the form's field that says whether a detail is asked."""
+    return f"ask_{detail.value}"
+
+
+def _asks(link: PaymentLink) -> str:
+    return ", ".join(
+        texts.DETAIL[each] + ("" if each in link.required else " (optional)") for each in link.asked
     )
 
 

@@ -1,7 +1,7 @@
 """Parse forms with a file (multipart/form-data, RFC 7578) as browsers send them.
 
-Every byte of a part is kept, and the time grows linearly with the length. The standard library's
-mail parser is not used, because it follows nested parts to any depth.
+Every byte of a part is kept, and the time is linear in the length. The standard library's mail
+parser is not used, because it follows nested parts to any depth.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.merchant import ApiKey
 from checkout.domain.people import NAME_MAX, Actor, Member, Role
 from checkout.flows import merchants
 from checkout.flows.merchant import people, settings
@@ -25,7 +26,7 @@ router = APIRouter(prefix="/people")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MemberRow:
     """A member. `role` is its value in forms."""
 
     id: str
@@ -40,7 +41,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An invitation that nobody has accepted yet."""
+    """An invitation that was not accepted yet."""
 
     id: str
     name: str
@@ -55,6 +56,7 @@ async def list_people(services: Injected, request: Request, key: Key) -> Respons
 
 @router.post("")
 async def invite(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    """Invite a person. Only this response shows the link."""
     try:
         invited = people.invite(services, key, name=form.get("name", ""), role=_role_of(form))
     except CheckoutError as error:
@@ -66,6 +68,7 @@ async def invite(services: Injected, request: Request, key: Key, form: Form) -> 
 async def set_key_sign_in(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
+    """Allow API keys to sign in to the dashboard, or forbid it."""
 
     def save() -> None:
         people.allow_key_sign_in(services, key, allowed=form.get("allowed") == "yes")
@@ -115,11 +118,16 @@ def _page(
     alert: str | None = None,
     status: int = 200,
 ) -> Response:
-    """Return the page; the lists come from an index, which may not have `invited` yet."""
+    """Return the page.
+
+    The lists come from an index, which may not contain the new invitation `invited` yet.
+    """
     listed = people.listed(services, key.merchant)
     known = {each.id for each in listed.invitations}
     new = (invited.invitation,) if invited and invited.invitation.id not in known else ()
     merchant = merchants.get(services.merchants, key.merchant)
+    keys = services.api_keys.of(merchant.id)
+    left = people.left_keys(services, keys, listed.everybody)
     return page(
         request,
         "people.html",
@@ -131,17 +139,19 @@ def _page(
             for each in (*new, *listed.invitations)
         ],
         invited=invited,
+        by_key=isinstance(key, ApiKey),
         owned=any(each.owns for each in listed.members),
         key_sign_in=merchant.key_sign_in_off_at is None,
-        behind=settings.keys_behind(services, merchant),
+        behind=settings.keys_behind(services, merchant, keys),
+        left=[(made.label, maker.name) for made, maker in left],
         alert=alert,
         name_max=NAME_MAX,
         roles=[(role.value, *words) for role, words in ROLE.items()],
     )
 
 
-def _row(member: Member, *, own: bool) -> Row:
-    return Row(
+def _row(member: Member, *, own: bool) -> MemberRow:
+    return MemberRow(
         id=member.id,
         name=member.name,
         role=member.role.value,

@@ -17,9 +17,10 @@ from fastapi.responses import HTMLResponse
 
 from checkout.domain.errors import CheckoutError
 from checkout.domain.people import RIGHTS, Actor
+from checkout.flows.merchant.needs import Needs
 from checkout.pages import nonce_of, see_other
 from checkout.templates import templates
-from checkout.web import Problem, status_of
+from checkout.web import ErrorResponse, status_of
 from dashboard.dependencies import Visit
 
 # The sections of the navigation bar: path under /dashboard, and title.
@@ -33,7 +34,7 @@ SECTIONS: Final = (
     ("/audit", "Audit log"),
 )
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
-# A sign-in leads back only to a path under the dashboard, as the browser wrote it.
+# After a sign-in the browser is redirected only to a path under the dashboard.
 _NEXT: Final = re.compile(r"(?:/[A-Za-z0-9_-]+)*(?:\?[A-Za-z0-9_=&%.+~-]*)?")
 
 
@@ -56,6 +57,7 @@ def page(
         "section": None,
         "who": key.label if key else None,
         "may": RIGHTS[key.role] if key else (),
+        "needs": strip(request) if key and hasattr(request.state, "needs") else None,
         "owner": getattr(request.state, "owner", None),
         **values,
     }
@@ -66,27 +68,41 @@ def page(
     return response
 
 
+def strip(request: Request) -> Needs | None:
+    """Return what needs somebody, looked up once for each request; None if that has failed.
+
+    A page that works should not fail because of it.
+    """
+    if not hasattr(request.state, "found"):
+        try:
+            request.state.found = request.state.needs()
+        except CheckoutError:
+            request.state.found = None
+    found: Needs | None = request.state.found
+    return found
+
+
 def see(visit: Visit, path: str = "") -> Response:
     """Return a 303 to `path` under the dashboard."""
     return see_other(visit.home + path)
 
 
 def set_cookie(response: Response, visit: Visit, token: str) -> None:
-    """Give the browser its cookie."""
+    """Set the browser's cookie."""
     response.set_cookie(visit.cookie, token, secure=visit.secure, httponly=True, samesite="lax")
 
 
 def safe_next(path: str) -> str:
-    """Return `path` if it is a path under the dashboard, else that of the first page."""
+    """Return `path` if it is a path under the dashboard, else the path of the first page."""
     return path if _NEXT.fullmatch(path) else ""
 
 
 def refused(
     error: CheckoutError, show: Callable[..., Response], *given: Any, **more: Any
 ) -> Response:
-    """Return the page of a rejected form again, `show(*given)` with the reason in `alert`.
+    """Return the page of a rejected form again: `show(*given)` with the reason in `alert`.
 
-    Raise `error` itself where the service has failed, and where the page cannot be read either.
+    Raise `error` itself if the service has failed, or if the page cannot be read either.
     """
     status = status_of(error)
     if status >= 500:
@@ -105,7 +121,7 @@ def saved(
     *given: Any,
     **more: Any,
 ) -> Response:
-    """Save, and lead to `path`; or return `show(*given)` again, as `refused` does."""
+    """Save and redirect to `path`, or return `show(*given)` again, as `refused` does."""
     try:
         save()
     except CheckoutError as error:
@@ -113,8 +129,8 @@ def saved(
     return see(visit, path)
 
 
-def render_problem(request: Request, problem: Problem) -> Response:
-    """Return the response to an error: the way to the sign-in for a 401, else an error page."""
+def render_problem(request: Request, problem: ErrorResponse) -> Response:
+    """Return the response to an error: a redirect to the sign-in for a 401, else an error page."""
     visit: Visit | None = getattr(request.state, "visit", None)
     if visit is not None and problem.status == 401:
         return see(visit, f"/sign-in?next={quote(_requested(request))}")
@@ -128,7 +144,7 @@ def render_problem(request: Request, problem: Problem) -> Response:
 
 
 def _requested(request: Request) -> str:
-    """Return the requested path under the dashboard; a form is not sent again after a sign-in."""
+    """Return the requested path under the dashboard. A form is not sent again after a sign-in."""
     if request.method != "GET":
         return ""
     path = request.url.path.partition("/dashboard")[2]

@@ -1,7 +1,7 @@
-"""Declare the right that each route and form of the dashboard needs, all in this one place.
+"""Declare the right that each route and form of the dashboard needs, in one place.
 
-`dependencies.signed_in` asks here. A route that is not declared is refused to everybody. The routes
-in OPEN know nobody: they are those of the sign-in and of an invitation.
+`dependencies.signed_in` checks it. A route that is not declared is refused to everybody. The routes
+in OPEN, for signing in and for invitations, need no sign-in.
 """
 
 from __future__ import annotations
@@ -31,6 +31,9 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("POST", "/transactions/{session_id}/cancel"): Right.MANAGE,
     ("POST", "/transactions/{session_id}/accept_as_paid"): Right.MANAGE,
     ("POST", "/transactions/{session_id}/give_up"): Right.MANAGE,
+    ("POST", "/transactions/{session_id}/note"): Right.NOTE,
+    ("POST", "/transactions/{session_id}/dealt-with"): Right.MANAGE,
+    ("GET", "/needs"): Right.READ,
     ("GET", "/export"): Right.READ,
     ("GET", "/export/{file}.csv"): Right.READ,
     ("GET", "/links"): Right.READ,
@@ -55,7 +58,7 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", "/webhooks/{event_id}"): Right.READ,
     ("POST", "/webhooks/{event_id}/resend"): Right.INTEGRATE,
     ("GET", "/webhooks/check"): Right.READ,
-    ("POST", "/webhooks/check"): Right.READ,  # it compares, and writes nothing
+    ("POST", "/webhooks/check"): Right.READ,  # it only compares
     ("GET", "/people"): Right.READ,
     ("POST", "/people"): Right.MANAGE,
     ("POST", "/people/key-sign-in"): Right.MANAGE,
@@ -73,13 +76,13 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("POST", "/settings/logo/remove"): Right.MANAGE,
     ("GET", "/settings/preview"): Right.READ,
     ("GET", "/audit"): Right.READ,
-    ("POST", "/sign-out"): Right.READ,  # everybody ends their own sign-in
+    ("POST", "/sign-out"): Right.READ,  # it ends only one's own sign-in
 }
 _PREFIX: Final = "/dashboard"
 
 
 def require(request: Request, actor: Actor) -> None:
-    """Raise PermissionMissing unless the actor has the right that the request's route needs."""
+    """Raise PermissionMissing unless the actor has the right that this route needs."""
     path = request.scope["route"].path.removeprefix(_PREFIX)
     needed = NEEDED.get((request.method, path))
     if needed is None or not may(actor, needed):

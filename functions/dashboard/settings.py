@@ -35,11 +35,11 @@ _PREVIEW_PRICE: Final = 1000  # minor units
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """The settings, as stored or as typed; `usual` stands for the default colour.
+class SettingsShown:
+    """The settings, as stored or as typed.
 
-    `tolerance` is in `unit`s, `tolerated` is the stored one as an amount. `offered` names the
-    operator's providers.
+    `usual` stands for the default colour. `tolerance` is in `unit`s, `tolerated` is the stored
+    tolerance as an amount. `offered` names the operator's providers.
     """
 
     name: str
@@ -78,6 +78,7 @@ async def set_look(
 async def set_return_hosts(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
+    """Limit the hosts of return URLs in new sessions."""
 
     def save() -> None:
         settings.limit_return_hosts(services, key, form.get("return_hosts", ""))
@@ -101,6 +102,7 @@ async def set_contact(
 async def set_providers(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
+    """Set the wallet providers that the hosted page offers."""
 
     def save() -> None:
         settings.offer(services, key, form.get("providers", ""))
@@ -112,6 +114,7 @@ async def set_providers(
 async def set_tolerance(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
+    """Set how much may be missing from a payment by rounding."""
 
     def save() -> None:
         settings.tolerate(services, key, form.get("tolerance", ""))
@@ -148,8 +151,8 @@ async def remove_logo(services: Injected, visit: Visited, key: Key, _: Form) -> 
 async def preview(services: Injected, visit: Visited, request: Request, key: Key) -> Response:
     """Return the customers' page as it would look with the settings in the query string.
 
-    It is made by the code of functions/pay, with a sample purchase. Its form leads nowhere, and it
-    has no script. That code is loaded here, because previews are rare.
+    The code of functions/pay renders it, with a sample purchase. Its form does nothing, and it has
+    no script. That code is loaded here, because previews are rare.
     """
     from pay import render
     from pay.language import reader
@@ -220,10 +223,12 @@ def _color_of(form: dict[str, str]) -> str:
     return "" if "usual" in form else form.get("accent_color", "")
 
 
-def _setting(services: DashboardServices, merchant: Merchant, typed: dict[str, str]) -> Setting:
+def _setting(
+    services: DashboardServices, merchant: Merchant, typed: dict[str, str]
+) -> SettingsShown:
     looks = "name" in typed
     color = _color_of(typed) if looks else merchant.accent_color
-    return Setting(
+    return SettingsShown(
         name=typed["name"] if looks else merchant.name,
         color=color or USUAL_COLOR,
         usual=not color,
@@ -246,7 +251,7 @@ def _units(merchant: Merchant, value: int) -> str:
 
 
 def _sample(services: DashboardServices, merchant: Merchant) -> Session:
-    """Return an open session for two items, which is stored nowhere."""
+    """Return an open session for two items. It is not stored."""
     now, currency = services.clock.now(), merchant.asset_code.lower()
     return Session(
         id="cs_" + "0" * 22,

@@ -44,6 +44,7 @@ async def sign_in_with_key(services: Injected, visit: Visited, request: Request)
 async def passkey_options(
     services: Injected, visit: Visited, request: Request, _: Form
 ) -> Response:
+    """Return the options for signing in with a passkey, with a challenge for this browser."""
     client = client_of(request, services.edge_secret)
     made = passkeys.begin_sign_in(services, browser=visit.token, client=client)
     return Response(made, media_type="application/json")
@@ -53,6 +54,7 @@ async def passkey_options(
 async def sign_in_with_passkey(
     services: Injected, visit: Visited, request: Request, form: Form
 ) -> Response:
+    """Sign in the member whose passkey signed this browser's challenge."""
     next_page, answer = form.get("next", ""), form.get("credential", "")
     client = client_of(request, services.edge_secret)
     try:
@@ -73,7 +75,7 @@ async def sign_out(services: Injected, visit: Visited, signed_in: SignIn, _: For
 
 
 def _entered(visit: Visit, signed_in: SignedIn, next_page: str) -> Response:
-    """Return the way to the page that was asked for, with the new cookie."""
+    """Return the redirect to the requested page, with the new cookie."""
     response = see(visit, safe_next(next_page))
     set_cookie(response, visit, signed_in.token)
     return response

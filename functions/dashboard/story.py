@@ -1,6 +1,6 @@
 """The story of a session: its history in words, grouped by payment attempt.
 
-What is shown of an attempt is in its own record, never taken from the session as it is now.
+The facts of an attempt come from its own record, never from the session as it is now.
 """
 
 from __future__ import annotations
@@ -11,15 +11,17 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from checkout.domain.attempts import ENDS, attempts_of
+from checkout.domain.machine import HistoryEntry
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.session import HistoryEntry, Session
-from checkout.domain.transitions import Event
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
 from checkout.pages import Moment
 from dashboard import texts
 from dashboard.view import moment, readable
 
+_AT_ONCE: Final = timedelta(seconds=1)  # a time that is not worth telling
 _CREATED: Final = "created"  # the first entry of a history
-# These end an attempt from outside: they are told of the session.
+# These events end an attempt from outside, so they belong to the session's own chapter.
 _OF_THE_SESSION: Final = frozenset[str](
     {
         Event.MONEY_FOUND,
@@ -35,9 +37,10 @@ _LAST_STEPS: Final = frozenset(event for event, _ in ENDS) - _OF_THE_SESSION
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the history; `after` is the time since the previous step.
+    """A step of the history.
 
-    `resource` is the URL of the Open Payments resource that the step is about.
+    `after` is the time since the previous step, `resource` the URL of the step's Open Payments
+    resource.
     """
 
     at: Moment
@@ -50,29 +53,38 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Chapter:
-    """The steps of one attempt, or steps that belong to none; then `title` is None.
+    """The steps of one attempt, or, with the `title` None, steps that belong to no attempt.
 
-    `facts` are what is known of the attempt, by name.
+    `facts` are the known facts of the attempt, by name; `took` is its length, if it has ended.
     """
 
     title: str | None = None
     bad: bool = False
     facts: tuple[tuple[str, str], ...] = ()
+    number: int | None = None
+    took: str | None = None
     steps: list[Step] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """The chapters, oldest first. `older` attempts are only counted."""
+    """The chapters, oldest first.
+
+    `older` is the number of attempts that are not kept, `newest` the number of the last one.
+    """
 
     chapters: tuple[Chapter, ...]
     older: int
+    newest: int
     wallets_given: int
     names_incoming_payment: bool
 
 
 def story(session: Session) -> Story:
-    """Return the session's story. The creation comes from the record: a history is bounded."""
+    """Return the session's story.
+
+    The creation comes from the record, because a history is limited in length.
+    """
     attempts = {each.number: each for each in attempts_of(session)}
     given = _count(session, attempts)
     number = given - sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
@@ -91,83 +103,95 @@ def story(session: Session) -> Story:
         if not running and chapters[-1].title is not None:
             chapters.append(Chapter())
         attempt = attempts.get(number) if running else None
-        told = {step.text for step in chapters[-1].steps}
-        chapters[-1].steps.append(_step(entry, attempt, before, told))
+        described = {step.text for step in chapters[-1].steps}
+        chapters[-1].steps.append(_step(entry, attempt, before, described))
         before = entry.at
         if entry.event in _LAST_STEPS and entry.event != Event.WALLET_SUBMITTED:
             running = False
     return Story(
         chapters=tuple(chapters),
         older=min(attempts, default=given + 1) - 1,
+        newest=given,
         wallets_given=given,
         names_incoming_payment=any(each.incoming_payment for each in attempts.values()),
     )
 
 
 def _count(session: Session, attempts: dict[int, PaymentAttempt]) -> int:
-    told = sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
-    return max(attempts, default=told)
+    described = sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
+    return max(attempts, default=described)
 
 
 def _chapter(number: int, attempt: PaymentAttempt | None, session: Session) -> Chapter:
     title = f"Attempt {number}"
-    if attempt is None:  # an earlier release kept no more of it than its steps
-        return Chapter(title)
-    told = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
-    ended = texts.OUTCOME[told] if told else texts.RUNNING
-    bad = told not in (None, Outcome.PAID, Outcome.REPLACED, Outcome.CANCELED)
-    return Chapter(f"{title}: {ended}", bad, tuple(_facts(attempt, session)))
+    if attempt is None:  # an earlier release stored only its steps
+        return Chapter(title, number=number)
+    described = attempt.outcome or (attempt.reported if attempt.approved_at is None else None)
+    ended = texts.OUTCOME[described] if described else texts.RUNNING
+    if _only_reported(attempt):
+        ended += f" ({texts.NOT_PROVEN})"
+    bad = described not in (None, Outcome.PAID, Outcome.REPLACED, Outcome.CANCELED)
+    took = span(attempt.ended_at - attempt.submitted_at) if attempt.ended_at else None
+    return Chapter(f"{title}: {ended}", bad, tuple(_facts(attempt, session)), number, took)
 
 
 def _facts(attempt: PaymentAttempt, session: Session) -> Iterator[tuple[str, str]]:
-    """Yield what is known of an attempt. What its steps name is not told again."""
+    """Yield the known facts of an attempt, except those that its steps name."""
     if attempt.wallet:
         yield "Wallet", attempt.wallet
     elif session.erased or (attempt.typed is None and session.happened(Event.ERASED)):
         yield "Wallet", texts.ERASED
     if attempt.quote:
         yield "Price for the customer", readable(attempt.quote.debit)
-    if attempt.ended_by:
+    if attempt.outcome is Outcome.PAID and attempt.ended_by is EndedBy.MERCHANT_WALLET:
+        yield "Money seen by", texts.ENDED_BY[attempt.ended_by]
+    elif attempt.ended_by:
         yield "Ended by", _ended_by(attempt)
     if attempt.reported:
         yield "Reported by the browser", texts.REPORTED[attempt.reported]
 
 
+def _only_reported(attempt: PaymentAttempt) -> bool:
+    """Return whether only the customer's browser says how the attempt ended."""
+    if attempt.outcome is None:
+        return attempt.reported is not None and attempt.approved_at is None
+    return attempt.reported is attempt.outcome and attempt.ended_by is EndedBy.CUSTOMER
+
+
 def _ended_by(attempt: PaymentAttempt) -> str:
-    if attempt.reported is attempt.outcome and attempt.ended_by is EndedBy.CUSTOMER:
+    if _only_reported(attempt):
         return "the customer, as far as their browser says"
     assert attempt.ended_by is not None
     return texts.ENDED_BY[attempt.ended_by]
 
 
 def _step(
-    entry: HistoryEntry, attempt: PaymentAttempt | None, before: datetime, told: set[str]
+    entry: HistoryEntry, attempt: PaymentAttempt | None, before: datetime, described: set[str]
 ) -> Step:
-    """Return an entry in words; an event that this release does not know has its own name.
+    """Return an entry in words.
 
-    `told` are the texts of the chapter's earlier steps.
+    An event that this release does not know keeps its name. `described` are the texts of the
+    chapter's earlier steps.
     """
     text, resource, detail = texts.STEP.get(entry.event, entry.event), None, _detail(entry)
     if attempt is not None:
         if entry.event == Event.WALLET_SUBMITTED:
             detail = attempt.typed
         elif entry.event == Event.REFERENCE_STORED and attempt.resolved_at is not None:
-            text, resource = _stored(entry, attempt, text, told)
+            text, resource = _stored(entry, attempt, text, described)
         elif entry.event == Event.PAYMENT_CREATED:
             resource = attempt.outgoing_payment
-    bad, after = entry.event in texts.BAD_STEPS, span(entry.at - before)
-    return Step(moment(entry.at), f"{after} later", text, detail, resource, bad)
+    bad, took = entry.event in texts.BAD_STEPS, entry.at - before
+    after = None if took < _AT_ONCE else f"{span(took)} later"
+    return Step(moment(entry.at), after, text, detail, resource, bad)
 
 
 def _stored(
-    entry: HistoryEntry, attempt: PaymentAttempt, text: str, told: set[str]
+    entry: HistoryEntry, attempt: PaymentAttempt, text: str, described: set[str]
 ) -> tuple[str, str | None]:
-    """Return the text of what a preparation has stored, and its URL.
-
-    That is the incoming payment, and then the quote.
-    """
+    """Return the text and URL of what was prepared: first the incoming payment, then the quote."""
     assert attempt.resolved_at is not None
-    if entry.at == attempt.resolved_at and texts.INCOMING not in told:
+    if entry.at == attempt.resolved_at and texts.INCOMING not in described:
         return texts.INCOMING, attempt.incoming_payment
     if entry.at >= attempt.resolved_at and attempt.quote is not None:
         return texts.QUOTED, attempt.quote.id
@@ -175,9 +199,9 @@ def _stored(
 
 
 def _detail(entry: HistoryEntry) -> str | None:
-    """Return the note in words: the name of a problem, which the kind of error may follow.
+    """Return the note in words: the name of a problem, perhaps followed by the kind of error.
 
-    A refusal of the merchant's key is told in place of the problem, with the provider's answer.
+    If the merchant's key was refused, the text says that, with the provider's answer.
     """
     if entry.event == Event.RETURN_REPORTED:
         return texts.REPORTED.get(entry.note or "", entry.note)

@@ -7,22 +7,14 @@ from typing import Final
 
 from checkout.domain.attempts import Concern
 from checkout.domain.audit import Action
+from checkout.domain.customer_details import Detail
+from checkout.domain.payment import Attention, Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.people import Role, Scope
-from checkout.domain.session import Attention, Problem, Status
-from checkout.domain.transitions import Event
-from checkout.domain.webhooks import (
-    CANCELED,
-    COMPLETED,
-    EXPIRED,
-    LATE_PAYMENT,
-    PARTIALLY_PAID,
-    PAYMENT_FAILED,
-    PING,
-    EventStatus,
-    Format,
-    GivenUp,
-)
+from checkout.domain.session import Status
+from checkout.domain.session_events import Event
+from checkout.domain.webhooks import EventStatus, Format, GivenUp
+from checkout.flows.merchant.needs import Case
 from checkout.open_payments.errors import Reason
 
 STATUS: Final[dict[Status, str]] = {
@@ -35,6 +27,10 @@ STATUS: Final[dict[Status, str]] = {
     Status.CANCELED: "Canceled",
 }
 
+# The words in place of "Confirming" while more is known.
+PART_PAID: Final = "Part paid"
+MAKING_CERTAIN: Final = "Making certain"
+
 ACTION: Final[dict[Action, str]] = {
     Action.SIGNED_IN: "Signed in",
     Action.SIGNED_OUT: "Signed out",
@@ -44,6 +40,9 @@ ACTION: Final[dict[Action, str]] = {
     Action.SESSION_GIVEN_UP: "Gave a session up",
     Action.CLOSING_STARTED: "Started to close an incoming payment",
     Action.EXPORTED: "Exported transactions",
+    Action.NOTE_WRITTEN: "Wrote a note",
+    Action.DEALT_WITH: "Marked a session as dealt with",
+    Action.OPENED_AGAIN: "Marked a session as not dealt with",
     Action.KEY_CREATED: "Created an API key",
     Action.KEY_ROLLED: "Replaced an API key",
     Action.KEY_REVOKED: "Revoked an API key",
@@ -69,21 +68,23 @@ ACTION: Final[dict[Action, str]] = {
 }
 
 ROLE: Final[dict[Role, tuple[str, str]]] = {
-    Role.SUPPORT: ("Support", "reads everything, changes nothing"),
+    Role.SUPPORT: ("Support", "reads everything and writes private notes, changes nothing else"),
     Role.DEVELOPER: ("Developer", "also manages API keys and webhooks"),
     Role.OWNER: ("Owner", "everything, settings and people included"),
 }
 # By the value of the form: the scopes, and their text.
 SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
-    "both": ((Scope.READ, Scope.WRITE), "Read and write"),
+    "full": (tuple(Scope), "Everything: read, create and end sessions, accept, give up"),
+    "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
-    "write": ((Scope.WRITE,), "Write only: create and end sessions"),
+    "write": ((Scope.WRITE,), "Create sessions only"),
+    "end": ((Scope.WRITE, Scope.MANAGE), "Create and end sessions, accept, give up; not read"),
 }
 
-# What happens next in each stage of a session.
+# The text of the next step in each stage of a session.
 WAITING: Final[dict[str, str]] = {
     "open": "Waiting for the customer to enter a wallet address.",
-    "preparing": "Asking the wallet providers for the price and for a way to approve it.",
+    "preparing": "Asking the wallet providers for the price and for the approval page.",
     "awaiting_approval": "Waiting for the customer to approve the payment at their wallet "
     "provider.",
     "continuing": "The customer has approved the payment. The approval is being redeemed.",
@@ -92,15 +93,21 @@ WAITING: Final[dict[str, str]] = {
     "has arrived.",
     "processing": "The customer's wallet has accepted the payment. Waiting for the money to arrive "
     "in your wallet.",
-    "found": "Money has arrived in your wallet without an approval on the checkout page. Checking "
-    "whether it is all of it.",
+    "found": (
+        "Money has arrived in your wallet without an approval on the checkout page. Checking "
+        "whether the whole amount has arrived."
+    ),
     "partly_paid": "A part of the money has arrived. The rest may still arrive until the incoming "
     "payment is closed or expires.",
-    "partly_paid_for_good": "A part of the money has arrived. The incoming payment is closed: the "
-    "rest cannot arrive any more. The session waits for your decision.",
+    "partly_paid_for_good": (
+        "A part of the money has arrived. The incoming payment is closed, so the rest can no "
+        "longer arrive. The session waits for your decision."
+    ),
     "completed": "Complete: the money is in your wallet.",
-    "short": "Complete: less than asked has arrived (see Received), but so little is missing that "
-    "it counts as paid.",
+    "short": (
+        "Complete: slightly less than asked has arrived (see Received), within your tolerance, so "
+        "it counts as paid."
+    ),
     "accepted": "Complete: less than asked has arrived (see Received), and you accepted it as "
     "paid.",
     "instructed": "Complete: the customer's wallet has accepted the payment.",
@@ -110,11 +117,11 @@ WAITING: Final[dict[str, str]] = {
     "canceled": "You canceled this session. It can no longer be paid.",
 }
 
-# By the name of an event, which may be one that this release does not know.
+# By the name of an event. A stored event may be one that this release does not know.
 STEP: Final[Mapping[str, str]] = {
     Event.WALLET_SUBMITTED: "The customer entered a wallet address",
-    Event.REFERENCE_STORED: "A further part of the preparation was ready",
-    Event.PREPARED: "Ready: the customer saw the price and the way to approve it",
+    Event.REFERENCE_STORED: "A further step of the preparation was done",
+    Event.PREPARED: "Ready: the customer saw the price and could approve it",
     Event.PREPARATION_FAILED: "The preparation failed",
     Event.RETURN_REPORTED: "The customer's browser came back from the wallet without an approval",
     Event.APPROVAL_CLAIMED: "The customer came back from their wallet with an approval",
@@ -128,7 +135,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.CLOSED: "The incoming payment was closed",
     Event.PAYMENT_DISPROVED: "It is certain that no money arrived; the session can be paid again",
     Event.RECONCILED: "Paid",
-    Event.MONEY_FOUND: "Money was found in your wallet that no approval on the checkout page paid",
+    Event.MONEY_FOUND: "Money was found in your wallet that was not paid through the checkout page",
     Event.ACCEPTED_AS_PAID: "You accepted as paid what had arrived",
     Event.GIVEN_UP: "You gave the session up",
     Event.LATE_PAYMENT: "Money arrived after the session had ended",
@@ -139,6 +146,12 @@ STEP: Final[Mapping[str, str]] = {
 }
 INCOMING: Final = "An incoming payment was created in your wallet"
 ERASED: Final = "erased"
+
+DETAIL: Final[dict[Detail, str]] = {
+    Detail.EMAIL: "E-mail",
+    Detail.NAME: "Name",
+    Detail.PHONE: "Phone",
+}
 OUTSIDE: Final = "not known: no payment from the customer's wallet was seen"
 QUOTED: Final = "The customer's wallet quoted its price"
 BAD_STEPS: Final = frozenset[str](
@@ -167,7 +180,7 @@ PROBLEM: Final[Mapping[str, str]] = {
     Problem.PAYMENT_FAILED: "The wallet had accepted the payment, but the money never arrived.",
 }
 
-# How a payment attempt ended, and who or what ended it.
+# The outcome of a payment attempt, and the reason for its end.
 OUTCOME: Final[Mapping[Outcome, str]] = {
     Outcome.DECLINED: "declined",
     Outcome.TIMED_OUT: "out of time",
@@ -180,6 +193,7 @@ OUTCOME: Final[Mapping[Outcome, str]] = {
     Outcome.PAID_IN_PART: "paid in part",
 }
 RUNNING: Final = "under way"
+NOT_PROVEN: Final = "reported by the customer's browser, not proven"
 ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.CUSTOMER: "the customer",
     EndedBy.CUSTOMER_WALLET: "the customer's wallet provider",
@@ -189,7 +203,7 @@ ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.EXPIRY: "the session's expiry",
     EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
 }
-# How the last attempt of an unpaid session failed, for the list.
+# The failure of an unpaid session's last attempt, for the list.
 FAILURE: Final[Mapping[Outcome, str]] = {
     Outcome.DECLINED: "Declined",
     Outcome.TIMED_OUT: "Timed out",
@@ -202,14 +216,26 @@ CONCERN: Final[Mapping[Concern, str]] = {
     Concern.DECLINED: "Declined",
     Concern.ATTENTION: "Needs attention",
 }
-# What a browser reports, by the note of the step.
+# The lists that are asked for most, by the value of the filter.
+TABS: Final = (
+    ("", "All"),
+    (Status.COMPLETED.value, "Paid"),
+    (Concern.FAILED.value, "Failed"),
+    (Concern.DECLINED.value, "Declined"),
+    (Concern.ATTENTION.value, "Needs you"),
+)
+# The browser's report, by the note of the step.
 REPORTED: Final[Mapping[str, str]] = {
-    Outcome.DECLINED: "It reported that the customer declined. Nobody has signed that, so it "
-    "changed nothing.",
-    Outcome.TIMED_OUT: "It reported that the approval took too long. Nobody has signed that, so it "
-    "changed nothing.",
+    Outcome.DECLINED: (
+        "It reported that the customer declined. The report is not signed: the customer could "
+        "still approve."
+    ),
+    Outcome.TIMED_OUT: (
+        "It reported that the approval took too long. The report is not signed: the customer "
+        "could still approve."
+    ),
 }
-# The kinds of error in the notes of steps; those of a later release stay as they are.
+# The kinds of error in the notes of steps. Kinds of a later release are shown as they are.
 KIND: Final[Mapping[str, str]] = {
     "NotSent": "no connection",
     "NoSuchHost": "no such host",
@@ -222,6 +248,7 @@ KIND: Final[Mapping[str, str]] = {
     Reason.GRANT_GONE: "the approval is no longer valid",
     Reason.TOKEN_INACTIVE: "the approval has ended",
     Reason.TOKEN_GONE: "the approval has ended",
+    Reason.NOT_ROTATED: "the provider was busy",
     Reason.INSUFFICIENT_GRANT: "the approval does not cover the payment",
     Reason.BEYOND_LIMITS: "the approval does not cover the payment",
     Reason.INVALID_QUOTE: "the price is no longer valid",
@@ -230,11 +257,12 @@ KIND: Final[Mapping[str, str]] = {
     Reason.AMOUNT_TOO_SMALL: "the amount is too small",
     Reason.INVALID_AMOUNT: "the amount is not valid there",
     Reason.NOT_FOUND: "not found",
+    Reason.NOT_OURS: "made by another client",
     Reason.BUSY: "the provider was busy",
     Reason.OTHER: "the provider gave no known reason",
 }
 
-# Errors of connections in delivery logs; others stay as they are.
+# Errors of connections in delivery logs. Others are shown as they are.
 CONNECTION: Final[Mapping[str, str]] = {
     "ConnectionRefusedError": "the connection was refused",
     "ConnectionResetError": "the connection was cut",
@@ -257,19 +285,19 @@ KEY_REFUSED: Final[Mapping[str, str]] = {
     "(checkout setup --replace-key).",
 }
 
-# Problems that need the merchant: what is wrong, with amounts, and what to do.
+# Problems that need the merchant: a description with amounts, and what to do.
 ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
         "Only part of the money has arrived: {received} of {asked}.",
-        "Do not deliver the goods yet. If you are content with what has arrived, accept it as "
-        "paid. If not, give the session up, and send back what has arrived, from your wallet to "
+        "Do not deliver the goods yet. If the amount that has arrived is enough for you, accept "
+        "it as paid. If not, give the session up, and send the money back from your wallet to "
         "your customer's: this service never sends money back.",
     ),
     Attention.UNDECIDED: (
         "A wallet provider has given no clear answer for an hour.",
         "Do not deliver the goods, and do not ask for another payment yet. Look up the incoming "
-        "payment (below) in your own wallet: what your wallet shows is what counts. We ask again "
-        "every hour, and update this page as soon as there is an answer.",
+        "payment (below) in your own wallet, and trust what it shows. We ask again every hour, "
+        "and update this page as soon as there is an answer.",
     ),
     Attention.LATE_PAYMENT: (
         "Money arrived after the session had ended: {received}.",
@@ -278,14 +306,57 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
         "does either by itself.",
     ),
 }
-# UNDECIDED after a session's end.
+# The words for each case that needs somebody, and for what to do.
+NEED: Final[dict[Case, tuple[str, str]]] = {
+    Case.PARTIAL_PAYMENT: (
+        "Only a part of the money has arrived:",
+        "Accept it as paid, or give the session up. Do not deliver before.",
+    ),
+    Case.UNDECIDED: (
+        "A wallet provider gives no clear answer:",
+        "Look up the incoming payment in your own wallet, and trust what it shows.",
+    ),
+    Case.LATE_PAYMENT: (
+        "Money arrived after the session had ended:",
+        "Send it back, or deliver, as you agree with your customer. Then mark it as dealt with.",
+    ),
+    Case.OVERPAID: (
+        "More money has arrived than was asked for:",
+        "Send the rest back, as you agree with your customer. Then mark it as dealt with.",
+    ),
+    Case.WALLET_KEY: (
+        "A wallet provider has refused your wallet's key, and no price was made since:",
+        "Look into your wallet's settings. If the key is missing there, register it again, or "
+        "create a new one and have it replaced here (checkout setup --replace-key). If it is "
+        "there, that provider could not read it.",
+    ),
+    Case.ENDPOINT_DISABLED: (
+        "A webhook endpoint is disabled, because your server answered 410:",
+        "It gets nothing until you enable it again.",
+    ),
+    Case.ENDPOINT_FAILING: (
+        "A webhook endpoint fails:",
+        "Its last attempts have all failed. Mend your server; a test event that arrives ends this.",
+    ),
+    Case.KEY_ENDS: (
+        "An API key that your server uses ends soon:",
+        "Put a newer key into your server before.",
+    ),
+}
+# A completed session that has received more than was asked for.
+OVERPAID: Final = (
+    "More money has arrived than was asked for: {received} of {asked}.",
+    "The session is paid: deliver. Send the rest back, from your wallet to your customer's, as you "
+    "agree with them. This service never sends money back.",
+)
+# The flag UNDECIDED after a session's end.
 UNACCOUNTED: Final = (
     "Your wallet provider has given no clear answer for a week.",
-    "So it is not certain what this ended session has received. Look up the incoming payment "
-    "(below) in your own wallet: what your wallet shows is what counts. We do not ask again.",
+    "So it is not certain how much this ended session has received. Look up the incoming payment "
+    "(below) in your own wallet, and trust what it shows. We do not ask again.",
 )
 
-# What a new merchant is told of their wallet and key: by first_steps.State.
+# The texts about a new merchant's wallet and key, by first_steps.State.
 WALLET_STATE: Final[Mapping[str, str]] = {
     "fine": "Your wallet answers.",
     "wrong": "There is no wallet at this address, or its currency has changed. Ask your operator.",
@@ -303,30 +374,26 @@ DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.DELIVERED: "Delivered",
     EventStatus.EXHAUSTED: "Failed",
 }
-NOT_SENT: Final = "Not sent"  # nobody was to get it, which is not a failure
-# By an event's type, which may be one that this release does not know.
-EVENT: Final[Mapping[str, str]] = {
-    COMPLETED: "A session was paid",
-    EXPIRED: "A session expired",
-    CANCELED: "A session was canceled",
-    LATE_PAYMENT: "Money arrived after a session had ended",
-    PAYMENT_FAILED: "A payment failed, and the session is open again",
-    PARTIALLY_PAID: "Part of a payment arrived",
-    PING: "Test",
-}
+NOT_SENT: Final = "Not sent"  # no endpoint asked for it, so this is not a failure
 FORMAT: Final[Mapping[Format, str]] = {
     Format.NATIVE: "Seven fields of the session",
     Format.STRIPE: "An event as Stripe's libraries read it",
+}
+FORM_SAMPLES: Final[Mapping[Format, str]] = {
+    Format.NATIVE: '{"id": "cs_…", "status": "completed", "amount_total": 2000, "currency": "usd", '
+    '"metadata": {"order": "42"}, "outgoing_payment": "https://…", "customer_wallet": "https://…"}',
+    Format.STRIPE: '{"id": "evt_…", "object": "event", "type": "checkout.session.completed", '
+    '"data": {"object": {"id": "cs_…", "payment_status": "paid", "metadata": {"order": "42"}}}}',
 }
 GIVEN_UP: Final[dict[GivenUp, str]] = {
     GivenUp.ATTEMPTS: "every attempt failed",
     GivenUp.GONE: "the endpoint responded 410 (gone)",
     GivenUp.DISABLED: "the endpoint was disabled",
     GivenUp.NO_ENDPOINT: "the webhook URL was not set, or was removed",
-    GivenUp.NOT_WANTED: "this endpoint has not asked for such events",
+    GivenUp.NOT_WANTED: "this endpoint did not ask for such events",
 }
 
-# For how many seconds a replaced key or secret stays valid, the usual choice first.
+# Seconds for which a replaced key or secret stays valid, the usual choice first.
 OVERLAPS: Final[dict[str, str]] = {
     "86400": "1 day",
     "3600": "1 hour",

@@ -1,6 +1,6 @@
 """The page of one transaction: a session's details and its history.
 
-A record without a field for grants, tokens, nonces and interact addresses cannot show them.
+They have no field for grants, tokens, nonces and interact addresses, so they cannot show them.
 """
 
 from __future__ import annotations
@@ -11,24 +11,30 @@ from datetime import datetime
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import failure_of
-from checkout.domain.session import Attention, Phase, Session, Status
-from checkout.domain.transitions import Event
-from checkout.flows.merchant import actions
-from checkout.flows.payment import sessions
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.note import TEXT_MAX, Note, needs_somebody
+from checkout.domain.order_number import order_number
+from checkout.domain.payment import Attention, Phase
+from checkout.domain.people import Actor
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import details, lookup
+from checkout.flows.merchant import actions, notes
 from checkout.flows.webhooks import delivery_log
 from checkout.pages import Moment
+from checkout.ports.services import DashboardServices
 from dashboard import texts
 from dashboard.dependencies import Form, Injected, Key, Visited
-from dashboard.rendering import page, see
+from dashboard.rendering import page, saved, see
 from dashboard.story import Story, story
-from dashboard.view import delivered, minor, moment, order_of, plain, readable, wallet_of
+from dashboard.view import delivered, minor, moment, plain, readable, status_of, wallet_of
 from dashboard.webhooks import elsewhere
 
 router = APIRouter(prefix="/transactions/{session_id}")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ItemRow:
     """A line item."""
 
     name: str
@@ -39,13 +45,14 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
+class TransactionShown:
     """A session's details.
 
-    `sent` is what the customer pays, `received` what has arrived in the merchant's wallet so far.
-    `can_close`: a payment is in doubt, and the merchant can have the incoming payment closed.
-    `closed`: no more money can arrive. `incoming_payment` is one that no attempt names.
-    `ended`: the session is completed, expired or canceled.
+    `sent` is the amount that the customer pays, `received` the amount that has arrived in the
+    merchant's wallet so far. With `can_close` a payment is in doubt, and the merchant can have the
+    incoming payment closed. With `closed` no more money can arrive. `incoming_payment` is set if no
+    attempt names it. `customer` is what a payment link has asked. `ended`: the session is
+    completed, expired or canceled.
     """
 
     id: str
@@ -76,24 +83,89 @@ class Shown:
     success_url: str
     cancel_url: str
     order: str | None
-    lines: tuple[Line, ...]
+    lines: tuple[ItemRow, ...]
     metadata: tuple[tuple[str, str], ...]
+    customer: CustomerDetails
     story: Story
+
+
+@dataclass(frozen=True, slots=True)
+class NoteShown:
+    """The merchant's own note, as stored or as typed. `read` is the version that was read."""
+
+    text: str
+    tags: tuple[str, ...]
+    typed_tags: str
+    read: int
+    by: str | None
+    at: Moment | None
+    dealt_with: bool
 
 
 @router.get("")
 async def transaction(services: Injected, request: Request, key: Key, session_id: str) -> Response:
-    session = sessions.get(services, key, session_id)
+    return _page(services, request, key, session_id)
+
+
+@router.post("/note")
+async def write_note(
+    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
+) -> Response:
+    """Write the note and its tags."""
+
+    def save() -> None:
+        notes.write(
+            services,
+            key,
+            session_id,
+            read=form.get("read", ""),
+            text=form.get("text", ""),
+            tags=form.get("tags", ""),
+        )
+
+    path = f"/transactions/{session_id}"
+    return saved(save, visit, path, _page, services, request, key, session_id, typed=form)
+
+
+@router.post("/dealt-with")
+async def deal_with(
+    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
+) -> Response:
+    """Mark the session as dealt with, or not."""
+
+    def save() -> None:
+        notes.deal_with(services, key, session_id, done=form.get("done") == "yes")
+
+    path = f"/transactions/{session_id}"
+    return saved(save, visit, path, _page, services, request, key, session_id)
+
+
+def _page(
+    services: DashboardServices,
+    request: Request,
+    key: Actor,
+    session_id: str,
+    *,
+    typed: dict[str, str] | None = None,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    now = services.clock.now()
+    session = lookup.get(services, key, session_id)
     event = delivery_log.of_session(services, session)
+    merchant = services.known_merchants.get(key.merchant)
+    given = _given(services, session)
     return page(
         request,
         "transaction.html",
+        status=status,
         section="",
-        s=_shown(session, now=services.clock.now(), base_url=services.base_url),
+        alert=alert,
+        text_max=TEXT_MAX,
+        note=_note(session, services.notes.get(session.id), typed),
+        s=_shown(session, given, now=now, base_url=services.base_url),
         webhook=delivered(event) if event else None,
-        elsewhere=elsewhere(services, services.known_merchants.get(key.merchant), event)
-        if event
-        else [],
+        elsewhere=elsewhere(services, merchant, event) if event else [],
     )
 
 
@@ -129,15 +201,39 @@ async def give_up(
     return see(visit, f"/transactions/{session.id}")
 
 
-def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
+def _note(session: Session, note: Note | None, typed: dict[str, str] | None) -> NoteShown:
+    """Return the note; the form keeps what was `typed`, over the note that is stored now."""
+    tags = note.tags if note else ()
+    given = typed or {}
+    return NoteShown(
+        text=given.get("text", note.text if note else ""),
+        tags=tags,
+        typed_tags=given.get("tags", ", ".join(tags)),
+        read=note.version if note else 0,
+        by=note.author if note else None,
+        at=moment(note.at) if note else None,
+        dealt_with=session.needs_attention and not needs_somebody(session, note),
+    )
+
+
+def _given(services: DashboardServices, session: Session) -> CustomerDetails:
+    """Return what the customer has given. Few sessions need the merchant's own record for it."""
+    if session.customer_details is None:
+        return NONE_GIVEN
+    return details.opened(services.vault, services.merchants.get(session.merchant), session)
+
+
+def _shown(
+    session: Session, given: CustomerDetails, *, now: datetime, base_url: str
+) -> TransactionShown:
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
-    told, incoming, failure = story(session), session.incoming_payment, failure_of(session)
-    return Shown(
+    chapters, incoming, failure = story(session), session.incoming_payment, failure_of(session)
+    return TransactionShown(
         id=session.id,
         url=f"{base_url}/pay/{session.id}",
         status=status.value,
-        status_text=texts.STATUS[status],
+        status_text=status_of(session, now),
         amount=minor(session.amount_total, session),
         failure=texts.FAILURE[failure] if failure else None,
         waiting=texts.WAITING[_stage(session, status)],
@@ -156,14 +252,14 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
         wallet=wallet_of(session),
         sent=_sent(session),
         received=_received(session),
-        incoming_payment=None if told.names_incoming_payment or not incoming else incoming.id,
+        incoming_payment=None if chapters.names_incoming_payment or not incoming else incoming.id,
         checks=session.checks,
         next_check=moment(session.check_at) if session.check_at else None,
         success_url=session.success_url,
         cancel_url=session.cancel_url,
-        order=order_of(session),
+        order=order_number(session),
         lines=tuple(
-            Line(
+            ItemRow(
                 name=item.name,
                 description=item.description,
                 quantity=item.quantity,
@@ -173,7 +269,8 @@ def _shown(session: Session, *, now: datetime, base_url: str) -> Shown:
             for item in session.line_items
         ),
         metadata=tuple((name, plain(value)) for name, value in session.metadata.items()),
-        story=told,
+        customer=given,
+        story=chapters,
     )
 
 
@@ -198,9 +295,9 @@ def _stage(session: Session, status: Status) -> str:
 
 
 def _attention(session: Session) -> tuple[str, str] | None:
-    if session.attention is None:
+    if not session.needs_attention:
         return None
-    what, todo = texts.ATTENTION[session.attention]
+    what, todo = texts.ATTENTION[session.attention] if session.attention else texts.OVERPAID
     if session.terminal and session.attention is Attention.UNDECIDED:
         what, todo = texts.UNACCOUNTED
     received = readable(replace(session.receive, value=session.received or 0))
@@ -208,7 +305,10 @@ def _attention(session: Session) -> tuple[str, str] | None:
 
 
 def _sent(session: Session) -> str | None:
-    """Return what the customer pays, if it is known; what has arrived may be from anybody."""
+    """Return the amount that the customer pays, if it is known.
+
+    Money that has arrived may be from anybody.
+    """
     if session.erased:
         return texts.ERASED
     if session.received and session.outgoing_payment is None:

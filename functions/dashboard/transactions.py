@@ -11,31 +11,32 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import failure_of
 from checkout.domain.money import from_minor_units
+from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
 from checkout.domain.tally import DayTally
 from checkout.flows import merchants
+from checkout.flows.checkout.lists import SessionList
 from checkout.flows.merchant import figures, search
-from checkout.flows.payment.sessions import Listed
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
-from dashboard.texts import CONCERN, FAILURE, KEY_STATE, STATUS, WALLET_STATE
-from dashboard.view import minor, moment, order_of, readable, wallet_of
+from dashboard.texts import CONCERN, FAILURE, KEY_STATE, STATUS, TABS, WALLET_STATE
+from dashboard.view import minor, moment, readable, status_of, wallet_of
 
 router = APIRouter()
-NOTHING: Final = Listed((), None)
-FOLDED: Final = ("status", "from", "to", "min", "max")  # the filters that a phone folds
+NOTHING: Final = SessionList((), None)
+FOLDED: Final = ("status", "from", "to", "min", "max")  # the filters that are folded on a phone
 # Units of the chart.
 HEIGHT: Final = 100
 STEP: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A session in the list; `failure` says how its last attempt failed."""
+class SessionRow:
+    """A session in the list. `failure` says how its last attempt failed."""
 
     id: str
     created_at: Moment
@@ -51,7 +52,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Todo:
-    """The first steps that are still to be done."""
+    """The first steps that are not done yet."""
 
     session: bool
     payment: bool
@@ -95,7 +96,7 @@ class Bar:
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
+class FunnelStep:
     """A step of the funnel; `share` is a percentage of the first one."""
 
     name: str
@@ -107,7 +108,7 @@ class Stage:
 class Figures:
     """The figures of a period: days newest first, bars oldest first.
 
-    `most` is the number of payments of the tallest bar, `width` that of the chart.
+    `most` is the number of payments of the tallest bar, `width` the width of the chart.
     """
 
     first: str
@@ -119,13 +120,14 @@ class Figures:
     width: int
     bars: tuple[Bar, ...]
     days: tuple[Day, ...]
-    funnel: tuple[Stage, ...]
+    funnel: tuple[FunnelStep, ...]
 
 
 @router.get("")
 async def transactions(
     services: Injected, request: Request, key: Key, filters: Filtered
 ) -> Response:
+    """List the transactions that match. A wrong filter lists none, with status 400."""
     query, now = filters.query, services.clock.now()
     found = NOTHING if filters.wrong else search.find(services, key, filters.text, query)
     whole = not filters.active and query.cursor is None and found.next_cursor is None
@@ -139,6 +141,7 @@ async def transactions(
         filters=filters,
         folded=not any(filters.typed[name] for name in FOLDED),
         statuses=[(status.value, words) for status, words in (*STATUS.items(), *CONCERN.items())],
+        tabs=TABS,
         rows=[_row(session, now=now) for session in found.sessions],
         next_cursor=found.next_cursor,
         looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
@@ -149,7 +152,7 @@ async def transactions(
 def _first_steps(
     services: DashboardServices, key: Actor, sessions: Sequence[Session]
 ) -> FirstSteps | None:
-    """Return what is connected and what is left to do, or None once all is done."""
+    """Return the finished and the open first steps, or None once all are done."""
     merchant = services.known_merchants.get(key.merchant)
     if merchant is None or not merchant.endpoints:
         merchant = merchants.get(services.merchants, key.merchant)
@@ -176,17 +179,17 @@ def _first_steps(
     )
 
 
-def _row(session: Session, *, now: datetime) -> Row:
+def _row(session: Session, *, now: datetime) -> SessionRow:
     status, failure = session.status_at(now), failure_of(session)
     more = len(session.line_items) - 1
-    return Row(
+    return SessionRow(
         id=session.id,
         created_at=moment(session.created_at),
         status=status.value,
-        status_text=STATUS[status],
+        status_text=status_of(session, now),
         failure=FAILURE[failure] if failure else None,
-        attention=session.attention is not None,
-        order=order_of(session),
+        attention=session.needs_attention,
+        order=order_number(session),
         amount=minor(session.amount_total, session),
         wallet=wallet_of(session),
         items=session.line_items[0].name + (f" and {more} more" if more else ""),
@@ -233,6 +236,8 @@ def _figures(tallies: Sequence[DayTally], key: Actor) -> Figures:
     )
 
 
-def _funnel(*stages: tuple[str, int]) -> tuple[Stage, ...]:
+def _funnel(*stages: tuple[str, int]) -> tuple[FunnelStep, ...]:
     whole = stages[0][1]
-    return tuple(Stage(name, count, 100 * count // whole if whole else 0) for name, count in stages)
+    return tuple(
+        FunnelStep(name, count, 100 * count // whole if whole else 0) for name, count in stages
+    )

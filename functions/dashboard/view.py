@@ -1,7 +1,7 @@
 """View records and text that several pages share.
 
-A record without a field for grants, tokens, nonces and interact addresses cannot show them. Amounts
-are exact (no float is used), times are UTC.
+They have no field for grants, tokens, nonces and interact addresses, so they cannot show them.
+Amounts are exact (no float is used), times are UTC.
 """
 
 from __future__ import annotations
@@ -13,11 +13,21 @@ from typing import Final
 from checkout.domain.money import from_minor_units, minor_unit_digits
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
-from checkout.domain.webhooks import Delivery, WebhookEvent
+from checkout.domain.webhooks import TIMEOUT, Delivery, WebhookEvent
 from checkout.open_payments.models import Amount
 from checkout.pages import Moment
-from dashboard.texts import CONNECTION, DELIVERY, ERASED, GIVEN_UP, NOT_SENT
+from dashboard.texts import (
+    CONNECTION,
+    DELIVERY,
+    ERASED,
+    GIVEN_UP,
+    MAKING_CERTAIN,
+    NOT_SENT,
+    PART_PAID,
+    STATUS,
+)
 
+NOT_REACHED, NOT_ANSWERED = "not sent", "no answer"  # how the sender begins an error
 USUAL_COLOR: Final = "#0b5cad"  # as in the customers' page.css
 
 
@@ -46,7 +56,7 @@ class Delivered:
 
 
 def delivered(event: WebhookEvent) -> Delivered:
-    """Return the delivery of `event`; that nobody was to get it is not a failure."""
+    """Return the delivery of `event`. An event that no endpoint asked for is not a failure."""
     pending, unwanted = event.ended_at is None, event.given_up is not None and not event.in_vain
     return Delivered(
         id=event.id,
@@ -59,19 +69,20 @@ def delivered(event: WebhookEvent) -> Delivered:
     )
 
 
+def status_of(session: Session, now: datetime) -> str:
+    """Return the status in words, more exactly while a payment is confirmed."""
+    if session.partly_paid:
+        return PART_PAID
+    if session.payment_in_flight and session.closing_at is not None:
+        return MAKING_CERTAIN
+    return STATUS[session.status_at(now)]
+
+
 def wallet_of(session: Session) -> str | None:
     """Return the customer's wallet address, or a word if it was erased."""
     if session.erased:
         return ERASED
     return session.customer.id if session.customer else None
-
-
-def order_of(session: Session) -> str | None:
-    """Return the merchant's number of the order: their reference, else the first metadata value."""
-    if session.client_reference_id is not None:
-        return session.client_reference_id
-    value = next(iter(session.metadata.values()), None)
-    return None if value is None else plain(value)
 
 
 def plain(value: object) -> str:
@@ -82,7 +93,7 @@ def plain(value: object) -> str:
 
 
 def moment(at: datetime) -> Moment:
-    """Return `at` as the dashboard writes it."""
+    """Return `at` in the dashboard's format."""
     return Moment(timestamp(at), f"{at.day} {at:%b %Y, %H:%M:%S}")
 
 
@@ -95,7 +106,7 @@ def minor(value: int, session: Session) -> str:
 def readable(amount: Amount) -> str:
     """Return the amount for people, for example "1,234.50 USD".
 
-    It has all significant digits, and at least as many decimals as the currency has.
+    It has all significant digits, and at least the currency's number of decimals.
     """
     whole, _, fraction = amount.decimal().partition(".")
     digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
@@ -109,9 +120,7 @@ def _attempt(delivery: Delivery) -> Attempt:
     elif delivery.duration_ms is None:
         outcome = "Started; the result is unknown"
     else:
-        place, _, name = (delivery.error or "").rpartition(": ")
-        said = CONNECTION.get(name, name)
-        outcome = f"No response: {place}: {said}" if place else f"No response: {said}"
+        outcome = _without_answer(delivery.error or "")
     return Attempt(
         at=moment(delivery.at),
         outcome=outcome,
@@ -119,3 +128,18 @@ def _attempt(delivery: Delivery) -> Attempt:
         answer=delivery.answer or None,
         bad=not delivery.succeeded,
     )
+
+
+def _without_answer(error: str) -> str:
+    """Return in words why there was no response: not reached, or reached and silent."""
+    kind, _, rest = error.partition(": ")
+    host, _, name = rest.rpartition(": ")
+    said = CONNECTION.get(name, name)
+    if not host or kind not in (NOT_REACHED, NOT_ANSWERED):
+        return f"No response: {error}"
+    if kind == NOT_REACHED:
+        return f"Your server was not reached: {said} ({host})"
+    if name == "TimeoutError":
+        seconds = int(TIMEOUT.total_seconds())
+        return f"Your server took the request and did not answer within {seconds} seconds ({host})"
+    return f"Your server took the request and gave no answer: {said} ({host})"

@@ -14,12 +14,12 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
+from checkout.domain.event_types import ALWAYS, OPTIONAL, sentence_of
 from checkout.domain.grammar import DELIVERY_ID, URL_MAX
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.domain.webhooks import (
     ENDPOINTS_MAX,
-    OPTIONAL,
     Endpoint,
     EventStatus,
     Format,
@@ -35,21 +35,21 @@ from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
 from dashboard.rendering import page, refused, saved, see
-from dashboard.texts import DELIVERY, EVENT, FORMAT, OVERLAPS
+from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS
 from dashboard.view import delivered, moment
 
 router = APIRouter(prefix="/webhooks")
 # The optional events: field of the form, type, and text.
-_OPTIONAL: Final = tuple((event.rpartition(".")[2], event, EVENT[event]) for event in OPTIONAL)
-NEW: Final = "new"  # stands for the id of an endpoint that is still to be added
-_WHICH: Final = "endpoint"  # the field, and the parameter, that name the endpoint
+_OPTIONAL: Final = tuple((name.rpartition(".")[2], name, sentence_of(name)) for name in OPTIONAL)
+NEW: Final = "new"  # stands for the id of a new endpoint
+_WHICH: Final = "endpoint"  # the name of the field and of the parameter for the endpoint
 _SINCE: Final = timedelta(days=3)  # the default of "failed since"
 _DAY: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}")
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """The endpoint, as stored or as typed; until `old_until` the previous secret signs as well."""
+class EndpointShown:
+    """The endpoint, as stored or as typed. Until `old_until` the previous secret signs, too."""
 
     url: str
     events: tuple[tuple[str, str, bool], ...]
@@ -61,7 +61,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class EventRow:
     """An event in the delivery log."""
 
     id: str
@@ -88,7 +88,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Elsewhere:
-    """The delivery of an event to another endpoint; `id` is that of its page."""
+    """The delivery of an event to another endpoint. `id` is the id in its page's address."""
 
     id: str
     url: str
@@ -98,7 +98,7 @@ class Elsewhere:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The question before failed events are sent again."""
+    """The question that is asked before failed events are sent again."""
 
     count: int
     more: bool
@@ -113,6 +113,7 @@ async def log(services: Injected, request: Request, key: Key) -> Response:
 
 @router.post("")
 async def configure(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    """Set an endpoint or add one. Only this response shows a new signing secret."""
     url, events = form.get("url", "").strip(), _events_of(form)
     chosen, more = _which(form), {"format": _format_of(form)}
     new = chosen == NEW
@@ -153,6 +154,7 @@ async def enable(
 
 @router.post("/roll")
 async def roll(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    """Replace the signing secret. Only this response shows the new one."""
     chosen = _which(form)
     try:
         done = actions.roll_webhook_secret(services, key, overlap=overlap_of(form), endpoint=chosen)
@@ -165,6 +167,7 @@ async def roll(services: Injected, request: Request, key: Key, form: Form) -> Re
 async def send_test(
     services: Injected, visit: Visited, request: Request, key: Key, form: Form
 ) -> Response:
+    """Send a test event, and show its delivery."""
     chosen = _which(form)
     try:
         event = actions.send_test_event(services, key, endpoint=chosen)
@@ -175,14 +178,12 @@ async def send_test(
 
 @router.post("/resend-failed")
 async def resend_failed(services: Injected, request: Request, key: Key, form: Form) -> Response:
-    """Say how many events would be sent; send them once the merchant has confirmed."""
+    """Say how many events would be sent. Send them once the merchant has confirmed."""
     chosen = _which(form)
     try:
         since = _since_of(form)
         if "sure" not in form:
-            found = endpoints.count_failed(
-                services, key.merchant, since=since, shards=key.shards, endpoint=chosen
-            )
+            found = endpoints.count_failed(services, key.merchant, since=since, endpoint=chosen)
             return _page(services, request, key, chosen=chosen, typed=form, failed=found)
         done = actions.resend_failed_events(
             services, key, since=since, after=form.get("after") or None, endpoint=chosen
@@ -231,7 +232,7 @@ def _page(
     identity = endpoint_id(merchant.id, endpoint) if endpoint else None
     wanted = query.get("status", "")
     state = EventStatus(wanted) if wanted in tuple(EventStatus) else None
-    after = query.get("cursor") if request.method == "GET" else None
+    after = query.get("cursor") or None if request.method == "GET" else None
     found = delivery_log.page(
         services,
         key,
@@ -247,6 +248,8 @@ def _page(
         status=status,
         section="/webhooks",
         setting=_setting(endpoint, typed, now),
+        samples=FORM_SAMPLES,
+        always=[sentence_of(name) for name in ALWAYS],
         chosen=NEW if chosen == NEW else identity or "",
         several=len(merchant.endpoints) + (chosen == NEW) > 1,
         choices=_choices(merchant, identity),
@@ -312,7 +315,7 @@ def elsewhere(
 
 
 def _which(form: dict[str, str]) -> str | None:
-    """Return the id of the endpoint that the form is about, or None for the first one."""
+    """Return the id of the form's endpoint, or None for the first one."""
     return form.get(_WHICH) or None
 
 
@@ -333,7 +336,7 @@ def _choices(merchant: Merchant, chosen: str | None) -> list[Choice]:
         Choice(
             id=(identity := endpoint_id(merchant.id, each)),
             url=each.url,
-            events=", ".join(EVENT[event] for event in each.events),
+            events=", ".join(map(sentence_of, each.events)),
             disabled=each.disabled_at is not None,
             chosen=identity == chosen,
         )
@@ -358,7 +361,9 @@ def _since_of(form: dict[str, str]) -> datetime:
     raise ParameterInvalid("“Failed since” must be a day, like 2026-03-31.", param="since")
 
 
-def _setting(endpoint: Endpoint | None, typed: dict[str, str] | None, now: datetime) -> Setting:
+def _setting(
+    endpoint: Endpoint | None, typed: dict[str, str] | None, now: datetime
+) -> EndpointShown:
     if typed is not None and "url" in typed:
         url, events, form = typed["url"], _events_of(typed), _format_of(typed)
     elif endpoint:
@@ -367,7 +372,7 @@ def _setting(endpoint: Endpoint | None, typed: dict[str, str] | None, now: datet
         url, events, form = "", (), Format.NATIVE
     newest, *older = endpoint.signing(now) if endpoint else (None,)
     until = older[0].expires_at if older and older[0] else None
-    return Setting(
+    return EndpointShown(
         url=url,
         events=tuple((name, words, event in events) for name, event, words in _OPTIONAL),
         formats=tuple((each, words, each is form) for each, words in FORMAT.items()),
@@ -378,11 +383,11 @@ def _setting(endpoint: Endpoint | None, typed: dict[str, str] | None, now: datet
     )
 
 
-def _row(event: WebhookEvent) -> Row:
+def _row(event: WebhookEvent) -> EventRow:
     delivery = delivered(event)
-    return Row(
+    return EventRow(
         id=event.id,
-        title=EVENT.get(event.type, event.type),
+        title=sentence_of(event.type),
         session=event.session,
         created_at=moment(event.created_at),
         status=delivery.status,

@@ -1,8 +1,8 @@
 """The Lambda function of the schedule: one round of the sweep, with its counts as metrics.
 
 A round that takes longer than a minute overlaps with the next one, which is harmless. So the
-function needs no reserved concurrency, which small AWS accounts cannot spare. Where one round a
-minute is too little, more schedules start rounds beside it, each for a part of the shards
+function needs no reserved concurrency, which small AWS accounts cannot spare. If one round a minute
+is too little, more schedules start rounds in parallel, each for its own range of shards
 (docs/scaling.md).
 """
 
@@ -11,33 +11,28 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from checkout import telemetry, wiring
+from checkout.adapters.patience import Context
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts
-from checkout.ports.runtime import Part
+from checkout.ports.runtime import ShardRange
 from checkout.ports.services import PayServices
 
-# The last check of a round may take this long, and must end before the process does.
+# The last check of a round may take this long, and must end before Lambda stops the process.
 LAST_CHECK: Final = timedelta(seconds=25)
-SWEEP: Final = 0.8  # of a round's time; the rest is for following the clock
+SWEEP: Final = 0.8  # of a round's time; the rest is for sessions that end by the clock
 
 _log: Final = logging.getLogger(__name__)
-
-
-class Context(Protocol):
-    """The part of Lambda's context object that is used."""
-
-    def get_remaining_time_in_millis(self) -> int: ...
 
 
 def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], dict[str, Any]]:
     """Return the Lambda handler; it returns the counts.
 
-    The event `{"part": 3, "of": 8}` asks for the sweep of a part of the shards. Only the first part
-    follows the clock, which also counts.
+    The event `{"part": 3, "of": 8}` asks for the sweep of a range of shards. Only the first range
+    also ends and counts sessions by the clock.
     """
 
     @telemetry.observed
@@ -45,7 +40,7 @@ def scheduled(services: Callable[[], PayServices]) -> Callable[[Any, Context], d
         ready = services()
         begun = ready.clock.now()
         left = timedelta(milliseconds=context.get_remaining_time_in_millis()) - LAST_CHECK
-        part = Part(event.get("part", 0), event.get("of", 1))
+        part = ShardRange(event.get("part", 0), event.get("of", 1))
         if part.number:
             return _reported(sweep.run(ready, until=begun + left, part=part), Followed())
         counts = sweep.run(ready, until=begun + left * SWEEP, part=part)
@@ -58,7 +53,7 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
     """Send the counts as metrics, and return them."""
     totals = {
         "SessionsChecked": counts.checked,
-        "Moved": counts.moved.total() + followed.told,
+        "Moved": counts.moved.total() + followed.reported,
         "Failed": counts.failed + followed.failed,
         "NeedsAttention": counts.needs_attention,
         "SweepBacklog": counts.not_reached,

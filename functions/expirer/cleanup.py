@@ -1,12 +1,13 @@
 """The Lambda function of the task queue: clean-up at wallets, after the response was sent.
 
-The tasks of a batch are done side by side, so that a wallet that hangs delays no other. A task that
-fails is retried alone, until the queue moves it to the dead-letter queue.
+The tasks of a batch run in parallel, so that a wallet that hangs delays no other. A task that fails
+is retried alone, until the queue moves it to the dead-letter queue.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -19,8 +20,11 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from checkout import telemetry, wiring
 from checkout.adapters.queue import cleanup_from
+from checkout.domain.ids import session_ref
 from checkout.flows.payment.cleanup import clean_up
 from checkout.ports.services import PayServices
+
+_log: Final = logging.getLogger(__name__)
 
 
 def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any], Any]:
@@ -31,7 +35,13 @@ def queued(services: Callable[[], PayServices]) -> Callable[[dict[str, Any], Any
         ready = services()
 
         async def done(record: SQSRecord) -> None:
-            await asyncio.to_thread(clean_up, ready, cleanup_from(record.body))
+            cleanup = cleanup_from(record.body)
+            try:
+                await asyncio.to_thread(clean_up, ready, cleanup)
+            except Exception as error:
+                told = {"session": session_ref(cleanup.session), "trace": telemetry.places(error)}
+                _log.warning("a cleanup failed, will retry", extra=told)
+                raise
 
         processor = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         return async_process_partial_response(event, done, processor)

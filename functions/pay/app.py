@@ -24,7 +24,7 @@ app = application(random_bytes=system_random, render=render_problem)
 app.include_router(router)
 app.include_router(links.router)
 app.add_middleware(GZipMiddleware, minimum_size=1024, compresslevel=4)
-app.add_middleware(  # the outermost: every response has them
+app.add_middleware(  # the outermost, so that every response has them
     PageHeaders, random_bytes=system_random, policy=POLICY, referrer=REFERRER
 )
 handler = lambda_handler(app)

@@ -1,9 +1,11 @@
-"""Bind an approval to the browsers that it was handed to, by a cookie.
+"""Bind an approval by a cookie to the browser that began it.
 
-The browser that submits the wallet gets the cookie. The QR code that it shows hands the approval
-over to a phone: its link has a proof of its own, for which the phone gets the cookie too. Any other
-browser that returns from the wallet is asked first (RFC 9635, "Session Management for Interaction
-Finish Methods"): a link to approve at the wallet, sent to somebody, must not make them pay unseen.
+The browser that submits the wallet gets the cookie. Its QR code hands the approval over to a phone:
+the link has a proof of its own, for which the phone gets the cookie too. A customer who returns
+from the wallet in any other browser must confirm first (RFC 9635, "Session Management for
+Interaction Finish Methods"): somebody who is sent a link to an approval page must not pay without
+seeing the purchase. Another site's page could open the link behind its visitor's back. So the
+phone gets the cookie only if the browser says that no other site led to the link.
 """
 
 from __future__ import annotations
@@ -13,12 +15,13 @@ from typing import Final
 from fastapi import Request, Response
 
 from checkout.domain.grammar import is_http
+from checkout.domain.ids import session_ref
 from checkout.domain.session import Session
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
+from checkout.open_payments.urls import split
 from checkout.pages import see_other
 from checkout.ports.services import PayServices
-from checkout.telemetry import session_ref
 from pay.view import paths_of
 
 DEVICE: Final = "device"  # the parameter of a link that hands over
@@ -30,10 +33,10 @@ def presented(services: PayServices, request: Request, session_id: str) -> str:
 
 
 def bind(services: PayServices, response: Response, session: Session) -> Response:
-    """Add the cookie to `response`, so that the browser can return without being asked.
+    """Add the cookie to `response`, so that the customer need not confirm on return.
 
-    A browser sends it along when a wallet leads back to us (SameSite=Lax). The prefix `__Host-`
-    makes it refuse the cookie from any other host and without TLS; the local world has no TLS.
+    Browsers send it when a wallet redirects back to us (SameSite=Lax). With the prefix `__Host-`
+    they refuse it from any other host and without TLS; the local world has no TLS.
     """
     grant = sealed.pending_grant(services.vault, session)
     if grant is not None:
@@ -50,7 +53,10 @@ def bind(services: PayServices, response: Response, session: Session) -> Respons
 
 
 def link(services: PayServices, request: Request, session: Session) -> str:
-    """Return the page's URL for another device; it hands the approval over if it is this one's."""
+    """Return the page's URL for another device.
+
+    It hands the approval over if this browser began it.
+    """
     url = f"{services.base_url}/pay/{session.id}"
     grant = sealed.pending_grant(services.vault, session)
     cookie = presented(services, request, session.id)
@@ -59,18 +65,39 @@ def link(services: PayServices, request: Request, session: Session) -> str:
     return f"{url}?{DEVICE}={grant.proof(session.id, Proof.DEVICE)}"
 
 
-def taken_over(services: PayServices, session: Session, proof: str) -> Response:
-    """Return the redirect to the page without `proof`, with the cookie if the proof is right."""
+def taken_over(services: PayServices, request: Request, session: Session, proof: str) -> Response:
+    """Return the redirect to the page without `proof`, with the cookie if the proof is right.
+
+    A page of another site may have opened the link: then the return from the wallet is asked.
+    """
     response = see_other(paths_of(session, services.base_url).page)
     grant = sealed.pending_grant(services.vault, session)
-    if grant is not None and grant.proves(proof, session.id, Proof.DEVICE):
+    proven = grant is not None and grant.proves(proof, session.id, Proof.DEVICE)
+    if proven and _opened_by_customer(request):
         bind(services, response, session)
     return response
 
 
-def asked_here(request: Request) -> bool:
-    """Return whether a form of ours was sent, as far as the browser tells (Fetch Metadata)."""
-    return request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
+def asked_here(services: PayServices, request: Request) -> bool:
+    """Return whether a form of ours was sent, as far as the browser tells.
+
+    It tells by Fetch Metadata. An older browser has the Origin, which is that of the page.
+    """
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    return _is_own(services, request.headers.get("origin"))
+
+
+def _opened_by_customer(request: Request) -> bool:
+    """Return whether the browser says that no page of another site led here."""
+    return request.headers.get("sec-fetch-site") in ("none", "same-origin")
+
+
+def _is_own(services: PayServices, origin: str | None) -> bool:
+    """Return whether an Origin header is ours, or is not there."""
+    base = split(services.base_url)
+    return origin in (None, f"{base.scheme}://{base.authority}")
 
 
 def _name(services: PayServices, session_id: str) -> str:

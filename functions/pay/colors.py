@@ -1,4 +1,4 @@
-"""Make a merchant's color usable: kept as it is under text, changed where it is text itself.
+"""Make a merchant's color readable: unchanged as a background, adjusted as a text color.
 
 A button has exactly the color that the merchant chose, with black or white text on it. Links and
 lines have a darker or lighter shade. All contrasts are at least WCAG 2.2's 4.5:1, in either color
@@ -22,7 +22,7 @@ _STEPS: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Accent:
-    """The shade in each scheme, the color as it was chosen, and that of text on it: #rrggbb."""
+    """The shade in each scheme, the chosen color, and the color of text on it: #rrggbb."""
 
     light: str
     dark: str
@@ -32,7 +32,7 @@ class Accent:
 
 @lru_cache(maxsize=256)
 def accent(chosen: str | None) -> Accent | None:
-    """Return `chosen` made readable; None, for the default, unless it is #rrggbb."""
+    """Return the readable colors for `chosen`, or None, for the default, unless it is #rrggbb."""
     if chosen is None or not _HEX.fullmatch(chosen):
         return None
     return Accent(
@@ -51,7 +51,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def _readable(color: str, towards: str, beside: tuple[str, ...]) -> str:
-    """Mix `color` with black or white as little as gives the contrast with all of `beside`."""
+    """Mix `color` with just enough black or white for the contrast with all of `beside`."""
     mixtures = (_mixed(color, towards, step) for step in range(_STEPS + 1))
     return next(
         mixed for mixed in mixtures if all(contrast(mixed, each) >= CONTRAST for each in beside)

@@ -1,4 +1,4 @@
-"""Give routes their services, and count the requests of their client.
+"""Give the routes their services, and count the requests of each client.
 
 Tests replace the services with `app.dependency_overrides`.
 """
@@ -25,9 +25,10 @@ Injected = Annotated[PayServices, Depends(services)]
 
 
 def counted(services: PayServices, request: Request) -> str:
-    """Return the client that asks, after counting it: before anything is read. Raise RateLimited.
+    """Count the request and return its client, before anything is read.
 
-    It is called by the routes: as a dependency it would take longer than what it does.
+    Raise RateLimited. The routes call it themselves, because a dependency of FastAPI costs more
+    time than this function.
     """
     found = client_of(request, services.edge_secret)
     limits.admit(services, REQUEST, found)

@@ -1,9 +1,9 @@
-"""Security headers of the hosted page, and the requests that count as a customer's.
+"""Security headers of the hosted page, and the check for a customer's request.
 
 The policy allows only the response's own inline style and script, requests and pictures of this
-origin, and pictures from the hosts where the session's items have theirs. `form-action 'self'` also
-stops the redirect of a form to another origin (Chromium), so forms lead to pages of ours, and a
-plain link leads to the wallet.
+origin, and pictures from the hosts of the items' pictures. `form-action 'self'` also stops the
+redirect of a form to another origin (Chromium), so forms lead to our own pages, and a plain link
+leads to the wallet.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _AHEAD_OF_TIME: Final = {
 
 
 def may_be_kept(request: Request) -> None:
-    """Let the browser cache the response for a day: it holds nothing of the session."""
+    """Let the browser cache the response for a day. It must contain nothing of the session."""
     on_success_header(request, "cache-control", _KEPT)
 
 
 class CustomersOnly(APIRoute):
     """A route that acts only when a customer opens it.
 
-    HEAD requests and the prefetches of browsers and link previews get an empty response.
+    HEAD requests, prefetches and link previews get an empty response.
     """
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:

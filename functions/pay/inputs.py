@@ -1,6 +1,7 @@
 """Parse the requests of customers and wallets: wallet, receipt and grant callback.
 
-Anything ambiguous is rejected: unknown or doubled fields, an incomplete callback.
+Anything ambiguous is rejected: unknown or doubled fields, an incomplete callback. Nobody is known
+yet, so each text is bounded before it is read, and none is put into another more than once.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from pydantic import BaseModel, ConfigDict
 
 from checkout.domain import grammar
 from checkout.domain.errors import CallbackInvalid, EmailInvalid, ParameterInvalid
-from checkout.domain.providers import Provider
+from checkout.domain.providers import Provider, has_fields
 from checkout.open_payments.slips import Slip, slip_in
+from checkout.open_payments.urls import MAX_URL
 from checkout.web import validated
 
+BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, and room
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
-_WHOLE: Final = re.compile(r"^\$|://|\..*/|@")
-# A mobile money provider may call customers by their number.
+# A mobile money provider may use phone numbers as names.
 _NO_NAMES: Final = frozenset({Slip.CARD, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO, Slip.SECRET})
 _CALLBACK_NAMES: Final = ("interact_ref", "hash", "result")
 
@@ -64,25 +66,47 @@ def email_of(fields: dict[str, Any]) -> str:
 
 
 def provider_of(fields: dict[str, Any]) -> str:
-    """Take out the form of addresses of the provider that was chosen; "" for none."""
+    """Remove and return the chosen provider's form of addresses, or "" without one.
+
+    Put the text of the second field behind that of the first. If one of them cannot be a part of an
+    address, leave this one alone: it is refused later.
+    """
     form: str = fields.pop("provider", "")
+    second: str = fields.pop("second", "")
+    if len(form) > MAX_URL:
+        return ""
+    first = fields.get("wallet_address", "")
+    if second and isinstance(first, str) and len(first) + len(second) <= MAX_URL:
+        wrong = [each for each in (first, second) if slip_in(each) in _NO_NAMES]
+        if not _is_whole(first) or wrong:
+            joined = f"{first.strip()}{Provider('', form, '').between or '/'}{second.strip()}"
+            fields["wallet_address"] = wrong[0] if wrong else joined
     return form
 
 
 def address_of(form: str, typed: str) -> str:
-    """Return the wallet address that is meant by a name typed at the provider with this `form`.
+    """Return the wallet address for a name that was typed at the provider with this `form`.
 
-    A whole address is left as it is, and so is what is no name there, to be refused as such. No
-    list is asked: a made-up `form` gives no more than typing the address would.
+    A whole address is left as it is, and so is a text that cannot be a name, which is refused
+    later. `form` is not compared with the list: a made-up one is as harmless as a typed address.
     """
-    name = typed.strip().removeprefix("@")
-    if "{name}" not in form or not name or _WHOLE.search(name) or slip_in(name) in _NO_NAMES:
+    if len(typed) > MAX_URL or not has_fields(form):
         return typed
-    return Provider("", form, "").address(name)
+    provider = Provider("", form, "")
+    name = typed.strip().removeprefix("@").removeprefix(provider.stem)
+    if not name or _is_whole(name) or slip_in(name) in _NO_NAMES:
+        return typed
+    return provider.address(name)
+
+
+def _is_whole(name: str) -> bool:
+    """Return whether a whole address was typed in place of a name."""
+    host = name.rpartition("/")[0]
+    return name.startswith("$") or "://" in name or "@" in name or "." in host
 
 
 def price_of(fields: dict[str, Any]) -> str:
-    """Take out the price that the form's page showed, in the wallet's units; "" for none.
+    """Remove and return the price on the form's page, in the wallet's units, or "" without one.
 
     Raise ParameterInvalid.
     """

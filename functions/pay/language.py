@@ -1,9 +1,9 @@
 """Choose a page's language, and format its numbers and dates.
 
 The session's language comes first, then the browser's, then the merchant's default. Prices have the
-currency's symbol in that language, which is never shared by two currencies ("$" and "CA$"), and at
-most the currency's decimals; amounts have its code and are exact at any scale. Digits are 0 to 9 in
-every language, as on the wallets' own pages.
+currency's symbol in that language, where no two currencies share a symbol ("$" and "CA$"), and at
+most the currency's decimals. Amounts have the currency's code and are exact at any scale. Digits
+are 0 to 9 in every language, as on the pages of wallets.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from pay.texts import Texts, texts
 
 DEFAULT: Final = "en"
 HEADER_MAX: Final = 500  # characters of Accept-Language that are read
-RATE_DIGITS: Final = 5  # significant ones
+RATE_DIGITS: Final = 5  # significant digits
 RATE_MAX: Final = 10**12
 _CHOICE: Final = re.compile(
     r"\s*(?P<tag>[A-Za-z0-9-]+)\s*(?:;\s*q=(?P<q>0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)\s*)?"
 )
 _RATE: Final = Context(prec=RATE_DIGITS)
-_EXACT: Final = Context(prec=600)  # more than a value and a scale can have
+_EXACT: Final = Context(prec=600)  # more digits than any value with its scale has
 _LEFT_TO_RIGHT: Final = "\u200e"
 _DECIMALS: Final = re.compile(r"\.0+")
 
@@ -50,7 +50,7 @@ class Reader:
     def amount(self, amount: Amount) -> str:
         """Return the amount as text, for example "1,234.50 USD".
 
-        It has all significant digits, and at least as many decimals as the currency has.
+        It has all significant digits, and at least the currency's number of decimals.
         """
         code = amount.asset_code
         digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
@@ -59,14 +59,14 @@ class Reader:
     def price(self, amount: Amount, *, rounding: str = ROUND_UP) -> str:
         """Return the amount with the currency's symbol and decimals, for example "$1,234.50".
 
-        What a wallet counts more finely is rounded up: nobody pays more than such a price says.
+        A price with more decimals is rounded up, so that nobody pays more than the page says.
         """
         return _price(self.locale, self.direction, amount, rounding)
 
     def rate(self, debit: Amount, receive: Amount) -> str | None:
-        """Return the rate, turned so that it is at least 1, such as "1 EUR = 1.0793 USD".
+        """Return the rate in the direction in which it is at least 1, such as "1 EUR = 1.0793 USD".
 
-        Return None where nothing is exchanged, or where no number tells anybody anything.
+        Return None without an exchange, or if the number would be meaningless.
         """
         if debit.asset_code == receive.asset_code or 0 in (debit.value, receive.value):
             return None
@@ -110,7 +110,7 @@ def _accepted(header: str) -> Iterator[str]:
 
 @lru_cache(maxsize=64)
 def _reader(tag: str) -> Reader:
-    """Return the formats of the nearest known variety, such as "de-CH" for "de-CH-1901"."""
+    """Return the formats of the nearest known locale, such as "de-CH" for "de-CH-1901"."""
     parts = tag.split("-")
     names = ("_".join(parts[:length]) for length in range(len(parts), 0, -1))
     known = next(found for name in names if (found := localedata.normalize_locale(name)))
@@ -125,19 +125,19 @@ def _reader(tag: str) -> Reader:
 
 @lru_cache(maxsize=1024)
 def _price(locale: Locale, direction: str, amount: Amount, rounding: str) -> str:
-    """Return a price. A page shows the same one twice, and so do the pages that follow it."""
+    """Return a price. It is cached, because a page and the pages after it show it several times."""
     code = amount.asset_code
     digits = minor_unit_digits(code, wallet_scale=amount.asset_scale)
     number = Decimal(amount.decimal())
     if amount.asset_scale > digits:
         number = number.quantize(Decimal(1).scaleb(-digits), rounding, context=_EXACT)
     symbol = get_currency_symbol(code, locale)
-    if symbol == code:  # a language without a symbol for it
+    if symbol == code:  # the language has no symbol for this currency
         return f"{_number(locale, number, digits)}\u00a0{code}"
     text: str = _price_pattern(locale, digits).apply(
         number, locale, currency=code, currency_digits=False, decimal_quantization=False
     )
-    if direction == "rtl":  # else "US$" is shown as "$US"
+    if direction == "rtl":  # otherwise "US$" is shown as "$US"
         text = text.replace(symbol, f"{symbol}{_LEFT_TO_RIGHT}")
     return text
 

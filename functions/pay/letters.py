@@ -1,6 +1,7 @@
-"""Write the receipt as an e-mail: its subject, and the same facts as text and as HTML.
+"""Write the receipt as an e-mail: a subject, and the same facts as text and as HTML.
 
-It has no link to the session, whose address is a secret, and no pictures.
+It has no link to the session and not its id, of which the address is made that shows the order. Nor
+has it pictures.
 """
 
 from __future__ import annotations
@@ -8,16 +9,20 @@ from __future__ import annotations
 from typing import Final
 
 from checkout.domain.grammar import email_of
+from checkout.domain.ids import session_ref
 from checkout.ports.mail import Letter
 from pay import render
 from pay.view import Shown
 
-# Isolates of inserted words: mail programs show some as boxes, and a subject is one line of text.
+# Direction marks around inserted words: some mail programs show them as boxes.
 _ISOLATES: Final = {0x2066: None, 0x2067: None, 0x2068: None, 0x2069: None}
 
 
 def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
-    """Return the receipt of a completed session; answers go to `contact` if it is e-mail."""
+    """Return the receipt of a completed session.
+
+    Replies go to `contact` if it is an e-mail address.
+    """
     t = shown.reader.texts
     subject = t.text("letter.plain", shop=shown.shop)
     if shown.order_number:
@@ -45,7 +50,7 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
         ),
         (t["price.wallet"], shown.wallet),
         (t["completed.payment"], shown.payment),
-        (t["reference"], shown.reference),
+        (t["reference"], session_ref(shown.reference)),
     ]
     return [(label, value) for label, value in found if value]
 
@@ -68,6 +73,6 @@ def _lines(shown: Shown) -> list[str]:
 
 
 def _line(text: str) -> str:
-    """Return `text` as one line without characters that do not print."""
+    """Return `text` as one line without unprintable characters."""
     shown = text.translate(_ISOLATES)
     return "".join(each if each.isprintable() else " " for each in shown)

@@ -1,7 +1,7 @@
 """The page of a payment link, and the purchase that its form begins.
 
-Opening the page writes nothing: crawlers, link previews and prefetches open it too. Only its form
-makes a session, and only when it is sent from here.
+Opening the page writes nothing, because crawlers, link previews and prefetches open it too. Only
+its form creates a session, and only if it was sent from our own page.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain import customer_details
+from checkout.domain.customer_details import Detail, Fault
 from checkout.domain.errors import Conflict, ParameterInvalid
 from checkout.domain.grammar import is_http
 from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
 from checkout.flows import merchants
-from checkout.flows.payment import buy
+from checkout.flows.checkout import purchase
 from checkout.open_payments.urls import split
 from checkout.pages import form_fields, see_other
 from checkout.ports.services import PayServices
@@ -25,6 +27,7 @@ from pay import browser, pages, pictures, render
 from pay.colors import Accent, accent
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
+from pay.inputs import BODY_MAX
 from pay.language import Reader
 from pay.view import Contact, contact_of, home_of, initial_of
 
@@ -35,10 +38,22 @@ AGAIN: Final = "again"  # the parameter of a visitor whose last checkout here ha
 
 
 @dataclass(frozen=True, slots=True)
-class Paths:
+class ShopPaths:
     """Paths on this origin, by the names that shop.html uses."""
 
     logo: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A field of the form; `fault` is what is wrong with it, and `first` the first wrong one."""
+
+    name: str
+    required: bool
+    longest: int
+    typed: str
+    fault: str | None
+    first: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,64 +72,93 @@ class Offer:
     contact: Contact | None
     home: Contact | None
     accent: Accent | None
-    paths: Paths
+    paths: ShopPaths
 
 
 @router.api_route("", methods=READ)
 async def offer(services: Injected, request: Request, link_id: str) -> Response:
-    """Return the page with the price; it reads the link and writes nothing."""
+    """Return the page with the price. It reads the link and writes nothing."""
     counted(services, request)
-    return _page(services, request, buy.load_link(services, link_id))
+    return _page(services, request, purchase.load_link(services, link_id))
 
 
 @router.post("")
 async def begin(services: Injected, request: Request, link_id: str) -> Response:
-    """Begin the purchase, and lead to its checkout page; or show why there is none."""
+    """Begin the purchase and redirect to its checkout page, or show why that is not possible."""
     client = counted(services, request)
-    link = buy.load_link(services, link_id)
-    visit = (await form_fields(request)).get("visit", "")
+    link = purchase.load_link(services, link_id)
+    typed = await form_fields(request, most=BODY_MAX)
     path = _path(services, link)
-    if not browser.asked_here(request):
+    if not browser.asked_here(services, request):
         return see_other(path)
+    details, wrong = customer_details.checked(typed, asked=link.asked, required=link.required)
+    if wrong and link.sells:
+        return _page(services, request, link, typed=typed, wrong=wrong)
     try:
-        begun = buy.begin(services, link, visit, client)
+        begun = purchase.begin(services, link, typed.get("visit", ""), client, details)
     except ParameterInvalid:
         return see_other(path)
     except Conflict:
         gone = link if link.stopped_at else replace(link, left=0)
         return _page(services, request, gone, refused=True)
     if begun.ended:
-        return _remember(services, see_other(f"{path}?{AGAIN}=1"), link, buy.new_visit(services))
+        return _remember(
+            services, see_other(f"{path}?{AGAIN}=1"), link, purchase.new_visit(services)
+        )
     to = f"{split(services.base_url).path}/pay/{begun.session_id}"
-    return _remember(services, see_other(to), link, visit)
+    return _remember(services, see_other(to), link, begun.visit)
 
 
 @router.api_route("/logo", methods=READ)
 async def logo(services: Injected, request: Request, link_id: str) -> Response:
     counted(services, request)
-    link = buy.load_link(services, link_id)
+    link = purchase.load_link(services, link_id)
     return pictures.logo(request, services.merchants.get(link.merchant))
 
 
 def _page(
-    services: PayServices, request: Request, link: PaymentLink, *, refused: bool = False
+    services: PayServices,
+    request: Request,
+    link: PaymentLink,
+    *,
+    refused: bool = False,
+    typed: dict[str, str] | None = None,
+    wrong: dict[Detail, Fault] | None = None,
 ) -> Response:
+    """Return the link's page, after a form that was refused with what was `typed` in it."""
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
     known = request.cookies.get(_cookie(services, link), "")
     offered = _offer(services, link, merchant, reads)
-    if not refused and not link.sells and buy.continues(services, link, known):
-        offered = replace(offered, sells=True)  # to who holds one of the last items
+    if not refused and not link.sells and purchase.continues(services, link, known):
+        # Redirect a customer who already holds one of the last items.
+        offered = replace(offered, sells=True)
     return render.page(
         request,
         reads,
         "link.html",
-        status=409 if refused else 200,
+        status=409 if refused else 400 if wrong else 200,
         s=offered,
-        visit=known if buy.is_visit(known) else buy.new_visit(services),
+        visit=known if purchase.is_visit(known) else purchase.new_visit(services),
         again=AGAIN in request.query_params,
         refused=refused,
+        asks=_asks(link, typed or {}, wrong or {}),
+        wrong=wrong,
     )
+
+
+def _asks(link: PaymentLink, typed: dict[str, str], wrong: dict[Detail, Fault]) -> list[Ask]:
+    return [
+        Ask(
+            name=each.value,
+            required=each in link.required,
+            longest=customer_details.MAX[each],
+            typed=typed.get(each.value, "")[: customer_details.MAX[each]],
+            fault=wrong[each].value if each in wrong else None,
+            first=each == next(iter(wrong), None),
+        )
+        for each in link.asked
+    ]
 
 
 def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader) -> Offer:
@@ -126,7 +170,7 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
     return Offer(
         name=link.name,
         price=reads.price(price),
-        sells=link.sells,
+        sells=link.sells and merchant.suspended is None,
         limited=link.limited,
         stopped=link.stopped_at is not None,
         path=path,
@@ -136,7 +180,7 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
         contact=contact_of(merchant.contact),
         home=home_of(merchant.website, None),
         accent=accent(merchant.accent_color),
-        paths=Paths(logo=f"{path}/logo?v={mark}" if mark else None),
+        paths=ShopPaths(logo=f"{path}/logo?v={mark}" if mark else None),
     )
 
 
@@ -145,9 +189,9 @@ def _path(services: PayServices, link: PaymentLink) -> str:
 
 
 def _remember(services: PayServices, response: Response, link: PaymentLink, visit: str) -> Response:
-    """Keep the visit in the browser, so that going back and buying again makes no second session.
+    """Keep the visit in the browser, so that going back and buying again creates no second session.
 
-    The cookie is set by the form's answer only: who just looks at a page gets none.
+    Only the form's response sets the cookie, so a visitor who does not buy gets none.
     """
     response.set_cookie(
         _cookie(services, link),

@@ -13,10 +13,11 @@ from fastapi.responses import JSONResponse
 
 from checkout.domain.errors import ResourceMissing, WalletInvalid
 from checkout.domain.merchant import Merchant
+from checkout.domain.payment import Problem
 from checkout.domain.public import timestamp
-from checkout.domain.session import Problem, Session
-from checkout.flows.payment import receipts
-from checkout.flows.payment.approve import Finish
+from checkout.domain.session import Session
+from checkout.flows.checkout import details, receipt_mail
+from checkout.flows.checkout.approve import Finish
 from checkout.open_payments.models import Amount
 from checkout.open_payments.slips import Slip
 from checkout.open_payments.urls import origin
@@ -26,15 +27,25 @@ from checkout.ports.services import PayServices
 from pay import letters, render
 from pay.language import Reader, reader
 from pay.texts import Texts
-from pay.view import Shown, Stage, paths_of, price_change, shown, stage_of
+from pay.view import (
+    Shown,
+    Stage,
+    part_of,
+    paths_of,
+    price_change,
+    progress_of,
+    seconds_left,
+    shown,
+    stage_of,
+)
 
 _MAILED: Final = "mailed"  # in the query after the receipt was sent
 COUNTDOWN: Final = 20  # seconds on the confirmation before the shop is opened (WCAG 2.2.1)
 # The text for the `result` of a callback without approval (Rafiki; RFC 9635 has none).
 _NOTICES: Final = {"grant_rejected": "declined", "invalid_interaction": "timed_out"}
-# After these, the typed wallet address is not offered again.
+# After these errors, the typed wallet address is not offered again.
 _WALLET_UNKNOWN: Final = frozenset({Problem.WALLET_INVALID.value, Problem.WALLET_UNREACHABLE.value})
-# After these, the button asks for a price, not to try the same wallet again.
+# After these errors, the button asks for a price instead of another try with the same wallet.
 _ADDRESS_WANTED: Final = frozenset(
     {
         Problem.WALLET_INVALID.value,
@@ -44,26 +55,35 @@ _ADDRESS_WANTED: Final = frozenset(
 )
 
 
-_TYPED: Final = "typed."  # begins the names of mistakes in what was typed
+_TYPED: Final = "typed."  # the prefix of names of typing mistakes
 _OWN_ADVICE: Final = frozenset({Slip.CARD, Slip.SECRET, Slip.NAME})
+AT_PROVIDER: Final = "at_provider"
+_TYPED_MAX: Final = 60  # characters of it in a sentence
+# These slips are told in the same words in a provider's tile as at the address.
+_NOT_OF_TILES: Final = frozenset(
+    {Slip.NOTHING, Slip.CARD, Slip.SECRET, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO}
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A problem: its texts are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by default.
+    """A problem.
 
-    `at_field` says that it is about the typed wallet address, `character` is one that it must not
-    have.
+    Its texts are `fault.NAME` and `fault.ADVICE.next`; `advice` is `name` by default. With
+    `at_field` it is about the typed wallet address; `character` is a character that is not allowed
+    in it, `provider` the name of the one at which `typed` was not found.
     """
 
     name: str
     at_field: bool = False
     advice: str = ""
     character: str = ""
+    provider: str = ""
+    typed: str = ""
 
     def said(self, texts: Texts) -> str:
         """Return the sentence that says what is wrong."""
-        values = {"character": self.character} if self.character else {}
+        values = {"character": self.character, "provider": self.provider, "typed": self.typed}
         return texts.text(f"fault.{self.name}", **values)
 
     def next(self, texts: Texts) -> str:
@@ -75,12 +95,18 @@ class Alert:
         """Return the name of the button's text."""
         if self.name == Problem.PRICE_CHANGED:
             return "wallet.new_price"
-        asks = self.name in _ADDRESS_WANTED or self.name.startswith(_TYPED)
+        asks = self.name in (*_ADDRESS_WANTED, AT_PROVIDER) or self.name.startswith(_TYPED)
         return "wallet.submit" if asks else "wallet.again"
 
 
-def typing_alert(error: WalletInvalid) -> Alert:
-    """Return the alert about a typed text, or about an address without a wallet."""
+def typing_alert(error: WalletInvalid, provider: str = "", typed: str = "") -> Alert:
+    """Return the alert about a typed text, or about an address without a wallet.
+
+    `provider` is the name of the one in whose tile `typed` was typed.
+    """
+    if provider and error.slip not in _NOT_OF_TILES:
+        shown_typed = typed.strip()[:_TYPED_MAX]
+        return Alert(AT_PROVIDER, at_field=True, provider=provider, typed=shown_typed)
     if not error.slip:
         return Alert(error.code, at_field=True)
     name = f"{_TYPED}{error.slip}"
@@ -91,7 +117,7 @@ def typing_alert(error: WalletInvalid) -> Alert:
 def session_page(
     services: PayServices, request: Request, session: Session, *, was: str
 ) -> Response:
-    """Return the page of the session's stage; `was` is the price before, as the browser says."""
+    """Return the page of the session's stage. `was` is the previous price, from the browser."""
     now_shown = seen(services, request, session)
     alert = None
     if now_shown.stage is Stage.OPEN and now_shown.problem is not None:
@@ -103,14 +129,22 @@ def session_page(
 def confirmation(services: PayServices, request: Request, session: Session) -> Response:
     """Return the page after paying, or a redirect to the page of any other stage.
 
-    Only a script counts down to the shop: without one, "Stay on this page" could not stop the
-    countdown (WCAG 2.2.1), and there is only the link.
+    Only a script counts down to the shop. Without a script "Stay on this page" could not stop the
+    countdown (WCAG 2.2.1), so there is only the link.
     """
     now_shown = seen(services, request, session)
     if now_shown.stage not in (Stage.CONFIRMING, Stage.COMPLETED):
         return see_other(now_shown.paths.page)
     mailed = _MAILED in request.query_params
-    return stage_page(request, now_shown, countdown=None if mailed else COUNTDOWN, mailed=mailed)
+    given = details.opened(services.vault, _merchant(services, session), session)
+    return stage_page(
+        request,
+        now_shown,
+        countdown=None if mailed else COUNTDOWN,
+        mailed=mailed,
+        email=given.email or "",
+        buyer=given.name,
+    )
 
 
 def letter(services: PayServices, request: Request, session: Session, to: str) -> Letter:
@@ -120,16 +154,20 @@ def letter(services: PayServices, request: Request, session: Session, to: str) -
 
 
 def receipt_sent(services: PayServices, session: Session) -> Response:
-    """Return the redirect to the page that says so: reloading it sends nothing again."""
+    """Return the redirect to the page that says that the receipt was sent.
+
+    Reloading it sends nothing again.
+    """
     return see_other(f"{paths_of(session, services.base_url).success}?{_MAILED}=1")
 
 
 def prepared(services: PayServices, request: Request, session: Session, *, was: str) -> Response:
-    """Return the page with the price; `was` is the price before, or "".
+    """Return the page with the price.
 
-    A browser is redirected to it, so that reloading sends nothing again. The page's script puts it
-    into the page that it is on, and prefers it at once (RFC 7240 section 4.2): a round trip less.
-    A session that was paid meanwhile leads to its confirmation.
+    `was` is the previous price, or "". A browser is redirected to it, so that reloading sends
+    nothing again. The page's script asks for it in the response (RFC 7240 section 4.2), which saves
+    a round trip, and replaces its own page with it. A session that was paid meanwhile leads to its
+    confirmation.
     """
     paths = paths_of(session, services.base_url)
     if paths.home != paths.page:
@@ -140,7 +178,7 @@ def prepared(services: PayServices, request: Request, session: Session, *, was: 
 
 
 def quote_json(session: Session) -> Response:
-    """Return the price of a prepared session as JSON; null if money has arrived meanwhile.
+    """Return the price of a prepared session as JSON, or null if money has arrived meanwhile.
 
     Amounts are written as in Open Payments: `value` is a string of digits, because it may exceed
     what JSON numbers keep exactly.
@@ -159,30 +197,43 @@ def quote_json(session: Session) -> Response:
 
 
 def status_json(services: PayServices, session: Session) -> Response:
-    """Return the status as JSON, with the URL of the page after paying once a payment is made.
+    """Return as JSON what the open page follows.
 
-    Until then `next` is null.
+    `next` is the URL of the page after paying, once a payment is made. `progress` is what is known
+    of it while it is in flight, `part` the amount that has arrived if it is less than asked, and
+    `seconds_left` the rest of the fence. Fields that do not apply are null.
     """
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
     success = f"{services.base_url}/pay/{session.id}/success"
-    return JSONResponse({"status": session.status.value, "next": success if after else None})
+    return JSONResponse(
+        {
+            "status": session.status.value,
+            "next": success if after else None,
+            "progress": progress_of(session),
+            "part": part_of(session),
+            "seconds_left": seconds_left(session, services.clock.now()),
+        }
+    )
 
 
 def returned(services: PayServices, request: Request, finish: Finish) -> Response:
     """Return the response to a grant callback.
 
-    If the wallet needs time, the browser repeats it; another browser's customer is asked first.
+    If the wallet needs time, the browser repeats it. A customer in another browser must confirm
+    first.
     """
     if finish.asks:
-        # It was approved: nobody needs to know where it will be.
+        # It was approved, so the address of the approval page is no longer needed.
         asked = replace(seen(services, request, finish.session), interact_host=None)
         return _page(request, asked, "asked.html", alert=None)
     if not finish.wait_seconds:
         return see_other(paths_of(finish.session, services.base_url).home)
-    # Without a URL in the header, the browser requests this one again, and it is logged nowhere.
+    # Without a URL in the header, the browser repeats this request, and the URL is not logged.
     headers = {"Refresh": str(finish.wait_seconds)}
-    reads = reader_of(request, session=finish.session)
-    return render.page(request, reads, "wait.html", headers=headers, seconds=finish.wait_seconds)
+    waiting = seen(services, request, finish.session)
+    return _page(
+        request, waiting, "wait.html", headers=headers, alert=None, seconds=finish.wait_seconds
+    )
 
 
 def not_approved(
@@ -207,7 +258,7 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
         base_url=services.base_url,
         now=services.clock.now(),
         providers=services.providers,
-        mails=receipts.offered(services, session),
+        mails=receipt_mail.offered(services, session),
     )
 
 
@@ -239,11 +290,11 @@ def stage_page(
 ) -> Response:
     """Return the page of a stage.
 
-    Its values are `alert`, the `change` of a price, the `typed` wallet address, the
-    provider that it was typed `at` (the form of its addresses), the typed `email` address,
-    `mailed` once the receipt was sent, a `countdown`, and `returned` for a customer who came back
-    from the wallet without an approval; `over` if the wallet is done with that approval, so that
-    nobody is led back to it.
+    Its values are `alert`, the `change` of a price, the `typed` wallet address, the provider `at`
+    which it was typed (the form of its addresses), the typed `email` address, the name of the
+    `buyer` if a link has asked for it, `mailed` once the receipt was sent, a `countdown`, and
+    `returned` for a customer who came back from the wallet without an approval. With `over` the
+    wallet has ended that approval, so the page does not link to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -255,6 +306,7 @@ def stage_page(
         "typed": again or "",
         "at": "",
         "email": "",
+        "buyer": None,
         "mailed": False,
         **values,
     }

@@ -1,7 +1,7 @@
-"""Serve the two pictures of the pages: the merchant's logo, and the page's link as a QR code.
+"""Serve the pictures of the pages: the merchant's logo, and the page's link as a QR code.
 
-Each has a URL of its own, so that no page waits for them. A logo is served only if its bytes are
-one of the picture types that domain/pictures.py allows.
+Each has a URL of its own, so that no page waits for it. A logo is served only if its bytes are one
+of the picture types that domain/pictures.py allows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _MODULE: Final = 4  # units of the drawing; the page sets the size
 
 
 def logo_mark(logo: Logo | None) -> str | None:
-    """Return a mark for the logo's URL that changes with it; None without a logo to show."""
+    """Return a version mark for the logo's URL, or None without a logo to show."""
     if logo is None or picture_type(logo.data) != logo.media_type:
         return None
     return sha256(logo.data).hexdigest()[:16]

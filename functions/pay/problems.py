@@ -1,7 +1,7 @@
 """Render errors: JSON for programs, pages for customers.
 
 A customer never sees a flow's own message: the error's code selects the text, which every catalogue
-has. A code without a text of its own gets a general one.
+has. A code without a text of its own gets a general text.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from fastapi import Request, Response
 
 from checkout.domain.errors import CheckoutError, WalletInvalid
 from checkout.domain.grammar import EMAIL_MAX, SESSION_ID
-from checkout.flows.payment import reconcile
+from checkout.flows.checkout import reconcile
 from checkout.open_payments.slips import Slip
 from checkout.pages import FORM, media_type
 from checkout.ports.services import PayServices
-from checkout.web import Problem, problem_json, problem_of, request_id
+from checkout.web import ErrorResponse, problem_json, problem_of, request_id
 from pay import pages, render
 
 TYPED_SHOWN: Final = 2048  # characters of a typed wallet address that a page repeats
-# With these, a rejected form is shown again with the reason; with others, an error page is.
+# With these statuses, a rejected form is shown again with the reason; with others, an error page.
 _SHOWN_AGAIN: Final = frozenset({400, 409, 424, 429})
 
 
@@ -41,10 +41,9 @@ def form_again(
 ) -> Response:
     """Return the session's page with the reason why the form was rejected.
 
-    `typed` and `email` are the wallet and e-mail address in it, `at` the form of addresses of the
-    provider that was chosen, "" if an address was typed.
-
-    Raise `error` itself where it needs a page of its own, and where the session cannot be read.
+    `typed` and `email` are the wallet and e-mail address in the form, `at` the chosen provider's
+    form of addresses, or "" if an address was typed. Raise `error` itself if it needs a page of its
+    own, or if the session cannot be read.
     """
     problem = problem_of(error, request_id(request))
     if problem.status not in _SHOWN_AGAIN:
@@ -54,7 +53,8 @@ def form_again(
     except CheckoutError:
         raise error from None
     if isinstance(error, WalletInvalid):
-        alert = pages.typing_alert(error)
+        bank = next((each.name for each in now_shown.offers if each.form == at), "")
+        alert = pages.typing_alert(error, bank, typed)
         if error.slip and Slip(error.slip).confidential:
             typed = ""
     else:
@@ -75,13 +75,14 @@ def form_again(
     )
 
 
-def render_problem(request: Request, problem: Problem) -> Response:
+def render_problem(request: Request, problem: ErrorResponse) -> Response:
     """Return the response to an error: JSON for programs, else an error page."""
     if _wants_json(request):
         return problem_json(request, problem)
     headers = dict(problem.headers)
     if request.method == "GET" and "Retry-After" in headers:
-        # Nothing was done. Without a URL the browser requests this one again: logged nowhere.
+        # Nothing was done. Without a URL the browser repeats this request, and the URL is not
+        # logged.
         headers["Refresh"] = headers["Retry-After"]
     reads = pages.reader_of(request)
     name = f"error.{problem.code}"
@@ -107,7 +108,10 @@ def _back(request: Request) -> str | None:
 
 
 def _wants_json(request: Request) -> bool:
-    """Return whether a program asks; on its two paths, a browser shows by its form or Accept."""
+    """Return whether a program sent the request.
+
+    On the paths for both, a browser is known by its form or Accept header.
+    """
     if request.url.path.endswith("/status"):
         return True
     if not request.url.path.endswith("/wallet") or sent_by_form(request):

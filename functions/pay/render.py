@@ -24,7 +24,7 @@ def page(
     headers: dict[str, str] | None = None,
     **values: Any,
 ) -> HTMLResponse:
-    """Return `template` rendered; the texts are `t` in it."""
+    """Return `template` rendered, with the texts as `t`."""
     html = _TEMPLATES.get_template(template).render(
         nonce=nonce_of(request),
         reader=reader,
@@ -35,5 +35,5 @@ def page(
 
 
 def text(template: str, **values: Any) -> str:
-    """Return `template` rendered as it is, without a response around it."""
+    """Return `template` rendered as text, without a response around it."""
     return _TEMPLATES.get_template(template).render(**values)

@@ -1,7 +1,7 @@
 """The routes of the hosted page: parse, call one flow, render.
 
 Every visit of a page also advances a payment in flight (rate-limited by session and by client), so
-that the payment is confirmed even where no script polls.
+that the payment is confirmed even if no script polls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError
-from checkout.flows.payment import approve, prepare, receipts, reconcile, reported
+from checkout.flows.checkout import approve, prepare, receipt_mail, reconcile
 from checkout.pages import form_fields
 from checkout.ports.services import PayServices
 from checkout.web import json_object
@@ -19,6 +19,7 @@ from pay import browser, pages, pictures
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
 from pay.inputs import (
+    BODY_MAX,
     GrantCallback,
     address_of,
     callback_of,
@@ -35,25 +36,26 @@ READ: Final = ["GET", "HEAD"]
 
 @router.api_route("", methods=READ)
 async def checkout(services: Injected, request: Request, session_id: str) -> Response:
+    """Show the session's page, or let the device that scanned the QR code take it over."""
     session = reconcile.advance_pending(services, session_id, counted(services, request))
     query = request.query_params
     if browser.DEVICE in query:
-        return browser.taken_over(services, session, query[browser.DEVICE])
+        return browser.taken_over(services, request, session, query[browser.DEVICE])
     return pages.session_page(services, request, session, was=query.get("was", ""))
 
 
 @router.post("/wallet")
 async def wallet(services: Injected, request: Request, session_id: str) -> Response:
-    """Prepare the payment; respond with JSON to JSON, and with a page to a form."""
+    """Prepare the payment. Respond with JSON to JSON, and with a page to a form."""
     client = counted(services, request)
     if not sent_by_form(request):
-        address = wallet_of(await json_object(request))
+        address = wallet_of(await json_object(request, most=BODY_MAX))
         session = prepare.submit_wallet(services, session_id, address, client=client)
         return browser.bind(services, pages.quote_json(session), session)
     fields: dict[str, str] = {}
     at = ""
     try:
-        fields = await form_fields(request)
+        fields = await form_fields(request, most=BODY_MAX)
         was, at, typed = price_of(fields), provider_of(fields), wallet_of(fields)
         session = prepare.submit_wallet(services, session_id, address_of(at, typed), client=client)
     except CheckoutError as error:
@@ -64,14 +66,14 @@ async def wallet(services: Injected, request: Request, session_id: str) -> Respo
 
 @router.post("/receipt")
 async def receipt(services: Injected, request: Request, session_id: str) -> Response:
-    """Send the receipt by e-mail; the address is kept nowhere."""
+    """Send the receipt by e-mail. The address is not stored."""
     client = counted(services, request)
     fields: dict[str, str] = {}
     try:
-        fields = await form_fields(request)
+        fields = await form_fields(request, most=BODY_MAX)
         to = email_of(fields)
         session = reconcile.view(services, session_id)
-        receipts.send(
+        receipt_mail.send(
             services, session, pages.letter(services, request, session, to), client=client
         )
     except CheckoutError as error:
@@ -82,21 +84,23 @@ async def receipt(services: Injected, request: Request, session_id: str) -> Resp
 
 @router.api_route("/status", methods=READ)
 async def status(services: Injected, request: Request, session_id: str) -> Response:
+    """Return the state of the payment to a page that stays open."""
     session = reconcile.advance_pending(services, session_id, counted(services, request))
     return pages.status_json(services, session)
 
 
 @router.api_route("/grant/callback", methods=READ)
 async def callback(services: Injected, request: Request, session_id: str) -> Response:
+    """Continue with what the wallet appended to the address of its return."""
     client = counted(services, request)
     return _callback(services, request, session_id, client, callback_of(request))
 
 
 @router.post("/grant/callback")
 async def callback_confirmed(services: Injected, request: Request, session_id: str) -> Response:
-    """Go on with an approval that was begun in another browser: the customer was asked."""
+    """Continue an approval that was begun in another browser, after the customer has confirmed."""
     client, returned = counted(services, request), callback_of(request)
-    if returned.result is not None or not browser.asked_here(request):
+    if returned.result is not None or not browser.asked_here(services, request):
         return _callback(services, request, session_id, client, returned)
     finish = approve.finish(
         services,
@@ -105,7 +109,7 @@ async def callback_confirmed(services: Injected, request: Request, session_id: s
         presented_hash=returned.hash,
         client=client,
     )
-    # The cookie is for the browser's next try, where the wallet wants time.
+    # The browser needs the cookie for its next try, if the wallet asks to wait.
     return browser.bind(services, pages.returned(services, request, finish), finish.session)
 
 
@@ -133,10 +137,10 @@ def _callback(
     services: PayServices, request: Request, session_id: str, client: str, returned: GrantCallback
 ) -> Response:
     """Return the response to a browser that comes back from the wallet."""
-    if returned.result is not None:  # unsigned: it is noted and told, else this is like any visit
+    if returned.result is not None:  # it is unsigned, so it is only noted and shown
         session = reconcile.advance_pending(services, session_id, client)
         proof = browser.presented(services, request, session_id)
-        session = reported.note(services, session, returned.result, browser=proof)
+        session = approve.note_reported(services, session, returned.result, browser=proof)
         return pages.not_approved(services, request, session, returned.result)
     finish = approve.finish(
         services,

@@ -1,7 +1,7 @@
 """Read the catalogues: every text that a customer sees, by name, in each language.
 
-They are gettext catalogues (`locale/LANGUAGE.po`), read when a language is first used. A name that
-a catalogue lacks is an error, never an English sentence on an Arabic page.
+They are gettext catalogues (`locale/LANGUAGE.po`), read when a language is first used. A missing
+name is an error, so that no page mixes two languages.
 """
 
 from __future__ import annotations

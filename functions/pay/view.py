@@ -1,8 +1,8 @@
 """The customer's view of a session: the fields that a page may show.
 
 There is no field for grants, tokens, nonces, merchant ids and servers. Amounts and times are
-formatted in the reader's language, and no float is used. A price has the currency's decimals; the
-exact amount is beside it where a wallet counts more finely.
+formatted in the reader's language, without floats. A price has the currency's decimals; if the
+wallet's amount has more, the exact amount is shown beside it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import is_http, link_host, picture_url
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
+from checkout.domain.order_number import named_order_number
+from checkout.domain.payment import FENCE, Attention
 from checkout.domain.providers import Provider
 from checkout.domain.public import timestamp
-from checkout.domain.session import Attention, LineItem, Session
-from checkout.domain.transitions import Event
+from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session_events import Event
 from checkout.open_payments.models import Amount, Quote
 from checkout.open_payments.urls import last_segment, split
 from checkout.pages import Moment
@@ -31,10 +33,8 @@ from pay.language import Reader
 from pay.pictures import logo_mark
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
-# Names in the metadata that hold the shop's own number of an order, without "-", "_" and case.
-_ORDER_NAMES: Final = ("ordernumber", "orderno", "orderid", "order", "invoicenumber", "invoice")
 ORDER_NUMBER_MAX: Final = 64  # characters
-PICTURES_MAX: Final = 2  # of items on a page: with the logo, a page is four requests
+PICTURES_MAX: Final = 2  # of items on a page; with the logo, a page takes four requests
 
 
 class Stage(StrEnum):
@@ -49,14 +49,24 @@ class Stage(StrEnum):
     CANCELED = "canceled"
 
 
-# The number of the current step in each stage, of four; other stages have none.
+# The number of the current step, of four, in each stage. Other stages have none.
 STEPS: Final = {
     Stage.OPEN: 1,
     Stage.PREPARING: 2,
-    Stage.AWAITING_APPROVAL: 2,  # the price is shown; 3 is at the wallet
+    Stage.AWAITING_APPROVAL: 2,  # the price is shown; step 3 is at the wallet
     Stage.CONFIRMING: 4,
     Stage.COMPLETED: 5,
 }
+
+
+class Progress(StrEnum):
+    """The known state of a payment in flight. The page has a text for each."""
+
+    SENDING = "sending"  # approved; the wallet has not said that it sends the money
+    WAITING = "waiting"  # the wallet has accepted the payment
+    PART = "part"  # less than asked has arrived
+    CLOSING = "closing"  # nothing has arrived, and the fence makes certain of it
+    UNDECIDED = "undecided"  # a provider has not answered for a long time
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +85,10 @@ class Paths:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line item; one alone has no `price` beside its `total`.
+    """A line item.
 
-    Where any item has a `picture`, those without have their `initial` in its place; else that is
-    None.
+    A single one has no `price` beside its `total`. If any item has a `picture`, the items without
+    one have their `initial` in its place; otherwise `initial` is None.
     """
 
     name: str
@@ -92,7 +102,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """A place where customers may ask: a link and its text."""
+    """A contact for customers: a link and its text."""
 
     href: str
     text: str
@@ -102,10 +112,9 @@ class Contact:
 class Price:
     """The price that the wallet has quoted.
 
-    `receive` is the price that the shop gets, `debit_value` the debit in the wallet's units,
-    `exact` the debit with all its decimals, None where `debit` has them.
-    `left` is for how many seconds the quote is valid: 0 if it has expired, None if the wallet does
-    not say.
+    `receive` is the amount that the shop gets, `debit_value` the debit in the wallet's units,
+    `exact` the debit with all its decimals, or None if `debit` has them. `left` is the number of
+    seconds for which the quote is valid: 0 if it has expired, None if the wallet does not say.
     """
 
     debit: str
@@ -127,11 +136,13 @@ class Shown:
 
     `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
     and no payment failed after a wallet had accepted it (then we only know that the shop got
-    nothing). `arrived` is what an ended, unpaid session has received, and `late` whether that was
-    after its end. A completed session has a `price`, a `wallet` and the `payment` of that wallet
-    only if it is known to have paid: anybody can pay. `home` is the shop's website,
-    `provider` the name of the wallet's provider or its host, `offers` the providers to choose from;
-    with them, `expires_at` says how long the session waits for who has no wallet yet.
+    nothing). `arrived` is the amount that an ended, unpaid session has received, and `late` says
+    whether it came after the end. A completed session has a `price`, a `wallet` and the `payment`
+    of that wallet only if it is known that this wallet has paid, because anybody can pay. `home` is
+    the shop's website, `provider` the name of the wallet's provider or its host, `offers` the
+    providers to choose from; with them, `expires_at` says how long the session waits for a customer
+    without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
+    module.
     """
 
     reader: Reader
@@ -150,8 +161,10 @@ class Shown:
     total: str
     price: Price | None
     received: str | None
-    partial: bool
-    undecided: bool
+    progress: Progress | None
+    part: int | None
+    asked: int
+    seconds_left: int | None
     arrived: str | None
     late: bool
     wallet: str | None
@@ -171,14 +184,39 @@ class Shown:
 
 
 def stage_of(session: Session) -> Stage:
-    """Return the stage; it is CONFIRMING as soon as an approval is being redeemed."""
+    """Return the stage. It is CONFIRMING as soon as an approval is being redeemed."""
     if session.payment_in_flight or session.phase is not None:
         return Stage.CONFIRMING
     return Stage(session.status.value)
 
 
+def progress_of(session: Session) -> Progress | None:
+    """Return what is known of the payment in flight, or None if there is none."""
+    if stage_of(session) is not Stage.CONFIRMING:
+        return None
+    if session.attention is Attention.PARTIAL_PAYMENT:
+        return Progress.PART
+    if session.attention is Attention.UNDECIDED:
+        return Progress.UNDECIDED
+    if session.closing_at is not None:
+        return Progress.CLOSING
+    return Progress.WAITING if session.status is Status.PROCESSING else Progress.SENDING
+
+
+def part_of(session: Session) -> int | None:
+    """Return the part that has arrived, in the wallet's units, or None."""
+    return session.received if progress_of(session) is Progress.PART else None
+
+
+def seconds_left(session: Session, now: datetime) -> int | None:
+    """Return how long the fence still takes, or None without one, or until its time runs."""
+    if progress_of(session) is not Progress.CLOSING or session.closed_at is None:
+        return None
+    return max(0, math.ceil((session.closed_at + FENCE - now).total_seconds()))
+
+
 def paths_of(session: Session, base_url: str, *, logo: str | None = None) -> Paths:
-    """Return the session's paths; `base_url` may have a path itself, `logo` is `logo_mark`."""
+    """Return the session's paths. `base_url` may contain a path, `logo` is the `logo_mark`."""
     page = f"{split(base_url).path}/pay/{session.id}"
     success = f"{page}/success"
     after = stage_of(session) in (Stage.CONFIRMING, Stage.COMPLETED)
@@ -204,9 +242,9 @@ def shown(
     providers: tuple[Provider, ...] = (),
     mails: bool = False,
 ) -> Shown:
-    """Return the view of a settled `session` at `now`; `providers` are the operator's.
+    """Return the view of a settled `session` at `now`.
 
-    `mails`: the receipt can be had by e-mail.
+    `providers` are the operator's. With `mails` the page offers the receipt by e-mail.
     """
     offers = merchant.providers or providers
     stage = stage_of(session)
@@ -237,8 +275,10 @@ def shown(
         total=_minor(session.amount_total, session, reader),
         price=_price(quote, reader, now) if quote else None,
         received=_received(session, reader),
-        partial=session.attention is Attention.PARTIAL_PAYMENT,
-        undecided=session.attention is Attention.UNDECIDED,
+        progress=progress_of(session),
+        part=part_of(session),
+        asked=session.receive.value,
+        seconds_left=seconds_left(session, now),
         arrived=_received(session, reader) if session.received else None,
         late=session.attention is Attention.LATE_PAYMENT,
         wallet=wallet,
@@ -259,7 +299,7 @@ def shown(
 
 
 def price_change(session: Session, reader: Reader, before: str) -> str | None:
-    """Return how the price has changed since `before`, in the wallet's units; None without one."""
+    """Return the change of the price since `before`, in the wallet's units, or None."""
     if session.quote is None or not _UNITS.fullmatch(before):
         return None
     now = session.quote.debit
@@ -280,22 +320,16 @@ def _provider(wallet: str | None, offers: tuple[Provider, ...]) -> str | None:
 
 
 def order_number(session: Session) -> str | None:
-    """Return the shop's own number of the order, from the metadata; None without one.
+    """Return the order number if it is one that customers may see and that fits; else None.
 
-    Only names that say so are read: other metadata may not be meant for customers.
+    It must be named as one: other metadata may not be meant for customers.
     """
-    named = {re.sub(r"[-_ ]", "", name).lower(): value for name, value in session.metadata.items()}
-    for name in _ORDER_NAMES:
-        value = named.get(name)
-        if isinstance(value, (str, int)) and not isinstance(value, bool):
-            text = str(value).strip()
-            if 0 < len(text) <= ORDER_NUMBER_MAX and text.isprintable():
-                return text
-    return None
+    text = named_order_number(session)
+    return text if text and len(text) <= ORDER_NUMBER_MAX and text.isprintable() else None
 
 
 def initial_of(name: str) -> str:
-    """Return the letter that stands for a shop without a logo."""
+    """Return the first letter of the shop's name, for a shop without a logo."""
     return next(filter(str.isalnum, name), "").upper()
 
 
@@ -308,7 +342,7 @@ def contact_of(stored: str | None) -> Contact | None:
 
 
 def home_of(website: str | None, success_url: str | None) -> Contact | None:
-    """Return the link to the shop's website: as it is set, else where customers are sent."""
+    """Return the link to the shop's website: the setting, else the host of the return URLs."""
     if website is not None:
         return Contact(f"https://{website}/", website)
     if success_url is None:
@@ -337,7 +371,7 @@ def _finer(amount: Amount, reader: Reader) -> str | None:
 
 
 def _received(session: Session, reader: Reader) -> str | None:
-    """Return the amount that has arrived; while unknown, the amount that the quote promises."""
+    """Return the amount that has arrived; while unknown, the amount in the quote."""
     if session.received is not None:
         arrived = replace(session.receive, value=session.received)
         return reader.price(arrived, rounding=ROUND_DOWN)
@@ -345,7 +379,7 @@ def _received(session: Session, reader: Reader) -> str | None:
 
 
 def _lines(session: Session, reader: Reader, base_url: str) -> tuple[Line, ...]:
-    """Return the items, the first ones that have a picture with it."""
+    """Return the items. The first ones that have a picture show it."""
     lines = [_line(item, session, reader) for item in session.line_items]
     pictured = [
         (number, url)

@@ -1,13 +1,17 @@
 """The Lambda function of the event queue: make an attempt for each message.
 
-The messages of a batch are sent concurrently, so that a slow receiver delays no other. A message is
-retried if its attempt could not be made (the store or the key does not respond). It is not retried
-if the attempt failed: the event's record says when the next one is due.
+The messages of a batch are handled in parallel, so that a slow receiver delays no other. A message
+is retried if its attempt could not be made, because the store or the key does not respond. It is
+not retried if the attempt failed, because the event's record says when the next one is due.
+
+If none of a batch could be made, the invocation fails: so the share of failed invocations, by which
+an alarm takes an upgrade back, counts our own failures and no endpoint's.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
@@ -21,31 +25,51 @@ from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
 from checkout import telemetry, wiring
 from checkout.adapters.queue import event_from
-from checkout.flows.webhooks.deliver import Outcome
+from checkout.flows.webhooks.deliver import MessageResult
 
+_log: Final = logging.getLogger(__name__)
 _METRICS: Final = {
-    Outcome.DELIVERED: "WebhooksDelivered",
-    Outcome.FAILED: "WebhooksFailed",
-    Outcome.GIVEN_UP: "WebhooksGivenUp",
+    MessageResult.DELIVERED: "WebhooksDelivered",
+    MessageResult.FAILED: "WebhooksFailed",
+    MessageResult.GIVEN_UP: "WebhooksGivenUp",
 }
 
 
-def queued(sender: Callable[[], Callable[[str], Outcome]]) -> Callable[[dict[str, Any], Any], Any]:
-    """Return the Lambda handler; it returns the failed messages (SQS partial batch response)."""
+class NothingAttempted(Exception):
+    """Raised for a batch of which no attempt could be made. Lambda retries all its messages."""
+
+
+def queued(
+    sender: Callable[[], Callable[[str], MessageResult]],
+) -> Callable[[dict[str, Any], Any], Any]:
+    """Return the Lambda handler; it returns the failed messages (SQS partial batch response).
+
+    Raises NothingAttempted.
+    """
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> Any:
         deliver = sender()
-        counts: Counter[Outcome] = Counter()
+        counts: Counter[MessageResult] = Counter()
+        broken: list[str] = []
 
         async def attempted(record: SQSRecord) -> None:
-            outcome = await asyncio.to_thread(deliver, event_from(record.body))
+            event_id = event_from(record.body)
+            try:
+                outcome = await asyncio.to_thread(deliver, event_id)
+            except Exception as error:
+                told = {"event_id": event_id, "trace": telemetry.places(error)}
+                _log.warning("a webhook attempt could not be made, will retry", extra=told)
+                broken.append(event_id)
+                raise
             counts[outcome] += 1
 
         processor = AsyncBatchProcessor(EventType.SQS, raise_on_entire_batch_failure=False)
         answer = async_process_partial_response(event, attempted, processor)
         for outcome, name in _METRICS.items():
             telemetry.count(name, counts[outcome])
+        if len(broken) == len(event["Records"]):
+            raise NothingAttempted(f"{len(broken)} webhook attempts could not be made")
         return answer
 
     return handler

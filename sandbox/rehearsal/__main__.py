@@ -2,8 +2,9 @@
 
 Two stages are deployed side by side into one emulator, with the operator's commands and the
 functions' roles enforced. A first deployment fails and leaves nothing. Both stages sell, sweep and
-alarm. One is upgraded, badly and well, and taken back while checkouts go on. Then it is removed,
-and the other still sells. The exit code is 0 only if every step succeeds.
+alarm. One is upgraded, once with an error and once without, undone, deployed again and rolled back
+while checkouts go on. It is stopped and started under load, and one of its tables is restored.
+Then it is removed, and the other still sells. The exit code is 0 only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -59,8 +60,12 @@ _WALLETS: Final = {
     PORT_BASE + 101: "https://harbor.example",
     PORT_BASE + 102: "https://auth.harbor.example",
 }
+# With blanks, quotes, a comma and a backslash.
+_PROVIDERS: Final = (
+    """Cedar "Bank", d'Or \\ Co | https://cedar.example/{name} | https://cedar.example"""
+)
 _SITE: Final = Path(__file__).parent / "site"
-# The emulator refuses such an alarm when it creates it, which is after all other resources.
+# The emulator refuses to create such an alarm, and creates it after all other resources.
 _IMPOSSIBLE: Final = """
   Impossible:
     Type: AWS::CloudWatch::Alarm
@@ -114,7 +119,8 @@ def _rehearse(scratch: Path) -> None:
         topic = account.alarm_topic(endpoint)
         for stage, (_, host) in STAGES.items():
             operator.choose(stage, **_parameters(endpoint, host, topic))
-        operator.choose("dev", DeletionProtection="false")
+        operator.choose("dev", DeletionProtection="false", WalletProviders=_PROVIDERS)
+        operator.choose("default", RetentionDays="90")
         shops = {
             stage: Shop(stage, name, f"https://{host}", ca_file, endpoint, receiver)
             for stage, (name, host) in STAGES.items()
@@ -143,17 +149,21 @@ def _steps(
     for shop in shops.values():
         shop.open(operator.environment, *key)
         shop.sell(print)
+    for stage in STAGES:
+        account.parameters(operator, stage, _say)
     shops["default"].cancel()
+    shops["default"].settled()
     account.schedules(endpoint, [each.stack for each in shops.values()], _say)
     for shop in shops.values():
         shop.sweep(_say)
     account.alarms(endpoint, "checkout", topic, _say)
     _upgrade(operator, old, new, shops)
+    _stop_and_start(operator, shops)
+    _restore(operator, shops["default"])
     _remove(operator, old)
     shops["dev"].sell(lambda line: None)
     shops["dev"].ticked(_say)
-    for shop in shops.values():
-        shop.told_all(_say)
+    shops["dev"].told_all(_say)
     account.stacks_metrics(endpoint, "checkout-dev")
     operator.run("remove", "dev")
     account.gone(endpoint, "checkout-dev", other=None)
@@ -169,11 +179,12 @@ def _parameters(endpoint: str, host: str, topic: str) -> dict[str, str]:
         "CertificateArn": certificate["CertificateArn"],
         "AlarmTopicArn": topic,
         "TrafficShift": "AllAtOnce",
+        "ClientLimit": "0",  # all customers have one address here
     }
 
 
 def _fail_first(operator: stack.Operator, release: Path) -> None:
-    """Have a first deployment fail at its last resource; nothing may be left of it."""
+    """Let a first deployment fail at its last resource. Nothing of it may be left."""
     try:
         operator.deploy("dev", _broken(release))
     except RehearsalFailed:
@@ -192,7 +203,7 @@ def _broken(release: Path) -> Path:
 
 
 def _upgrade(operator: stack.Operator, old: Path, new: Path, shops: dict[str, Shop]) -> None:
-    """Upgrade while both stages sell: once in vain, once well; then take it back."""
+    """Upgrade while both stages sell, once with an error and once without, then roll back."""
     with Traffic([shop.buyer() for shop in shops.values()]) as traffic:
         watched = shops["default"]
         _expect(watched, OLD)
@@ -203,14 +214,80 @@ def _upgrade(operator: stack.Operator, old: Path, new: Path, shops: dict[str, Sh
             _say("rolled back", "a failed upgrade, by CloudFormation")
         else:
             raise RehearsalFailed("an upgrade with an impossible resource succeeded")
+        operator.choose("default", RetentionDays=None)
         operator.deploy("default", new)
         _expect(watched, NEW)
         _expect(shops["dev"], OLD)
+        account.parameters(operator, "default", _say)
         _say("upgraded", f"to {NEW}; the other stage is at {OLD}")
+        operator.run("versions", "default")
+        _expect(watched, OLD)
+        _say("undone", f"the upgrade; back at {OLD}")
+        operator.deploy("default", new)
+        _expect(watched, NEW)
+        _say("deployed", f"{NEW} again, after the undo")
         operator.deploy("default", old)
         _expect(watched, OLD)
         _say("taken back", f"to {OLD}")
     _say("meanwhile", traffic.result())
+
+
+def _stop_and_start(operator: stack.Operator, shops: dict[str, Shop]) -> None:
+    """Stop a stage while it sells and cleans up, and start it. No task and no webhook is lost.
+
+    The emulator lets functions run by their alias whatever is reserved: it sells on meanwhile.
+    """
+    shop = shops["default"]
+    with Traffic([each.buyer() for each in shops.values()]) as traffic:
+        for _ in range(3):
+            shop.cancel()
+        operator.pause("stop", "default")
+        account.nothing_reserved(operator.endpoint, shop.stack)
+        rounds = stack.rounds(operator.endpoint, shop.stack)
+        sold = shop.sold
+        shops["dev"].ticked(_say)
+        if stack.rounds(operator.endpoint, shop.stack) != rounds:
+            raise RehearsalFailed("the sweep of a stage that was stopped runs")
+        bought, waiting = shop.sold - sold, shop.messages("EventsQueueUrl")
+        if waiting < bought or not waiting:
+            raise RehearsalFailed(f"{waiting} events wait after {bought} purchases")
+        _say("stopped", f"checkout, with {waiting} events in its queue")
+        operator.pause("start", "default")
+        shop.ticked(_say)
+    _say("meanwhile", traffic.result())
+    shop.settled()
+    shop.told_all(_say)
+
+
+def _restore(operator: stack.Operator, shop: Shop) -> None:
+    """Fetch a table at two moments with different contents, and put the second in its place."""
+    table = "checkout_sessions"
+    first = _fetched(operator.restore("fetch", table, product=shop.product))
+    shop.sell(lambda line: None)
+    now = datetime.now(UTC).isoformat()
+    try:
+        operator.restore("fetch", table, "--at", now, product=shop.product)
+    except RehearsalFailed as refused:
+        if "is already there" not in str(refused):
+            raise
+    else:
+        raise RehearsalFailed("a fetch has taken the table of another moment")
+    tables = stack.client("dynamodb", operator.endpoint)
+    tables.delete_table(TableName=f"good-{shop.stack}-{table}")
+    second = _fetched(operator.restore("fetch", table, "--at", now, product=shop.product))
+    if second <= first:
+        raise RehearsalFailed(f"{second} records at the second moment, {first} at the first")
+    operator.pause("stop", "default")
+    operator.restore("swap", table, "--functions-are-stopped", product=shop.product)
+    operator.pause("start", "default")
+    shop.sell(lambda line: None)
+    shop.told_all(_say)
+    _say("restored", f"{table}, of two moments with {first} and {second} records")
+
+
+def _fetched(said: str) -> int:
+    """Return how many records the restored table has."""
+    return int(said.split(" records of ")[0].split()[-1])
 
 
 def _expect(shop: Shop, version: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final
@@ -13,16 +12,22 @@ from botocore.exceptions import ClientError
 from operations.stages import table_names
 from sandbox.rehearsal import stack
 from sandbox.rehearsal.stack import RehearsalFailed
-from sandbox.template import resources
+from sandbox.template import resources, template
 
-_WITHIN: Final = 10.0  # seconds
 _QUEUE: Final = "rehearsal-alarms"
+# Settings of the payment page that have the text of a parameter.
+_SETTINGS: Final = {
+    "WALLET_PROVIDERS": "WalletProviders",
+    "COMPLETION_POLICY": "CompletionPolicy",
+    "RETENTION_DAYS": "RetentionDays",
+    "CLIENT_LIMIT": "ClientLimit",
+}
 
 Say = Callable[[str, str], None]
 
 
 def alarm_topic(endpoint: str) -> str:
-    """Create the topic of the alarms, with a queue that keeps what it is told."""
+    """Create the alarms' topic, with a queue that keeps its notifications."""
     sqs, sns = stack.client("sqs", endpoint), stack.client("sns", endpoint)
     url = sqs.create_queue(QueueName=_QUEUE)["QueueUrl"]
     attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["QueueArn"])["Attributes"]
@@ -51,14 +56,19 @@ def schedules(endpoint: str, stacks: Sequence[str], say: Say) -> None:
 
 
 def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
-    """Make each alarm go off by a value beyond its threshold, and see that the topic is told.
+    """Make each alarm go off by a value beyond its threshold, and check that the topic is notified.
 
     The emulator looks at names and thresholds; it ignores dimensions and missing values.
     """
     watch, sqs = stack.client("cloudwatch", endpoint), stack.client("sqs", endpoint)
     url = sqs.get_queue_url(QueueName=_QUEUE)["QueueUrl"]
     names = stack.physical(endpoint, stack_name, "AWS::CloudWatch::Alarm")
-    if set(names) != set(resources("AWS::CloudWatch::Alarm")):
+    always = {
+        name
+        for name in resources("AWS::CloudWatch::Alarm")
+        if "Condition" not in template()["Resources"][name]
+    }
+    if set(names) != always:
         raise RehearsalFailed(f"the stack has the alarms {sorted(names)}")
     for alarm in watch.describe_alarms(AlarmNames=list(names.values()))["MetricAlarms"]:
         if alarm["AlarmActions"] != [topic] or alarm["OKActions"] != [topic]:
@@ -70,22 +80,54 @@ def alarms(endpoint: str, stack_name: str, topic: str, say: Say) -> None:
                     "MetricName": alarm["MetricName"],
                     "Dimensions": alarm["Dimensions"],
                     "Values": [alarm["Threshold"] + 1],
-                    "Counts": [10_000.0],  # also an average is above the threshold
+                    "Counts": [10_000.0],  # so that an average is above the threshold, too
                 }
             ],
         )
-    deadline = time.monotonic() + _WITHIN
-    told: set[str] = set()
-    while told != set(names.values()):
-        if time.monotonic() > deadline:
-            raise RehearsalFailed(f"not told of {sorted(set(names.values()) - told)}")
+    notified: set[str] = set()
+
+    def all_arrived() -> bool:
         answer = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
         for message in answer.get("Messages", []):
             notice = json.loads(json.loads(message["Body"])["Message"])
             if notice["NewStateValue"] == "ALARM" and notice["AlarmName"] in names.values():
-                told.add(notice["AlarmName"])
+                notified.add(notice["AlarmName"])
             sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
-    say("alarms", f"{len(told)} went off, and the topic was told")
+        return notified == set(names.values())
+
+    stack.until(endpoint, stack_name, "notices of all alarms", all_arrived)
+    say("alarms", f"{len(notified)} went off, and the topic was notified")
+
+
+def parameters(operator: stack.Operator, stage: str, say: Say) -> None:
+    """Check that the stack has each parameter, and the functions each setting, as it is written."""
+    chosen = operator.stage(stage)
+    described = stack.client("cloudformation", operator.endpoint).describe_stacks(
+        StackName=chosen.stack
+    )["Stacks"][0]["Parameters"]
+    found = {each["ParameterKey"]: each["ParameterValue"] for each in described}
+    wanted = dict(chosen.parameters)
+    for hidden in ("Revision", "EdgeProof"):
+        del found[hidden], wanted[hidden]
+    if found != wanted:
+        differing = {name for name in wanted if found.get(name) != wanted[name]}
+        raise RehearsalFailed(f"{chosen.stack} has other parameters than written: {differing}")
+    name = stack.functions(operator.endpoint, chosen.stack)["PayFunction"]
+    functions = stack.client("lambda", operator.endpoint)
+    settings = functions.get_function_configuration(FunctionName=name, Qualifier="live")
+    for variable, parameter in _SETTINGS.items():
+        if settings["Environment"]["Variables"][variable] != wanted[parameter]:
+            raise RehearsalFailed(f"{variable} is not what {parameter} says")
+    say("parameters", f"{len(wanted)} of {chosen.stack} are as written")
+
+
+def nothing_reserved(endpoint: str, stack_name: str) -> None:
+    """Check that no function of the stack may be executed."""
+    functions = stack.client("lambda", endpoint)
+    for name in stack.functions(endpoint, stack_name).values():
+        found = functions.get_function_concurrency(FunctionName=name)
+        if found.get("ReservedConcurrentExecutions") != 0:
+            raise RehearsalFailed(f"{name} of a stage that was stopped may run")
 
 
 def stacks_metrics(endpoint: str, stack_name: str) -> None:
@@ -127,7 +169,7 @@ def _of(name: str, stack_name: str) -> bool:
 
 
 def _names(endpoint: str) -> list[str]:
-    """Return the names of everything that costs, or would be in a new stack's way."""
+    """Return the names of all resources that cost money or would block a new stack."""
 
     def all_of(service: str, operation: str, key: str, name: str) -> list[Any]:
         answer = getattr(stack.client(service, endpoint), operation)()

@@ -3,7 +3,7 @@
 The deployed functions call https on port 443 of public addresses and nothing else; no setting
 changes that inside Lambda. So the rehearsal's wallets have such addresses, bound to the loopback
 interface of this network namespace. Requests to them cannot leave the machine, and the machine's
-own network, hosts file and trust store are not touched.
+own network, hosts file and trust store are not changed.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +24,9 @@ BUILT: Final = ROOT / ".aws-sam" / "rehearsal"
 _OPERATOR: Final = "test"
 _VERSION: Final = 'VERSION: Final = "'
 _GRADUAL: Final = "Canary10Percent5Minutes"
+# A state is waited for while the stage works: on a busy machine everything takes longer.
+_ROUNDS: Final = 10  # of the stage's sweep, one in a minute or more
+_STANDSTILL: Final = 900.0  # seconds without any round
 
 
 class RehearsalFailed(Exception):
@@ -46,6 +50,7 @@ class Operator:
             "HOME": str(folder),
             "AWS_ENDPOINT_URL": endpoint,
             "AWS_REGION": cloud.REGION,
+            "AWS_DEFAULT_REGION": cloud.REGION,
             "AWS_ACCESS_KEY_ID": _OPERATOR,
             "AWS_SECRET_ACCESS_KEY": _OPERATOR,
             "AWS_CONFIG_FILE": os.devnull,
@@ -54,9 +59,10 @@ class Operator:
         }
         self._chosen: dict[str, dict[str, str]] = {}
 
-    def choose(self, stage: str, **parameters: str) -> None:
-        """Set parameters of a stage, in the copy of samconfig.toml."""
-        self._chosen.setdefault(stage, {}).update(parameters)
+    def choose(self, stage: str, **parameters: str | None) -> None:
+        """Set parameters of a stage, in the copy of samconfig.toml. None removes the line."""
+        chosen = {**self._chosen.get(stage, {}), **parameters}
+        self._chosen[stage] = {name: value for name, value in chosen.items() if value is not None}
         lines = []
         for name, described in tomllib.loads((ROOT / "samconfig.toml").read_text("utf-8")).items():
             if not isinstance(described, dict):
@@ -64,16 +70,22 @@ class Operator:
                 continue
             for command, each in described.items():
                 values = dict(each["parameters"])
-                if command == "deploy":
-                    pairs = self._chosen.get(name, {}).items()
-                    values["parameter_overrides"] = " ".join(f"{k}={v}" for k, v in pairs)
+                values.pop("parameter_overrides", None)
                 lines.append(f"[{name}.{command}.parameters]\n")
                 lines += [f"{key} = {json.dumps(value)}\n" for key, value in values.items()]
+                if command == "deploy":
+                    lines.append(f"[{name}.deploy.parameters.parameter_overrides]\n")
+                    pairs = self._chosen.get(name, {}).items()
+                    lines += [f"{key} = {json.dumps(value)}\n" for key, value in pairs]
         self._config.write_text("".join(lines), "utf-8")
 
     @property
     def _config(self) -> Path:
         return self.folder / "samconfig.toml"
+
+    def stage(self, name: str) -> stages.Stage:
+        """Return a stage as the operator's commands read it."""
+        return stages.stage(name, self._config)
 
     def package(self, template: Path) -> Path:
         """Upload a release's artifacts once for all deployments; return the template with them."""
@@ -90,17 +102,29 @@ class Operator:
             self.run("deploy", stage, "-t", str(template))
         finally:
             _grant_batches(self.endpoint)
-            _type_values(self.endpoint, stages.stage(stage, self._config).stack)
+            _type_values(self.endpoint, self.stage(stage).stack)
 
     def run(self, operation: str, stage: str, *options: str) -> None:
         """Run `python -m operations.OPERATION` for a stage. Raises RehearsalFailed."""
         command = [sys.executable, "-m", f"operations.{operation}", stage]
         self._run([*command, "--config", str(self._config), *options])
 
-    def _run(self, command: list[str]) -> None:
+    def pause(self, action: str, stage: str) -> None:
+        """Run `make stop` or `make start` of a stage. Raises RehearsalFailed."""
+        command = [sys.executable, "-m", "operations.pause", action, stage]
+        self._run([*command, "--config", str(self._config)])
+
+    def restore(self, *arguments: str, product: Mapping[str, str]) -> str:
+        """Run `python -m operations.restore` with the product's settings; return what it prints.
+
+        Raises RehearsalFailed.
+        """
+        return self._run([sys.executable, "-m", "operations.restore", *arguments], product)
+
+    def _run(self, command: list[str], product: Mapping[str, str] | None = None) -> str:
         done = subprocess.run(
             command,
-            env=self.environment,
+            env={**self.environment, **(product or {})},
             cwd=ROOT,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -110,10 +134,11 @@ class Operator:
         )
         if done.returncode:
             raise RehearsalFailed(f"`{' '.join(command)}`:\n{done.stdout[-6000:]}")
+        return done.stdout
 
 
 def release(folder: Path, version: str) -> Path:
-    """Copy the build as another release, whose code and layer fit each other only.
+    """Copy the build as another release, whose code works only with its own layer.
 
     A function of one release refuses to start with the layer of another. Returns the template. Its
     default TrafficShift is AllAtOnce, because the emulator has no CodeDeploy, and shows the SAM
@@ -131,12 +156,20 @@ def release(folder: Path, version: str) -> Path:
             _replace(entry, code + check)
     template = folder / "template.yaml"
     text = template.read_text("utf-8")
-    template.write_text(text.replace(f"Default: {_GRADUAL}", "Default: AllAtOnce"), "utf-8")
+    text = text.replace(f"Default: {_GRADUAL}", "Default: AllAtOnce")
+    # The emulator speaks http only, and keeps the policy by which no queue answers to that.
+    text, policies = re.subn(r"(aws:SecureTransport\W+)false", r"\1rehearsed", text)
+    if policies != 1:
+        raise RehearsalFailed("the template has no policy against plain http, or several")
+    template.write_text(text, "utf-8")
     return template
 
 
 def _unread(folder: str, names: list[str]) -> set[str]:
-    """Return the files of locales that no page has: most of a layer, unpacked for each version."""
+    """Return the files of locales that no page uses.
+
+    They are most of a layer, which is unpacked for each version.
+    """
     if not folder.endswith("locale-data"):
         return set()
     return {name for name in names if re.split(r"[_.]", name)[0] not in {"root", *LANGUAGES}}
@@ -153,6 +186,26 @@ def outputs(endpoint: str, stack: str) -> dict[str, str]:
     """Return a stack's outputs."""
     [found] = client("cloudformation", endpoint).describe_stacks(StackName=stack)["Stacks"]
     return {each["OutputKey"]: each["OutputValue"] for each in found["Outputs"]}
+
+
+def until(endpoint: str, stack: str, what: str, seen: Callable[[], bool]) -> None:
+    """Wait until a condition holds. Raises RehearsalFailed after ten rounds of the sweep."""
+    begun = known = rounds(endpoint, stack)
+    moved = time.monotonic()
+    while not seen():
+        now = rounds(endpoint, stack)
+        if now != known:
+            known, moved = now, time.monotonic()
+        if known - begun > _ROUNDS or time.monotonic() - moved > _STANDSTILL:
+            raise RehearsalFailed(f"{stack}: not seen in {known - begun} rounds: {what}")
+        time.sleep(1)
+
+
+def rounds(endpoint: str, stack: str) -> int:
+    """Return how many rounds of the stage's sweep have begun."""
+    name = f"/{stack}/expirer"
+    lines = client("logs", endpoint).filter_log_events(logGroupName=name)["events"]
+    return sum(line["message"].startswith("START") for line in lines)
 
 
 def _grant_batches(endpoint: str) -> None:
@@ -178,9 +231,9 @@ def _grant_batches(endpoint: str) -> None:
 
 
 def _type_values(endpoint: str, stack: str) -> None:
-    """Set numbers and truth values again that are parameters: the emulator takes them as texts.
+    """Set parameters that are numbers or truth values again: the emulator passes them on as texts.
 
-    The tables are those of this stack: another one may be changing its own at the same time.
+    Only this stack's tables are changed: another stack may be changing its own at the same time.
     """
     functions, tables = client("lambda", endpoint), client("dynamodb", endpoint)
     for each in functions.list_event_source_mappings()["EventSourceMappings"]:

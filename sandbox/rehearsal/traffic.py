@@ -1,4 +1,4 @@
-"""Rehearsal: customers who buy while something else goes on."""
+"""Rehearsal: customers who buy during other steps."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Traffic:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let everyone finish. Raises RehearsalFailed if a purchase failed."""
+        """Wait until all customers have finished. Raises RehearsalFailed if a purchase failed."""
         self._enough.set()
         for customer in self._customers:
             customer.join()
@@ -50,4 +50,4 @@ class Traffic:
 
     def result(self) -> str:
         """Return what happened, in words."""
-        return f"{self._bought} checkouts in both stages, {len(self._failed)} failed"
+        return f"{self._bought} checkouts, {len(self._failed)} failed"

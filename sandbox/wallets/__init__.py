@@ -9,5 +9,5 @@
     server.py certificates.py        the network behind TLS sockets
 
 It shares the request and error types of `checkout.open_payments` and none of its behaviour, so that
-it cannot repeat a mistake of our client.
+it cannot share a mistake with our client.
 """

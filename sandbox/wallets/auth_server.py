@@ -1,6 +1,6 @@
 """Authorization server (GNAP): grants, their continuation and cancellation, and tokens.
 
-The order of the checks is Rafiki's, since it decides which error a request with two faults gets.
+The order of the checks is Rafiki's, because it decides which error a request with two faults gets.
 """
 
 from __future__ import annotations
@@ -13,11 +13,13 @@ from checkout.open_payments.transport import Response
 from sandbox.wallets import answers, schemas, verifier
 from sandbox.wallets.answers import gnap, ok
 from sandbox.wallets.backend import Backend
-from sandbox.wallets.call import Call
+from sandbox.wallets.call import Call, is_id
 from sandbox.wallets.clients import find
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.schema import failure
 from sandbox.wallets.state import Grant, GrantState, Interaction, Token
+
+BUSY = "Defined query timeout of 10000ms exceeded when running query."
 
 
 def answer(backend: Backend, provider: Provider, call: Call) -> Response:
@@ -32,7 +34,7 @@ def answer(backend: Backend, provider: Provider, call: Call) -> Response:
         case ("POST", ["token", manage_id]):
             return _rotate(backend, provider, call, manage_id)
         case ("DELETE", ["token", manage_id]):
-            del backend.state.tokens[_managed(backend, call, manage_id).value]
+            del backend.state.tokens[_managed(backend, provider, call, manage_id).value]
             return answers.no_content()
     raise answers.plain(404, "Not Found")
 
@@ -226,18 +228,30 @@ def _too_fast(backend: Backend, provider: Provider, grant: Grant) -> bool:
 def _rotate(backend: Backend, provider: Provider, call: Call, manage_id: str) -> Response:
     if not provider.rules.rotates:
         raise answers.plain(404, "Not Found")
-    old = _managed(backend, call, manage_id)
+    old = _managed(backend, provider, call, manage_id)
+    if provider.rules.busy and backend.random_bytes(1)[0] < 256 * provider.rules.busy:
+        raise gnap(404, "invalid_rotation", BUSY)
     del backend.state.tokens[old.value]
     return ok({"access_token": _new_token(backend, provider, backend.state.grants[old.grant_id])})
 
 
-def _managed(backend: Backend, call: Call, manage_id: str) -> Token:
-    """Return the token at a manage URI, even if it has expired."""
+def _managed(backend: Backend, provider: Provider, call: Call, manage_id: str) -> Token:
+    """Return the token at a manage URI, even if it has expired, until it is deleted.
+
+    The URI and the client's signature decide; the value in the header is not compared.
+    """
     body = call.json()
     if not verifier.has_valid_headers(call.headers, body):
         raise gnap(401, "invalid_client", "invalid signature headers")
-    token = backend.state.tokens.get(call.token() or "")
-    if token is None or token.manage_id != manage_id:
+    if not is_id(manage_id):
+        raise answers.plain(500, "Internal Server Error")
+    tokens = backend.state.tokens
+    token = next((each for each in tokens.values() if each.manage_id == manage_id), None)
+    kept_from = backend.time_at(provider.name) - provider.rules.token_kept
+    if token is not None and token.expires_at <= kept_from:
+        del tokens[token.value]
+        token = None
+    if token is None:
         raise gnap(401, "invalid_client", "invalid access token")
     _check_grant_signature(backend, call, body, backend.state.grants[token.grant_id])
     return token

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
+from sandbox.wallets import allowance
 from sandbox.wallets.behaviours import BEHAVIOURS, Behaviour
 from sandbox.wallets.clients import Clients, no_fetch
 from sandbox.wallets.money import RATES
@@ -28,7 +29,7 @@ from sandbox.wallets.state import (
     encode,
 )
 
-FUNDING = timedelta(milliseconds=300)  # until a wallet reports that it has no money
+FUNDING = timedelta(milliseconds=300)  # seconds seconds until a wallet reports that it has no money
 JUST_BEFORE = timedelta(milliseconds=1)
 NO_FUNDS = "Account does not have enough balance."
 
@@ -142,8 +143,15 @@ class Backend:
         return unpaid and payment.expires_at <= self.time_at(payment.provider)
 
     def is_payable(self, payment: IncomingPayment, at: datetime | None = None) -> bool:
-        """Return whether its provider takes money for `payment`, now or at that time."""
+        """Return whether the provider takes money for `payment`, now or at the given time."""
         return payment.is_payable((at or self.now()) + self.providers[payment.provider].skew)
+
+    def is_reached(self, payment: IncomingPayment, at: datetime | None = None) -> bool:
+        """Return whether a payer's provider finds that `payment` takes money.
+
+        One that cannot be read counts like one that is closed.
+        """
+        return self.is_payable(payment, at) and self.providers[payment.provider].rules.readable
 
     def incoming_payment_url(self, payment: IncomingPayment) -> str:
         return f"{self.providers[payment.provider].resource_server}/incoming-payments/{payment.id}"
@@ -174,13 +182,19 @@ class Backend:
         account = self.state.accounts[payment.wallet]
         behaviour = self.behaviour(payment.wallet)
         if not payment.funded:
-            payment.failed = True
+            self._fail(payment)
             payment.metadata = {**payment.metadata, "cancellationReason": NO_FUNDS}
             return
-        # By its id: it may have vanished since the time of this effect.
+        if behaviour.ends_with_quote and not payment.parts_sent and self._is_late(payment, at):
+            self._fail(payment)
+            account.book(at, f"Returned {payment.id[:8]}", payment.debit.value)
+            return
+        # Look it up by its id: it may have been deleted since this effect was planned.
         receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
-        if receiver is None or not self.is_payable(receiver, at):
-            # Rafiki reports such a payment as completed, with nothing sent.
+        away = behaviour.receiver_away_after == payment.parts_sent
+        if receiver is None or away or not self.is_reached(receiver, at):
+            # Rafiki reports such a payment as completed, with nothing or a part sent, and gives
+            # none of it back to the grant.
             account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - payment.sent)
             return
         if not behaviour.delivered:
@@ -189,10 +203,20 @@ class Backend:
         if payment.parts_sent < behaviour.parts:
             payment.settles_at = at + behaviour.parts_apart
             return
-        payment.failed |= behaviour.claims_failure or behaviour.delivered < 1
+        if behaviour.claims_failure or behaviour.delivered < 1:
+            self._fail(payment)
         if behaviour.delivered < 1:
             unsent = payment.debit.value - payment.fee - payment.sent
             account.book(at, f"Returned {payment.id[:8]}", unsent)
+
+    def _is_late(self, payment: OutgoingPayment, at: datetime) -> bool:
+        quote = self.state.quotes[payment.quote_id]
+        return at + self.providers[payment.provider].skew >= quote.expires_at
+
+    def _fail(self, payment: OutgoingPayment) -> None:
+        if not payment.failed and payment.grant_id:
+            allowance.give_back(self.state.grants[payment.grant_id], payment)
+        payment.failed = True
 
     def _send_part(
         self,
@@ -226,7 +250,7 @@ class Backend:
     def pay_from_outside(self, url: str, value: int) -> bool:
         """Credit the incoming payment at `url`, like a payer outside of this network.
 
-        Return False, with no effect, if it takes no money.
+        Return False, without an effect, if it takes no money.
         """
         receiver = self.incoming_payment(url)
         if receiver is None or not self.is_payable(receiver):
@@ -251,7 +275,7 @@ class Backend:
         return {"origins": self._origins(), "state": encode(self.state)}
 
     def load(self, data: Mapping[str, Any]) -> None:
-        """Replace the state by a `dump`; keep accounts that are missing in it.
+        """Replace the state by a `dump`. Accounts that are missing in it are kept.
 
         Raises ValueError for the dump of a network with other origins, or of another version of the
         sandbox.

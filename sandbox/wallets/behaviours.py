@@ -28,17 +28,20 @@ class Behaviour:
     `redirects_to` is the name of another provider's wallet, to which the wallet address redirects.
     `delivered` is the share of the payment that arrives, in `parts` of equal size, `parts_apart`.
     `dearer` is the cost of a second quote relative to the first. A packet arrives `in_flight` after
-    it was sent, whatever is closed meanwhile. With `keeps_quotes` the wallet takes quotes after
-    their expiry. With `phantom` it answers 201 without a payment behind it; with `refuses_accepted`
-    it pays and answers 403. `claims_failure` reports a failure once all is sent,
-    `claims_failure_early` from the start.
+    it was sent, even if the incoming payment was closed meanwhile. With `keeps_quotes` the wallet
+    accepts expired quotes. With `phantom` it answers 201 without a payment behind it; with
+    `refuses_accepted` it pays and answers 403. `claims_failure` reports a failure once everything
+    is sent, `claims_failure_early` from the start.
 
-    `short_by` is what is missing, in units of the receiver, from a payment that is reported as
-    complete. With `hides_payments` the wallet shows none of its payments. It makes `pays_others`
-    payments to others after each one. With `sends_when_closed` it sends when the incoming payment
-    is closed, or just before it expires. With `paid_from_outside` somebody else pays the incoming
-    payment once this wallet has quoted it. With `keeps_open` the receiver's provider refuses to
-    close the incoming payment.
+    `short_by` is the number of the receiver's units that are missing from a payment that is
+    reported as complete. With `hides_payments` the wallet shows none of its payments. It makes
+    `pays_others` payments to others after each one. With `sends_when_closed` it sends when the
+    incoming payment is closed, or just before it expires. With `paid_from_outside` somebody else
+    pays the incoming payment once this wallet has quoted it. With `keeps_open` the receiver's
+    provider refuses to close the incoming payment. With `ends_with_quote` the wallet sends nothing
+    after its quote's end: then the payment fails. The receiver cannot be read any more, and so
+    counts as closed, once `receiver_away_after` parts are sent. With `closed_from_outside` somebody
+    else closes the incoming payment when this wallet is told to pay it.
     """
 
     description: str
@@ -68,6 +71,9 @@ class Behaviour:
     sends_when_closed: bool = False
     paid_from_outside: bool = False
     keeps_open: bool = False
+    ends_with_quote: bool = False
+    receiver_away_after: int | None = None
+    closed_from_outside: bool = False
 
 
 BEHAVIOURS: Final[dict[str, Behaviour]] = {
@@ -80,7 +86,7 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
     "quote-expired": Behaviour("Quotes expire after 1 second.", quote_life=timedelta(seconds=1)),
     "redirects": Behaviour(
         "The wallet address redirects (302) to Bob's wallet at the other provider, as an address "
-        "on a domain of one's own may. Bob pays.",
+        "on a customer's own domain may. Bob pays.",
         redirects_to="bob",
     ),
     "unpeered": Behaviour("Not connected to any shop: quotes are refused.", peered=False),
@@ -119,9 +125,30 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
     "paid-from-outside": Behaviour(
         "Somebody else pays the shop as soon as this wallet is chosen.", paid_from_outside=True
     ),
+    "closed-from-outside": Behaviour(
+        "Somebody else closes the shop's incoming payment before this wallet pays it.",
+        closed_from_outside=True,
+    ),
     "never-closes": Behaviour(
         "Nothing arrives, and the shop's wallet refuses to close the incoming payment.",
         delivered=Fraction(0),
         keeps_open=True,
+    ),
+    "held": Behaviour(
+        "The payment is accepted, held until its quote has ended, and then fails.",
+        delivers_after=timedelta(minutes=6),
+        ends_with_quote=True,
+    ),
+    "receiver-away": Behaviour(
+        "The shop's wallet does not answer at the moment of sending: the payment is reported as "
+        "complete, and nothing was sent.",
+        receiver_away_after=0,
+    ),
+    "stops-midway": Behaviour(
+        "The shop's wallet does not answer after half of the money: the payment is reported as "
+        "complete, and a half was sent.",
+        parts=2,
+        parts_apart=timedelta(seconds=1),
+        receiver_away_after=1,
     ),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,12 +11,18 @@ from urllib.parse import parse_qsl, urlsplit
 from checkout.open_payments.transport import Request
 from sandbox.wallets import answers, javascript
 
+_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 MAX_BODY = 1024 * 1024  # bytes; the limit of the body parser under Rafiki
+
+
+def is_id(text: str) -> bool:
+    """Return whether `text` is a UUID; Rafiki's database fails at any other id."""
+    return _ID.fullmatch(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request; `url` is as the server sees it: without fragment, and always with a path."""
+    """A request. `url` is the server's view of it: without fragment, and always with a path."""
 
     method: str
     url: str

@@ -1,7 +1,7 @@
-"""Private certificate authority and server certificate, kept in a folder and reused.
+"""Private certificate authority and server certificate, kept in a folder and used again.
 
-They are for localhost, or for the host names of a rehearsal. The authority's key is discarded after
-signing, so to trust the authority is to trust this one certificate and nothing else.
+They are for localhost, or for the host names of a rehearsal. The authority's key is deleted after
+signing, so trusting the authority means trusting this one certificate only.
 """
 
 from __future__ import annotations

@@ -37,7 +37,7 @@ class Clients:
     def display(self, wallet_address: str) -> tuple[str, str] | None:
         """Return the public name and address to show the customer.
 
-        None means that such a client cannot ask for consent.
+        None means that this client cannot ask for consent.
         """
         account = self._account(wallet_address)
         if account is not None:

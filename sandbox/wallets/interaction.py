@@ -1,4 +1,4 @@
-"""Interaction of a grant: the customer approves, declines, comes too late or comes twice."""
+"""Interaction of a grant: the customer approves or declines, perhaps too late or twice."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def decide(backend: Backend, interact_url: str, *, approve: bool) -> str:
 
 
 def obstacle(backend: Backend, grant: Grant, interaction: Interaction) -> str | None:
-    """Return why the customer can no longer decide, in Rafiki's words, or None."""
+    """Return the reason why the customer can no longer decide, in Rafiki's words, or None."""
     if interaction.chosen or grant.state is GrantState.REVOKED:
         return "invalid interaction"
     if backend.time_at(grant.provider) >= interaction.expires_at:

@@ -1,7 +1,6 @@
 """`JSON.parse` and `JSON.stringify`: body digests are over `JSON.stringify(JSON.parse(body))`.
 
-Where Python's json differs (integer-like keys, numbers, lone surrogates, NaN) this follows
-ECMA-262.
+If Python's json differs (integer-like keys, numbers, lone surrogates, NaN), this follows ECMA-262.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Shared parts of the resource server: the access that a request has proven, and paged lists."""
+"""Shared parts of the resource server: proven access of a request, and paged lists."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sandbox.wallets.answers import ok, resource
 from sandbox.wallets.call import Call
 from sandbox.wallets.state import Grant
 
-MOST = 2**63 - 1  # the limit of Rafiki's database, which answers 500 to more
+MOST = 2**63 - 1  # the limit of Rafiki's database; above it Rafiki answers 500
 _DEFAULT_LENGTH = 20
 
 
@@ -43,8 +43,8 @@ class Access:
     def sees(self, item: Owned) -> bool:
         """Return whether the grant covers this item.
 
-        `read` and `list` cover the client's own items; `…-all`, and a client known by key only, all
-        items.
+        `read` and `list` cover the client's own items. `…-all`, and a client that is known by its
+        key only, cover all items.
         """
         everything = any(f"{self.action}-all" in each["actions"] for each in self.grant.access)
         return everything or self.grant.client is None or item.client == self.grant.client

@@ -1,7 +1,7 @@
 """Exchange rates and fees in exact arithmetic.
 
-The customer's cost is rounded up to a unit and a delivery down, so that a provider never loses by
-rounding.
+The customer's cost is rounded up to a unit and the delivery down, so that a provider never loses
+money by rounding.
 """
 
 from __future__ import annotations
@@ -30,14 +30,22 @@ class NoRate(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Fee:
-    """Fee for a payment to another provider: `basis_points` (1/10000) and `fixed` units."""
+    """Fee for a payment to another provider: `basis_points` (1/10000) and `fixed` units.
+
+    `slippage` (1/10000) is set aside for a worse rate; this part is not sent either.
+    """
 
     basis_points: int = 100
     fixed: int = 0
+    slippage: int = 0
+
+    @property
+    def share(self) -> Fraction:
+        return Fraction(self.basis_points + self.slippage, 10_000)
 
     def on(self, amount: int) -> int:
-        """Return the fee for `amount` units."""
-        return math.ceil(Fraction(amount * self.basis_points, 10_000)) + self.fixed
+        """Return the part of a debit that is not sent, for `amount` units that are."""
+        return math.ceil(amount * self.share) + self.fixed
 
 
 FREE: Final = Fee(basis_points=0)
@@ -53,13 +61,11 @@ def cost(receive: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) 
 
 
 def delivery(debit: Money, asset: Money, fee: Fee, rates: Mapping[str, Fraction]) -> int:
-    """Return the most units of `asset` that `debit` pays for, fee included; 0 if it is too little.
+    """Return the largest number of units of `asset` that `debit` can pay for, fee included, or 0.
 
     Raises NoRate.
     """
-    after_fee = max(
-        0, math.floor((debit.value - fee.fixed) * Fraction(10_000, 10_000 + fee.basis_points))
-    )
+    after_fee = max(0, math.floor((debit.value - fee.fixed) / (1 + fee.share)))
     most = math.floor(after_fee * _rate(debit, asset, rates))
     while most > 0 and cost(asset.with_value(most), debit, fee, rates)[0] > debit.value:
         most -= 1

@@ -1,4 +1,4 @@
-"""Router of the wallet providers: pass a request to the server that its URL belongs to."""
+"""Router of the wallet providers: pass a request to the server of its URL."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class Network(Backend):
     def handle(self, request: Request) -> Response:
         """Return the response of the provider that serves the URL's origin.
 
-        Raises `NotSent` for any other origin, and `OutcomeUnknown` where a wallet hangs up instead
-        of answering.
+        Raises `NotSent` for any other origin, and `OutcomeUnknown` if a wallet hangs up instead of
+        answering.
         """
         call = Call.of(request)
         self.advance()

@@ -1,7 +1,7 @@
 """Pages for people: all wallets, an account's statement, its keys, and the consent page.
 
-They are plain forms without scripts. There is no sign-in: everybody who reaches this port acts as
-the customer.
+They are plain forms without scripts. There is no sign-in: anybody who reaches this port acts as the
+customer.
 """
 
 from __future__ import annotations
@@ -197,6 +197,7 @@ def _consent(backend: Backend, grant: Grant, own: Interaction, path: str) -> Res
         payer=payer.public_name if payer else item.get("identifier", "no particular account"),
         most=Money.of_json(limits["debitAmount"]) if "debitAmount" in limits else None,
         receives=receives,
+        interval=limits.get("interval"),
         receiver=_name_of(backend, limits.get("receiver", "")) or "The receiver",
         description="" if behaviour is BEHAVIOURS["normal"] else behaviour.description,
     )

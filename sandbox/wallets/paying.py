@@ -1,7 +1,7 @@
 """Quotes and outgoing payments of a customer's wallet.
 
-An outgoing payment has the UUID of its quote; a quote pays once. Money moves in `backend`, not
-here.
+An outgoing payment has the UUID of its quote, and a quote can be used once. Money moves in
+`backend`, not here.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Response
-from sandbox.wallets import answers, money
+from sandbox.wallets import allowance, answers, money
 from sandbox.wallets.answers import ok, resource, timestamp
 from sandbox.wallets.backend import Backend
 from sandbox.wallets.listing import MOST, Access, Page, one_page
@@ -45,7 +45,7 @@ def _quote(
     now = backend.time_at(provider.name)
     behaviour = backend.behaviour(access.wallet)
     receiver = backend.incoming_payment(url)
-    if receiver is None or not backend.is_payable(receiver) or not behaviour.peered:
+    if receiver is None or not backend.is_reached(receiver) or not behaviour.peered:
         raise resource(400, "invalid receiver")
     debit, receive, fee = _amounts(backend, provider, access.wallet, receiver, body)
     quote = Quote(
@@ -160,12 +160,16 @@ def create_payment(
 ) -> Response:
     """Handle POST /outgoing-payments, with a quote, or an incoming payment and a debit amount."""
     quote = _usable_quote(backend, provider, access, body)
-    before = _spent(backend, access.grant)
-    if provider.rules.limits_enforced and not _within_limits(access, quote, before):
-        raise resource(403, "unauthorized")
+    grant, now = access.grant, backend.time_at(provider.name)
+    before = allowance.spent(grant, now)
+    try:
+        if provider.rules.limits_enforced and not allowance.fits(grant, quote, now):
+            raise resource(403, "unauthorized")
+    except allowance.Unreadable:
+        raise answers.plain(500, "Internal Server Error") from None
     quote.used = True
     behaviour = backend.behaviour(quote.wallet)
-    # A provider whose quotes can be used again needs other ids for the payments.
+    # A provider whose quotes can be used several times needs other ids for the payments.
     named = provider.rules.own_payment_ids or quote.id in backend.state.outgoing
     payment = OutgoingPayment(
         id=backend.new_id() if named else quote.id,
@@ -179,16 +183,19 @@ def create_payment(
         sent=0,
         failed=behaviour.claims_failure_early,
         metadata=body.get("metadata", {}),
-        created_at=backend.time_at(provider.name),
-        grant_id=access.grant.id,
-        client=access.grant.client,
+        created_at=now,
+        grant_id=grant.id,
+        client=grant.client,
         settles_at=None,
+        since=allowance.since(grant, now),
     )
     created = _shown(provider, payment) | {
         "grantSpentReceiveAmount": (before[1] or quote.receive.with_value(0)).json(),
         "grantSpentDebitAmount": (before[0] or quote.debit.with_value(0)).json(),
     }
     if not behaviour.phantom:
+        if not payment.failed:
+            allowance.hold(grant, payment)
         backend.start(payment)
         _pay_others(backend, payment, behaviour.pays_others)
     if behaviour.dies_after_create:
@@ -218,9 +225,9 @@ def list_all(backend: Backend, provider: Provider, access: Access, page: Page) -
     return one_page(own, page, lambda payment: _shown(provider, payment))
 
 
-def spent(backend: Backend, grant: Grant) -> Response:
-    """Handle GET /outgoing-payment-grant: the amounts spent under this grant."""
-    debit, receive = _spent(backend, grant)
+def spent(backend: Backend, provider: Provider, grant: Grant) -> Response:
+    """Handle GET /outgoing-payment-grant: the amounts spent under this grant, in this period."""
+    debit, receive = allowance.spent(grant, backend.time_at(provider.name))
     return ok(
         {
             "spentDebitAmount": debit.json() if debit else None,
@@ -238,6 +245,8 @@ def _usable_quote(
     if quote is None or quote.provider != provider.name:
         raise resource(404, "unknown quote")
     receiver = backend.incoming_payment(quote.receiver)
+    if receiver is not None and backend.behaviour(quote.wallet).closed_from_outside:
+        backend.close(receiver)
     used = quote.used and provider.rules.single_use_quotes
     late = quote.expires_at <= backend.time_at(provider.name)
     if (
@@ -245,7 +254,7 @@ def _usable_quote(
         or quote.wallet != access.wallet
         or (late and not backend.behaviour(quote.wallet).keeps_quotes)
         or receiver is None
-        or not backend.is_payable(receiver)
+        or not backend.is_reached(receiver)
     ):
         raise resource(400, "invalid quote")
     return quote
@@ -274,40 +283,6 @@ def _pay_others(backend: Backend, own: OutgoingPayment, number: int) -> None:
         backend.state.accounts[own.wallet].book(
             payment.created_at, f"Payment {payment.id[:8]}", -one.value
         )
-
-
-def _spent(backend: Backend, grant: Grant) -> tuple[Money | None, Money | None]:
-    """Return the debit and receive totals of the grant's live payments, or None without any."""
-    live = [
-        payment
-        for payment in backend.state.outgoing.values()
-        if payment.grant_id == grant.id and not payment.failed
-    ]
-    if not live:
-        return None, None
-    debit = live[0].debit.with_value(sum(payment.debit.value for payment in live))
-    return debit, live[0].receive.with_value(sum(payment.receive.value for payment in live))
-
-
-def _within_limits(access: Access, quote: Quote, before: tuple[Money | None, Money | None]) -> bool:
-    """Return whether the quote fits the grant's limits; an `interval` limits the whole grant."""
-    limits = next(
-        item.get("limits", {})
-        for item in access.grant.access
-        if item["type"] == "outgoing-payment" and item["identifier"] == access.wallet
-    )
-    if limits.get("receiver", quote.receiver) != quote.receiver:
-        return False
-    for name, amount, gone in (
-        ("debitAmount", quote.debit, before[0]),
-        ("receiveAmount", quote.receive, before[1]),
-    ):
-        if name in limits:
-            limit = Money.of_json(limits[name])
-            total = amount.value + (gone.value if gone else 0)
-            if not limit.same_asset(amount) or total > limit.value:
-                return False
-    return True
 
 
 def _shown(provider: Provider, payment: OutgoingPayment) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A wallet provider: its addresses, its fee, and the options in which providers differ."""
+"""A wallet provider: its addresses, its fee, and options in which providers differ."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sandbox.wallets.money import Fee
 
 @dataclass(frozen=True, slots=True)
 class Closing:
-    """An answer to `complete` for an incoming payment that is open.
+    """An answer to `complete` for an open incoming payment.
 
-    An error is also the answer for one that is closed already. `closes` tells whether the request
-    has its effect, `empty` whether a success has no body.
+    An error is also the answer for a closed one. `closes` says whether the request closes it,
+    `empty` whether a success has no body.
     """
 
     status: int = 200
@@ -44,11 +44,13 @@ class Rules:
     """Options of a provider; the defaults are a current Rafiki's. `wait` is in whole seconds.
 
     `client_objects` (Open Payments 1.3) and `client_strings` are the forms in which a grant request
-    may name its client.
-    With `hash_over_root` the interaction hash is over the authorization server's bare origin with a
-    slash (Rafiki 1 and 2.0). With `own_payment_ids` an outgoing payment's id is not its quote's.
-    `incoming_life` is the life of every incoming payment, whatever was asked for. A token becomes
-    inactive at a use with the chance `loses_tokens`; without `rotates` there are no manage URIs.
+    may name its client. With `hash_over_root` the interaction hash is over the authorization
+    server's bare origin with a slash (Rafiki 1 and 2.0). With `own_payment_ids` an outgoing
+    payment's id is not its quote's. `incoming_life` is the life of every incoming payment,
+    regardless of the request. Each use makes a token inactive with the probability `loses_tokens`;
+    without `rotates` there are no manage URIs. A token is deleted `token_kept` after its expiry. A
+    rotation meets a `busy` database with that chance, and has no effect then. Without `readable` no
+    payer's provider can read incoming payments here.
     """
 
     wait: int = 5
@@ -64,6 +66,9 @@ class Rules:
     incoming_life: timedelta | None = None
     loses_tokens: float = 0.0
     rotates: bool = True
+    token_kept: timedelta = timedelta(days=30)
+    busy: float = 0.0
+    readable: bool = True
 
 
 @dataclass(frozen=True, slots=True)

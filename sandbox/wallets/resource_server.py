@@ -13,7 +13,7 @@ from checkout.open_payments.transport import Response
 from sandbox.wallets import answers, listing, paying, receiving, schemas, verifier
 from sandbox.wallets.answers import resource
 from sandbox.wallets.backend import Backend
-from sandbox.wallets.call import Call
+from sandbox.wallets.call import Call, is_id
 from sandbox.wallets.listing import Access
 from sandbox.wallets.provider import Provider
 from sandbox.wallets.schema import Schema, failure
@@ -40,7 +40,7 @@ def answer(backend: Backend, provider: Provider, call: Call) -> Response:
             _require_signature_headers(call)
             grant = _introspect(backend, provider, call, "outgoing-payment", "create", None)
             _check_signature(backend, call, None, grant)
-            return paying.spent(backend, grant)
+            return paying.spent(backend, provider, grant)
         case ("GET", [("incoming-payments" | "outgoing-payments") as collection]):
             return _list(backend, provider, call, collection)
         case ("GET", [collection, item_id]) if collection in _KINDS:
@@ -52,8 +52,8 @@ def answer(backend: Backend, provider: Provider, call: Call) -> Response:
             }[collection]
             return reader(backend, provider, access, item_id)
         case ("POST", ["incoming-payments", payment_id, "complete"]):
-            access = _reach(backend, provider, call, "incoming-payments", payment_id, "complete")
-            return receiving.complete(backend, provider, access, payment_id)
+            _reach(backend, provider, call, "incoming-payments", payment_id, "complete")
+            return receiving.complete(backend, provider, payment_id)
     raise answers.plain(404, "Not Found")
 
 
@@ -108,6 +108,8 @@ def _wallet_of(backend: Backend, provider: Provider, collection: str, item_id: s
         "quotes": state.quotes,
         "outgoing-payments": state.outgoing,
     }
+    if collection == "outgoing-payments" and not is_id(item_id):
+        raise answers.plain(500, "Internal Server Error")
     found = collections[collection].get(item_id)
     gone = collection == "incoming-payments" and found and backend.has_vanished(found)
     if found is None or gone or found.provider != provider.name:

@@ -78,7 +78,7 @@ def _of_text(value: Any, schema: Schema, path: str) -> str | None:
     if not isinstance(value, str):
         return None
     if "pattern" in schema and not re.search(schema["pattern"], value):
-        # The original prints the pattern with its slashes turned into dots.
+        # The original prints the pattern with dots in place of slashes.
         return f'{path} must match pattern "{schema["pattern"].replace("/", ".")}"'
     if "format" in schema and not _FORMATS[schema["format"]](value):
         return f'{path} must match format "{schema["format"]}"'

@@ -2,7 +2,7 @@
 
 The API's origins use HTTPS; the pages use HTTPS or plain HTTP, according to their origin. One lock
 around the network makes it behave like a single-threaded server; a slow wallet sleeps outside the
-lock. Bodies of unknown length are rejected, and the connection is closed where a wallet is to die.
+lock. Bodies of unknown length are rejected. A wallet that "dies" closes the connection.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _IDLE: Final = 30  # seconds until an idle connection is closed
 class WalletServers:
     """The listening sockets of a network; `sleeper` must be the network's `sleep`.
 
-    The constructor raises OSError if a port is taken, and then leaves none open.
+    The constructor raises OSError if a port is taken, and then closes the others.
     """
 
     def __init__(self, network: Network, tls: ssl.SSLContext, sleeper: Sleeper) -> None:
@@ -57,7 +57,7 @@ class WalletServers:
             thread.start()
 
     def close(self) -> None:
-        """Stop listening; requests in progress end with the process."""
+        """Stop listening. Requests in progress end with the process."""
         for server in self._servers:
             if self._threads:
                 server.shutdown()
@@ -143,7 +143,8 @@ class _Listener(ThreadingHTTPServer):
 
 class _Handler(BaseHTTPRequestHandler):
     server: _Listener
-    disable_nagle_algorithm = True  # headers and body are two writes; do not delay the second
+    # Headers and body are two writes; the second must not be delayed.
+    disable_nagle_algorithm = True
     protocol_version = "HTTP/1.1"
     server_version = "sandbox-wallets"
     sys_version = ""
@@ -181,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(answer.body)
 
     def _url(self) -> str:
-        """Return the URL as the client must have signed it."""
+        """Return the URL that the client must have signed."""
         return self.server.origin + self.path
 
     def log_message(self, format: str, *args: Any) -> None:

@@ -97,11 +97,23 @@ class Interaction:
     chosen: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """The sums that the payments of a grant hold of one period, which began at `since`.
+
+    Without an interval the period is the grant's life, and `since` is None.
+    """
+
+    since: datetime | None
+    debit: Money
+    receive: Money
+
+
 @dataclass(slots=True)
 class Grant:
     """A grant. `client` is a wallet address, or None if the client sent its `jwk` instead.
 
-    `wait` counts from `last_asked`.
+    `wait` counts from `last_asked`. `spent` has one record of each period, the newest last.
     """
 
     id: str
@@ -113,6 +125,7 @@ class Grant:
     last_asked: datetime
     state: GrantState
     interaction: Interaction | None = None
+    spent: list[Spent] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -125,7 +138,7 @@ class Token:
 
 @dataclass(slots=True)
 class IncomingPayment:
-    """An incoming payment. `from_outside` is the part of `received` that no payment here sent.
+    """An incoming payment. `from_outside` is the part of `received` that no payment here has sent.
 
     With `stays_open` its provider refuses to complete it.
     """
@@ -171,7 +184,8 @@ class Quote:
 class OutgoingPayment:
     """An outgoing payment. `funded` means that the account was debited.
 
-    `settles_at` is None once nothing more will happen to it.
+    `settles_at` is None once it is final. `since` is the start of the period that it counts in, if
+    its grant has an interval.
     """
 
     id: str
@@ -191,6 +205,7 @@ class OutgoingPayment:
     settles_at: datetime | None
     funded: bool = False
     parts_sent: int = 0
+    since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ def verify(
 
 
 def _covered(signature_input: str) -> list[str] | None:
-    """Return the covered components, split as crudely as the original does it."""
+    """Return the covered components, split in the simple way of the original."""
     _, label, rest = signature_input.partition("sig1=")
     if not label:
         return None

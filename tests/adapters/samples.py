@@ -5,22 +5,21 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from checkout.domain.merchant import ApiKey, Logo, Merchant
+from checkout.domain.machine import Change, HistoryEntry
+from checkout.domain.merchant import ApiKey, Logo, Merchant, Suspension
+from checkout.domain.payment import (
+    Attention,
+    IncomingPaymentRef,
+    Instruction,
+    Phase,
+    Problem,
+)
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.people import Invitation, Member, Passkey, Role
 from checkout.domain.providers import Provider
-from checkout.domain.session import (
-    Attention,
-    HistoryEntry,
-    IncomingPaymentRef,
-    Instruction,
-    LineItem,
-    Phase,
-    Problem,
-    Session,
-    Status,
-)
-from checkout.domain.transitions import Change, Event, advance
+from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
 from checkout.domain.webhooks import (
     Delivery,
     Endpoint,
@@ -72,9 +71,11 @@ def full_session(**changes: Any) -> Session:
         "event": "evt_1",
         "locale": "pt-BR",
         "client_reference_id": "Bestellung ü",
+        "later_json": '{"of_tomorrow":["ü",1]}',
         "echo_json": '{"customer_email":"a@shop.example"}',
         "request_id": "req_0123456789abcdefABCDEF",
-        "shard": 31,
+        "part": 31,
+        "customer_details": "v1.00000000.ZGV0YWlscw",
         "link": "plink_0123456789abcdefABCDEF",
         "restocked_at": NOW,
         "submissions": (NOW, NOW + 10 * MS),
@@ -134,7 +135,7 @@ def an_event(**changes: Any) -> WebhookEvent:
     fields: dict[str, Any] = {
         "id": "evt_1",
         "merchant": "mer_1",
-        "session": session_id(1),
+        "subject": session_id(1),
         "type": "checkout.session.canceled",
         "body": '{"metadata":{"ü":"🫖"}}',
         "created_at": NOW,
@@ -160,7 +161,7 @@ def full_event(**changes: Any) -> WebhookEvent:
         "given_up": GivenUp.GONE,
         "writer": "w1",
         "stripe_body": '{"object":"event","ü":"🫖"}',
-        "shard": 3,
+        "part": 3,
         "endpoint": "we_1",
     }
     return an_event(**{**everything, **changes})
@@ -200,6 +201,7 @@ def full_merchant(**changes: Any) -> Merchant:
             description="für die Kasse",
             metadata_json='{"a":"1"}',
         ),
+        "details_key": "v1.00000000.a2V5",
         "further_endpoints": (Endpoint(url="https://books.example/", id="we_2"),),
         "logo": Logo("image/png", bytes(range(256))),
         "accent_color": "#0a7f5c",
@@ -208,13 +210,14 @@ def full_merchant(**changes: Any) -> Merchant:
         "tolerance": 5,
         "contact": "help@shop.example",
         "website": "shop.example",
-        "shards": 4,
+        "parts": 4,
         "providers": (
             Provider(
                 "Cedar", "https://wallet.example/{name}", "https://wallet.example/", "DE KE", "Lg=="
             ),
         ),
         "key_sign_in_off_at": NOW + 5 * MS,
+        "suspended": Suspension.ALONE,
     }
     return a_merchant(**{**everything, **changes})
 
@@ -233,7 +236,7 @@ def a_key(**changes: Any) -> ApiKey:
     return ApiKey(**{**fields, **changes})
 
 
-def cancel(session: Session, writer: str = "canceler") -> Change:
+def cancel(session: Session, writer: str = "canceler") -> Change[Session]:
     return advance(session, Event.CANCEL_REQUESTED, now=NOW, writer=writer)
 
 
@@ -248,7 +251,7 @@ def paying(**changes: Any) -> Session:
     return a_session(Status.AWAITING_APPROVAL, **{**fields, **changes})
 
 
-def payment_created(session: Session, writer: str = "payer") -> Change:
+def payment_created(session: Session, writer: str = "payer") -> Change[Session]:
     return advance(
         session,
         Event.PAYMENT_CREATED,
@@ -259,7 +262,7 @@ def payment_created(session: Session, writer: str = "payer") -> Change:
     )
 
 
-def checked(session: Session, writer: str = "sweeper") -> Change:
+def checked(session: Session, writer: str = "sweeper") -> Change[Session]:
     """A sweep that found nothing new, and looks again later."""
     later = NOW + 60 * 1000 * MS
     return advance(

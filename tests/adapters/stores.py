@@ -19,6 +19,7 @@ from checkout.adapters.dynamo import (
     DynamoEvents,
     DynamoLinks,
     DynamoMerchants,
+    DynamoNotes,
     DynamoPeople,
     DynamoSessions,
     DynamoTallies,
@@ -74,6 +75,7 @@ class Store:
     events: DynamoEvents
     tallies: DynamoTallies
     links: DynamoLinks
+    notes: DynamoNotes
     database: DynamoDatabase
 
     def with_client(self, client: Any) -> Store:
@@ -92,6 +94,7 @@ def new_store(client: Any, prefix: str) -> Store:
         events=DynamoEvents(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         tallies=DynamoTallies(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         links=DynamoLinks(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
+        notes=DynamoNotes(client, prefix, sleep=lambda seconds: None, random_bytes=seeded()),
         database=DynamoDatabase(client, prefix),
     )
 

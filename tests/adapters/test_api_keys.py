@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from checkout.domain.errors import Unavailable
-from checkout.domain.merchant import ApiKey
+from checkout.domain.merchant import ApiKey, Suspension
 from checkout.ports.merchants import StaleMerchant
 from tests.adapters.samples import MS, a_key, a_merchant
 from tests.adapters.stores import Store
@@ -36,7 +36,15 @@ def test_a_key_is_added_and_listed_for_its_merchant_alone(kept: Store) -> None:
     assert kept.api_keys.add(SECOND, MERCHANT)
     assert sorted(kept.api_keys.of("mer_1"), key=lambda key: key.id) == [FIRST, SECOND]
     other = replace(SECOND, name="other")
-    assert not kept.api_keys.add(other, MERCHANT), "there is one with this hash"
+    assert not kept.api_keys.add(other, MERCHANT.changed()), "there is one with this hash"
+
+
+def test_of_two_keys_that_were_counted_for_at_once_one_is_added(kept: Store) -> None:
+    third = a_key(id="key_3", hash="33" * 32)
+    assert kept.api_keys.add(SECOND, MERCHANT)
+    assert not kept.api_keys.add(third, MERCHANT)
+    assert kept.api_keys.find(third.hash) is None
+    assert kept.api_keys.add(third, MERCHANT.changed())
 
 
 def test_a_key_made_from_settings_that_changed_meanwhile_is_not_added(kept: Store) -> None:
@@ -76,15 +84,23 @@ def test_a_key_that_ends_soon_is_none_that_lasts(kept: Store) -> None:
 
 def test_return_hosts_and_shards_reach_the_merchant_and_its_keys_or_neither(kept: Store) -> None:
     put_key(kept.client, kept.prefix, SECOND)
-    settled = MERCHANT.changed(return_hosts=("shop.example",), shards=8)
+    settled = MERCHANT.changed(return_hosts=("shop.example",), parts=8)
     kept.api_keys.settle(settled, [FIRST, SECOND])
     assert kept.merchants.get("mer_1") == settled
     for key in (FIRST, SECOND):
-        assert found(kept, key) == replace(key, return_hosts=("shop.example",), shards=8)
+        assert found(kept, key) == replace(key, return_hosts=("shop.example",), parts=8)
     with pytest.raises(StaleMerchant) as lost:
         kept.api_keys.settle(MERCHANT.changed(return_hosts=()), [FIRST, SECOND])
     assert lost.value.current == settled
     assert found(kept, FIRST).return_hosts == ("shop.example",)
+
+
+def test_a_suspension_reaches_the_keys_and_leaves_them(kept: Store) -> None:
+    suspended = MERCHANT.changed(suspended=Suspension.ALONE, key_sign_in_off_at=NOW)
+    kept.api_keys.settle(suspended, [FIRST])
+    assert found(kept, FIRST) == replace(FIRST, suspended=Suspension.ALONE, key_sign_in_off_at=NOW)
+    kept.api_keys.settle(suspended.changed(suspended=None, key_sign_in_off_at=None), [FIRST])
+    assert found(kept, FIRST) == FIRST
 
 
 def test_settling_again_after_a_lost_answer_is_no_lost_race(kept: Store) -> None:

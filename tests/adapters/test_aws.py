@@ -22,6 +22,7 @@ from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMerchants, DynamoSessions
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
+from checkout.domain.parts import Lists
 from checkout.ports.sessions import StaleSession
 from tests.adapters.samples import a_key, a_merchant, a_reservation, an_event, cancel
 from tests.adapters.stores import boto
@@ -220,7 +221,7 @@ def test_a_store_that_is_silent_is_unavailable_everywhere(error: Exception) -> N
         lambda: sessions.get(session.id),
         lambda: sessions.save(cancel(session)),
         lambda: sessions.save(cancel(session), an_event()),
-        lambda: sessions.page("mer_1", limit=1, **UNBOUNDED),
+        lambda: sessions.page(Lists("mer_1"), limit=1, **UNBOUNDED),
         lambda: merchants.add(a_merchant(), a_key()),
         lambda: merchants.replace(a_merchant()),
         lambda: merchants.get("mer_1"),
@@ -258,7 +259,7 @@ def test_keys_that_were_not_processed_are_asked_for_again(scripted: Scripted) ->
         unprocessed = left(*remaining) if remaining else {}
         answer = {"Responses": {table: found}, "UnprocessedKeys": unprocessed}
         scripted.answered("batch_get_item", answer)
-    page = scripted.sessions.page("mer_1", limit=3, **UNBOUNDED)
+    page = scripted.sessions.page(Lists("mer_1"), limit=3, **UNBOUNDED)
     assert page.sessions == (sessions[2], sessions[0])  # in the index's order; cs_1 is gone
     assert page.next_key is None
     assert len(scripted.slept) == 1
@@ -271,4 +272,4 @@ def test_keys_that_are_never_processed_end_as_unavailable(scripted: Scripted) ->
         left = {table: {"Keys": [{"id": item["id"]}]}}
         scripted.answered("batch_get_item", {"Responses": {}, "UnprocessedKeys": left})
     with pytest.raises(Unavailable):
-        scripted.sessions.page("mer_1", limit=1, **UNBOUNDED)
+        scripted.sessions.page(Lists("mer_1"), limit=1, **UNBOUNDED)

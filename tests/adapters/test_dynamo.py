@@ -9,21 +9,19 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import (
-    DatabaseUrl,
-    DynamoDatabase,
-    parse_database_url,
-    records,
-    values,
-)
+from checkout.adapters.dynamo import DatabaseUrl, DynamoDatabase, parse_database_url, places, wire
 from checkout.adapters.side_by_side import Threads, in_turn
 from checkout.domain.errors import Unavailable
 from checkout.domain.grammar import position
-from checkout.domain.session import Phase, Session, Status
-from checkout.domain.transitions import Change, Event, advance
+from checkout.domain.machine import Change
+from checkout.domain.parts import Lists
+from checkout.domain.payment import Phase
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.merchants import StaleMerchant
-from checkout.ports.runtime import WHOLE, Part
+from checkout.ports.runtime import WHOLE, ShardRange
 from checkout.ports.sessions import DueSessions, KeyHeld, StaleSession, Stretch, Walk
 from tests.adapters.samples import (
     DAY,
@@ -41,7 +39,7 @@ from tests.adapters.samples import (
 )
 from tests.adapters.stores import Store, Watched
 from tests.services import put_key
-from tests.support import NOW, a_session, words
+from tests.support import GAVE_A_WALLET, NOW, a_session, words
 
 
 def saved(store: Store, session: Session) -> Session:
@@ -55,7 +53,7 @@ def saved_many(store: Store, count: int, **changes: Any) -> list[str]:
 
 
 # A session to which something has happened, so that it owes a check at its expiry.
-touched = partial(a_session, version=2)
+touched = partial(a_session, history=GAVE_A_WALLET)
 
 
 class ShortPages:
@@ -169,7 +167,7 @@ def test_a_change_with_an_answer_that_got_lost_is_our_own(store: Store) -> None:
 def test_what_a_change_drops_is_gone_from_the_table(store: Store) -> None:
     before = saved(store, full_session(phase=None, lease_until=None))
     store.sessions.save(cancel(before))
-    key = {"id": values.text(before.id)}
+    key = {"id": wire.text(before.id)}
     item = store.client.get_item(TableName=f"{store.prefix}-checkout_sessions", Key=key)["Item"]
     assert not {"grant", "token", "interact_url", "phase", "lease_until"} & set(item)
     assert item["status"] == {"S": "canceled"}
@@ -221,44 +219,6 @@ def test_the_stored_expiry_itself_is_too_late_and_a_millisecond_before_is_in_tim
     assert store.sessions.save(cancel(a_session(id=in_time.id))).status is Status.CANCELED
 
 
-def test_the_201_is_kept_although_a_sweep_has_rescheduled_meanwhile(store: Store) -> None:
-    before = saved(store, paying())
-    swept = store.sessions.save(checked(before))
-    stored = store.sessions.save(payment_created(before))
-    assert (stored.status, stored.version) == (Status.PROCESSING, swept.version + 1)
-    assert stored.checks == swept.checks
-    assert stored.outgoing_payment == "https://r.example/out/1"
-    assert stored.phase is None
-    assert stored == store.sessions.get(before.id)
-
-
-def test_the_201_comes_too_late_when_closing_has_begun(store: Store) -> None:
-    before = saved(store, paying())
-    closing = advance(before, Event.CLOSING_STARTED, now=NOW, writer="sweeper", closing_at=NOW)
-    store.sessions.save(closing)
-    with pytest.raises(StaleSession) as lost:
-        store.sessions.save(payment_created(before))
-    assert lost.value.current == closing.after
-
-
-def test_the_201_of_another_attempt_changes_nothing(store: Store) -> None:
-    before = saved(store, paying())
-    assert before.instruction is not None
-    earlier = replace(before, instruction=replace(before.instruction, id="attempt-0"))
-    with pytest.raises(StaleSession):
-        store.sessions.save(payment_created(earlier))
-    assert store.sessions.get(before.id) == before
-
-
-def test_a_change_by_attempt_and_its_event_are_written_over_a_later_version(store: Store) -> None:
-    before = saved(store, paying())
-    store.sessions.save(checked(before))
-    after = store.sessions.save(payment_created(before), an_event())
-    assert (after.status, after.version) == (Status.PROCESSING, before.version + 2)
-    assert after == store.sessions.get(before.id)
-    assert event_ids(store) == {"evt_1"}
-
-
 def test_a_change_of_a_session_that_does_not_exist_is_a_mistake(store: Store) -> None:
     with pytest.raises(LookupError):
         store.sessions.save(cancel(a_session()))
@@ -287,7 +247,7 @@ def event_ids(store: Store) -> set[str]:
         IndexName="by_merchant",
         KeyConditionExpression="#merchant = :merchant",
         ExpressionAttributeNames={"#merchant": "merchant"},
-        ExpressionAttributeValues={":merchant": values.text("mer_1")},
+        ExpressionAttributeValues={":merchant": wire.text("mer_1")},
     )
     return {row["id"]["S"] for row in answer["Items"]}
 
@@ -307,7 +267,7 @@ def test_a_creation_whose_answer_was_lost_counts_as_written(store: Store, with_k
 )
 @pytest.mark.parametrize("event", [None, an_event()], ids=["alone", "with an event"])
 def test_a_change_whose_answer_was_lost_counts_as_written_once(
-    store: Store, change: Change, event: WebhookEvent | None
+    store: Store, change: Change[Session], event: WebhookEvent | None
 ) -> None:
     before = saved(store, change.before)
     store.client.lose = 1
@@ -332,7 +292,7 @@ def test_who_lost_its_answer_and_then_the_session_learns_the_winner(store: Store
 
 def page_ids(store: Store, **wanted: Any) -> tuple[list[str], str | None]:
     bounds = dict.fromkeys(("after", "created_from", "created_before"))
-    page = store.sessions.page("mer_1", **{"limit": 100, **bounds, **wanted})
+    page = store.sessions.page(Lists("mer_1"), **{"limit": 100, **bounds, **wanted})
     return [session.id for session in page.sessions], page.next_key
 
 
@@ -392,9 +352,11 @@ def test_a_page_of_100_takes_one_query_and_one_batch_read(store: Store) -> None:
 
 
 def test_pages_show_the_sessions_as_they_are_now(store: Store) -> None:
-    before = saved(store, full_session(phase=None, shard=0))
+    before = saved(store, full_session(phase=None, part=0))
     after = store.sessions.save(cancel(before))
-    page = store.sessions.page("mer_1", limit=1, after=None, created_from=None, created_before=None)
+    page = store.sessions.page(
+        Lists("mer_1"), limit=1, after=None, created_from=None, created_before=None
+    )
     assert page.sessions == (after,)
 
 
@@ -406,7 +368,7 @@ def test_due_sessions_come_the_longest_due_first_whatever_their_shard(store: Sto
     for number, age in enumerate(ages):
         saved(store, touched(id=session_id(number), expires_at=NOW - age * MS))
     ordered = [session_id(ages.index(age)) for age in range(12, -1, -1)]
-    assert len({records.due_shard(session_id(number)) for number in range(len(ages))}) > 4
+    assert len({places.due_shard(session_id(number)) for number in range(len(ages))}) > 4
     found = store.sessions.due(NOW, urgent=False, limit=100, side_by_side=Threads(3))
     assert found == DueSessions(tuple(ordered), 13, NOW - 12 * MS)
     assert due_ids(store, NOW - 10 * MS) == tuple(ordered[:3])
@@ -418,7 +380,7 @@ def test_of_each_shard_the_oldest_are_named_and_all_are_counted(store: Store) ->
     for age, each in enumerate(reversed(ids)):
         saved(store, touched(id=each, expires_at=NOW - age * MS))
     found = store.sessions.due(NOW, urgent=False, limit=1, side_by_side=in_turn)
-    oldest = {records.due_shard(each): each for each in reversed(ids)}
+    oldest = {places.due_shard(each): each for each in reversed(ids)}
     assert set(found.ids) == set(oldest.values())
     assert (found.ids[0], found.total, found.oldest) == (ids[0], 40, NOW - 39 * MS)
 
@@ -439,7 +401,7 @@ def test_a_session_that_the_clock_ends_is_not_due_and_waits_to_be_counted(store:
     session = saved(store, a_session(expires_at=NOW))
     assert session.left_to_clock
     assert due_ids(store, NOW) == due_ids(store, NOW, urgent=True) == ()
-    shard = int(records.due_shard(session.id))
+    shard = int(places.due_shard(session.id))
     stretch = store.tallies.ahead(Walk.COUNT, shard, NOW, since=None, limit=9)
     assert stretch == Stretch(Walk.COUNT, shard, None, NOW, (session,))
     ended = store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="late"))
@@ -456,7 +418,7 @@ def test_a_session_that_is_given_a_wallet_leaves_the_clock(store: Store) -> None
     store.sessions.save(
         advance(session, Event.WALLET_SUBMITTED, now=NOW, writer="w", lease_until=lease)
     )
-    shard = int(records.due_shard(session.id))
+    shard = int(places.due_shard(session.id))
     assert store.tallies.ahead(Walk.COUNT, shard, NOW + DAY, since=None, limit=9) is None
     assert due_ids(store, lease, urgent=True) == (session.id,)
 
@@ -465,10 +427,10 @@ def test_a_due_entry_of_an_older_release_goes_with_the_end(store: Store) -> None
     session = saved(store, a_session(expires_at=NOW))
     store.client.update_item(
         TableName=f"{store.prefix}-checkout_sessions",
-        Key={"id": values.text(session.id)},
+        Key={"id": wire.text(session.id)},
         UpdateExpression="SET #shard = :shard, #at = :at",
         ExpressionAttributeNames={"#shard": "due_shard", "#at": "due_at"},
-        ExpressionAttributeValues={":shard": values.text("3"), ":at": values.instant(NOW)},
+        ExpressionAttributeValues={":shard": wire.text("3"), ":at": wire.instant(NOW)},
     )
     assert due_ids(store, NOW, urgent=True) == (session.id,)
     store.sessions.save(advance(session, Event.EXPIRY_PASSED, now=NOW, writer="sweep"))
@@ -476,26 +438,26 @@ def test_a_due_entry_of_an_older_release_goes_with_the_end(store: Store) -> None
 
 
 def test_asking_what_is_due_takes_one_query_a_shard_and_reads_no_session(store: Store) -> None:
-    saved_many(store, 40, expires_at=NOW, version=2)
+    saved_many(store, 40, expires_at=NOW, history=GAVE_A_WALLET)
     store.client.calls.clear()
     assert len(due_ids(store, NOW)) == 40
-    assert store.client.calls == {"query": records.DUE_SHARDS}
+    assert store.client.calls == {"query": places.DUE_SHARDS}
     store.client.calls.clear()
     assert due_ids(store, NOW, urgent=True) == ()
-    assert store.client.calls == {"query": records.URGENT_SHARDS}
+    assert store.client.calls == {"query": places.URGENT_SHARDS}
 
 
 @pytest.mark.parametrize("urgent", [True, False])
 def test_the_parts_of_what_is_due_are_together_the_whole(store: Store, urgent: bool) -> None:
     held = {"status": Status.PROCESSING, "check_at": NOW} if urgent else {}
-    saved_many(store, 40, expires_at=NOW, version=2, **held)
+    saved_many(store, 40, expires_at=NOW, history=GAVE_A_WALLET, **held)
 
-    def due(part: Part) -> tuple[str, ...]:
+    def due(part: ShardRange) -> tuple[str, ...]:
         found = store.sessions.due(NOW, urgent=urgent, limit=99, side_by_side=in_turn, part=part)
         assert found.total == len(found.ids)
         return found.ids
 
-    parts = [due(Part(number, 8)) for number in range(8)]
+    parts = [due(ShardRange(number, 8)) for number in range(8)]
     assert sorted(each for part in parts for each in part) == sorted(due(WHOLE))
     assert len(due(WHOLE)) == 40
     assert min(map(len, parts)) > 0
@@ -505,14 +467,14 @@ def test_the_parts_of_due_events_are_together_the_whole(store: Store) -> None:
     for number in range(30):
         store.events.add(an_event(id=f"evt_{number}"))
     parts = [
-        store.events.due(NOW + DAY, limit=99, side_by_side=in_turn, part=Part(number, 8))
+        store.events.due(NOW + DAY, limit=99, side_by_side=in_turn, part=ShardRange(number, 8))
         for number in range(8)
     ]
     assert len({each.id for part in parts for each in part}) == sum(map(len, parts)) == 30
 
 
 def test_a_page_of_the_due_index_that_ends_early_is_gone_on_with(store: Store) -> None:
-    ids = saved_many(store, 30, expires_at=NOW, version=2)
+    ids = saved_many(store, 30, expires_at=NOW, history=GAVE_A_WALLET)
     short = store.with_client(ShortPages(store.client))
     assert set(due_ids(short, NOW)) == set(ids)
 

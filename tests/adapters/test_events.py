@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo import event_records, values
+from checkout.adapters.dynamo import events, wire
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.errors import Unavailable
+from checkout.domain.parts import Lists
 from checkout.domain.webhooks import (
     FIRST_MESSAGE,
     Delivery,
@@ -58,7 +59,7 @@ def lease(event: WebhookEvent, writer: str = "first") -> WebhookEvent:
 
 def attribute(store: Store, event: WebhookEvent, name: str) -> Any:
     answer = store.client.get_item(
-        TableName=f"{store.prefix}-webhook_events", Key={"id": values.text(event.id)}
+        TableName=f"{store.prefix}-webhook_events", Key={"id": wire.text(event.id)}
     )
     return answer["Item"].get(name)
 
@@ -105,7 +106,7 @@ def test_sending_it_again_takes_the_broom_away(store: Store) -> None:
     store.events.save(sent_again(event, NOW))
     assert attribute(store, event, "ttl") is None
     assert attribute(store, event, "given_up") is None
-    assert attribute(store, event, "due_at") == values.instant(NOW + FIRST_MESSAGE)
+    assert attribute(store, event, "due_at") == wire.instant(NOW + FIRST_MESSAGE)
 
 
 def test_a_writer_with_an_old_version_changes_nothing_and_learns_the_winner(store: Store) -> None:
@@ -208,7 +209,7 @@ def test_what_is_written_meanwhile_is_not_put_off(store: Store, after: WebhookEv
     _, entry = added_due(store)
     store.events.save(after)
     assert not store.events.put_off(entry, SOON + MINUTE)
-    assert attribute(store, after, "due_at") == event_records.event_item(after).get("due_at")
+    assert attribute(store, after, "due_at") == events.event_item(after).get("due_at")
 
 
 def test_an_event_that_is_gone_is_not_made_by_putting_it_off(store: Store) -> None:
@@ -234,7 +235,7 @@ def test_who_lost_its_answer_and_then_the_event_has_not_put_it_off(store: Store)
 
 
 def page_ids(store: Store, **wanted: Any) -> tuple[list[str], str | None]:
-    page = store.events.page("mer_1", **{"limit": 100, **wanted})
+    page = store.events.page(Lists("mer_1"), **{"limit": 100, **wanted})
     return [event.id for event in page.events], page.next_key
 
 
@@ -278,7 +279,7 @@ def test_a_page_shows_the_events_as_they_are_now_in_two_calls(store: Store) -> N
     after = given_up(event, GivenUp.NO_ENDPOINT, now=NOW)
     store.events.save(after)
     store.client.calls.clear()
-    assert store.events.page("mer_1", limit=100).events == (after,)
+    assert store.events.page(Lists("mer_1"), limit=100).events == (after,)
     assert store.client.calls == {"query": 1, "batch_get_item": 1}
 
 
@@ -288,17 +289,25 @@ def test_a_limit_that_is_none_is_a_mistake(store: Store, limit: int) -> None:
         page_ids(store, limit=limit)
 
 
+def test_an_event_of_another_kind_of_record_names_its_subject_and_no_session(store: Store) -> None:
+    event = added(store, an_event(subject="re_0123456789abcdefABCDEF"))
+    assert attribute(store, event, "session") == {"S": "re_0123456789abcdefABCDEF"}  # as stored
+    found = store.events.get(event.id)
+    assert found is not None
+    assert (found.subject, found.session) == ("re_0123456789abcdefABCDEF", None)
+
+
 # --- what the sessions' transaction writes is what this store reads ---
 
 
 def test_both_writers_of_events_write_the_same_item(store: Store) -> None:
     before = a_session(id=session_id(9))
     store.sessions.create(before, None)
-    by_session = an_event(id="evt_a", session=before.id)
+    by_session = an_event(id="evt_a", subject=before.id)
     store.sessions.save(cancel(before), by_session)
     alone = added(store, replace(by_session, id="evt_b"))
     for event in (by_session, alone):
         assert store.events.get(event.id) == event
-        item = event_records.event_item(event)
+        item = events.event_item(event)
         assert {name: attribute(store, event, name) for name in item} == item
     assert due_now(store) == ["evt_a", "evt_b"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -13,9 +14,11 @@ from checkout.adapters.instrumented import (
     InstrumentedSessions,
     InstrumentedTransport,
 )
-from checkout.domain.transitions import Event, advance
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
 from checkout.domain.webhook_signature import signed_headers
-from checkout.flows.payment import prepare, sessions
+from checkout.flows.checkout import prepare
+from checkout.flows.checkout.create import create_session
 from checkout.open_payments import errors as op
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.sessions import StaleSession
@@ -85,10 +88,24 @@ def test_a_failure_is_counted_by_its_reason(
     assert found[f"SessionsFailed {reason}"] == [1]
 
 
+def test_each_check_of_a_flagged_payment_names_the_session_and_its_flag(
+    world: World, told: Told
+) -> None:
+    session = world.in_doubt()
+    world.transport.before = lambda request: (_ for _ in ()).throw(op.OutcomeUnknown("no"))
+    world.settle(session, seconds=4_000, every=60)
+    lines = [line for line in told() if line.get("attention")]
+    assert {line["attention"] for line in lines} == {"undecided"}
+    assert {line["level"] for line in lines} == {"INFO"}
+    assert {line["session"] for line in lines} == {
+        hashlib.sha256(session.id.encode()).hexdigest()[:12]
+    }
+
+
 def test_what_was_not_written_is_not_told(world: World, told: Told) -> None:
     key, new = world.key(), world.new()
-    sessions.create(world.services, key, new, "order-1")
-    sessions.create(world.services, key, new, "order-1")
+    create_session(world.services, key, new, "order-1")
+    create_session(world.services, key, new, "order-1")
     assert metrics(told) == {"SessionsCreated": [1]}
 
     session = world.create()
@@ -149,9 +166,14 @@ REQUEST = Request("POST", "https://wallet.example/quotes?secret=1", {"Authorizat
     ("answer", "failures"),
     [
         *((Response(200, {}, b""), None), (Response(404, {}, b""), None)),
-        *((Response(503, {}, b""), [1]), (op.NotSent("no"), [1]), (op.OutcomeUnknown("no"), [1])),
+        *(
+            (Response(503, {}, b""), [1]),
+            (Response(429, {}, b""), [1]),
+            (op.NotSent("no"), [1]),
+            (op.OutcomeUnknown("no"), [1]),
+        ),
     ],
-    ids=["200", "404", "503", "not sent", "unknown"],
+    ids=["200", "404", "503", "429", "not sent", "unknown"],
 )
 def test_a_providers_time_is_measured_however_it_answers(
     told: Told, answer: Response | Exception, failures: list[float] | None
@@ -165,3 +187,20 @@ def test_a_providers_time_is_measured_however_it_answers(
     found = metrics(told)
     assert found["ProviderLatency"] == [1250]
     assert found.get("ProviderFailures") == failures
+
+
+@pytest.mark.parametrize(
+    ("known", "counted"), [(["wallet.example"], "wallet.example"), (["ilp.example"], "other")]
+)
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_an_answer_that_is_a_failure_is_told_with_its_host_and_counted_by_known_provider(
+    told: Told, status: int, known: list[str], counted: str
+) -> None:
+    clock = HandClock()
+    transport = InstrumentedTransport(
+        slow(clock, 1, Response(status, {}, b"")), clock.now, known=known
+    )
+    transport.send(REQUEST, timeout=5)
+    [by_reason, line] = told()
+    assert (by_reason["reason"], by_reason["ProviderFailures"]) == (counted, [1])
+    assert (line["level"], line["host"], line["outcome"]) == ("INFO", "wallet.example", str(status))

@@ -8,9 +8,13 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters import limits
+from checkout.adapters.dynamo import DynamoCounters
 from checkout.adapters.limits import Allowances
-from checkout.domain.limits import KNOWN_FOR, Rule
-from tests.support import HandClock
+from checkout.domain.limits import Rule
+from sandbox.cloud import table_definitions
+from tests.fakes.dynamodb import InMemoryDynamoDb
+from tests.protected import KNOWN_FOR
+from tests.support import NOW, HandClock
 
 THREE = Rule("three", burst=3, every=timedelta(seconds=10))
 
@@ -24,6 +28,9 @@ class Counted:
     def attempt(self, counter: str, *, limit: int, until: object) -> bool:
         self.asked.append(counter)
         return self.asked.count(counter) <= limit
+
+    def give_back(self, counter: str) -> None:
+        self.asked.remove(counter)
 
 
 @pytest.fixture
@@ -51,6 +58,15 @@ def test_a_burst_is_allowed_and_then_one_every_so_often(
     assert [memory.take(THREE, "a") for _ in range(2)] == [0, 10]
     clock.pass_time(1000)
     assert [memory.take(THREE, "a") for _ in range(4)] == [0, 0, 0, 10]
+
+
+def test_an_item_is_given_back_in_the_window_of_that_time(
+    memory: Allowances, counted: Counted
+) -> None:
+    assert [memory.take_item("lk", "a", left=9) > 0 for _ in range(3)] == [False, False, True]
+    counted.asked.pop()  # the store does not count a refused one
+    memory.give_item("lk", "a")
+    assert memory.take_item("lk", "a", left=9) == 0
 
 
 def test_a_burst_is_whole_whatever_the_fractions_of_a_second(memory: Allowances) -> None:
@@ -128,3 +144,14 @@ def test_without_a_limit_nothing_is_counted(clock: HandClock, counted: Counted) 
     assert {memory.take(THREE, "a") for _ in range(9)} == {0}
     assert {memory.take_shared("a") for _ in range(9)} == {0}
     assert counted.asked == []
+
+
+def test_a_counter_is_given_back_until_nothing_is_counted() -> None:
+    client = InMemoryDynamoDb(table_definitions("test"))
+    counters, until = DynamoCounters(client, "test"), NOW + timedelta(minutes=30)
+    counters.give_back("unknown")
+    assert client.rows("test-idempotency_keys") == []
+    assert [counters.attempt("a", limit=2, until=until) for _ in range(3)] == [True, True, False]
+    for _ in range(5):
+        counters.give_back("a")
+    assert [counters.attempt("a", limit=2, until=until) for _ in range(3)] == [True, True, False]

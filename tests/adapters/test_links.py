@@ -9,8 +9,10 @@ import pytest
 from botocore.exceptions import ClientError
 
 from checkout.domain.grammar import position
+from checkout.domain.parts import Lists
 from checkout.domain.session import Session
-from checkout.domain.transitions import Event, advance
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
 from checkout.ports.sessions import OutOfStock, Reservation, StaleSession
 from tests.adapters.stores import Store
 from tests.support import NOW, a_link, a_session
@@ -61,7 +63,7 @@ def test_a_merchants_links_are_listed_newest_first_and_are_no_sessions(store: St
     assert (rest.links, rest.next_key) == (tuple(reversed(links[:2])), None)
     assert store.links.page("mer_3", limit=3, after=None).links == ()
     found = store.sessions.page(
-        "mer_1", limit=9, after=None, created_from=None, created_before=None
+        Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
     )
     assert found.sessions == ()
 

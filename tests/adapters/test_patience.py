@@ -18,7 +18,7 @@ REFUSED = ClientError({"Error": {"Code": "ValidationException"}}, "GetItem")
 
 @dataclass
 class Left:
-    """A Lambda context with so many seconds left."""
+    """A Lambda context with a number of seconds left."""
 
     seconds: float = 15
 

@@ -22,6 +22,10 @@ def sqs_client(*first: dict[str, Any] | Exception) -> Mock:
     return client
 
 
+def event_id(number: int) -> str:
+    return f"evt_{number:022d}"
+
+
 def hinted(sqs: Mock, *events: QueuedEvent) -> list[list[dict[str, Any]]]:
     """Return the batches in which these events are sent."""
     SqsEventQueue(lambda: sqs, "https://sqs.example/queue").enqueue(events)
@@ -32,16 +36,17 @@ def hinted(sqs: Mock, *events: QueuedEvent) -> list[list[dict[str, Any]]]:
 
 def test_an_event_is_one_message_that_says_when_and_is_grouped_by_merchant() -> None:
     [batch] = hinted(
-        sqs_client(), QueuedEvent("evt_1", "mer_1", 300), QueuedEvent("evt_2", "mer_2")
+        sqs_client(), QueuedEvent(event_id(1), "mer_1", 300), QueuedEvent(event_id(2), "mer_2")
     )
     said = [(e["DelaySeconds"], e["MessageGroupId"]) for e in batch]
     assert said == [(300, "mer_1"), (0, "mer_2")]
-    assert [json.loads(e["MessageBody"]) for e in batch] == [{"event": "evt_1"}, {"event": "evt_2"}]
-    assert [event_from(e["MessageBody"]) for e in batch] == ["evt_1", "evt_2"]
+    ids = [event_id(1), event_id(2)]
+    assert [json.loads(e["MessageBody"]) for e in batch] == [{"event": each} for each in ids]
+    assert [event_from(e["MessageBody"]) for e in batch] == ids
 
 
 def test_many_events_go_in_batches_of_ten_with_distinct_entry_ids() -> None:
-    ids = [f"evt_{number}" for number in range(23)]
+    ids = [event_id(number) for number in range(23)]
     batches = hinted(sqs_client(), *(QueuedEvent(each, "mer_1") for each in ids))
     assert [len(batch) for batch in batches] == [10, 10, 3]
     assert [event_from(entry["MessageBody"]) for batch in batches for entry in batch] == ids

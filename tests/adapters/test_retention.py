@@ -6,20 +6,36 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from checkout.adapters.dynamo import DynamoAudit
-from checkout.adapters.dynamo.values import milliseconds
+from checkout.adapters.dynamo.wire import milliseconds
 from checkout.domain.audit import Action, AuditEntry
+from checkout.domain.parts import Lists
+from checkout.domain.payment import Attention, IncomingPaymentRef
 from checkout.domain.retention import RETENTION
-from checkout.domain.session import Attention, IncomingPaymentRef, Session, Status
-from checkout.domain.transitions import Event, advance
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
 from checkout.domain.webhooks import KEPT
-from tests.adapters.samples import DAY, a_key, a_merchant, an_event, paying, payment_created
+from checkout.ports.sessions import StaleSession
+from tests.adapters.samples import (
+    DAY,
+    a_key,
+    a_merchant,
+    an_event,
+    cancel,
+    paying,
+    payment_created,
+)
 from tests.adapters.stores import Store
-from tests.support import NOW, a_session
+from tests.adapters.test_carts import LINES
+from tests.support import GAVE_A_WALLET, NOW, a_session
 
 EXPIRY = NOW + DAY  # of `a_session`
 FOUND_BY = '{"order":"A-1"}'
-IN_TIME = EXPIRY + 30 * DAY + RETENTION  # of the search rows that are written with a session
+IN_TIME = EXPIRY + 30 * DAY + RETENTION  # of the search rows of a session with a wallet
+CART = EXPIRY + 30 * DAY  # of a session that nobody gave a wallet, and two days longer of its rows
 
 
 def seconds(at: datetime) -> str:
@@ -43,12 +59,53 @@ def move(store: Store, session: Session, event: Event, at: datetime, **changes: 
 def test_a_session_that_nothing_is_written_for_any_more_ages_out(store: Store) -> None:
     session = a_session(metadata_json=FOUND_BY)
     store.sessions.create(session, None)
-    kept = {session.id: seconds(EXPIRY + RETENTION), "search": seconds(IN_TIME)}
+    kept = {session.id: seconds(CART), "search": seconds(CART + 2 * DAY)}
     assert rows(store, "checkout_sessions") == kept
 
 
+def test_the_first_wallet_keeps_a_session_and_its_rows_for_the_whole_time(store: Store) -> None:
+    session = a_session(metadata_json=FOUND_BY, line_items=LINES)
+    store.sessions.create(session, None)
+    short = seconds(CART + 2 * DAY)
+    kept = {session.id: seconds(CART), "search": short, "cart": short}
+    assert rows(store, "checkout_sessions") == kept
+
+    session = move(store, session, Event.WALLET_SUBMITTED, NOW, lease_until=NOW + DAY / 24)
+    kept = {session.id: seconds(EXPIRY + RETENTION), "search": seconds(IN_TIME)}
+    assert rows(store, "checkout_sessions") == kept | {"cart": seconds(IN_TIME)}
+    assert store.client.calls["transact_write_items"] == 0
+    assert store.sessions.get(session.id) == session
+
+
+def test_rows_are_kept_longer_before_the_wallet_is_written_and_nothing_else_of_them_is(
+    store: Store,
+) -> None:
+    """Otherwise a process that dies in between leaves a session whose cart ages out first."""
+    session = a_session(line_items=LINES)
+    store.sessions.create(session, None)
+    table = f"{store.prefix}-checkout_sessions"
+    key = {"id": {"S": f"cart#{session.id}"}}
+    before = store.client.get_item(TableName=table, Key=key)["Item"]
+    canceled = store.sessions.save(cancel(session))
+    with pytest.raises(StaleSession):
+        move(store, session, Event.WALLET_SUBMITTED, NOW, lease_until=NOW + DAY / 24)
+    after = store.client.get_item(TableName=table, Key=key)["Item"]
+    assert after == before | {"ttl": {"N": seconds(IN_TIME)}}
+    assert store.sessions.get(session.id) == canceled
+
+
+def test_a_cart_that_is_not_there_is_not_made(store: Store) -> None:
+    session = a_session(line_items=LINES)
+    table = f"{store.prefix}-checkout_sessions"
+    store.sessions.create(session, None)
+    delete = {"TableName": table, "Key": {"id": {"S": f"cart#{session.id}"}}}
+    store.client.transact_write_items(TransactItems=[{"Delete": delete}])
+    move(store, session, Event.WALLET_SUBMITTED, NOW, lease_until=NOW + DAY / 24)
+    assert list(rows(store, "checkout_sessions")) == [session.id]
+
+
 def test_an_ended_session_ages_out_and_its_search_rows_are_not_written_again(store: Store) -> None:
-    session = paying(metadata_json=FOUND_BY)
+    session = paying(metadata_json=FOUND_BY, history=GAVE_A_WALLET)
     store.sessions.create(session, None)
     session = store.sessions.save(payment_created(session))
     at = EXPIRY + 5 * DAY
@@ -66,7 +123,8 @@ def test_a_payment_in_flight_and_a_partial_one_have_no_end(store: Store) -> None
 
     flagged = {"received": 5, "attention": Attention.PARTIAL_PAYMENT}
     session = move(store, session, Event.CHECKED, NOW, **flagged)
-    assert rows(store, "checkout_sessions") == {session.id: None, "search": None}
+    flag = seconds(EXPIRY + 3650 * DAY + RETENTION)  # it may wait for years
+    assert rows(store, "checkout_sessions") == {session.id: None, "search": None, "flag": flag}
     assert store.sessions.get(session.id) == session
 
     at = EXPIRY + 500 * DAY  # when its merchant decides at last
@@ -74,14 +132,15 @@ def test_a_payment_in_flight_and_a_partial_one_have_no_end(store: Store) -> None
     kept = {
         session.id: seconds(at + RETENTION),
         "search": seconds(at + 30 * DAY + RETENTION),
+        "flag": flag,
     }
     assert rows(store, "checkout_sessions") == kept
-    assert store.sessions.ordered("mer_1", "A-1", limit=9) == (session,)
+    assert store.sessions.ordered(Lists("mer_1"), "A-1", limit=9) == (session,)
 
 
 def test_a_payment_that_is_disproved_gives_the_session_its_end_back(store: Store) -> None:
     closed = NOW - timedelta(minutes=1)
-    session = paying(closing_at=closed, closed_at=closed)
+    session = paying(closing_at=closed, closed_at=closed, history=GAVE_A_WALLET)
     store.sessions.create(session, None)
     assert rows(store, "checkout_sessions") == {session.id: None}
     session = move(store, session, Event.PAYMENT_DISPROVED, NOW)

@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 from unittest.mock import Mock, call
 
 import pytest
@@ -10,6 +12,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.scrypt import Scrypt
 
+from checkout import telemetry
 from checkout.adapters.vault import (
     REFRESH,
     UNKNOWN_PAUSE,
@@ -18,7 +21,10 @@ from checkout.adapters.vault import (
     key_from_secrets_manager,
 )
 from checkout.domain.errors import Unavailable
+from checkout.ports.runtime import SecretUnreadable
 from tests.support import HandClock, seeded
+
+pytestmark = pytest.mark.untraced
 
 SECRET = "0123456789abcdef" * 4
 NEXT = "fedcba9876543210" * 4
@@ -127,11 +133,16 @@ def test_the_key_is_fetched_and_derived_once_per_process_and_not_before_it_is_ne
     assert (fetch.call_count, counting.call_count) == (1, 1)
 
 
-def test_a_key_that_could_not_be_had_is_asked_for_again() -> None:
+def test_a_key_that_could_not_be_had_is_counted_and_asked_for_again(
+    told: Callable[[], list[dict[str, Any]]],
+) -> None:
+    telemetry.start("pay")
     vault = AesVault(Mock(side_effect=[Unavailable("no answer"), SECRET]), seeded())
     with pytest.raises(Unavailable):
         vault.seal("secret", place=PLACE)
     assert vault.open(vault.seal("secret", place=PLACE), place=PLACE) == "secret"
+    telemetry.observed(lambda event, context: None)(None, None)
+    assert [line["KeyUnreadable"] for line in told()] == [[1]]
 
 
 @pytest.mark.parametrize(
@@ -286,3 +297,13 @@ def test_a_key_service_that_does_not_answer_is_unavailable(error: Exception) -> 
     with pytest.raises(Unavailable) as unavailable:
         source()
     assert "10.0.0.1" not in str(unavailable.value)
+
+
+def test_a_vault_within_seals_under_its_own_key_and_derives_nothing() -> None:
+    outer = a_vault(SECRET)
+    inner = outer.inner(NEXT)
+    sealed = inner.seal("plain", place=PLACE)
+    assert outer.inner(NEXT).open(sealed, place=PLACE) == "plain"
+    for other in (outer, outer.inner(SECRET), a_vault(NEXT)):
+        with pytest.raises(SecretUnreadable):
+            other.open(sealed, place=PLACE)

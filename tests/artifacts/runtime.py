@@ -1,7 +1,7 @@
 """Lambda around one built function: its Runtime API on loopback, and Lambda's own runtime client.
 
 The process has the built function, its layers, the standard library and the runtime client, and
-nothing else: what was forgotten in a requirements file is missing here too.
+nothing else: a package that is missing in a requirements file is missing here, too.
 """
 
 from __future__ import annotations

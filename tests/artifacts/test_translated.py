@@ -86,6 +86,13 @@ def test_every_physical_name_carries_the_stacks(parameters: str) -> None:
         assert all(key in each for each in of_type(found, kind).values())
 
 
+def test_each_function_has_a_group_of_its_own_for_its_log_and_the_format_of_all() -> None:
+    functions = of_type(translated(), "AWS::Lambda::Function")
+    for name, each in functions.items():
+        assert each["LoggingConfig"]["LogFormat"] == {"Fn::If": ["HasLambdaLines", "Text", "JSON"]}
+        assert each["LoggingConfig"]["LogGroup"]["Ref"].endswith("Logs"), name
+
+
 def test_schedules_have_no_name_because_it_would_be_the_same_in_every_stack() -> None:
     schedules = of_type(translated(), "AWS::Scheduler::Schedule").values()
     assert len(schedules) == SWEEPS
@@ -104,8 +111,8 @@ def test_everything_calls_the_alias() -> None:
     callers = [each["IntegrationUri"] for each in integrations]
     callers += [each["FunctionName"] for each in (*mappings, *permissions)]
     callers += [each["Target"]["Arn"] for each in schedules]
-    # /v1 calls two of the functions besides, and /buy one.
-    assert len(callers) == 3 + 2 + (3 + 3) + SWEEPS
+    # /v1 calls two of the functions besides, /buy and /docs one each.
+    assert len(callers) == 3 + 2 + (3 + 4) + SWEEPS
     assert {each["Ref"] for each in callers} <= aliases
     [invoked] = of_type(found, "AWS::Lambda::EventInvokeConfig").values()
     assert invoked["Qualifier"] == "live"
@@ -128,8 +135,14 @@ def test_an_upgrade_is_gradual_and_taken_back_by_the_alarm_on_5xx() -> None:
     found = translated()
     groups = of_type(found, "AWS::CodeDeploy::DeploymentGroup")
     assert len(groups) == 6
-    for group in groups.values():
-        assert group["AlarmConfiguration"]["Alarms"] == [{"Name": {"Ref": "AnswersFailAlarm"}}]
+    own = {"Expirer": "SweepStandsStillAlarm", "WebhookSender": "SenderFailsAlarm"}
+    for name, group in groups.items():
+        alarms = [each["Name"]["Ref"] for each in group["AlarmConfiguration"]["Alarms"]]
+        more = [alarm for function, alarm in own.items() if name.startswith(function)]
+        assert alarms == ["AnswersFailAlarm", *more], name
+        # A round a minute: a tenth of five rounds may be none.
+        shift = "Linear10PercentEvery1Minute" if name.startswith("Expirer") else "Canary10Percent5M"
+        assert shift in json.dumps(group["DeploymentConfigName"]), name
         assert "DEPLOYMENT_STOP_ON_ALARM" in group["AutoRollbackConfiguration"]["Events"]
     for alias in (each for each in found.values() if each["Type"] == "AWS::Lambda::Alias"):
         assert "CodeDeployLambdaAliasUpdate" in alias["UpdatePolicy"]

@@ -142,7 +142,7 @@ class Doors:
         headers: Mapping[str, str] | None = None,
     ) -> Answer:
         """Ask for a page under /pay as a browser; fields are sent as a form."""
-        return self._browse("pay", method, f"/pay{path}", fields, query, visitor, headers or {})
+        return self.browse("pay", method, f"/pay{path}", fields, query, visitor, headers or {})
 
     def dashboard(
         self,
@@ -157,7 +157,7 @@ class Doors:
         """Ask for a page under /dashboard as a browser; a form is from our own origin."""
         own = {"Origin": BASE} if method == "POST" else {}
         full = f"/dashboard{path}"
-        return self._browse(
+        return self.browse(
             "dashboard", method, full, fields, query, visitor, own | dict(headers or {})
         )
 
@@ -176,22 +176,23 @@ class Doors:
             answer = self.pay("GET", path, query=parts.query, visitor=visitor, headers=headers)
         return answer
 
-    def _browse(
+    def browse(
         self,
         function: str,
         method: str,
         path: str,
         fields: Mapping[str, str] | bytes | None,
-        query: str,
-        visitor: Visitor | None,
-        headers: Mapping[str, str],
+        query: str = "",
+        visitor: Visitor | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> Answer:
+        """Ask a function for a page as a browser with these cookies."""
         visitor = visitor or Visitor()
         raw = fields if isinstance(fields, bytes | None) else urlencode(fields).encode()
         sent = {"Host": "pay.example", "Accept": "text/html,*/*;q=0.8"}
         if raw is not None:
             sent["Content-Type"] = FORM
-        event = gateway_event(method, path, query, sent | dict(headers), raw)
+        event = gateway_event(method, path, query, sent | dict(headers or {}), raw)
         event["cookies"] = [f"{name}={value}" for name, value in visitor.cookies.items()]
         answer = self.send(function, event)
         for cookie in filter(None, answer.headers["set-cookie"].split("\n")):

@@ -1,8 +1,8 @@
 """Keep every secret of a run as it is made, and every text that leaves the product, and search each
 in each.
 
-A secret is searched as it is, percent-encoded, in base64 and in hex. Where one belongs is written
-in `PERMITTED`; what is shown once may be in one page and in no other text.
+A secret is searched as it is, percent-encoded, in base64 and in hex. `PERMITTED` lists the places
+where a secret belongs. A secret that is shown once may be in one page and in no other text.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ PERMITTED: Final[dict[str, set[str]]] = {
     "browser's proof": {"cookie of pay"},
     "device's proof": set(),
     "private key": set(),
+    "key of details": set(),
     "ENCRYPTION_KEY": set(),
     "sealed": {"row", "queue"},  # a cleanup names the grant that it gives back
     "grant's nonce": set(),
@@ -147,7 +148,11 @@ class Ledger:
 
     def _follow_vault(self, patch: pytest.MonkeyPatch) -> None:
         seal = AesVault.seal
-        kinds = {"private_key": "private key", "webhook_secret": "webhook secret"}
+        kinds = {
+            "private_key": "private key",
+            "webhook_secret": "webhook secret",
+            "details_key": "key of details",
+        }
         right = "address with a right"
         members = {  # in the order in which they are sealed
             "grant": ("grant's nonce", "address for the approval", right, "token"),

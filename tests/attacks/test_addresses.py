@@ -28,6 +28,8 @@ from tests.attacks.hostile import assert_open_and_unpaid, hostile
 from tests.keys import new_key_pair
 from tests.product import CEDAR, World
 
+pytestmark = pytest.mark.untraced
+
 ADDRESSES_V4 = ["168.63.129.16", "100.100.100.200", "169.254.169.254", "169.254.170.2",
                 "169.254.42.42", "169.254.0.23", "192.0.0.192"]  # fmt: skip
 ADDRESSES_V6 = ["fd00:ec2::254", "fd00:ec2::23", "fd20:ce::254", "fd00:42::42", "fe80::a9fe:a9fe",

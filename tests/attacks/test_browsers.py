@@ -7,7 +7,7 @@ approve at their wallet. They return to us in a browser that never saw the check
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock
@@ -17,14 +17,16 @@ import pytest
 import segno
 from starlette.testclient import TestClient
 
+from checkout.domain.ids import session_ref
 from checkout.domain.session import Session, Status
 from checkout.flows.payment import sealed
 from checkout.flows.payment.sealed import Proof
-from checkout.telemetry import session_ref
 from pay.app import app
 from sandbox.wallets.provider import Rules
 from tests.hosted_pages import Answer, Customer, customer
 from tests.product import CEDAR, World
+
+pytestmark = pytest.mark.untraced
 
 ASKS = "the purchase was begun in another browser"
 WAIT = 5  # seconds that the sandbox's wallets ask for
@@ -117,6 +119,21 @@ def test_a_form_of_another_site_is_asked_again(attacker: Customer, site: str) ->
     assert_nothing_happened(attacker.world, session, before)
 
 
+@pytest.mark.parametrize("origin", ["https://evil.example", "null", "", "https://localhost:4000"])
+def test_a_form_of_another_origin_is_asked_again(attacker: Customer, origin: str) -> None:
+    session, back = approved(attacker)
+    before = len(attacker.world.transport.sent)
+    assert asked(send_form(another(attacker), back, headers={"origin": origin}))
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def test_a_form_of_ours_is_taken_from_an_older_browser(attacker: Customer) -> None:
+    session, back = approved(attacker)
+    own = {"origin": "http://localhost:4000"}
+    friend = another(attacker)
+    assert send_form(friend, back, headers=own).location == f"/pay/{session.id}/success"
+
+
 def test_a_form_that_does_not_verify_is_a_400(attacker: Customer) -> None:
     session, back = approved(attacker)
     before = len(attacker.world.transport.sent)
@@ -196,9 +213,14 @@ def scanned(browser: Customer, session: Session, monkeypatch: pytest.MonkeyPatch
     return address
 
 
-def follow(browser: Customer, address: str) -> Answer:
+TYPED = {"sec-fetch-site": "none"}  # what a browser says of a code that was scanned
+
+
+def follow(browser: Customer, address: str, headers: Mapping[str, str] = TYPED) -> Answer:
+    """Open an address: of a scanned code, unless the headers say otherwise."""
     parts = urlsplit(address)
-    return browser.get(f"{parts.path}?{parts.query}" if parts.query else parts.path)
+    path = f"{parts.path}?{parts.query}" if parts.query else parts.path
+    return browser.get(path, headers=dict(headers))
 
 
 def test_a_phone_that_scans_the_code_pays_without_being_asked(
@@ -213,6 +235,43 @@ def test_a_phone_that_scans_the_code_pays_without_being_asked(
     back = attacker.world.network.approve(str(session.interact_url))
     assert phone.back_from(back).location == f"/pay/{session.id}/success"
     assert attacker.world.received() == 2000
+
+
+LED: dict[str, dict[str, str]] = {
+    "another site": {"sec-fetch-site": "cross-site"},
+    "a site of the same domain": {"sec-fetch-site": "same-site"},
+    "another site, that hides where it is": {"sec-fetch-site": "cross-site", "origin": "null"},
+    "two words": {"sec-fetch-site": "none, cross-site"},
+    "another case": {"sec-fetch-site": "None"},
+    "a browser that does not say": {},
+    "one that names a page": {"referer": "https://evil.example/"},
+}
+
+
+@pytest.mark.parametrize("case", LED)
+def test_a_link_that_another_site_opens_hands_nothing_over(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    session = attacker.submitted()
+    victim = another(attacker)
+    opened = follow(victim, scanned(attacker, session, monkeypatch), LED[case])
+    assert (opened.location, "set-cookie" in opened.headers) == (f"/pay/{session.id}", False)
+    before = len(attacker.world.transport.sent)
+    session = attacker.world.session(session.id)
+    back = attacker.world.network.approve(str(session.interact_url))
+    assert asked(victim.back_from(back))
+    assert_nothing_happened(attacker.world, session, before)
+
+
+def test_a_link_on_a_page_of_ours_hands_over(
+    attacker: Customer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = attacker.submitted()
+    phone = another(attacker)
+    own = {"sec-fetch-site": "same-origin"}
+    follow(phone, scanned(attacker, session, monkeypatch), own)
+    back = attacker.world.network.approve(str(session.interact_url))
+    assert phone.back_from(back).location == f"/pay/{session.id}/success"
 
 
 def test_only_the_browser_that_began_hands_over(
@@ -236,7 +295,7 @@ def test_a_link_that_proves_nothing_hands_nothing_over(attacker: Customer, proof
     session, back = approved(attacker)
     victim = another(attacker)
     before = len(attacker.world.transport.sent)
-    answer = victim.open(session, f"?device={proof}")
+    answer = victim.open(session, f"?device={proof}", headers=TYPED)
     assert answer.location == f"/pay/{session.id}"
     assert "set-cookie" not in answer.headers
     assert asked(victim.back_from(back))
@@ -246,7 +305,8 @@ def test_a_link_that_proves_nothing_hands_nothing_over(attacker: Customer, proof
 def test_the_cookies_own_proof_is_no_link(attacker: Customer) -> None:
     session, back = approved(attacker)
     victim = another(attacker)
-    victim.open(session, f"?device={a_proof(attacker.world, session, Proof.BROWSER)}")
+    proof = a_proof(attacker.world, session, Proof.BROWSER)
+    victim.open(session, f"?device={proof}", headers=TYPED)
     assert asked(victim.back_from(back))
 
 
@@ -258,7 +318,7 @@ def test_a_preview_of_the_link_takes_nothing_over(
 ) -> None:
     session = attacker.submitted()
     parts = urlsplit(scanned(attacker, session, monkeypatch))
-    answer = another(attacker).ask(method, f"{parts.path}?{parts.query}", headers=headers)
+    answer = another(attacker).ask(method, f"{parts.path}?{parts.query}", headers=TYPED | headers)
     assert "set-cookie" not in answer.headers
 
 

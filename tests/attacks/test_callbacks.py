@@ -15,7 +15,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 import pytest
 
 from checkout.domain.session import Session, Status
-from checkout.flows.payment import reported
+from checkout.flows.checkout import approve
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors, Visitor
 from tests.hosted_pages import Answer
@@ -170,7 +170,12 @@ QUERIES = [
     *("code={ref}&hash={hash}",),
     *("result=&interact_ref={ref}", "result=approved&result=approved", "state={hash}&ref={ref}"),
     *("{ref}", "{ref}&{hash}", "?interact_ref={ref}&hash={hash}"),
-    *("interact_ref={ref}#&hash={hash}",),
+    *("interact_ref={ref}#&hash={hash}", "interact_ref={ref}&interact_ref={ref}&hash={hash}"),
+    *("result=", "result=grant_rejected&result=grant_rejected"),
+    *("interact_ref={ref}%ff&hash={hash}",),
+    *("interact_ref={ref}&hash={hash}%1b", "interact_ref={ref}&hash=%F0%9F%92%B8"),
+    *("interact_ref={ref}%0a&hash={hash}", "interact_ref={ref}%00&hash={hash}"),
+    *("interact_ref=00000000-0000-0000-0000-000000000000&hash={hash}",),
 ]  # fmt: skip
 
 
@@ -200,7 +205,7 @@ def test_no_result_without_a_hash_decides_anything(doors: Doors, attack: Attack)
     back = returning(doors)
 
     def attempt(result: str) -> None:
-        browser = Visitor() if result in reported.RESULTS else back.browser
+        browser = Visitor() if result in approve.RESULTS else back.browser
         with doors.nothing_happens():
             query = urlencode({"result": result})
             for method in ("GET", "POST"):
@@ -212,7 +217,7 @@ def test_no_result_without_a_hash_decides_anything(doors: Doors, attack: Attack)
     assert_pays_once(doors, back)
 
 
-@pytest.mark.parametrize("result", reported.RESULTS)
+@pytest.mark.parametrize("result", approve.RESULTS)
 def test_the_customers_own_browser_has_its_report_noted_once_and_nothing_else_happens(
     doors: Doors, result: str
 ) -> None:

@@ -1,4 +1,4 @@
-"""The counts of attacks: each case is counted once, and what was let through is named."""
+"""The counts of attacks: each case is counted once, and each success is named."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Hostile wallets: every member of every answer of the customer's provider is changed, and every
 answer is replaced by another status or by bytes that are none.
 
-Whatever it says, a session completes only with its money, one payment is sent at most, nothing of
-anybody else's changes, and no token goes to another server.
+Against all its answers, a session completes only with its money, at most one payment is sent, no
+other record changes, and no token goes to another server.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from tests.attacks.counts import Attack
 from tests.attacks.doors import Doors, Visitor
+from tests.attacks.hostile import hostile
 from tests.merchant_api import a_body
 from tests.partitions import few_partitions
-from tests.product import CEDAR, HARBOR
+from tests.product import CEDAR, HARBOR, World
 from tests.sample import sample
 
 CUSTOMERS: Final = ("https://localhost:4101", "https://localhost:4102")  # Cedar Bank's servers
@@ -85,7 +86,7 @@ class Mallory:
 
     def __init__(self, network: Any, step: int, change: Change) -> None:
         self.network, self.step, self.change = network, step, change
-        self.told: list[Response] = []
+        self.reported: list[Response] = []
         self.sent: list[Request] = []
 
     def handle(self, request: Request) -> Response:
@@ -94,8 +95,8 @@ class Mallory:
             return Response(200, {}, b"{}")
         response: Response = self.network.handle(request)
         if request.url.startswith(CUSTOMERS):
-            self.told.append(response)
-            if len(self.told) - 1 == self.step:
+            self.reported.append(response)
+            if len(self.reported) - 1 == self.step:
                 changed = self.change(request, response)
                 self.named = servers_of(changed)
                 return changed
@@ -163,8 +164,8 @@ def honest() -> tuple[Response, ...]:
     """Return what the customer's provider answers in a purchase, in order."""
     doors = Doors()
     mallory = purchase(doors, -1, with_body(b""))
-    assert mallory.told[-1].status in (200, 201, 204)
-    return tuple(mallory.told)
+    assert mallory.reported[-1].status in (200, 201, 204)
+    return tuple(mallory.reported)
 
 
 def purchase(doors: Doors, step: int, change: Change) -> Mallory:
@@ -283,6 +284,23 @@ def test_no_purchase_completes_without_its_money_whatever_is_changed(
     attack: Attack, part: int
 ) -> None:
     try_each(attack, 4, part)
+
+
+def test_a_wallet_that_quotes_a_price_of_nothing_is_asked_for_no_more_than_that(
+    world: World,
+) -> None:
+    strangers = hostile(world)
+    strangers.changes = [("/quotes", lambda quote: quote.get("debitAmount", {}).update(value="0"))]
+    session = world.create()
+    world.submit(session)
+    asked = [json.loads(request.body or b"{}") for request in strangers.to(CUSTOMERS[1])]
+    limits = [
+        access["limits"]["debitAmount"]
+        for body in asked
+        for access in body.get("access_token", {}).get("access", ())
+        if access["type"] == "outgoing-payment"
+    ]
+    assert limits == [{"value": "0", "assetCode": "EUR", "assetScale": 2}]
 
 
 # --- payments that were only claimed

@@ -1,4 +1,4 @@
-"""Ciphertexts in places of others: whoever can write a table moves one to another record.
+"""Ciphertexts in places of others: an attacker who can write a table moves one to another record.
 
 It does not open. The answer is a 503, the metric is an alarm, and no wallet is asked.
 """
@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from checkout import telemetry
-from checkout.adapters.dynamo.deflate import deflated
-from checkout.adapters.dynamo.values import Value, text
+from checkout.adapters.dynamo.compression import deflated
+from checkout.adapters.dynamo.wire import Value, text
 from checkout.domain.session import Session, Status
 from sandbox.template import resources
 from sandbox.wallets.state import Account
@@ -44,11 +44,11 @@ def awaiting(place: Deployment) -> tuple[Session, tuple[str, str]]:
 def assert_alarmed(told: Told, *, service: str, field: str) -> None:
     lines = told()
     [counted] = [line for line in lines if "SecretsUnreadable" in line]
-    assert counted["NeedsAttention"] == counted["SecretsUnreadable"]
+    assert "NeedsAttention" not in counted
     [line] = [line for line in lines if line.get("field")]
     assert (line["level"], line["service"], line["field"]) == ("ERROR", service, field)
-    alarm = resources("AWS::CloudWatch::Alarm")["NeedsAttentionAlarm"]
-    assert alarm["MetricName"] == "NeedsAttention"
+    alarm = resources("AWS::CloudWatch::Alarm")["SecretsUnreadableAlarm"]
+    assert alarm["MetricName"] == "SecretsUnreadable"
     assert alarm["Dimensions"] == [{"Name": "stack", "Value": {"Ref": "AWS::StackName"}}]
 
 

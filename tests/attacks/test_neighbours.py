@@ -19,20 +19,24 @@ from starlette.testclient import TestClient
 import pay.app
 from checkout.adapters.queue import SqsTaskQueue
 from checkout.clients import client_of
-from checkout.domain.limits import KNOWN_FOR, REQUEST, RETURN, SUBMISSION
-from checkout.domain.session import Problem, Session, Status
-from checkout.flows.payment import sessions
+from checkout.domain.limits import REQUEST, RETURN, SUBMISSION
+from checkout.domain.payment import Problem
+from checkout.domain.session import Session, Status
+from checkout.flows.checkout import ends
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
 from expirer.cleanup import queued
 from pay import links, routes
 from tests import services
+from tests.attacks.doors import Doors
 from tests.dashboard_pages import Browser
 from tests.dashboard_pages import dashboard as a_dashboard
 from tests.deployment import Sqs, sqs_event
 from tests.hosted_pages import Answer, Customer, customer
+from tests.merchant_api import gateway_event
 from tests.product import CEDAR, PREFIX, CountingTransport, World, on
+from tests.protected import KNOWN_FOR
 from tests.support import HandClock
 
 HERE, THERE = "203.0.113.7", "198.51.100.9"
@@ -54,7 +58,7 @@ def limited(a_minute: int = A_MINUTE, *, edge_secret: str = "") -> Iterator[Worl
 
 def another_process(world: World, a_minute: int = A_MINUTE) -> None:
     """Have a process without memory serve from here on."""
-    limits = services.limits(world.core, world.dynamo, PREFIX, a_minute)
+    limits = services.limits(world.core.clock, world.dynamo, PREFIX, a_minute)
     world.services = replace(world.services, limits=limits)
 
 
@@ -79,6 +83,44 @@ def use_up(browser: Customer) -> None:
     """Submit as often as a client may at once."""
     for _ in range(SUBMISSION.burst + A_WINDOW):
         assert submit(browser).status == 200
+
+
+# --- the limit by merchant
+
+
+LISTS_A_WINDOW = 50
+LISTS = (("api", "/api/checkout/sessions"), ("v1", "/v1/checkout/sessions"), ("v1", "/v1/events"))
+
+
+def another_api(doors: Doors) -> None:
+    """Have a process without memory serve the API from here on."""
+    core = doors.world.core
+    limits = services.limits(core.clock, doors.world.dynamo, PREFIX, A_MINUTE)
+    doors.world.core = replace(core, limits=limits)
+
+
+def lists(doors: Doors, function: str, path: str, key: str) -> Answer:
+    headers = {"Host": "pay.example", "Authorization": f"Bearer {key}"}
+    return doors.send(function, gateway_event("GET", path, "", headers, None))
+
+
+@pytest.mark.parametrize(("function", "path"), LISTS)
+def test_a_merchant_with_many_lists_is_refused_and_no_other(function: str, path: str) -> None:
+    """The first of each process is not counted."""
+    doors = Doors()
+    another_api(doors)
+    got = [lists(doors, function, path, doors.key).status for _ in range(LISTS_A_WINDOW + 2)]
+    assert got == [200] * (LISTS_A_WINDOW + 1) + [429]
+    refused = lists(doors, function, path, doors.key)
+    assert 0 < int(refused.headers["retry-after"]) <= 10
+    assert "merchant" in refused.json["error"]["message"]
+    assert lists(doors, function, path, doors.other_key).status == 200
+    assert doors.create().status is Status.OPEN, "only lists are refused"
+    another_api(doors)
+    got = [lists(doors, function, path, doors.key).status for _ in range(2)]
+    assert got == [200, 429]
+    doors.world.clock.pass_time(10)
+    assert lists(doors, function, path, doors.key).status == 200
 
 
 # --- the limits by client
@@ -305,6 +347,11 @@ def from_edge(viewer: str, *, said: str = "", secret: str = SECRET) -> dict[str,
     return {"x-forwarded-for": chain, "x-edge-secret": secret}
 
 
+def test_an_address_of_the_edge_that_stands_twice_is_the_clients() -> None:
+    """The gateway adds the edge's own address once."""
+    assert found({"x-edge-secret": SECRET, "x-forwarded-for": f"{THERE}, {EDGE}, {EDGE}"}) == EDGE
+
+
 def found(headers: dict[str, str], *, source: str = EDGE, edge_secret: str = SECRET) -> str:
     raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
     scope = {"type": "http", "headers": raw, "client": (source, 1)}
@@ -499,7 +546,7 @@ def test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(patience: flo
     world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
     for _ in range(5):
         session = world.submit(world.create())
-        sessions.cancel(world.services, world.key(), session.id)
+        ends.cancel(world.services, world.key(), session.id)
     together = threading.Barrier(5, timeout=patience)
     world.transport.before = on("DELETE", "/continue/", together.wait)
     done = queued(lambda: world.services)(sqs_event(*sqs.bodies), None)
@@ -510,7 +557,7 @@ def test_a_wallet_that_hangs_delays_no_other_clean_up_of_its_batch(patience: flo
 def test_a_clean_up_leaves_a_hanging_wallet_after_three_seconds() -> None:
     world = World()
     session = world.submit(world.create())
-    sessions.cancel(world.services, world.key(), session.id)
+    ends.cancel(world.services, world.key(), session.id)
     [task] = world.tasks.left
     hanging(world)
     begun = world.clock.now()

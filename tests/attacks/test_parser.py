@@ -1,6 +1,6 @@
 """Bytes that two programs could read differently, at every door that reads a body or a query.
 
-What cannot be read in one way only is refused before anything is stored, asked or sent.
+Ambiguous input is refused before anything is stored, asked or sent.
 """
 
 from __future__ import annotations

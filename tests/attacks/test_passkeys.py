@@ -20,6 +20,8 @@ from tests.authenticator import Authenticator, b64, unb64
 from tests.dashboard_pages import BASE, Dashboard, dashboard
 from tests.merchant_api import PREFIX
 
+pytestmark = pytest.mark.untraced
+
 Answered = dict[str, Any]
 Change = Callable[[Answered], object]
 
@@ -28,7 +30,7 @@ Change = Callable[[Answered], object]
 def unlimited() -> Iterator[Dashboard]:
     """Without limits by client: each attack is to be refused for what it is."""
     with dashboard() as found:
-        limits = services.limits(found.services, found.dynamo, PREFIX, 0)
+        limits = services.limits(found.services.clock, found.dynamo, PREFIX, 0)
         found.services = replace(found.services, limits=limits)
         yield found
 
@@ -110,6 +112,8 @@ OF_BOTH: dict[str, Change] = {
     **{f"{n} for response": put("", "response", junk) for n, junk in enumerate(JUNK)},
     "no type": said(type=None),
     "no challenge": said(challenge=None),
+    "in a frame of another site": said(crossOrigin=True),
+    "perhaps in a frame of another site": said(crossOrigin="false"),
     "a list": part("clientDataJSON", lambda raw: b"[]"),
     "no JSON": part("clientDataJSON", lambda raw: b"\xff\xfe"),
 }
@@ -156,6 +160,15 @@ def test_no_forged_answer_signs_in(shop: Dashboard, attack: Attack) -> None:
     }
     attack.each(cases, attempt)
     assert shop.browser().use(device).status == 303, "the right one still does"
+
+
+@pytest.mark.parametrize("length", [0, 1024, 5000])
+def test_a_passkey_with_an_id_of_no_length_that_there_is_makes_no_member(
+    shop: Dashboard, length: int
+) -> None:
+    device = Authenticator(BASE, credential=b"c" * length)
+    assert shop.browser().join(shop.invited(), device).status == 400
+    assert not shop.services.people.members_of("mer_1")
 
 
 def test_no_forged_answer_makes_a_member(shop: Dashboard, attack: Attack) -> None:

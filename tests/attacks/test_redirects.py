@@ -19,6 +19,7 @@ from tests.hosted_pages import Answer
 EVIL = "evil.example"
 # Each is read by some program as an address of evil.example, as a script, or as something local.
 NO_LINKS = [
+    *(f"https://shop.example/{end}" for end in ("%0d%0aSet-Cookie:a=b", "?a=%0A", "%00", "#%0D")),
     *(f"javascript:{rest}" for rest in ("alert(1)", "//shop.example/%0aalert(1)")),
     *("JavaScript:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)", "\x01javascript:x"),
     *("data:text/html,<script>alert(1)</script>", "vbscript:x", "file:///etc/passwd"),
@@ -113,6 +114,9 @@ INTERACTIONS: list[Any] = [
     *("https://", "https://[::1", "https://evil.example:99999/", "https://e vil.example/", ""),
     *("https://" + "a" * 3000,),
     *("https://169.254.169.254/x", "https://metadata.google.internal/x"),
+    *("https://10.0.0.1/x", "https://192.168.1.1/x", "https://172.16.0.1:8443/x"),
+    *("https://[fd00::1]/x", "https://[fe80::1]/x", "https://0.0.0.0/x"),
+    *("https://2130706433/x", "https://0x7f.1/x", "https://[::ffff:10.0.0.1]/x"),
     *("https://\u202eelpmaxe/", "https://ev\u200bil/"),
     *(None, 1, True, [], {}, ["https://evil.example/"]),
 ]  # fmt: skip

@@ -236,7 +236,7 @@ def test_no_secret_leaves_where_it_belongs(
     assert {"DEBUG", "INFO", "WARNING", "ERROR"} <= levels
 
 
-# --- the scan itself: what is planted is found
+# --- the scan itself finds planted secrets
 
 SECRET = "sk_" + "a1B2c3D4e5" * 4 + "xyz"
 WRAPPINGS: dict[str, Callable[[str], str]] = {

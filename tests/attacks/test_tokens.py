@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.errors import CheckoutError
-from checkout.domain.session import Problem
+from checkout.domain.payment import Problem
 from checkout.open_payments.transport import Request, Response
 from tests.attacks.hostile import Hostile, assert_open_and_unpaid, hostile
 from tests.product import CEDAR, World

@@ -15,6 +15,7 @@ from datetime import timedelta
 from functools import cache, partial
 from typing import Any
 
+import pytest
 import standardwebhooks
 import stripe
 from hypothesis import given
@@ -31,6 +32,8 @@ from tests.attacks.test_redirects import NO_LINKS
 from tests.deliveries import Delivered, delivered
 from tests.deployment import Context, sqs_event
 from webhook_sender.app import queued as sends
+
+pytestmark = pytest.mark.untraced
 
 HOOK = "https://shop.example/hooks"
 # Good for a customer's browser, and no receiver.

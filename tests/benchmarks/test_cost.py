@@ -10,11 +10,12 @@ from typing import Any
 import pytest
 
 from benchmarks import cost
-from benchmarks.meter import Metered, Usage
+from benchmarks.meter import OVERHEAD, SECONDS_A_MONTH, Metered, Usage, keeping, stored
 from benchmarks.prices import FIXED, FREE, FREE_FIXED, PRICES
 from sandbox.cloud import table_definitions
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import PREFIX
+from tests.support import NOW
 
 REPOSITORY = Path(__file__).parent.parent.parent
 PAGES = (REPOSITORY / "README.md", REPOSITORY / "docs" / "operating.md")
@@ -68,6 +69,53 @@ def test_reads_are_by_four_kilobytes_and_half_of_that_from_an_index(meter: Meter
     assert meter.usage.reads == 3.5
 
 
+def test_an_item_is_kept_with_its_entries_until_its_time_to_live_and_copied_without_them(
+    meter: Metered,
+) -> None:
+    before = stored(meter.client, meter.tables)
+    month = {"N": str(int(NOW.timestamp() + SECONDS_A_MONTH))}
+    place = {"search_key": {"S": "k" * 10}, "created_key": {"S": "c" * 10}}
+    for row in (item(700, ttl=month, **place), {"id": {"S": "day#1"}, "text": {"S": "for ever"}}):
+        meter.put_item(TableName=TABLE, Item=row)
+    usage = keeping(before, stored(meter.client, meter.tables), meter.tables, since=NOW)
+    own = usage.recoverable * 1000 - OVERHEAD
+    assert 700 < own < 830  # names and the place included
+    entry = (usage.kept - usage.recoverable) * 1000 - OVERHEAD
+    assert 45 < entry < 60  # its two keys and the item's, with their names
+    dollars = cost.parts(usage)
+    assert dollars["DynamoDB storage, GB-months"] == pytest.approx(usage.kept * 0.25)
+    assert dollars["recovery copies, GB-months"] == pytest.approx(usage.recoverable * 0.20)
+
+
+@pytest.mark.parametrize(
+    ("pace", "seconds", "times"), [(10, 9, 0), (10, 20, 1), (10, 60, 3), (30, 29, 0), (30, 90, 3)]
+)
+def test_a_page_in_sight_is_polled_as_its_script_does(pace: int, seconds: int, times: int) -> None:
+    assert cost.polls(f'<main data-pace="{pace}">', seconds) == times
+    assert cost.polls("<main>", seconds) == 0
+
+
+def test_the_poll_of_the_benchmark_is_the_script_s() -> None:
+    script = (REPOSITORY / "functions/pay/templates/page.js").read_text("utf-8")
+    assert f": {cost.POLLS_AT_MOST};" in script
+    assert "wait * (crowded ? 3 : 1.5)" in script
+
+
+def test_what_goes_out_to_wallets_and_endpoints_and_into_the_access_log_is_counted() -> None:
+    steps = cost.measured()
+    for name, hosts in (("submit the wallet", 2), ("deliver the webhook", 1)):
+        assert steps[name].out_kb > hosts * cost.HANDSHAKE_KB + 0.5
+    assert steps["deliver the webhook"].access_kb == 0
+    assert 0.15 < steps["open the page"].access_kb < 0.3
+
+
+def test_who_leaves_is_counted_with_the_polls_of_a_minute_and_the_records_that_stay() -> None:
+    steps = cost.measured_left()
+    assert steps["polls of the status"].requests == 2
+    completed = cost.measured()[cost.KEPT]
+    assert 0 < steps[cost.KEPT].kept < completed.kept
+
+
 def test_the_deployed_sizes_of_memory_cost_what_the_sum_says() -> None:
     steps = cost.measured()
     table = "\n".join(cost.sizes(steps))
@@ -118,4 +166,5 @@ def test_write_units_stay_within_what_the_decision_says() -> None:
     for cart, bound in ((cost.SMALLEST, 41), (cost.LARGER, 52)):
         steps = cost.measured(cart)
         assert cost.units(sum(steps.values(), Usage())) <= bound
-        assert cost.units(cost.abandoned(steps)) < bound / 2
+        left = sum(cost.measured_left(cart).values(), Usage())
+        assert cost.units(left) < bound / 2

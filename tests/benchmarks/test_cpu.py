@@ -38,7 +38,7 @@ def test_each_side_answers_every_kind_of_event_with_the_same_calls() -> None:
     assert found["create"] == ["get_item", "put_item"]
     assert found["key"] == ["get_item", "put_item", "put_item"]
     assert found["get"] == ["get_item", "get_item"]
-    assert found["list"] == ["get_item", "query", "batch_get_item"]
+    assert found["list"] == ["get_item", "update_item", "query", "batch_get_item"]
     assert found["page"] == found["status"] == ["get_item"]
     assert found["callback"][-2:] == ["transact_write_items", "send_message_batch"]
     assert len(found) == 9

@@ -1,4 +1,4 @@
-"""The computation behind docs/scaling.md, whose tables tests/test_docs.py compares."""
+"""The computation behind docs/scaling.md, whose tables tests/house/test_docs.py compares."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks import scaling
 from benchmarks.scaling import LIMITS, Scene, components, measured
-from checkout.domain.shards import SHARDS
+from checkout.domain.parts import PARTS
 
 
 def test_ten_checkouts_a_second_need_no_setting() -> None:
@@ -40,7 +40,7 @@ def test_each_session_has_one_entry_in_its_merchants_list() -> None:
 def test_a_merchant_as_large_as_the_deployment_is_carried_by_its_shards() -> None:
     [one] = [each for each in components(measured()) if each.name.endswith("list of sessions")]
     assert one.at < 1_000 < one.at_most
-    assert one.at_most == pytest.approx(max(SHARDS) * one.at)
+    assert one.at_most == pytest.approx(max(PARTS) * one.at)
 
 
 def test_what_is_full_first_comes_first() -> None:

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 from playwright.sync_api import Page
 
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import Attention, Phase, Problem
 from checkout.domain.providers import Provider
-from checkout.domain.session import Attention, HistoryEntry, Phase, Problem, Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 from tests.browser.served import PICTURES, Served
 from tests.hosted_pages import AWAITING, PAID, QUOTE, WALLET, line
 from tests.product import CEDAR
@@ -79,6 +81,11 @@ _PROVIDERS: Final = (
         logo=b64encode((_LOGOS / "cedar.svg").read_bytes().strip()).decode(),
     ),
     Provider("Harbor Wallet", "https://harbor.example/{name}", "https://harbor.example/join"),
+    Provider(
+        "Meridian",
+        "https://meridian.example/{Wallet number: 123456789}/{Currency: USD}",
+        "https://meridian.example/join",
+    ),
 )
 _DISPROVED: Final = (HistoryEntry(NOW, Event.PAYMENT_DISPROVED.value),)
 _LONG: Final = timedelta(days=1)
@@ -98,8 +105,11 @@ STATES: Final[dict[str, State]] = {
     "unreachable": State(typed="https://localhost:9/alice"),
     "not-connected": State(typed=f"{CEDAR}/unpeered"),
     "too-small": State(typed=f"{CEDAR}/too-small"),
+    "unreadable-providers": State(typed="alice@wallet.example", offers=True),
+    "not-connected-providers": State(typed=f"{CEDAR}/unpeered", offers=True),
     "preparing": State(Status.PREPARING, {"customer": WALLET, "lease_until": NOW + _LONG}),
     "price": State(_AWAITING, PRICED),
+    "price-providers": State(_AWAITING, PRICED, offers=True),
     "price-without-link": State(_AWAITING, {**PRICED, "interact_url": None}),
     "price-rose": State(_AWAITING, PRICED, "?was=1801"),
     "price-ran-out": State(_AWAITING, {**AWAITING, "quote": replace(QUOTE, expires_at=NOW)}),
@@ -109,11 +119,16 @@ STATES: Final[dict[str, State]] = {
     "approval-unusable": _failed(Problem.APPROVAL_UNUSABLE),
     "no-money": _failed(Problem.PAYMENT_REFUSED),
     "failed": _failed(Problem.PAYMENT_FAILED, history=_DISPROVED),
+    "failed-providers": replace(_failed(Problem.PAYMENT_FAILED, history=_DISPROVED), offers=True),
     "shop-unreachable": _failed(Problem.MERCHANT_WALLET_ERROR),
     "interrupted": _failed(Problem.PREPARATION_INTERRUPTED),
     "asked-to-wait": State(waits=True),
     "begun-elsewhere": State(elsewhere=True),
-    "confirming": State(_AWAITING, {**AWAITING, "phase": Phase.PAYING}, "/success"),
+    "sending": State(_AWAITING, {**AWAITING, "phase": Phase.PAYING}, "/success"),
+    "confirming": State(Status.PROCESSING, AWAITING, "/success"),
+    "closing": State(
+        Status.PROCESSING, {**AWAITING, "closing_at": NOW, "closed_at": NOW}, "/success"
+    ),
     "confirming-long": State(
         Status.PROCESSING, {**AWAITING, "attention": Attention.UNDECIDED}, "/success"
     ),
@@ -162,8 +177,8 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
         return session
     fields = {"line_items": _ITEMS, "amount_total": 2000}
     session = served.customer.put(state.status, **{**fields, **state.fields, **changes})
-    with served.merchant(providers=_PROVIDERS if state.offers else ()):
-        page.goto(served.address(session, "0" if state.gone else state.rest))
+    served.customer.give(providers=_PROVIDERS if state.offers else ())
+    page.goto(served.address(session, "0" if state.gone else state.rest))
     if state.email is not None:
         with served.mail():
             page.reload()
@@ -176,6 +191,8 @@ def show(name: str, page: Page, served: Served, **changes: Any) -> Session:
         page.evaluate("performance.clearResourceTimings()")  # what follows is this state's
         if state.silent:
             page.evaluate("void (window.fetch = () => new Promise(() => {}))")
+        if state.offers:
+            page.locator("#typed summary").first.click()
         page.locator("#wallet_address").fill(state.typed)
         page.locator("#wallet_address").press("Enter")
         page.locator(".status:not(:empty)" if state.silent else "[role=alert]").wait_for()

@@ -105,7 +105,7 @@ def _page(browser: Browser, *, width: int, height: int) -> Page:
 
 def _submit_wallet(page: Page, place: Place, session: dict[str, Any]) -> None:
     page.goto(session["url"])
-    page.get_by_text("Another wallet address").click()
+    page.get_by_text("Another wallet", exact=True).click()
     page.locator("#wallet_address").fill(place.customer_wallet)
     page.locator("#wallet_address").press("Enter")
     page.locator("#leave").wait_for()

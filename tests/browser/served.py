@@ -43,7 +43,7 @@ PHONE = ViewportSize(width=375, height=812)
 DESKTOP = ViewportSize(width=1280, height=900)
 _WALLETS = re.compile(r"^https?://localhost:4[12]\d\d/")
 _SHOP = re.compile(r"^https://shop\.example/")
-# Where the items have their pictures; those that are called so are not there.
+# The host of the items' pictures; pictures with these names are missing.
 PICTURES = "https://cdn.shop.example"
 _MISSING = "missing"
 

@@ -13,18 +13,13 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import boto3
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from checkout.adapters.dynamo.client import with_cart
-from checkout.adapters.dynamo.records import (
-    cart_item,
-    search_items,
-    session_from,
-    session_item,
-)
-from checkout.domain.session import Attention, Status
+from checkout.adapters.dynamo.records import cart_item, search_items, session_from, session_item
+from checkout.adapters.dynamo.sessions import with_cart
+from checkout.domain.payment import Attention
+from checkout.domain.session import Status
 from sandbox import cloud
 from sandbox.place import Place
 from tests.browser.dev_server import call, local_world, own_key
@@ -49,13 +44,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
 
 def _fill(place: Place) -> None:
     """Canceled sessions a second apart, half of them older than Alice's."""
-    client: Any = boto3.client(
-        "dynamodb",
-        endpoint_url=f"http://127.0.0.1:{place.emulator_port}",
-        region_name=cloud.REGION,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",
-    )
+    world = place.environment_file.read_text()
+    [access_key] = re.findall("AWS_ACCESS_KEY_ID='(.+)'", world)
+    endpoint = f"http://127.0.0.1:{place.emulator_port}"
+    client: Any = cloud.client("dynamodb", endpoint, access_key)
     (alices,) = call(place, limit=1).json()["data"]
     key = {"id": {"S": alices["id"]}}
     table = "checkout-checkout_sessions"
@@ -132,7 +124,7 @@ def test_a_payment_among_ten_thousand_is_found_read_and_exported(page: Page, pla
         "The customer entered a wallet address",
         "An incoming payment was created in your wallet",
         "The customer's wallet quoted its price",
-        "Ready: the customer saw the price and the way to approve it",
+        "Ready: the customer saw the price and could approve it",
         "The customer came back from their wallet with an approval",
         "The payment was sent to the customer's wallet",
         "The customer's wallet accepted the payment",

@@ -13,11 +13,14 @@ import pytest
 import uvicorn
 from playwright.sync_api import Browser, Page, expect
 
-from checkout.domain.session import Attention, Status
+from checkout.domain.payment import Attention
+from checkout.domain.session import Status
 from checkout.domain.webhooks import EventStatus, GivenUp
 from dashboard.app import app
 from tests.browser.judge import Judge
 from tests.dashboard_pages import Dashboard, dashboard
+from tests.functions.test_dashboard_needs import flag, set_endpoint
+from tests.functions.test_dashboard_story import PAID
 from tests.functions.test_dashboard_webhooks import stored
 from tests.ports import free_base
 
@@ -113,6 +116,45 @@ def test_nothing_is_cut_and_no_rule_of_accessibility_is_broken(browser: Browser,
         judge("asked")
         page.get_by_role("button", name="Send it again").click()
         expect(page.get_by_text("1 event will be sent again")).to_be_visible()
+        judge.done()
+
+
+def test_what_needs_somebody_and_a_payment_of_two_attempts_are_read_on_a_phone(
+    browser: Browser, axe: str
+) -> None:
+    with serving() as shop:
+        late = flag(shop)
+        set_endpoint(shop, disabled_at=shop.clock.now())
+        session = replace(PAID, id="cs_0123456789abcdefABCDEX", merchant="mer_1")
+        shop.services.sessions.create(session, None)
+        judge = Judge(browser, axe, 375)
+        page = judge.page
+        sign_in(page, shop)
+        page.get_by_role("link", name="2 things need you").press("Enter")
+        expect(page.get_by_role("heading", name="What needs you")).to_be_visible()
+        judge("needs")
+        page.goto(f"{shop.base}/dashboard/transactions/{session.id}")
+        tops = {
+            name: page.get_by_role("heading", name=name, exact=True).evaluate(
+                "each => each.getBoundingClientRect().top"
+            )
+            for name in ("Payment", "History")
+        }
+        assert tops["Payment"] < tops["History"]
+        attempts = page.locator("details.chapter")
+        assert attempts.evaluate_all("all => all.map(each => each.open)") == [False, True]
+        judge("payment")
+        page.goto(f"{shop.base}/dashboard/transactions/{late.id}")
+        page.get_by_label("Private note").fill("Phoned")
+        page.get_by_label("Tags").fill("vip, late")
+        page.get_by_label("Tags").press("Enter")
+        expect(page.get_by_role("list", name="Tags").get_by_role("listitem")).to_have_text(
+            ["vip", "late"]
+        )
+        judge("note")
+        page.get_by_role("button", name="Mark as dealt with").press("Enter")
+        expect(page.get_by_role("link", name="1 thing needs you")).to_be_visible()
+        judge("dealt with")
         judge.done()
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from checkout.domain.providers import Provider
 from checkout.domain.session import Session, Status
-from checkout.flows.payment import sessions
+from checkout.flows.checkout import ends, reconcile
 from tests.browser.judge import violations
 from tests.browser.served import Served, new_context
 from tests.browser.test_dashboard import focus
@@ -21,7 +23,7 @@ from tests.product import CEDAR
 pytestmark = pytest.mark.browser
 
 NOT_CHARGED = "You have not been charged."
-SOON = 15_000  # milliseconds; a page that nobody looks at more closely asks every 10 s
+SOON = 35_000  # milliseconds; a page that nobody looks at more closely asks every 30 s
 
 
 @pytest.fixture
@@ -210,7 +212,7 @@ def test_a_wallet_without_money_is_told_and_another_pays(page: Page, pages: Serv
     session = begin(page, pages, "no-funds")
     leave(page)
     pages.approve(page)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Confirming your payment")
+    expect(page.get_by_role("heading", level=1)).to_have_text("The payment has not arrived")
     expect(page.get_by_role("main")).not_to_contain_text(NOT_CHARGED)
     pages.world.settle(pages.world.session(session.id))
     alert = page.get_by_role("alert")
@@ -225,7 +227,7 @@ def test_a_wallet_without_money_is_told_and_another_pays(page: Page, pages: Serv
 def test_a_page_follows_a_cancellation_elsewhere(page: Page, pages: Served) -> None:
     page.clock.install()
     session = begin(page, pages)
-    sessions.cancel(pages.world.services, pages.world.key(), session.id)
+    ends.cancel(pages.world.services, pages.world.key(), session.id)
     page.clock.run_for(SOON)
     expect(page.get_by_role("heading", level=1)).to_have_text("This checkout was canceled")
     expect(page.get_by_role("main")).to_contain_text(NOT_CHARGED)
@@ -297,12 +299,55 @@ def test_a_phone_that_was_handed_the_checkout_pays_without_being_asked(
     paid(phone, pages, session)
 
 
+# How a page of another site may open an address without its visitor's wish.
+OPENED = {
+    "pop-up": "open(ADDRESS)",
+    "frame": "add('iframe', {src: ADDRESS})",
+    "picture": "add('img', {src: ADDRESS})",
+    "fetch": "fetch(ADDRESS, {mode: 'no-cors', credentials: 'include'})",
+    "prefetch": "add('link', {rel: 'prefetch', href: ADDRESS})",
+    "prerender": "add('script', {type: 'speculationrules', textContent: JSON.stringify("
+    "{prerender: [{source: 'list', urls: [ADDRESS], eagerness: 'immediate'}]})})",
+    "navigation": "location.href = ADDRESS",
+    "form": "add('form', {action: 'PAGE', innerHTML: `<input name=device value='PROOF'>`})"
+    ".submit()",
+}
+
+
+@pytest.mark.parametrize("way", OPENED)
+def test_a_link_that_another_site_opens_hands_nothing_over(
+    browser: Browser, page: Page, pages: Served, way: str
+) -> None:
+    session = begin(page, pages)
+    address = pages.hand_over(pages.world.session(session.id))
+    opening = OPENED[way].replace("ADDRESS", json.dumps(address))
+    opening = opening.replace("PAGE", pages.address(session))
+    opening = opening.replace("PROOF", address.rpartition("=")[2])
+    add = "const add = (tag, what) => document.body.appendChild("
+    add += "Object.assign(document.createElement(tag), what));"
+    html = f"<!doctype html><body><button onclick='run()'>Win</button><script>{add}"
+    html += f"function run() {{ {opening} }}</script>"
+    context = new_context(browser)
+    context.route(
+        "http://evil.example/", lambda route: route.fulfill(content_type="text/html", body=html)
+    )
+    victim = context.new_page()
+    victim.goto("http://evil.example/")
+    victim.get_by_role("button").click()
+    victim.wait_for_timeout(500)  # whatever it opened has loaded, as far as it may
+    tab = context.new_page()
+    tab.goto(pages.world.network.approve(str(pages.world.session(session.id).interact_url)))
+    expect(tab.get_by_role("main")).to_contain_text("begun in another browser")
+    assert pages.world.session(session.id).status is Status.AWAITING_APPROVAL
+    context.close()
+
+
 def test_a_customer_who_goes_back_is_told_how_to_go_on(page: Page, pages: Served) -> None:
     begin(page, pages)
     expect(page.locator("#came-back")).to_be_hidden()
     leave(page)
     page.go_back()
-    expect(page.locator("#came-back")).to_contain_text("You came back without approving.")
+    expect(page.locator("#came-back")).to_contain_text("We have not heard from your wallet yet.")
 
 
 def test_an_address_is_remembered_on_this_device_if_wanted(page: Page, pages: Served) -> None:
@@ -365,7 +410,7 @@ def test_only_one_way_in_is_open_at_a_time(page: Page, pages: Served, axe: str) 
     with pages.merchant(providers=(OFFER, replace(OFFER, name="Harbor"))):
         page.goto(pages.address(pages.world.create()))
         expect(page.locator("main .button:visible")).to_have_count(1)
-        page.get_by_text("Another wallet address").click()
+        page.get_by_text("Another wallet", exact=True).click()
         expect(page.locator("main .button:visible")).to_have_count(1)
         expect(page.locator("#wallet_address")).to_be_visible()
         assert violations(page, axe) == []
@@ -391,13 +436,90 @@ def test_a_payment_that_takes_long_says_what_it_waits_for(page: Page, pages: Ser
     session = begin(page, pages, "never-credits")
     leave(page)
     pages.approve(page)
-    expect(page.get_by_role("heading", level=1)).to_have_text("Confirming your payment")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Waiting for the money")
     expect(page.get_by_role("status")).to_have_text("")
     page.clock.run_for(11_000)
     expect(page.get_by_role("status")).to_have_text(
         "Still waiting for the money to reach the shop."
     )
     assert pages.world.session(session.id).status is Status.PROCESSING
+
+
+def told(page: Page, title: str) -> None:
+    """Require the title after the 3 s within which an open page with script asks again."""
+    page.clock.run_for(3_000)
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+
+
+def known(pages: Served, session: Session, what: Callable[[Session], bool]) -> None:
+    """Let time pass until another process knows `what` of the session."""
+    for _ in range(600):
+        if what(reconcile.advance_pending(pages.world.services, session.id)):
+            return
+        pages.world.clock.pass_time(1)
+    raise AssertionError("it never became known")
+
+
+def has_received(amount: int, session: Session) -> bool:
+    return session.received == amount
+
+
+def approved(
+    page: Page, pages: Served, wallet: str, title: str = "Waiting for the money"
+) -> Session:
+    """A session whose payment the wallet has accepted, and whose open page has this title."""
+    session = begin(page, pages, wallet)
+    leave(page)
+    pages.approve(page)
+    expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    return session
+
+
+def test_an_open_page_tells_each_step_of_a_payment_that_fails(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = approved(page, pages, "no-funds", "The payment has not arrived")
+    known(pages, session, lambda now: now.closed_at is not None)
+    told(page, "The payment has not arrived")
+    expect(page.get_by_role("main")).to_contain_text("Wait before you pay again.")
+    expect(page.get_by_role("main")).not_to_contain_text("accepted")
+    pages.world.clock.pass_time(8)
+    page.clock.run_for(3_000)
+    left = "getComputedStyle(document.querySelector('.fence')).getPropertyValue('--left')"
+    page.wait_for_function(f"() => {left} > 0 && {left} < 28")
+    known(pages, session, lambda now: now.status is Status.OPEN)
+    page.clock.run_for(3_000)
+    expect(page.get_by_role("alert")).to_contain_text("The shop has received no money")
+
+
+def test_an_open_page_tells_of_a_part_then_of_more_then_of_all(page: Page, pages: Served) -> None:
+    page.clock.install()
+    session = approved(page, pages, "never-credits")
+    title = "Only part of the money has arrived"
+    for value, received, said in ((700, 700, "7.00"), (500, 1200, "12.00")):
+        pages.world.pay_from_outside(pages.world.session(session.id), value)
+        known(pages, session, partial(has_received, received))
+        told(page, title)
+        expect(page.get_by_role("main")).to_contain_text(re.compile(f"received .*{said}.* of"))
+    pages.world.pay_from_outside(pages.world.session(session.id), 800)
+    known(pages, session, lambda now: now.status is Status.COMPLETED)
+    told(page, "Paid. Thank you!")
+
+
+def test_a_page_whose_code_a_phone_has_scanned_tells_in_three_seconds_that_it_paid(
+    page: Page, pages: Served
+) -> None:
+    page.clock.install()
+    session = begin(page, pages)
+    page.get_by_text("Continue on your phone").click()
+    expect(page.locator(".phone img")).to_have_js_property("complete", True)
+    page.clock.run_for(60_000)
+    pages.world.pay(pages.world.session(session.id))
+    told(page, "Paid. Thank you!")
+
+
+def test_a_page_without_script_tells_of_a_part(browser: Browser, pages: Served) -> None:
+    page = new_context(browser, script=False).new_page()
+    approved(page, pages, "partial", "Only part of the money has arrived")
 
 
 def test_a_lost_connection_is_told_and_the_form_sent_again(page: Page, pages: Served) -> None:
@@ -472,6 +594,23 @@ def test_the_countdown_leads_to_the_shop_unless_stopped(page: Page, pages: Serve
     page.reload()
     page.clock.run_for(21_000)
     expect(page).to_have_url(session.success_url)
+
+
+def test_a_receipt_is_printed_as_one_and_its_numbers_are_copied(page: Page, pages: Served) -> None:
+    session = pages.world.pay(pages.world.create(client_reference_id="B-42"))
+    page.goto(pages.address(session))
+    page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
+    page.get_by_role("button", name="Copy").first.click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("window.copied") == "B-42"
+    page.evaluate("window.print = () => { window.printed = document.title; }")
+    page.get_by_role("button", name="Print receipt").click()
+    assert page.evaluate("window.printed") == "Receipt – Harbor Coffee"
+    assert page.title() == "Paid. Thank you! – Harbor Coffee"
+    page.emulate_media(media="print")
+    expect(page.get_by_text("Receipt", exact=True)).to_be_visible()
+    expect(page.get_by_text("Paid. Thank you!")).to_be_hidden()
+    expect(page.locator(".copy").first).to_be_hidden()
 
 
 def test_the_countdown_stops_for_who_wants_the_receipt_by_e_mail(page: Page, pages: Served) -> None:

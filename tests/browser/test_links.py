@@ -7,10 +7,13 @@ import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from checkout.domain.customer_details import CustomerDetails, Detail
+from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.dev_server import local_world, own_key
 from tests.browser.judge import faults
@@ -20,6 +23,7 @@ from tests.browser.test_states import PANEL
 pytestmark = pytest.mark.browser
 
 HERE = Path(__file__).parent
+ASKING: dict[str, Any] = {"asked": tuple(Detail), "required": (Detail.EMAIL,)}
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +75,7 @@ def test_a_customer_buys_from_the_qr_code_of_the_printed_poster(
     page.goto(address)
     page.get_by_role("button", name="Buy").click()
     expect(page).to_have_url(re.compile(rf"^{place.checkout}/pay/cs_[0-9A-Za-z]{{22}}$"))
-    page.get_by_text("Another wallet address").click()
+    page.get_by_text("Another wallet", exact=True).click()
     page.locator("#wallet_address").fill(place.customer_wallet)
     page.locator("#wallet_address").press("Enter")
     page.get_by_role("link", name="Approve at").click()
@@ -108,12 +112,57 @@ def test_axe_finds_nothing_on_the_page_of_a_link_in_any_state(
     context = new_context(browser)
     page = context.new_page()
     with pages.merchant(**PANEL):
-        for link in (world.link(left=3), world.link(left=0), stopped):
+        asks = world.link(left=3, **ASKING)
+        for link in (world.link(left=3), world.link(left=0), stopped, asks):
             page.goto(f"{pages.base}/buy/{link.id}")
             assert faults(page, axe) == []
     page.goto(f"{pages.base}/buy/{world.link().id}?again=1")
     assert faults(page, axe) == []
     context.close()
+
+
+def test_who_buys_is_asked_without_script_and_by_keyboard_alone(
+    browser: Browser, pages: Served, axe: str
+) -> None:
+    world = pages.world
+    page = new_context(browser, script=False, wide=False).new_page()
+    page.set_viewport_size({"width": 375, "height": 667})
+    page.goto(f"{pages.base}/buy/{world.link(**ASKING).id}")
+    button = page.get_by_role("button", name="Buy").bounding_box()
+    assert button is not None
+    assert button["y"] + button["height"] <= 667
+    page.get_by_label("E-mail").focus()
+    for typed in ("ana@localhost", "Ana Bel", "call me"):
+        page.keyboard.type(typed)
+        page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("E-mail")).to_be_focused()
+    expect(page.get_by_label("E-mail")).to_have_accessible_description(
+        "This is not an e-mail address."
+    )
+    page.keyboard.press("Control+a")
+    page.keyboard.type("ana@example.com")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("+44 20 7946 0958")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile(rf"^{pages.base}/pay/cs_"))
+    session = world.session(page.url.rpartition("/")[2])
+    given = details.opened(world.services.vault, world.stored(), session)
+    assert given == CustomerDetails("ana@example.com", "Ana Bel", "+44 20 7946 0958")
+
+
+def test_axe_finds_nothing_in_a_form_that_was_refused(
+    browser: Browser, pages: Served, axe: str
+) -> None:
+    page = new_context(browser).new_page()
+    page.goto(f"{pages.base}/buy/{pages.world.link(**ASKING).id}")
+    page.get_by_label("E-mail").fill("ana@localhost")
+    page.get_by_label("Phone").fill("call me")
+    page.get_by_role("button", name="Buy").click()
+    expect(page.get_by_text("This is not a phone number.")).to_be_visible()
+    assert faults(page, axe) == []
 
 
 def test_the_page_of_a_link_is_light(browser: Browser, pages: Served) -> None:

@@ -80,7 +80,7 @@ def from_a_link(page: Page, pages: Served) -> None:
 
 def from_a_remembered_one(page: Page, pages: Served) -> None:
     page.goto(pages.address(pages.world.create()))
-    page.locator("#typed summary").click()
+    page.locator("#typed summary").first.click()
     page.locator("#remember").check()
     _fill(page)
     expect(page.locator("#leave")).to_be_visible()
@@ -89,7 +89,7 @@ def from_a_remembered_one(page: Page, pages: Served) -> None:
 
 
 def _type(page: Page) -> None:
-    page.locator("#typed summary").click()
+    page.locator("#typed summary").first.click()
     _fill(page)
 
 

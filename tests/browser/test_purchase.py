@@ -28,7 +28,7 @@ def choose(page: Page, place: Place) -> None:
 
 
 def give_wallet(page: Page, wallet: str) -> None:
-    page.get_by_text("Another wallet address").click()
+    page.get_by_text("Another wallet", exact=True).click()
     field = page.locator("#wallet_address")
     field.fill(wallet)
     field.press("Enter")

@@ -14,9 +14,11 @@ from checkout.domain.erasure import (
     in_session,
     without_wallet,
 )
+from checkout.domain.machine import HistoryEntry, IllegalTransition
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.session import HistoryEntry, LineItem, Session, Status
-from checkout.domain.transitions import Event, IllegalTransition, advance
+from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
 from checkout.domain.webhooks import Delivery
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.adapters.samples import an_event
@@ -98,8 +100,15 @@ def erased(session: Session) -> Session:
     return without_wallet(advance(session, Event.ERASED, now=NOW, writer="w"), ALICE).after
 
 
+def test_the_customers_session_loses_what_they_gave_at_a_link() -> None:
+    before = replace(paid(), customer_details="v1.00000000.ZGV0YWlscw")
+    assert erased(before).customer_details is None
+    others = without_wallet(advance(before, Event.ERASED, now=NOW, writer="w"), HOST).after
+    assert others.customer_details == before.customer_details
+
+
 def test_the_customers_session_loses_the_wallet_and_what_is_at_it() -> None:
-    before = paid()
+    before = replace(paid(), later_json='{"of_tomorrow":"a payment of hers"}')
     after = erased(before)
     assert in_session(before, ALICE)
     assert not in_session(after, ALICE)
@@ -111,6 +120,7 @@ def test_the_customers_session_loses_the_wallet_and_what_is_at_it() -> None:
         customer=None,
         quote=None,
         outgoing_payment=None,
+        later_json=None,
         version=2,
         writer="w",
         history=(*before.history, HistoryEntry(NOW, "erased")),

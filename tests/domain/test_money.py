@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from checkout.domain.errors import AmountNotRepresentable, AmountTooLarge, AmountTooSmall
 from checkout.domain.money import (
-    TOTAL_MAX,
     from_minor_units,
     least_accepted,
     minor_unit_digits,
@@ -16,6 +15,7 @@ from checkout.domain.money import (
     total,
 )
 from checkout.open_payments.models import Amount
+from tests.protected import TOTAL_MAX
 
 
 @pytest.mark.parametrize(
@@ -99,10 +99,28 @@ def test_an_amount_is_shown_in_its_currencys_own_digits() -> None:
 def test_a_tolerance_never_gives_away_more_than_itself_or_a_hundredth(
     amount: int, tolerance: int, more: int
 ) -> None:
-    least = least_accepted(amount, tolerance=tolerance)
+    least = least_accepted(amount, tolerance=tolerance, converted=True, ended=False)
     assert 0 <= amount - least <= min(tolerance, amount // 100)
     assert least > 0
-    assert least_accepted(amount, tolerance=tolerance + more) <= least  # a larger one allows more
+    larger = least_accepted(amount, tolerance=tolerance + more, converted=True, ended=False)
+    assert larger <= least  # a larger one allows more
+
+
+@given(st.integers(1, 2**64 - 1), st.integers(0, 2**64))
+def test_an_ended_payment_may_be_one_unit_short_of_ten_units_or_more_and_no_more(
+    amount: int, tolerance: int
+) -> None:
+    running = least_accepted(amount, tolerance=tolerance, converted=True, ended=False)
+    ended = least_accepted(amount, tolerance=tolerance, converted=True, ended=True)
+    one = amount - 1 if tolerance and 10 <= amount < 100 else running
+    assert ended == one
+
+
+@given(st.integers(1, 2**64 - 1), st.integers(0, 2**64), st.booleans())
+def test_nothing_may_be_missing_where_nothing_was_converted(
+    amount: int, tolerance: int, ended: bool
+) -> None:
+    assert least_accepted(amount, tolerance=tolerance, converted=False, ended=ended) == amount
 
 
 @given(st.lists(st.tuples(st.integers(0, 10**12), st.integers(1, 10**6)), max_size=8))

@@ -7,7 +7,7 @@ from base64 import b64encode
 import pytest
 
 from checkout.domain import providers
-from checkout.domain.providers import Provider
+from checkout.domain.providers import Field, Provider
 from tests.domain.test_pictures import PICTURES
 
 CEDAR = "Cedar Bank | https://wallet.example/{name} | https://wallet.example/join | DE KE"
@@ -48,6 +48,25 @@ def test_a_logo_is_a_small_picture_that_the_page_carries() -> None:
 def test_what_is_known_at_the_release_can_be_read() -> None:
     (gatehub,) = providers.parse(providers.KNOWN)
     assert gatehub.address("1234/EUR") == "https://ilp.gatehub.net/1234/EUR"
+    assert gatehub.fields == (Field("Wallet number", "123456789"), Field("Currency", "USD"))
+    assert gatehub.example == "123456789/USD"
+    assert gatehub.parts("1234/EUR") == ("1234", "EUR")
+    assert gatehub.has("https://ilp.gatehub.net/1234/EUR")
+
+
+def test_a_form_of_before_has_one_field_without_example() -> None:
+    cedar, harbor = providers.parse(f"{CEDAR};{HARBOR}")
+    assert cedar.fields == harbor.fields == (Field("", ""),)
+    assert cedar.example == ""
+    assert cedar.parts("a/b") == ("a/b", "")
+
+
+def test_a_field_may_have_a_name_in_any_language_and_an_example() -> None:
+    line = "Nord | https://nord.example/{Kontonummer: 12-34} | https://nord.example/"
+    (nord,) = providers.parse(line)
+    assert nord.fields == (Field("Kontonummer", "12-34"),)
+    assert nord.address("56-78") == "https://nord.example/56-78"
+    assert providers.parse(providers.written((nord,))) == (nord,)
 
 
 def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None:
@@ -76,6 +95,12 @@ def test_a_name_becomes_an_address_and_an_address_is_known_by_its_host() -> None
         ("Cedar | https://wallet.example/ | https://wallet.example/", "once in its path"),
         ("Cedar | https://{name}.example/ | https://wallet.example/", "once in its path"),
         ("Cedar | https://w.example/{name}/{name} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{a}/{b}/{c} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{a}{b} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{a}?{b} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{a/{b} | https://w.example/", "once in its path"),
+        ("Cedar | https://w.example/{a\u202eb} | https://w.example/", "once in its path"),
         ("Cedar | https://w.example/?{name} | https://w.example/", "once in its path"),
         ("Cedar | http://w.example/{name} | https://w.example/", "once in its path"),
         ("Cedar | javascript:{name} | https://w.example/", "once in its path"),

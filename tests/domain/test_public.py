@@ -6,15 +6,9 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
+from checkout.domain.payment import IncomingPaymentRef, Instruction, Phase
 from checkout.domain.public import public_session, timestamp
-from checkout.domain.session import (
-    IncomingPaymentRef,
-    Instruction,
-    LineItem,
-    Phase,
-    Session,
-    Status,
-)
+from checkout.domain.session import LineItem, Session, Status
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.support import NOW, SESSION_ID, a_session, words
 
@@ -55,13 +49,15 @@ HIDDEN = {
     "attention",
     "event",
     "locale",
+    "customer_details",
     "echo_json",
+    "later_json",
     "request_id",
     "link",
     "restocked_at",
     "submissions",
     "history",
-    "shard",
+    "part",
 }
 
 

@@ -4,7 +4,9 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from checkout.domain.session import IN_DOUBT_AFTER, Attention, Instruction, Phase, Session, Status
+from checkout.domain.payment import Attention, Instruction, Phase
+from checkout.domain.session import Session, Status
+from tests.protected import IN_DOUBT_AFTER
 from tests.support import NOW, a_session
 
 SENT = Instruction("a", NOW)

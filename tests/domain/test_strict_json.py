@@ -12,6 +12,8 @@ from checkout.domain.errors import InvalidJson
 from checkout.domain.strict_json import parse_object
 from tests.support import words
 
+pytestmark = pytest.mark.untraced
+
 
 def nested(levels: int) -> bytes:
     return b'{"a":' + b"[" * (levels - 1) + b"]" * (levels - 1) + b"}"

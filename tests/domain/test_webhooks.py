@@ -9,16 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED, PING
 from checkout.domain.session import Status
 from checkout.domain.webhooks import (
-    ATTEMPTS_MAX,
-    CANCELED,
-    COMPLETED,
-    DELIVERIES_MAX,
-    EXPIRED,
-    LEASE,
-    PING,
-    TIMEOUT,
     Delivery,
     Endpoint,
     EventStatus,
@@ -36,6 +29,7 @@ from checkout.domain.webhooks import (
 )
 from checkout.open_payments.models import WalletAddress
 from tests.adapters.samples import an_event
+from tests.protected import DELIVERIES_KEPT, DELIVERY_ATTEMPTS, DELIVERY_LEASE, DELIVERY_TIMEOUT
 from tests.support import NOW, a_session
 
 SECOND = timedelta(seconds=1)
@@ -77,7 +71,7 @@ def test_the_pause_after_each_attempt_is_the_tables(attempt: int) -> None:
 
 
 def test_eleven_attempts_take_about_three_days() -> None:
-    assert set(PAUSES) == set(range(1, ATTEMPTS_MAX))
+    assert set(PAUSES) == set(range(1, DELIVERY_ATTEMPTS))
     assert sum(PAUSES.values(), timedelta(0)) == timedelta(days=3, hours=3, minutes=35, seconds=6)
 
 
@@ -140,15 +134,15 @@ def test_a_lease_is_a_version_an_attempt_and_an_entry_without_an_end() -> None:
     assert after.deliveries == (answered(), Delivery(NOW + MINUTE))
     assert (after.body, after.id, after.type) == (before.body, before.id, before.type)
     assert after != leased(before, NOW + MINUTE, writer="of the same moment")
-    assert LEASE >= 2 * TIMEOUT
+    assert DELIVERY_LEASE >= 2 * DELIVERY_TIMEOUT
 
 
 def test_the_log_keeps_the_latest_entries() -> None:
     event = an_event()
-    for number in range(DELIVERIES_MAX + 5):
+    for number in range(DELIVERIES_KEPT + 5):
         event = leased(replace(event, attempts=0), NOW + number * HOUR, writer="w")
-    assert len(event.deliveries) == DELIVERIES_MAX
-    assert event.deliveries[-1].at == NOW + (DELIVERIES_MAX + 4) * HOUR
+    assert len(event.deliveries) == DELIVERIES_KEPT
+    assert event.deliveries[-1].at == NOW + (DELIVERIES_KEPT + 4) * HOUR
     assert event.deliveries[0].at == NOW + 5 * HOUR
 
 

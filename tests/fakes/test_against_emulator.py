@@ -21,15 +21,17 @@ import pytest
 from botocore.exceptions import ClientError
 
 from checkout.adapters.dynamo import DynamoAudit, DynamoCounters, DynamoSignIns
-from checkout.adapters.dynamo.deflate import inflated
+from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.audit import Action, AuditEntry
 from checkout.domain.errors import CheckoutError
+from checkout.domain.event_types import OPTIONAL
+from checkout.domain.parts import Lists
+from checkout.domain.session_events import Event
 from checkout.domain.sign_in import SignIn
-from checkout.domain.transitions import Event
-from checkout.domain.webhooks import OPTIONAL
+from checkout.flows.checkout import ends, lists
+from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import setup
-from checkout.flows.payment import sessions
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.webhooks import deliver, endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
@@ -38,7 +40,7 @@ from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.stores import boto, with_tables
 from tests.fakes.dynamodb import InMemoryDynamoDb
-from tests.flows.payment.test_reported import note
+from tests.flows.checkout.test_reported import note
 from tests.product import CEDAR, HARBOR, PREFIX, World, lose_answers
 from tests.support import count_ends
 
@@ -127,14 +129,14 @@ def _outside(world: World) -> None:
     world.pay_from_outside(paid, 2000)
     world.submit(paid)
     late = world.submit(world.create())
-    sessions.cancel(world.services, world.key(), late.id)
+    ends.cancel(world.services, world.key(), late.id)
     world.pay_from_outside(late, 700)
-    for decide in (sessions.accept_as_paid, sessions.give_up):
+    for decide in (ends.accept_as_paid, ends.give_up):
         part = world.submit(world.create())
         world.pay_from_outside(part, 700)
         world.submit(part)
         with suppress(CheckoutError):
-            sessions.give_up(world.services, world.key(), part.id)
+            ends.give_up(world.services, world.key(), part.id)
         world.sweep(rounds=3)
         decide(world.services, world.key(), part.id)
 
@@ -162,23 +164,23 @@ def _dashboard(world: World) -> None:
     log.add(entry)
     log.page("m", limit=1, after=None)
     world.create(metadata_json='{"order":"A-1"}')
-    page = sessions.ListQuery(search="A-1")
-    sessions.list_page(world.services, world.key(), page)
+    page = lists.ListQuery(search="A-1")
+    lists.list_page(world.services, world.key(), page)
 
 
 def _merchant(world: World) -> None:
     services, key = world.services, world.key()
     for _ in range(2):
-        sessions.create(services, key, world.new(), "order 1")
-    for ending in (sessions.cancel, sessions.expire):
+        create_session(services, key, world.new(), "order 1")
+    for ending in (ends.cancel, ends.expire):
         ending(services, key, world.create().id)
     for session in (world.create(), world.submit(world.create())):
-        sessions.cancel(services, key, session.id)
-    page = sessions.list_page(services, key, sessions.ListQuery(limit=2))
-    sessions.list_page(services, key, sessions.ListQuery(limit=2, cursor=page.next_cursor))
+        ends.cancel(services, key, session.id)
+    page = lists.list_page(services, key, lists.ListQuery(limit=2))
+    lists.list_page(services, key, lists.ListQuery(limit=2, cursor=page.next_cursor))
     now = world.clock.now()
-    bounded = sessions.ListQuery(created_from=now, created_before=now)
-    sessions.list_page(services, key, bounded)
+    bounded = lists.ListQuery(created_from=now, created_before=now)
+    lists.list_page(services, key, bounded)
     world.clock.pass_time(120)
     world.key()
     services.merchants.replace(world.merchant.changed(name="Shop 2"))
@@ -196,7 +198,7 @@ def _webhooks(world: World) -> None:
     """An endpoint's life, and events that are delivered, fail, are given up and sent again."""
     hooks, merchant = world.endpoints, world.merchant.id
     world.listen(*OPTIONAL)
-    for ending in (sessions.cancel, sessions.expire):
+    for ending in (ends.cancel, ends.expire):
         ending(world.services, world.key(), world.create().id)
     world.clock.pass_time(600)
     _enqueue_due(world)
@@ -210,8 +212,8 @@ def _webhooks(world: World) -> None:
     world.deliver_hinted()
     endpoints.enable(hooks, merchant)
     endpoints.roll_secret(hooks, merchant, overlap=timedelta(hours=1))
-    page = hooks.events.page(merchant, limit=1)
-    hooks.events.page(merchant, limit=1, after=page.next_key)
+    page = hooks.events.page(Lists(merchant), limit=1)
+    hooks.events.page(Lists(merchant), limit=1, after=page.next_key)
     endpoints.resend_failed(hooks, merchant, since=world.clock.now() - timedelta(hours=1))
     world.deliver_hinted()
     endpoints.remove(hooks, merchant)
@@ -343,7 +345,7 @@ def test_the_collection_has_every_request_that_webhooks_need() -> None:
         "query webhook_events by_merchant",
         "batch_get_item webhook_events",
         "put_item merchants #version = :read",
-        "ConditionCheck merchants #version = :read",  # with a further API key
+        "Put merchants #version = :read",  # with a further API key
     }
 
 

@@ -1,6 +1,6 @@
 """Test that the fake refuses what DynamoDB refuses, and what it does not know.
 
-What it accepts is held against two other DynamoDBs by tests/adapters/test_dynamo.py.
+tests/adapters/test_dynamo.py compares it with two other DynamoDBs.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def ids(answer: dict[str, Any]) -> list[str]:
 
 
 def used(expression: str, aliases: dict[str, Any]) -> dict[str, Any]:
-    """Those of the aliases that the expression has in it."""
+    """The aliases that the expression contains."""
     found = set(re.findall(r"[#:]\w+", expression))
     return {alias: aliases[alias] for alias in found & set(aliases)}
 

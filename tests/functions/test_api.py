@@ -1,13 +1,11 @@
-"""The merchant API from API Gateway's event to the answer: what it does. What it refuses is in
-test_api_bad_input.py.
-"""
+"""The merchant API from API Gateway's event to the answer: what it does."""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -16,11 +14,23 @@ from api import dependencies
 from api.app import app, handler
 from api.paging import PAGE_BYTES
 from checkout.domain.errors import Unavailable
-from checkout.domain.session import Attention, IncomingPaymentRef, LineItem, Phase, Status
+from checkout.domain.merchant import Suspension
+from checkout.domain.payment import Attention, IncomingPaymentRef, Phase
+from checkout.domain.session import LineItem, Status
 from checkout.version import VERSION
 from checkout.web import BODY_MAX
-from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body, an_item, gateway_event
-from tests.support import NOW
+from tests.merchant_api import (
+    PREFIX,
+    SESSIONS,
+    Answer,
+    MerchantApi,
+    a_body,
+    an_item,
+    gateway_event,
+)
+from tests.services import put_key
+from tests.stripe_api import StripeApi
+from tests.support import NOW, HandClock
 
 PICTURE = "https://cdn.shop.example/tea.webp"
 
@@ -176,6 +186,18 @@ def test_refused_requests_leave_the_key_free(api: MerchantApi) -> None:
 
 
 # --- lists
+
+
+def test_a_suspended_merchant_gets_its_stored_answers_and_no_new_session(api: MerchantApi) -> None:
+    header = {"Idempotency-Key": "order-1"}
+    first = api.post(SESSIONS, a_body(), headers=header)
+    put_key(api.dynamo, PREFIX, replace(api.key, suspended=Suspension.WITH_ALL))
+    assert api.post(SESSIONS, a_body(), headers=header).json == first.json
+    refused = api.post(SESSIONS, a_body())
+    assert refused.status == 403
+    error = refused.json["error"]
+    assert (error["type"], error["code"]) == ("permission_error", "merchant_suspended")
+    assert api.get(f"{SESSIONS}/{first.json['id']}").status == 200
 
 
 def test_pages_follow_each_other_by_cursor(api: MerchantApi) -> None:
@@ -376,6 +398,40 @@ def test_without_a_part_of_the_money_there_is_nothing_to_decide(
 
 
 # --- the service
+
+
+class TimeUp(HandClock):
+    """One by which the session's time is over from one of the looks at it on."""
+
+    def __init__(self, api: MerchantApi, look: int) -> None:
+        self.calls, self.look, self.read = api.dynamo.calls, look, 0
+
+    def now(self) -> datetime:
+        self.look -= 1
+        if self.look == 0:
+            self.read = self.calls.total()
+        return NOW if self.look > 0 else NOW + timedelta(minutes=31)
+
+
+@pytest.mark.parametrize("base", [SESSIONS, "/v1/checkout/sessions"])
+@pytest.mark.parametrize("path", ["", "/{id}", "/{id}?expand"])
+def test_a_session_is_shown_expired_only_if_it_was_read_after_its_expiry(
+    base: str, path: str
+) -> None:
+    shown = set()
+    for look in range(1, 9):
+        api = StripeApi()
+        session = api.store(expires_at=NOW + timedelta(minutes=30))
+        clock = TimeUp(api, look)
+        api.services = replace(api.services, clock=clock)
+        found, _, expands = f"{base}{path.format(id=session.id)}".partition("?")
+        expand = {"expand[]": "payment_attempts" if base == SESSIONS else "line_items"}
+        answer = api.get(found, expand if expands else None).json
+        status = answer.get("data", [answer])[0]["status"]
+        if status == "expired":
+            assert api.dynamo.calls.total() > clock.read, "nothing was read since"
+        shown.add(status)
+    assert shown == {"open", "expired"}
 
 
 def test_health_needs_no_key_and_tells_uptime_and_version(api: MerchantApi) -> None:

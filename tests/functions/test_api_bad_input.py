@@ -22,7 +22,9 @@ def assert_refused(answer: Answer, status: int, code: str, param: str | None = N
     assert (answer.status, answer.code) == (status, code), answer
     error = answer.json["error"]
     assert error.get("param") == param
-    assert list(error) == ["type", "code", "message", *(["param"] if param else []), "request_id"]
+    named = ["param"] if param else []
+    assert list(error) == ["type", "code", "message", *named, "doc_url", "request_id"]
+    assert error["doc_url"].endswith(f"/docs#{code}")
     assert error["message"]
     assert error["request_id"] == answer.headers["request-id"]
     assert re.fullmatch(r"req_[0-9A-Za-z]{22}", error["request_id"])
@@ -279,7 +281,7 @@ def test_a_wrong_method_is_told_the_right_ones(method: str, path: str, allowed: 
         f"{SESSIONS}/",
         "/api/checkout",
         "/API/health",
-        "/docs",
+        "/doc",
         "/openapi.json",
         f"{SESSIONS}/{SESSION_ID}/pay",
         "//api/health",
@@ -321,18 +323,24 @@ def assert_no_surprise(answer: Answer) -> None:
     assert answer.status in (200, 201, 400, 404, 413, 415), answer
     body = answer.json
     if answer.status >= 400:
-        assert set(body["error"]) - {"param"} == {"type", "code", "message", "request_id"}
+        assert set(body["error"]) - {"param"} == {
+            "type",
+            "code",
+            "message",
+            "doc_url",
+            "request_id",
+        }
     assert answer.headers["request-id"]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(st.dictionaries(_FIELD, _VALUES, max_size=3), st.booleans())
 def test_no_json_value_anywhere_gives_a_5xx(changes: dict[str, Any], item: bool) -> None:
     body = a_body(line_items=[an_item() | changes]) if item else a_body() | changes
     assert_no_surprise(SHARED.post(SESSIONS, json.dumps(body).encode()))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.binary(max_size=300),
     st.integers(0, 300),
@@ -344,7 +352,7 @@ def test_no_bytes_anywhere_give_a_5xx(noise: bytes, place: int, path: str) -> No
     assert_no_surprise(SHARED.post(path, raw[:place] + noise[:8] + raw[place:]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     st.lists(
         st.tuples(
@@ -362,7 +370,7 @@ _ACTIONS = ("/expire", "/cancel", "/accept_as_paid", "/give_up")  # routes of PO
 _IDS = st.text(max_size=40).filter(lambda text: "\n" not in text and not text.endswith(_ACTIONS))
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(_IDS, st.text(max_size=40))
 def test_no_id_and_no_idempotency_key_gives_a_5xx(session_id: str, key: str) -> None:
     assert_no_surprise(SHARED.get(f"{SESSIONS}/x{session_id}"))

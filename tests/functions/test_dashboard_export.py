@@ -16,7 +16,7 @@ from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import Answer
 from tests.merchant_api import SESSIONS
-from tests.support import NOW
+from tests.support import NOW, words
 
 LAMBDA_MAX = 6 * 1024 * 1024
 
@@ -76,8 +76,11 @@ def test_the_filtered_set_is_the_apis_row_by_row(shop: Dashboard, status: str) -
         assert row["received_decimal"] == ("20.00" if session["completed_at"] else "")
         received = session["amount_received"]
         assert row["amount_received"] == ("" if received is None else str(received))
-        added = ["amount_received", "client_reference_id", "last_payment_error"]
-        assert list(row)[-3:] == added, "columns are added at the end"
+        added = words("""
+        amount_received client_reference_id last_payment_error order_number
+        customer_email customer_name customer_phone
+        """)
+        assert list(row)[-7:] == added, "columns are added at the end"
 
 
 def test_a_long_export_comes_in_parts_that_neither_skip_nor_repeat(shop: Dashboard) -> None:
@@ -123,7 +126,13 @@ def test_each_line_item_has_a_row(shop: Dashboard, browser: Browser) -> None:
     assert (second["line"], second["name"], second["total_decimal"]) == ("2", "Cup", "0.05")
 
 
-@pytest.mark.parametrize("evil", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"])
+@pytest.mark.parametrize(
+    "evil",
+    [
+        *("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "\n=1"),
+        *("＝1", "＋1", "－1", "＠A1", "\u200b=1", "\ufeff+1", " =1", "\u00a0@A1", "﹣1", "⁺1"),
+    ],
+)
 def test_a_formula_comes_out_as_text(shop: Dashboard, browser: Browser, evil: str) -> None:
     shop.store(line_items=(LineItem("usd", evil, evil, 1, 1),))
     (row,) = rows(browser, "/export/items.csv")

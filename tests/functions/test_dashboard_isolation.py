@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 from fastapi.routing import APIRoute
 
+from checkout.domain.event_types import COMPLETED
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import LineItem
-from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus, GivenUp, WebhookEvent
+from checkout.domain.webhooks import Delivery, EventStatus, GivenUp, WebhookEvent
 from checkout.flows import audit
 from checkout.flows.merchant import links
 from dashboard.app import PAGES
-from dashboard.rights import OPEN
 from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
@@ -26,7 +26,10 @@ from tests.functions.test_dashboard_settings import upload
 from tests.functions.test_dashboard_transactions import paid
 from tests.hosted_pages import Answer
 from tests.merchant_api import PREFIX
+from tests.protected import OPEN
 from tests.support import NOW, a_link, count_ends
+
+pytestmark = pytest.mark.untraced
 
 TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
 CURSORS = ("", "/webhooks", "/audit", "/export", "/links")
@@ -37,6 +40,8 @@ FORMS: dict[str, dict[str, str]] = {
     "/transactions/{session_id}/cancel": {"id": RIVAL},
     "/transactions/{session_id}/accept_as_paid": {"id": RIVAL},
     "/transactions/{session_id}/give_up": {"id": RIVAL},
+    "/transactions/{session_id}/note": {"text": "mine", "tags": "", "read": "0", "id": RIVAL},
+    "/transactions/{session_id}/dealt-with": {"done": "yes", "id": RIVAL},
     "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
     "/keys/{key_id}/roll": {"overlap": "0", "id": RIVAL},
     "/keys/{key_id}/revoke": {"id": RIVAL},
@@ -148,7 +153,7 @@ def sessions_and_events(shop: Dashboard, whose: str) -> tuple[Any, WebhookEvent]
         shop.store(**mine)
     template = an_event(
         merchant=whose,
-        session=None,
+        subject=None,
         type=COMPLETED,
         body='{"id":"rival-session"}',
         status=EventStatus.EXHAUSTED,

@@ -8,7 +8,7 @@ import pytest
 
 from checkout.flows.merchant.api_keys import ACTIVE_MAX
 from tests.dashboard_pages import Browser, Dashboard
-from tests.merchant_api import SESSIONS
+from tests.merchant_api import SESSIONS, a_body
 
 DAY = 24 * 3600
 
@@ -71,7 +71,7 @@ def test_a_revoked_key_is_refused_at_the_next_request_here_and_in_the_api(shop: 
 def test_the_last_key_that_lasts_cannot_be_revoked(shop: Dashboard, browser: Browser) -> None:
     answer = browser.post(f"/keys/{shop.key.id}/revoke")
     assert answer.status == 400
-    assert "last key" in answer.page.one("div", role="alert").text[0]
+    assert "last full-access key" in answer.page.one("div", role="alert").text[0]
     plain = created(browser)
     browser.post(f"/keys/{shop.key.id}/revoke")
     assert not accepted(shop, shop.secret)
@@ -169,6 +169,32 @@ def test_a_rolled_key_keeps_its_scope_and_its_end(shop: Dashboard, browser: Brow
     assert (new.scopes, new.ends_at) == (old.scopes, old.ends_at)
 
 
+def test_a_key_with_an_end_makes_none_that_outlives_it(shop: Dashboard, browser: Browser) -> None:
+    day = (shop.clock.now() + timedelta(days=2)).date()
+    ending = shop.signed_in(browser.post("/keys", {"name": "Ends", "ends": str(day)}).secret)
+    for ends in ("", str(day + timedelta(days=1))):
+        answer = ending.post("/keys", {"name": "Longer", "ends": ends})
+        assert answer.status == 400
+        assert "ends no later" in answer.page.one("div", role="alert").text[0]
+    assert ending.post(f"/keys/{shop.key.id}/roll", {"overlap": "3600"}).status == 400
+    assert ending.post("/keys", {"name": "As long", "ends": str(day)}).status == 200
+    names = sorted(each.name for each in shop.services.api_keys.of("mer_1"))
+    assert names == ["As long", "Ends", "first"]
+
+
+def test_a_key_of_before_the_scope_to_manage_does_what_it_did(shop: Dashboard) -> None:
+    created = shop.post(SESSIONS, a_body()).json["id"]
+    [row] = [row for row in shop.rows("api_keys") if row["hash"]["S"] == shop.key.hash]
+    del row["may"]
+    assert row["scopes"] == {"L": [{"S": "read"}, {"S": "write"}]}
+    shop.dynamo.put_item(TableName="test-api_keys", Item=row)
+    assert shop.signed_in().get("/keys").page.main.count("Everything: read") == 2  # and the choice
+    assert shop.post(f"{SESSIONS}/{created}/cancel").status == 200
+    row["scopes"] = {"L": [{"S": "read"}]}
+    shop.dynamo.put_item(TableName="test-api_keys", Item=row)
+    assert shop.post(f"{SESSIONS}/{created}/cancel").status == 403
+
+
 def test_a_key_with_one_scope_or_an_end_is_none_that_could_stay_as_the_last(
     shop: Dashboard, browser: Browser
 ) -> None:
@@ -176,4 +202,4 @@ def test_a_key_with_one_scope_or_an_end_is_none_that_could_stay_as_the_last(
     browser.post("/keys", {"name": "Ends", "ends": "2027-03-31"})
     answer = browser.post(f"/keys/{shop.key.id}/revoke")
     assert answer.status == 400
-    assert "last key" in answer.page.one("div", role="alert").text[0]
+    assert "last full-access key" in answer.page.one("div", role="alert").text[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from checkout.domain.customer_details import Detail
 from checkout.flows.merchant.links import PAGE
 from tests.dashboard_pages import Browser, Dashboard
 from tests.hosted_pages import Answer
@@ -157,7 +158,7 @@ class TestStock:
         assert "No limit" in browser.get(path).page.main
         answer = browser.post(f"{path}/stock", {"read": "None", "left": "4"})
         assert answer.status == 400
-        assert "sells without end" in answer.page.main
+        assert "has no stock limit" in answer.page.main
 
 
 def test_more_links_than_a_page_has_are_behind_it(shop: Dashboard, browser: Browser) -> None:
@@ -172,3 +173,33 @@ def test_more_links_than_a_page_has_are_behind_it(shop: Dashboard, browser: Brow
 @pytest.mark.parametrize("rest", ["", "/qr", "/poster"])
 def test_there_is_no_page_of_a_link_that_is_none(browser: Browser, rest: str) -> None:
     assert browser.get(f"/links/plink_none{rest}").status == 404
+
+
+def test_a_link_says_what_its_customers_are_asked(shop: Dashboard, browser: Browser) -> None:
+    path = made(browser, ask_email="required", ask_phone="optional", ask_name="")
+    assert "Customers are asked for E-mail, Phone (optional)" in browser.get(path).page.main
+    link = shop.services.links.get(path.rpartition("/")[2])
+    assert link is not None
+    assert (link.asked, link.required) == ((Detail.EMAIL, Detail.PHONE), (Detail.EMAIL,))
+    assert "Customers are asked for Nothing" in browser.get(made(browser)).page.main
+
+
+def test_what_was_chosen_stays_in_a_refused_form(browser: Browser) -> None:
+    page = create(browser, amount="none", ask_name="required").page
+    chosen = [each for each in page.all("option") if "selected" in each.attributes]
+    assert [each.text for each in chosen] == [["Not asked"], ["Required"], ["Not asked"]]
+    assert create(browser, ask_name="perhaps").status == 400
+
+
+def test_a_merchant_of_an_earlier_release_gets_a_key_for_details(
+    shop: Dashboard, browser: Browser
+) -> None:
+    stored = shop.services.merchants.get(shop.merchant().id)
+    assert stored is not None
+    shop.services.merchants.replace(stored.changed(details_key=None))
+    made(browser, ask_email="optional")
+    with_key = shop.services.merchants.get(shop.merchant().id)
+    assert with_key is not None
+    assert with_key.details_key is not None
+    made(browser, ask_email="optional")
+    assert shop.services.merchants.get(shop.merchant().id) == with_key

@@ -1,4 +1,4 @@
-"""/dashboard/people, invitations and passkeys: who gets in, as whom, and for how long."""
+"""/dashboard/people, invitations and passkeys: sign-ins, roles and their duration."""
 
 from __future__ import annotations
 
@@ -9,20 +9,25 @@ import pytest
 from fastapi.routing import APIRoute
 
 from checkout.domain.limits import CHALLENGE, WRONG_KEY
-from checkout.domain.people import (
-    CHALLENGE_LASTS,
-    INVITATION_LASTS,
-    MEMBERS_MAX,
-    Member,
-    Right,
-    Role,
-)
+from checkout.domain.people import MEMBERS_MAX, Member, Role
+from checkout.flows.merchant import people
+from dashboard import rights
 from dashboard.app import PAGES
-from dashboard.rights import NEEDED, OPEN
 from tests.authenticator import Authenticator, b64
 from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES
 from tests.functions.test_dashboard_settings import upload
+from tests.merchant_api import a_body
+from tests.protected import (
+    CHALLENGE_LASTS,
+    FORMS_OF_DEVELOPERS,
+    FORMS_OF_OWNERS,
+    FORMS_OF_WRITERS,
+    INVITATION_LASTS,
+    NEEDED,
+    OPEN,
+    SHOWN,
+)
 from tests.support import a_link
 
 DAY = 24 * 3600
@@ -111,7 +116,7 @@ def test_a_link_ends_after_seven_days_or_when_it_is_withdrawn(shop: Dashboard) -
     (found,) = [e for e in shop.services.people.invitations_of("mer_1") if e.name == "Withdrawn"]
     way = f"/people/invitations/{found.id}/withdraw"
     assert owner.post(way).location == "/dashboard/people"
-    assert "before" in alert(owner.post(way))
+    assert "already accepted or withdrawn" in alert(owner.post(way))
     assert owner.post("/people/invitations/inv_x/withdraw").status == 404
     assert shop.browser().get(withdrawn.removeprefix(f"{BASE}/dashboard")).status == 404
     shop.clock.pass_time(INVITATION_LASTS.total_seconds() - 1)
@@ -144,7 +149,11 @@ def test_a_member_costs_as_many_reads_as_a_key(shop: Dashboard) -> None:
     browser = shop.member()
     shop.calls()
     browser.get("/audit")
-    assert shop.calls() == ["get_item", "get_item", "query"]
+    as_member = sorted(shop.calls())
+    key_browser = shop.signed_in()
+    shop.calls()
+    key_browser.get("/audit")
+    assert as_member == sorted(shop.calls())
 
 
 def test_a_role_counts_from_the_next_request_on(shop: Dashboard) -> None:
@@ -211,15 +220,19 @@ def test_the_sign_in_with_keys_ends_only_where_an_owner_has_a_passkey(shop: Dash
     browser = shop.signed_in()
     refused = browser.post("/people/key-sign-in", {"allowed": "no"})
     assert refused.status == 400
-    assert "Nobody could sign in" in alert(refused)
+    assert "nobody could sign in" in alert(refused)
     owner = shop.member()
+    asked = browser.get("/people").page.main
+    assert "signed out at once, you too" in asked
+    assert "Ada (Owner)" in asked
+    assert "you too" not in owner.get("/people").page.main
     assert owner.post("/people/key-sign-in", {"allowed": "no"}).location == "/dashboard/people"
     assert browser.get().status == 303, "it had signed in with a key"
     stranger = shop.browser()
     stranger.get("/sign-in")
     closed = stranger.post("/sign-in", {"api_key": shop.secret})
     assert closed.status == 403
-    assert "does not sign in" in alert(closed)
+    assert "cannot sign in" in alert(closed)
     assert shop.get("/api/checkout/sessions").status == 200, "servers use it as before"
     assert "API keys do not sign in here" in owner.get("/people").page.main
     assert owner.post("/people/key-sign-in", {"allowed": "yes"}).status == 303
@@ -240,13 +253,92 @@ def test_a_key_that_is_made_while_keys_do_not_sign_in_does_not_either(shop: Dash
 def test_a_key_of_a_member_gives_no_more_rights_than_the_member_has(shop: Dashboard) -> None:
     developer = shop.member(Role.DEVELOPER)
     made = developer.post("/keys", {"name": "Server"}).secret
-    rolled = developer.post(f"/keys/{shop.key.id}/roll", {"overlap": "3600"}).secret
+    [own] = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Server"]
+    rolled = developer.post(f"/keys/{own.id}/roll", {"overlap": "3600"}).secret
     for key in (made, rolled):
         stranger = shop.browser()
         stranger.get("/sign-in")
         assert stranger.post("/sign-in", {"api_key": key}).status == 403
         assert shop.get("/api/checkout/sessions", key=key).status == 200
     assert "does not sign in here" in developer.get("/keys").page.main
+
+
+ENDS = ("cancel", "accept_as_paid", "give_up")
+TOO_MUCH = ("full", "end")
+
+
+def test_a_developers_key_creates_and_reads_and_ends_nothing(shop: Dashboard) -> None:
+    key = shop.member(Role.DEVELOPER).post("/keys", {"name": "Server"}).secret
+    sessions = "/api/checkout/sessions"
+    created = shop.post(sessions, a_body(), key=key)
+    assert created.status == 201
+    for end in ENDS:
+        refused = shop.post(f"{sessions}/{created.json['id']}/{end}", key=key)
+        assert (refused.status, refused.code) == (403, "permission_missing")
+    assert shop.get(f"{sessions}/{created.json['id']}", key=key).json["status"] == "open"
+
+
+@pytest.mark.parametrize("scopes", TOO_MUCH)
+def test_a_developer_gives_no_key_what_they_may_not_do(shop: Dashboard, scopes: str) -> None:
+    developer = shop.member(Role.DEVELOPER)
+    before = shop.services.api_keys.of("mer_1")
+    offered = developer.get("/keys").page.one("select", id="scopes")
+    assert not set(TOO_MUCH) & set("".join(offered.text).split())
+    assert developer.post("/keys", {"name": "More", "scopes": scopes}).status == 403
+    rolled = developer.post(f"/keys/{shop.key.id}/roll", {"overlap": "3600"})
+    assert rolled.status == 403, "a key that does more than a developer"
+    assert shop.services.api_keys.of("mer_1") == before
+
+
+@pytest.mark.parametrize("end", ["revoke", "role"])
+def test_an_invitation_ends_with_its_senders_rights(shop: Dashboard, end: str) -> None:
+    first, second = shop.member(), shop.member(name="Bea")
+    link = second.post("/people", {"name": "Backdoor", "role": "owner"}).secret
+    bea = members(shop)["Bea"]
+    assert first.post(f"/people/{bea.id}/{end}", {"role": "developer"}).status == 303
+    assert "Backdoor" not in first.get("/people").page.main
+    assert shop.browser().get(link.removeprefix(f"{BASE}/dashboard")).status == 404
+    assert "Backdoor" not in members(shop)
+
+
+def test_an_invitation_that_the_index_did_not_have_is_refused(
+    shop: Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sender is checked in the write that makes the member, too."""
+    first, second = shop.member(), shop.member(name="Bea")
+    link = second.post("/people", {"name": "Backdoor", "role": "owner"}).secret
+    bea = members(shop)["Bea"]
+    monkeypatch.setattr(people, "_end_invitations", lambda *_: None)
+    first.post(f"/people/{bea.id}/revoke")
+    assert shop.browser().get(link.removeprefix(f"{BASE}/dashboard")).status == 404
+    monkeypatch.setattr(people, "inviter_owns", lambda *_: bea)  # as it was read a moment ago
+    assert shop.browser().join(link, Authenticator(BASE)).status == 404
+    assert "Backdoor" not in members(shop)
+
+
+def test_an_invitation_of_a_key_ends_with_the_key(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    browser.post("/keys", {"name": "Stays"})
+    link = browser.post("/people", {"name": "Backdoor", "role": "owner"}).secret
+    assert shop.browser().get(link.removeprefix(f"{BASE}/dashboard")).status == 200
+    assert browser.post(f"/keys/{shop.key.id}/revoke").status == 303
+    assert shop.browser().get(link.removeprefix(f"{BASE}/dashboard")).status == 404
+
+
+@pytest.mark.parametrize("end", ["revoke", "role"])
+def test_the_keys_of_a_member_who_may_no_more_are_shown_to_the_owners(
+    shop: Dashboard, end: str
+) -> None:
+    first, second = shop.member(), shop.member(name="Bea")
+    key = second.post("/keys", {"name": "Server"}).secret
+    assert "still work" not in first.get("/people").page.main
+    first.post(f"/people/{members(shop)['Bea'].id}/{end}", {"role": "developer"})
+    assert shop.get("/api/checkout/sessions", key=key).status == 200, "servers depend on it"
+    assert f"Server (…{key[-4:]}) of Bea" in first.get("/people").page.main
+    assert "Created by Bea, who may not do this any more" in first.get("/keys").page.main
+    [made] = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Server"]
+    first.post(f"/keys/{made.id}/roll", {"overlap": "0"})
+    assert "Bea" not in first.get("/keys").page.main
 
 
 def test_a_key_that_reads_signs_in_as_support(shop: Dashboard) -> None:
@@ -392,7 +484,7 @@ def test_the_cookie_changes_at_a_sign_in_with_a_passkey(shop: Dashboard) -> None
 # --- what each role may do
 
 
-def route_rights() -> set[tuple[str, str]]:
+def routes() -> set[tuple[str, str]]:
     return {
         (method, route.path)
         for each in PAGES
@@ -403,18 +495,15 @@ def route_rights() -> set[tuple[str, str]]:
 
 
 def test_every_route_declares_its_right_in_one_place() -> None:
-    assert set(NEEDED) | OPEN == route_rights()
+    assert set(NEEDED) | OPEN == routes()
     assert not set(NEEDED) & OPEN
-    changing = {right for (method, _), right in NEEDED.items() if method == "POST"}
-    assert changing == set(Right)
-    assert {right for (method, _), right in NEEDED.items() if method == "GET"} == {Right.READ}
 
 
 def test_a_route_that_declares_no_right_is_refused_to_everybody(
     shop: Dashboard, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner = shop.member()
-    monkeypatch.delitem(NEEDED, ("GET", "/audit"))
+    monkeypatch.delitem(rights.NEEDED, ("GET", "/audit"))
     assert owner.get("/audit").status == 403
 
 
@@ -444,7 +533,7 @@ def tried(shop: Dashboard, browser: Browser, ids: dict[str, str]) -> dict[str, l
     """By "shown", "changed" and "refused" the paths of all routes that know who asks."""
     done: dict[str, list[str]] = {"shown": [], "refused": [], "changed": []}
     fields = {"role": "support", "name": "New", "overlap": "0", "allowed": "yes"}
-    for method, path in sorted(NEEDED):
+    for method, path in sorted(routes() - OPEN):
         if path == "/sign-out":
             continue
         before = [shop.rows(table) for table in TABLES]
@@ -463,30 +552,27 @@ def tried(shop: Dashboard, browser: Browser, ids: dict[str, str]) -> dict[str, l
     return done
 
 
-def test_a_support_member_reads_everything_and_changes_nothing(shop: Dashboard) -> None:
+def test_a_support_member_reads_everything_and_changes_nothing_but_notes(shop: Dashboard) -> None:
     ids = with_something_of_everything(shop)
     browser = shop.member(Role.SUPPORT)
     done = tried(shop, browser, ids)
-    reads = sorted(path for (method, path) in NEEDED if method == "GET")
-    assert done["shown"] == reads
-    assert done["changed"] == ["/webhooks/check"], "it compares, and writes nothing"
+    assert done["shown"] == sorted(SHOWN)
+    assert set(done["changed"]) == FORMS_OF_WRITERS | {"/webhooks/check"}, "it only compares"
     buttons = set()
-    for path in reads:
+    for path in SHOWN:
         answer = browser.get(path.format(**ids))
         if "html" in answer.headers["content-type"]:
             buttons |= {each.text[0] for each in answer.page.all("button")}
     exports = {f"Download {each}" for each in ("transactions", "items", "payment attempts")}
-    harmless = {"Sign out", "Show", "Check", "See the price", "Copy", "Print"}
+    harmless = {"Sign out", "Show", "Check", "See the price", "Copy", "Print", "Save the note"}
     assert buttons == harmless | exports
 
 
 def test_a_developer_also_changes_keys_and_webhooks(shop: Dashboard) -> None:
     ids = with_something_of_everything(shop)
     done = tried(shop, shop.member(Role.DEVELOPER), ids | {"key_id": spare(shop)})
-    allowed = {path for (_, path), right in NEEDED.items() if right is Right.MANAGE}
-    assert set(done["refused"]) == allowed
-    assert "/keys" in done["changed"]
-    assert "/webhooks/roll" in done["changed"]
+    assert set(done["refused"]) == FORMS_OF_OWNERS
+    assert set(done["changed"]) == FORMS_OF_DEVELOPERS | FORMS_OF_WRITERS | {"/webhooks/check"}
 
 
 def spare(shop: Dashboard) -> str:

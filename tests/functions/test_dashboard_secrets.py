@@ -12,11 +12,13 @@ import pytest
 from checkout import telemetry
 from checkout.adapters.dynamo import DynamoApiKeys
 from checkout.domain.errors import Unavailable
+from checkout.domain.event_types import PING
 from checkout.domain.webhook_signature import signed_headers
-from checkout.domain.webhooks import PING
 from tests.dashboard_pages import Browser, Dashboard
 from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES, filled, paths
 from tests.merchant_api import PREFIX, SESSIONS
+
+pytestmark = pytest.mark.untraced
 
 Told = Callable[[], list[dict[str, Any]]]
 HOOKS = {"url": "https://shop.example/hooks"}

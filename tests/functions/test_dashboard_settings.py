@@ -406,7 +406,7 @@ def test_the_preview_is_the_customers_page_with_what_is_typed(shop: Dashboard) -
     browser = shop.signed_in()
     upload(browser, PICTURES["image/png"])
     saved = browser.get("/settings/preview")
-    assert "Pay $20.00 to Shop" in saved.page.main
+    assert "Total $20.00" in saved.page.main
     picture = saved.page.one("img").attributes["src"]
     assert browser.get(picture.removeprefix("/dashboard")).headers["content-type"] == "image/png"
     asked = "/settings/preview?name=Caf%C3%A9&accent_color=%23aa3300&locale=es"

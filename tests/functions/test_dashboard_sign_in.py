@@ -1,4 +1,4 @@
-"""Signing in to the dashboard: who gets in, for how long, and which forms are believed."""
+"""Signing in to the dashboard: keys, the duration of a sign-in, and the accepted forms."""
 
 from __future__ import annotations
 

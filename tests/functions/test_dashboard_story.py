@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import csv
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
+from urllib.parse import quote
 
 import pytest
-from hypothesis import given
 
 from checkout.domain.attempts import Concern
+from checkout.domain.payment import Attention, Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome
-from checkout.domain.session import Attention, Problem, Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery
 from dashboard import texts
 from dashboard.story import Chapter, span, story
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
-from tests.domain.test_attempts import after, awaiting, processing, refused, submitted
-from tests.histories import histories, of
+from tests.domain.test_attempts import after, awaiting, of, paying, processing, refused, submitted
+from tests.domain.test_order_number import CASES
 from tests.support import NOW, a_session
 
 PAID = after(processing(refused(), 2), Event.RECONCILED, received=2000, completed_at=NOW)
@@ -39,20 +42,31 @@ def titles(chapters: tuple[Chapter, ...]) -> list[str | None]:
     return [chapter.title for chapter in chapters]
 
 
-@given(histories())
+CLOSED: dict[str, Any] = {"closing_at": NOW, "closed_at": NOW - timedelta(days=1)}
+FIRST = [
+    awaiting(),
+    DECLINED,
+    refused(),
+    after(submitted(), Event.PREPARATION_FAILED, problem=Problem.WALLET_INVALID),
+    after(replace(processing(), **CLOSED), Event.PAYMENT_DISPROVED, problem=Problem.PAYMENT_FAILED),
+]
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("second", [submitted, awaiting, paying, processing, refused])
 def test_no_chapter_of_the_story_shows_anything_of_another_attempt(
-    versions: list[Session],
+    first: Session, second: Callable[[Session, int], Session]
 ) -> None:
-    for session in versions:
-        told = story(session)
-        for chapter in told.chapters:
-            shown = [chapter.facts, [(step.detail, step.resource) for step in chapter.steps]]
-            named = set(re.findall(r"(?<!incoming-payments/)of-([0-9]+)-", repr(shown)))
-            number = re.match(r"Attempt ([0-9]+)", chapter.title or "")
-            assert named <= {number[1] if number else "0"}  # 0: of no attempt
-        steps = [step for chapter in told.chapters for step in chapter.steps]
-        assert len(steps) == 1 + len(session.history)
-        assert told.wallets_given == sum("Attempt" in str(each) for each in titles(told.chapters))
+    session = second(first, 2)
+    told = story(session)
+    assert told.wallets_given == 2
+    for chapter in told.chapters:
+        shown = [chapter.facts, [(step.detail, step.resource) for step in chapter.steps]]
+        named = set(re.findall(r"(?<!incoming/)of-([0-9]+)-", repr(shown)))
+        number = re.match(r"Attempt ([0-9]+)", chapter.title or "")
+        assert named <= {number[1] if number else "0"}  # 0: of no attempt
+    steps = [step for chapter in told.chapters for step in chapter.steps]
+    assert len(steps) == 1 + len(session.history)
 
 
 def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
@@ -80,6 +94,24 @@ def test_each_attempt_has_its_chapter_with_its_own_resources() -> None:
     assert (first.bad, second.bad) == (True, False)
 
 
+def test_an_attempt_says_how_long_it_took_and_the_page_opens_the_last_one(
+    shop: Dashboard, browser: Browser
+) -> None:
+    told = story(PAID)
+    assert [each.number for each in told.chapters] == [None, 1, 2]
+    assert [each.took for each in told.chapters] == [None, "6 seconds", "7 seconds"]
+    shop.services.sessions.create(replace(PAID, merchant="mer_1"), None)
+    folds = browser.get(f"/transactions/{PAID.id}").page.all("details", **{"class": "chapter"})
+    assert ["open" in each.attributes for each in folds] == [False, True]
+
+
+def test_a_step_that_follows_at_once_does_not_say_so() -> None:
+    second = after(awaiting(), Event.RETURN_REPORTED, note="declined")
+    at = second.history[-2].at + timedelta(milliseconds=999)
+    entries = (*second.history[:-1], replace(second.history[-1], at=at))
+    assert story(replace(second, history=entries)).chapters[-1].steps[-1].after is None
+
+
 def test_what_ends_the_session_is_not_told_of_the_attempt() -> None:
     late = after(after(awaiting(), Event.CANCEL_REQUESTED), Event.CLOSED)
     told = story(replace(late, check_at=NOW))
@@ -93,7 +125,7 @@ def test_what_ends_the_session_is_not_told_of_the_attempt() -> None:
 def test_a_running_attempt_is_under_way_until_the_browser_reports_a_decline() -> None:
     assert titles(story(awaiting()).chapters) == [None, "Attempt 1: under way"]
     (_, chapter) = story(DECLINED).chapters
-    assert chapter.title == "Attempt 1: declined"
+    assert chapter.title == f"Attempt 1: declined ({texts.NOT_PROVEN})"
     assert ("Reported by the browser", texts.REPORTED["declined"]) in chapter.facts
     assert chapter.steps[-1].detail == texts.REPORTED["declined"]
     ended = story(submitted(DECLINED, 2)).chapters[1]
@@ -151,15 +183,30 @@ def test_there_are_words_for_every_end_failure_and_report() -> None:
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        ("not sent: shop.example: ConnectionRefusedError", "the connection was refused"),
-        ("no answer: shop.example: SomethingElse", "no answer: shop.example: SomethingElse"),
+        (
+            "not sent: shop.example: ConnectionRefusedError",
+            "Your server was not reached: the connection was refused (shop.example)",
+        ),
+        (
+            "not sent: shop.example: TimeoutError",
+            "Your server was not reached: no connection in time (shop.example)",
+        ),
+        (
+            "no answer: shop.example:8443: TimeoutError",
+            "did not answer within 10 seconds (shop.example:8443)",
+        ),
+        (
+            "no answer: shop.example: SomethingElse",
+            "Your server took the request and gave no answer: SomethingElse (shop.example)",
+        ),
+        ("not sent: the URL is not https", "No response: not sent: the URL is not https"),
         ("timed out", "No response: timed out"),
     ],
 )
 def test_errors_of_deliveries_are_in_words(
     shop: Dashboard, browser: Browser, error: str, said: str
 ) -> None:
-    event = an_event(session=None, deliveries=(Delivery(NOW, 80, None, error),))
+    event = an_event(subject=None, deliveries=(Delivery(NOW, 80, None, error),))
     event = replace(event, id="evt_0123456789abcdefABCDEF")
     shop.services.events.add(event)
     page = browser.get(f"/webhooks/{event.id}").page
@@ -205,22 +252,17 @@ def test_failures_are_labels_and_filters_of_the_list(shop: Dashboard, browser: B
     assert "20.00 USD Open Payment refused" in page.main
 
 
-@pytest.mark.parametrize(
-    ("fields", "order"),
-    [
-        ({"client_reference_id": "R-7", "metadata_json": '{"order":"42"}'}, "R-7"),
-        ({"metadata_json": '{"order":"42","x":"y"}'}, "42"),
-        ({"metadata_json": '{"gift":true}'}, "true"),
-        ({"metadata_json": '{"order":null}'}, "–"),
-        ({}, "–"),
-    ],
-)
-def test_the_order_is_the_reference_or_the_first_metadata_value(
-    shop: Dashboard, browser: Browser, fields: dict[str, Any], order: str
+@pytest.mark.parametrize(("reference", "metadata", "number", "_"), CASES)
+def test_list_search_and_export_have_the_same_order_number(
+    shop: Dashboard, browser: Browser, reference: str | None, metadata: str, number: str, _: bool
 ) -> None:
-    shop.store(**fields)
+    session = shop.store(client_reference_id=reference, metadata_json=metadata)
     (cell,) = browser.get().page.all("th", scope="row")[:1]
-    assert "".join(cell.text) == order
+    assert "".join(cell.text) == (number or "–")
+    [exported] = csv.DictReader(browser.get("/export/transactions.csv").body.splitlines())
+    assert exported["order_number"] == (number or "")
+    if number:
+        assert listed(browser, f"?q={quote(number[:2])}") == [session.id]
 
 
 def test_each_page_names_the_merchant_and_their_wallet(shop: Dashboard, browser: Browser) -> None:

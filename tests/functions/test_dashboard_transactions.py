@@ -10,24 +10,26 @@ from typing import Any
 import pytest
 
 from checkout.domain.audit import Action
-from checkout.domain.session import (
+from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.event_types import COMPLETED
+from checkout.domain.ids import new_session_id
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import (
     Attention,
-    HistoryEntry,
     IncomingPaymentRef,
     Instruction,
-    LineItem,
     Problem,
-    Session,
-    Status,
 )
-from checkout.domain.transitions import Event
-from checkout.domain.webhooks import COMPLETED, Delivery, EventStatus
+from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.webhooks import Delivery, EventStatus
+from checkout.flows.checkout import details
 from checkout.open_payments.models import Amount
 from dashboard import texts
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.hosted_pages import AWAITING, STAGES, Page
-from tests.support import NOW, count_ends
+from tests.support import NOW, count_ends, seeded
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
@@ -82,6 +84,21 @@ def test_transactions_are_listed_newest_first_a_page_at_a_time(shop: Dashboard) 
     second = browser.get(older.removeprefix("/dashboard")).page
     assert listed(second) == [session.id for session in made[4::-1]]
     assert not [link for link in second.links if "cursor=" in link]
+
+
+@pytest.mark.parametrize(
+    ("query", "current"),
+    [("", ["All"]), ("?status=completed", ["Paid"]), ("?status=open", []), ("?min=1", [])],
+)
+def test_the_usual_lists_are_one_click_away(
+    browser: Browser, query: str, current: list[str]
+) -> None:
+    page = browser.get(query).page
+    tabs = [link for link in page.links if link.startswith("/dashboard?status=")]
+    shown = ["completed", "failed", "declined", "attention"]
+    assert tabs == [f"/dashboard?status={each}" for each in shown]
+    marked = [each for each in page.all("a") if each.attributes.get("aria-current") == "page"]
+    assert [each.text[0] for each in marked] == ["Transactions", *current]
 
 
 def test_a_merchant_without_transactions_is_told_so(browser: Browser) -> None:
@@ -202,7 +219,7 @@ def test_a_very_long_period_shows_the_figures_of_its_last_days(browser: Browser)
 def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Browser) -> None:
     event = an_event(
         id="evt_0123456789abcdefABCDEF",
-        session=None,
+        subject=None,
         type=COMPLETED,
         status=EventStatus.DELIVERED,
         ended_at=NOW,
@@ -284,7 +301,27 @@ def test_every_state_says_what_it_is_waiting_for_and_shows_no_secret(
     assert not [secret for secret in SECRETS if secret in answer.body]
     actions = [form.attributes["action"] for form in answer.page.all("form")]
     ends = [action.rpartition("/")[2] for action in actions if session.id in action]
-    assert ends == FORMS.get(stage, [])
+    others = ["dealt-with"] if session.needs_attention else []
+    assert sorted(ends) == sorted([*FORMS.get(stage, []), *others, "note"])
+
+
+@pytest.mark.parametrize(
+    ("stage", "words"),
+    [
+        ("closing", "Making certain"),
+        ("partly_paid", "Part paid"),
+        ("partly_paid_for_good", "Part paid"),
+        ("processing", "Confirming"),
+    ],
+)
+def test_the_status_says_what_is_known_while_a_payment_is_confirmed(
+    shop: Dashboard, browser: Browser, stage: str, words: str
+) -> None:
+    status, fields = WAITS[stage]
+    session = shop.store(status=status, **fields)
+    for path in ("", f"/transactions/{session.id}"):
+        badges = browser.get(path).page.all("span", **{"class": f"badge {status}"})
+        assert [each.text for each in badges] == [[words]]
 
 
 def test_there_are_words_for_every_status_event_problem_and_attention() -> None:
@@ -319,6 +356,21 @@ def test_what_needs_attention_is_explained_with_what_to_do(
     assert todo in alert
     assert "Received 7.00 USD, 13.00 USD less than asked" in page.main
     assert "Needs attention" in browser.get().page.main
+
+
+def test_money_beyond_the_price_is_flagged_with_what_to_do(
+    shop: Dashboard, browser: Browser
+) -> None:
+    over = shop.store(status=Status.COMPLETED, received=2001)
+    shop.store(status=Status.COMPLETED, received=2000)
+    alert = "".join(browser.get(f"/transactions/{over.id}").page.one("div", role="alert").text)
+    assert "More money has arrived than was asked for: 20.01 USD of 20.00 USD." in alert
+    assert "Send the rest back" in alert
+    assert browser.get().page.main.count("Needs attention") == 2, "a row, and the filter's name"
+    flagged = browser.get("?status=attention").page
+    assert [link for link in flagged.links if "/transactions/cs_" in link] == [
+        f"/dashboard/transactions/{over.id}"
+    ]
 
 
 def test_a_failed_try_is_told_with_its_reason(shop: Dashboard, browser: Browser) -> None:
@@ -377,7 +429,8 @@ def test_a_payment_under_way_cannot_be_ended(shop: Dashboard, browser: Browser) 
     sent = Instruction("a", deadline=NOW)
     session = shop.store(status=Status.PROCESSING, instruction=sent, **AWAITING)
     page = browser.get(f"/transactions/{session.id}").page
-    assert not [form for form in page.all("form") if session.id in form.attributes["action"]]
+    forms = [form.attributes["action"] for form in page.all("form")]
+    assert [each for each in forms if session.id in each and not each.endswith("/note")] == []
     answer = browser.post(f"/transactions/{session.id}/cancel")
     assert answer.status == 409
     assert shop.stored(session.id) == session
@@ -416,7 +469,7 @@ def test_a_part_of_the_money_is_accepted_as_paid_and_noted(
     assert (after.status, after.received) == (Status.COMPLETED, 700)
     page = browser.get(f"/transactions/{session.id}").page
     assert texts.WAITING["accepted"] in page.main
-    assert "What the incoming payment received is still being checked." in page.main
+    assert "It is still being checked how much the incoming payment has received." in page.main
     who = f"by first (…{shop.key.last_four})"
     assert f"{texts.STEP[Event.ACCEPTED_AS_PAID]} {who}" in page.main
     assert f"Accepted a session as paid {session.id}" in browser.get("/audit").page.main
@@ -510,7 +563,7 @@ def test_a_new_merchant_sees_what_is_connected_and_three_things_to_do(shop: Dash
     main = browser.get().page.main
     assert "First steps" in main
     assert "did not answer just now" in main  # nobody answers in this test
-    for step in ("Create a checkout session", "Pay it yourself", "Be told of payments"):
+    for step in ("Create a checkout session", "Pay it yourself", "Get notified of payments"):
         assert step in main
     assert "curl https://pay.example/api/checkout/sessions" in main
     assert "Done" not in main
@@ -519,7 +572,7 @@ def test_a_new_merchant_sees_what_is_connected_and_three_things_to_do(shop: Dash
     assert "Create a checkout session Done" in page.main
     assert f"https://pay.example/pay/{made.id}" in page.links
     browser.post("/webhooks", {"url": "https://shop.example/hooks"})
-    assert "Be told of payments Done" in browser.get().page.main
+    assert "Get notified of payments Done" in browser.get().page.main
     assert "First steps" not in browser.get("?status=open").page.main
     shop.store(status=Status.COMPLETED)
     assert "First steps" not in browser.get().page.main
@@ -529,3 +582,30 @@ def test_first_steps_are_not_for_whoever_has_more_than_a_page(shop: Dashboard) -
     for _ in range(26):
         shop.store()
     assert "First steps" not in shop.signed_in().get().page.main
+
+
+def given_by(shop: Dashboard, **given: str) -> Session:
+    """Store a session whose customer has given these details at a payment link."""
+    stored = shop.services.merchants.get(shop.merchant().id)
+    assert stored is not None
+    if stored.details_key is None:
+        key = details.new_key(shop.services.vault, seeded(5), stored.id)
+        stored = stored.changed(details_key=key)
+        shop.services.merchants.replace(stored)
+    session_id = new_session_id(shop.services.random_bytes)
+    sealed = details.seal(shop.services.vault, stored, session_id, CustomerDetails(**given))
+    return shop.store(id=session_id, customer_details=sealed)
+
+
+def test_the_customer_is_shown_as_typed(shop: Dashboard, browser: Browser) -> None:
+    session = given_by(shop, email="a&b@example.com", name="Ana <b>", phone="+44 20 7946 0958")
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "Name Ana <b>" in page.main
+    assert "Phone +44 20 7946 0958" in page.main
+    assert "mailto:a%26b%40example.com" in page.links
+    part = given_by(shop, phone="12345")
+    assert "Name" not in browser.get(f"/transactions/{part.id}").page.main
+    without = browser.get(f"/transactions/{shop.store().id}").page
+    assert without.all("h2", id="customer") == []
+    table = browser.get(f"/export/transactions.csv?q={session.id}").body
+    assert "a&b@example.com,Ana <b>,'+44 20 7946 0958" in table

@@ -1,25 +1,30 @@
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID
 
+import pytest
+
 from checkout import telemetry
 from checkout.adapters.queue import SqsTaskQueue
+from checkout.domain.event_types import EXPIRED
 from checkout.domain.session import Status
-from checkout.domain.webhooks import EXPIRED
-from checkout.flows.payment import sessions
+from checkout.flows.checkout import ends
 from checkout.open_payments.transport import Request, Response
-from expirer.app import LAST_CHECK, scheduled
+from expirer.app import scheduled
 from expirer.cleanup import queued
 from tests.deployment import Sqs, sqs_event
 from tests.product import World
+from tests.protected import LAST_CHECK
 
 
 class Left:
-    """Lambda's context with so many seconds left."""
+    """Lambda's context with a number of seconds left."""
 
     def __init__(self, seconds: float) -> None:
         self._milliseconds = round(seconds * 1000)
@@ -108,7 +113,7 @@ def canceled(world: World, count: int) -> list[str]:
     world.services = replace(world.services, tasks=SqsTaskQueue(lambda: sqs, "q"))
     for _ in range(count):
         session = world.submit(world.create())
-        sessions.cancel(world.services, world.key(), session.id)
+        ends.cancel(world.services, world.key(), session.id)
     world.forget()
     return sqs.bodies
 
@@ -119,6 +124,18 @@ def test_each_message_is_tidied_up() -> None:
     answer = queued(lambda: world.services)(sqs_event(*bodies), None)
     assert answer == {"batchItemFailures": []}
     assert world.transport.count("DELETE", "/continue/") == 2
+
+
+def test_a_cleanup_that_fails_names_its_session_and_the_place(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    world = World()
+    [good] = canceled(world, 1)
+    session = json.loads(good)["cleanup"]["session"]
+    queued(lambda: world.services)(sqs_event(good.replace("v1.", "v0.")), None)
+    [line] = [each for each in caplog.records if each.msg == "a cleanup failed, will retry"]
+    assert line.__dict__["session"] == hashlib.sha256(session.encode()).hexdigest()[:12]
+    assert "vault.py" in str(line.__dict__["trace"])
 
 
 def test_what_fails_comes_again_alone() -> None:

@@ -13,7 +13,8 @@ from botocore.exceptions import EndpointConnectionError
 from checkout import telemetry
 from checkout.adapters.vault import REFRESH
 from checkout.domain.errors import Unavailable
-from checkout.domain.session import Phase, Session, Status
+from checkout.domain.payment import Phase
+from checkout.domain.session import Session, Status
 from checkout.flows.webhooks.deliver import ENQUEUED_FOR
 from tests.deployment import Deployment, Fault, refusal
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from checkout import telemetry
+from checkout.domain.ids import session_ref
 from checkout.domain.merchant import private_key_place
 from checkout.domain.session import Status
 from checkout.open_payments.errors import OutcomeUnknown
@@ -116,7 +117,7 @@ def test_the_lines_of_a_session_are_found_by_its_reference_and_by_its_requests(t
     submitted = deployed.submit(session)
     deployed.come_back(session, deployed.approve(submitted.json["interact_url"]))
     assert deployed.stored(session).status is Status.COMPLETED
-    reference = telemetry.session_ref(session.id)
+    reference = session_ref(session.id)
     lines = [line for line in told() if line.get("session") == reference]
     events = [line["event"] for line in lines]
     assert events[0] == "created"
@@ -136,5 +137,5 @@ def test_an_unavailable_answer_names_its_session_by_the_reference(told: Told) ->
     refused = deployed.visit("GET", session)
     assert refused.status == 503
     [line] = [line for line in told() if line.get("message") == "unavailable"]
-    assert line["session"] == telemetry.session_ref(session.id)
+    assert line["session"] == session_ref(session.id)
     assert line["route"] == "/pay/{session_id}"

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from checkout.domain.session import Attention, Session, Status
-from checkout.flows.payment import sessions
+import pytest
+
+from checkout.domain.payment import Attention
+from checkout.domain.session import Session, Status
+from checkout.flows.checkout import ends
 from checkout.open_payments.errors import OutcomeUnknown
 from dashboard import texts
 from tests.dashboard_pages import dashboard_of
 from tests.hosted_pages import Customer, Page
 from tests.product import CEDAR, World, on, raising
+
+pytestmark = pytest.mark.untraced
 
 
 def approved(visitor: Customer, wallet: str) -> Session:
@@ -133,10 +138,10 @@ def test_a_payment_that_never_arrives_is_confirming_until_its_incoming_payment_e
     visitor: Customer,
 ) -> None:
     world, session = visitor.world, approved(visitor, "never-closes")
-    assert "Confirming your payment" in visitor.open(session, "/success").page.main
+    assert "Waiting for the money" in visitor.open(session, "/success").page.main
     world.settle(session, seconds=600)
     page = visitor.open(session, "/success").page
-    assert "Confirming your payment" in page.main
+    assert "The payment has not arrived" in page.main
     assert "You have not been charged" not in page.main
     told = of_merchant(world, session).main
     assert texts.WAITING["closing"] in told
@@ -154,7 +159,7 @@ def test_a_payment_that_never_arrives_is_confirming_until_its_incoming_payment_e
 def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer) -> None:
     world = visitor.world
     session = world.submit(world.create())
-    sessions.cancel(world.services, world.key(), session.id)
+    ends.cancel(world.services, world.key(), session.id)
     world.pay_from_outside(session, 2000)
     world.clock.pass_time(1)
     page = visitor.open(session).page
@@ -171,7 +176,7 @@ def test_money_that_arrives_after_the_end_is_told_to_everybody(visitor: Customer
     assert "The event for the money that arrived late is in the delivery log." in told
     assert "Needs attention: Money arrived after the session had ended: 20.00 USD." in told
     assert texts.STEP["late_payment"] in told
-    assert "What the incoming payment received is still being checked." in told
+    assert "It is still being checked how much the incoming payment has received." in told
     world.sweep(rounds=3)
     assert "still being checked" not in of_merchant(world, session).main
 
@@ -181,7 +186,7 @@ def test_an_ended_session_whose_wallet_does_not_answer_for_a_week_says_so(
 ) -> None:
     world = visitor.world
     session = world.submit(world.create(expires_in_seconds=1800))
-    sessions.cancel(world.services, world.key(), session.id)
+    ends.cancel(world.services, world.key(), session.id)
     world.clock.pass_time(1)
     world.transport.before = on("GET", "/incoming-payments/", raising(OutcomeUnknown("down")))
     for _ in range(10):

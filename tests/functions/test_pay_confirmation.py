@@ -1,14 +1,24 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from checkout.domain.payment import Attention
 from checkout.domain.session import Status
 from checkout.open_payments.errors import OutcomeUnknown
 from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import STAGES, Customer, customer
 from tests.product import BASE_URL, CEDAR, World, on, raising
+from tests.support import NOW
 
 BEFORE_PAYMENT = ("open", "preparing", "awaiting_approval", "expired", "canceled")
+
+
+def following(status: str, next: str | None = None, **known: Any) -> dict[str, Any]:
+    """Return what an open page follows; what does not apply is null."""
+    nothing = {"progress": None, "part": None, "seconds_left": None}
+    return {"status": status, "next": next, **nothing, **known}
 
 
 def test_the_confirmation_says_what_was_paid_and_leads_to_the_shop(visitor: Customer) -> None:
@@ -59,10 +69,10 @@ def test_a_payment_under_way_is_confirmed_by_who_asks_for_its_status(visitor: Cu
     assert session.status is Status.PROCESSING
     success = f"{BASE_URL}/pay/{session.id}/success"
     answer = visitor.open(session, "/status")
-    assert answer.json == {"status": "processing", "next": success}
+    assert answer.json == following("processing", success, progress="waiting")
     world.clock.pass_time(30)
     answer = visitor.open(session, "/status")
-    assert answer.json == {"status": "completed", "next": success}
+    assert answer.json == following("completed", success)
     assert world.received() == 2000
 
 
@@ -79,16 +89,100 @@ def test_the_status_says_where_the_page_should_be(visitor: Customer, stage: str)
     session = visitor.put_in(stage)
     success = None if stage in BEFORE_PAYMENT else f"{BASE_URL}/pay/{session.id}/success"
     answer = visitor.open(session, "/status")
-    assert answer.json == {"status": session.status.value, "next": success}
+    progress = {"continuing": "sending", "paying": "sending", "processing": "waiting"}.get(stage)
+    assert answer.json == following(session.status.value, success, progress=progress)
 
 
 def test_an_open_page_learns_of_its_expiry(visitor: Customer) -> None:
     session = visitor.world.create()
     visitor.world.clock.pass_time(86_400)
-    assert visitor.open(session, "/status").json == {"status": "expired", "next": None}
+    assert visitor.open(session, "/status").json == following("expired")
     assert "expired" in visitor.open(session).page.main
 
 
 def test_the_status_of_an_unknown_session_is_json_even_to_a_browser(visitor: Customer) -> None:
     answer = visitor.get("/pay/cs_0000000000000000000000/status")
     assert (answer.status, answer.code) == (404, "resource_missing")
+
+
+@pytest.mark.parametrize(
+    ("changes", "known", "said"),
+    [
+        ({}, {"progress": "waiting"}, "has accepted the payment"),
+        (
+            {"received": 999, "attention": Attention.PARTIAL_PAYMENT},
+            {"progress": "part", "part": 999},
+            "Shop has received $9.99 of $20.00. Do not pay again.",
+        ),
+        (
+            {"received": 999, "attention": Attention.PARTIAL_PAYMENT, "closing_at": NOW},
+            {"progress": "part", "part": 999},
+            "Shop has received $9.99 of $20.00. Do not pay again.",
+        ),
+        (
+            {"closing_at": NOW},
+            {"progress": "closing"},
+            "The payment has not arrived",
+        ),
+        (
+            {"closing_at": NOW, "closed_at": NOW},
+            {"progress": "closing", "seconds_left": 35},
+            "Wait before you pay again.",
+        ),
+        (
+            {"attention": Attention.UNDECIDED},
+            {"progress": "undecided"},
+            "We do not know yet whether the money has arrived",
+        ),
+        (
+            {"attention": Attention.UNDECIDED, "closing_at": NOW},
+            {"progress": "undecided"},
+            "We do not know yet whether the money has arrived",
+        ),
+    ],
+)
+def test_page_and_status_tell_what_is_known_of_a_payment_in_flight(
+    visitor: Customer, changes: dict[str, Any], known: dict[str, Any], said: str
+) -> None:
+    session = visitor.put_in("processing", **changes)
+    success = f"{BASE_URL}/pay/{session.id}/success"
+    assert visitor.open(session, "/status").json == following("processing", success, **known)
+    page = visitor.open(session, "/success").page
+    assert said in page.main
+    assert "You have not been charged" not in page.main
+    state = f"processing,{known['progress']},{known.get('part', '')}"
+    assert page.one("main").attributes["data-state"] == state
+
+
+def test_only_a_wallet_that_has_accepted_is_said_to_have_accepted(visitor: Customer) -> None:
+    session = visitor.put_in("paying")
+    said = visitor.open(session, "/success").page.main
+    assert "accepted" not in said
+    assert "We are waiting for your wallet provider to send the money." in said
+
+
+def test_the_fence_is_counted_down_from_when_the_incoming_payment_was_closed(
+    visitor: Customer,
+) -> None:
+    session = visitor.put_in("processing", closing_at=NOW, closed_at=NOW)
+    for passed, left in ((8, 27), (30, 0)):
+        visitor.world.clock.pass_time(passed)
+        assert visitor.open(session, "/status").json["seconds_left"] == left
+    body = visitor.open(session, "/success").body
+    assert "--left: 0;" in body
+    assert "animation-duration: 0s" in body
+
+
+def test_a_part_leads_to_the_contact_with_the_number_to_quote(visitor: Customer) -> None:
+    visitor.give(contact="help@shop.example")
+    session = visitor.put_in(
+        "processing",
+        received=999,
+        attention=Attention.PARTIAL_PAYMENT,
+        client_reference_id="A 1&2",
+    )
+    page = visitor.open(session, "/success").page
+    (button,) = [one for one in page.all("a") if one.attributes.get("class") == "button"]
+    assert button.attributes["href"] == "mailto:help@shop.example?subject=A%201%262"
+    assert page.one("progress").attributes["value"] == "999"
+    assert page.one("progress").attributes["max"] == "2000"

@@ -8,11 +8,14 @@ from urllib.parse import quote
 
 import pytest
 
-from checkout.domain.session import Phase, Problem, Session, Status
+from checkout.domain.payment import Phase, Problem
+from checkout.domain.session import Session, Status
 from checkout.open_payments.models import Amount, Quote
 from tests.hosted_pages import AWAITING, QUOTE, WALLET, Customer, line
 from tests.product import CEDAR
 from tests.support import NOW
+
+pytestmark = pytest.mark.untraced
 
 HOSTILE = [
     "<script>alert(1)</script>",

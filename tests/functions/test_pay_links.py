@@ -7,8 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from checkout.domain.customer_details import CustomerDetails, Detail
 from checkout.domain.links import PaymentLink
 from checkout.domain.session import Status
+from checkout.flows.checkout import details
 from tests import services
 from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Answer, Customer, customer
@@ -72,7 +74,7 @@ def test_buying_leads_to_an_ordinary_checkout(visitor: Customer) -> None:
     assert found
     session = visitor.world.session(found[1])
     page = visitor.open(session).page
-    assert "Pay $20.00 to Shop" in page.main
+    assert "Shop Total $20.00" in page.main
     assert f"http://localhost:4000/buy/{link.id}" in page.links  # the way back
     awaiting = visitor.submitted(session=session)
     assert awaiting.interact_url is not None
@@ -189,7 +191,7 @@ def test_the_logo_of_the_shop_is_shown(visitor: Customer) -> None:
 
 def test_a_client_with_too_many_purchases_is_refused_and_holds_no_more(visitor: Customer) -> None:
     world = visitor.world
-    limits = services.limits(world.core, world.dynamo, PREFIX, 6)
+    limits = services.limits(world.core.clock, world.dynamo, PREFIX, 6)
     world.services = replace(world.services, limits=limits)
     link = world.link(left=9)
     answers = [buy(visitor, link, f"{number:022d}") for number in range(3)]
@@ -204,3 +206,67 @@ def test_the_page_speaks_the_customers_language(visitor: Customer) -> None:
     assert answer.page.one("html").attributes["lang"] == "de"
     assert "Kaufen" in answer.page.main
     assert f"{CEDAR}" not in answer.body
+
+
+ASKING = {"asked": tuple(Detail), "required": (Detail.EMAIL,)}
+TYPED = {"email": "ana@example.com", "name": "Ana", "phone": "+44 20 7946 0958"}
+
+
+def answered(visitor: Customer, link: PaymentLink, **typed: str) -> Answer:
+    data = {"visit": visit_on(page_of(visitor, link)), **typed}
+    return visitor.ask("POST", f"/buy/{link.id}", data=data)
+
+
+def test_a_link_asks_in_its_form_as_browsers_fill_it_in(visitor: Customer) -> None:
+    page = page_of(visitor, visitor.world.link(**ASKING)).page
+    fields = {each: page.one("input", id=each).attributes for each in TYPED}
+    names = {each: (found["type"], found["autocomplete"]) for each, found in fields.items()}
+    assert names == {
+        "email": ("email", "email"),
+        "name": ("text", "name"),
+        "phone": ("tel", "tel"),
+    }
+    assert [each for each, found in fields.items() if "required" in found] == ["email"]
+    assert "Phone (optional)" in page.main
+    assert "Shop gets this for your order. Your wallet provider does not." in page.main
+
+
+def test_a_link_that_asks_nothing_has_no_fields(visitor: Customer) -> None:
+    page = page_of(visitor, visitor.world.link()).page
+    assert [each.attributes["name"] for each in page.all("input")] == ["visit"]
+    assert "gets this for your order" not in page.main
+
+
+def test_what_was_typed_goes_to_the_merchant_and_to_no_wallet(visitor: Customer) -> None:
+    world = visitor.world
+    location = answered(visitor, world.link(**ASKING), **TYPED).location
+    session = world.pay(world.session(location.removeprefix("/pay/")))
+    given = details.opened(world.services.vault, world.stored(), session)
+    assert given == CustomerDetails(**TYPED)
+    heard = repr(world.network.__dict__)
+    assert all(text not in heard for text in TYPED.values())
+    receipt = visitor.open(session, "/success").page
+    assert "Name Ana" in receipt.main
+
+
+def test_a_wrong_form_is_shown_again_with_what_was_typed(visitor: Customer) -> None:
+    link = visitor.world.link(left=1, **ASKING)
+    answer = answered(visitor, link, email="", name="Ana <b>", phone="call me")
+    assert answer.status == 400
+    page = answer.page
+    assert page.one("input", id="name").attributes["value"] == "Ana <b>"
+    assert page.one("p", id="email-error").text == ["Please fill in this field."]
+    assert page.one("p", id="phone-error").text == ["This is not a phone number."]
+    assert "autofocus" in page.one("input", id="email").attributes
+    assert "autofocus" not in page.one("input", id="phone").attributes
+    assert page.one("input", id="phone").attributes["aria-describedby"] == "phone-error"
+    assert visitor.world.left(link) == 1
+
+
+def test_a_corrected_form_is_remembered_by_the_browser(visitor: Customer) -> None:
+    link = visitor.world.link(**ASKING)
+    first = answered(visitor, link, **TYPED).location
+    corrected = {**TYPED, "name": "Anna"}
+    second = answered(visitor, link, **corrected).location
+    assert first != second
+    assert answered(visitor, link, **corrected).location == second

@@ -94,7 +94,7 @@ def pictures(answer: Answer) -> list[str]:
         if one.attributes["src"].startswith("https:"):
             assert one.attributes["referrerpolicy"] == "no-referrer"
             assert one.attributes["loading"] == "lazy"
-            assert one.attributes["width"] == one.attributes["height"] == "48"
+            assert one.attributes["width"] == one.attributes["height"] == "96"
     return [one.attributes["src"] for one in found]
 
 

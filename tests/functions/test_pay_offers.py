@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from checkout.domain.providers import Provider
-from tests.hosted_pages import Customer
+from tests.hosted_pages import Answer, Customer
 from tests.product import CEDAR
 
 FORM = f"{CEDAR}/{{name}}"
@@ -29,7 +29,15 @@ def submit(visitor: Customer, session_id: str, typed: str, form: str = FORM) -> 
 
 
 @pytest.mark.parametrize(
-    "typed", ["alice", " alice ", "@alice", f"{CEDAR}/alice", "$localhost:4101/alice"]
+    "typed",
+    [
+        "alice",
+        " alice ",
+        "@alice",
+        f"{CEDAR}/alice",
+        "$localhost:4101/alice",
+        "localhost:4101/alice",
+    ],
 )
 def test_a_name_at_a_provider_is_enough(offered: Customer, typed: str) -> None:
     session = offered.world.create()
@@ -45,12 +53,13 @@ def test_each_provider_is_a_way_and_any_address_is_another(offered: Customer) ->
     page = offered.open(offered.world.create()).page
     ways = page.all("details", **{"class": "way"})
     names = [" ".join("".join(way.text).split()).split(" Your ")[0] for way in ways]
-    assert names == ["Cedar Bank", "Other & Co", "Another wallet address"]
+    assert names[:3] == ["Cedar Bank", "Other & Co", "Another wallet"]
+    assert names[3].startswith("I have no wallet yet")
     assert [one.attributes["value"] for one in page.all("input", type="hidden")] == [
         FORM,
         OTHER.form,
     ]
-    assert ["open" in way.attributes for way in ways] == [True, False, False]
+    assert ["open" in way.attributes for way in ways] == [True, False, False, False]
     assert "other.example/…/x" in page.main
 
 
@@ -80,11 +89,13 @@ def test_the_merchants_own_list_takes_the_place_of_the_operators(offered: Custom
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
-        ("nobody", "We could not find a wallet at this address."),
+        ("nobody", "We could not find “nobody” at Cedar Bank. Check it for typos"),
+        ("alice müller", "We could not find “alice müller” at Cedar Bank."),
+        ("+49 170 1234567", "We could not find “+49 170 1234567” at Cedar Bank."),
         ("4242 4242 4242 4242", "This looks like a card number."),
         ("alice@wallet.example", "This looks like an email address."),
         ("", "Enter your wallet address."),
-        ("a/../b", "has no ..."),
+        ("a/../b", "We could not find “a/../b” at Cedar Bank."),
     ],
 )
 def test_a_mistake_is_told_at_the_provider_where_it_was_made(
@@ -99,13 +110,13 @@ def test_a_mistake_is_told_at_the_provider_where_it_was_made(
     assert wrong.attributes["id"] == "name-1"
     assert wrong.attributes["value"] == ("" if "card" in said else typed)
     ways = page.all("details", **{"class": "way"})
-    assert ["open" in way.attributes for way in ways] == [True, False, False]
+    assert ["open" in way.attributes for way in ways] == [True, False, False, False]
 
 
 def test_a_mistake_in_an_address_is_told_at_the_address(offered: Customer) -> None:
     page = offered.form(offered.world.create(), "alice").page
     ways = page.all("details", **{"class": "way"})
-    assert ["open" in way.attributes for way in ways] == [False, False, True]
+    assert ["open" in way.attributes for way in ways] == [False, False, False], "they are folded"
     assert page.one("input", **{"aria-invalid": "true"}).attributes["id"] == "wallet_address"
 
 
@@ -129,3 +140,70 @@ def test_a_provider_has_its_logo_in_the_page_or_its_letter(offered: Customer) ->
     assert picture.attributes["src"] == f"data:image/svg+xml;base64,{logo}"
     marks = page.all("span", **{"class": "mark"})
     assert [each.attributes.get("data-initial") for each in marks[1:]] == [None, "O", "O"]
+
+
+TWO = Provider(
+    "Two", f"{CEDAR}/{{Wallet number: 123456789}}/{{Currency: USD}}", "https://two.example/"
+)
+
+
+@pytest.fixture
+def two(visitor: Customer) -> Customer:
+    visitor.give(providers=(TWO,))
+    return visitor
+
+
+def fill(visitor: Customer, first: str, second: str, form: str = TWO.form) -> Answer:
+    data = {"wallet_address": first, "second": second, "provider": form}
+    path = f"/pay/{visitor.world.create().id}/wallet"
+    return visitor.ask("POST", path, data=data)
+
+
+def test_a_tile_asks_for_what_its_provider_calls_it_with_an_example(two: Customer) -> None:
+    page = two.open(two.world.create()).page
+    assert "Wallet number Currency For example 123456789/USD" in page.main
+    assert page.one("label", **{"for": "name-1"}).text == ["Wallet number"]
+    assert page.one("label", **{"for": "second-1"}).text == ["Currency"]
+    first, second = page.one("input", id="name-1"), page.one("input", id="second-1")
+    assert (first.attributes["name"], second.attributes["name"]) == ("wallet_address", "second")
+
+
+def test_what_was_typed_into_two_fields_is_one_address(two: Customer) -> None:
+    page = fill(two, " 987654321 ", "EUR").page
+    assert "We could not find “987654321/EUR” at Two." in page.main
+    assert page.one("input", id="name-1").attributes["value"] == "987654321"
+    assert page.one("input", id="second-1").attributes["value"] == "EUR"
+    assert ("GET", f"{CEDAR}/987654321/EUR") in two.world.transport.sent
+
+
+def test_a_whole_address_in_the_first_of_two_fields_is_taken_alone(two: Customer) -> None:
+    assert fill(two, f"{CEDAR}/alice", "USD").status == 303
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_a_card_number_in_either_of_two_fields_is_neither_sent_nor_shown(
+    two: Customer, place: int
+) -> None:
+    typed = ["987654321", "EUR"]
+    typed[place] = "4242 4242 4242 4242"
+    answer = fill(two, *typed)
+    assert "This looks like a card number." in answer.page.main
+    assert "4242" not in answer.body
+    assert not any(url.startswith(CEDAR) for _, url in two.world.transport.sent)
+
+
+@pytest.mark.parametrize("form", ["", FORM, "{a}", "{a}/{b}/{c}", "https://x.example/{", "}{"])
+def test_a_second_field_of_a_made_up_form_is_refused_like_a_typed_address(
+    two: Customer, form: str
+) -> None:
+    assert fill(two, "nobody", "x", form).status == 424
+
+
+def test_the_price_page_offers_the_same_ways_for_another_wallet(offered: Customer) -> None:
+    page = offered.open(offered.submitted()).page
+    ways = page.all("details", **{"class": "way"})
+    said = ["".join(way.text) for way in ways]
+    names = ("Cedar Bank", "Other & Co", "Another wallet", "I have no wallet yet")
+    assert all(name in text for name, text in zip(names, said, strict=True))
+    assert not any("open" in way.attributes for way in ways)
+    assert page.one("div", id="kept")

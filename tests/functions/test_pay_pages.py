@@ -6,15 +6,21 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.session import Attention, HistoryEntry, Problem, Status
-from checkout.domain.transitions import Event
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import Attention, Problem
+from checkout.domain.providers import Provider
+from checkout.domain.session import Status
+from checkout.domain.session_events import Event
 from checkout.open_payments.models import Amount
 from pay.language import reader
 from pay.texts import texts
 from pay.view import shown
+from tests.domain.test_order_number import CASES
 from tests.hosted_pages import AWAITING, INTERACT, QUOTE, STAGES, Customer, line
 from tests.product import World
 from tests.support import NOW, a_session
+
+pytestmark = pytest.mark.untraced
 
 ENGLISH = texts("en")
 CHARGED_NOT = ENGLISH.text("not_charged")
@@ -23,12 +29,12 @@ MERCHANT = World().merchant
 
 
 SAID = {
-    "open": ("Pay $20.00 to Shop", "Your wallet address"),
+    "open": ("Pay with your wallet", "Your wallet address"),
     "preparing": ("Preparing your payment",),
     "awaiting_approval": ("You pay €18.53", "Shop receives $20.00.", "Use another wallet"),
-    "continuing": ("Confirming your payment", "Do not pay again"),
-    "paying": ("Confirming your payment", "Do not pay again"),
-    "processing": ("Confirming your payment", "Do not pay again"),
+    "continuing": ("Sending your payment", "Do not pay again"),
+    "paying": ("Sending your payment", "Do not pay again"),
+    "processing": ("Waiting for the money", "Do not pay again"),
     "completed": ("Paid", "You paid €18.53", "Shop received $20.00"),
     "expired": ("expired", CHARGED_NOT),
     "canceled": ("canceled", CHARGED_NOT),
@@ -120,7 +126,7 @@ def test_a_wallet_is_offered_again_unless_it_was_not_found(visitor: Customer) ->
 def test_the_price_page_leaves_by_a_plain_link_and_names_where_to(visitor: Customer) -> None:
     page = visitor.open(visitor.put_in("awaiting_approval")).page
     (link,) = page.all("a", href=INTERACT)
-    assert "You will approve at auth.wallet.example" in page.main
+    assert "You will approve at wallet.example auth.wallet.example" in page.main
     assert "".join(link.text) == "Approve at wallet.example"
 
 
@@ -226,28 +232,22 @@ def test_a_price_that_a_wallet_counts_finely_is_told_rounded_and_exactly(
 
 
 @pytest.mark.parametrize(
-    ("metadata", "number"),
+    ("reference", "metadata", "number"),
     [
-        ('{"order":"42"}', "42"),
-        ('{"order_id":42}', "42"),
-        ('{"Order-Number":" A/7 "}', "A/7"),
-        ('{"order":"1","order_number":"2"}', "2"),
-        ('{"customer":"42"}', None),
-        ('{"order":true}', None),
-        ('{"order":""}', None),
-        ('{"order":"a\\nb"}', None),
-        (f'{{"order":"{"1" * 65}"}}', None),
-        ("{}", None),
+        *((each[0], each[1], each[2] if each[3] else None) for each in CASES),
+        (None, '{"order":"a\\nb","invoice":"7"}', None),
+        (None, f'{{"order":"{"1" * 65}"}}', None),
     ],
 )
-def test_the_order_number_is_the_shops_own_and_first_on_the_receipt(
-    visitor: Customer, metadata: str, number: str | None
+def test_the_order_number_is_first_on_the_receipt_if_something_says_that_it_is_one(
+    visitor: Customer, reference: str | None, metadata: str, number: str | None
 ) -> None:
-    page = visitor.open(visitor.put_in("completed", metadata_json=metadata)).page
+    fields = {"client_reference_id": reference, "metadata_json": metadata}
+    page = visitor.open(visitor.put_in("completed", **fields)).page
     first = "".join(page.all("dt")[0].text)
     assert first == ("Order number" if number else "You paid")
     assert number is None or "".join(page.all("dd")[0].text).strip() == number
-    opened = visitor.open(visitor.put_in("open", metadata_json=metadata)).page
+    opened = visitor.open(visitor.put_in("open", **fields)).page
     assert (f"Order number {number} ·" in opened.main) is (number is not None)
 
 
@@ -321,7 +321,7 @@ def test_the_steps_tell_where_the_customer_is(visitor: Customer) -> None:
 def test_items_are_shown_with_quantity_price_and_line_total(visitor: Customer) -> None:
     items = (line("Tea", unit_amount=1050, quantity=3, description="Green"), line("Cup"))
     page = visitor.open(visitor.put(line_items=items, amount_total=5150)).page
-    assert "Total $51.50 Tea 3 × $10.50 Green $31.50 Cup $20.00" in page.main
+    assert "Your order Tea 3 × $10.50 Green $31.50 Cup $20.00" in page.main
 
 
 def test_the_wallet_field_has_a_label_and_a_hint(visitor: Customer) -> None:
@@ -341,3 +341,19 @@ def test_an_address_that_is_none_is_a_404_page_without_a_way_back(visitor: Custo
         assert answer.status == 404
         assert "We could not find this checkout" in answer.page.main
         assert answer.page.links == []
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_title_has_no_isolates_which_some_lists_of_windows_show(
+    visitor: Customer, stage: str
+) -> None:
+    title = visitor.open(visitor.put_in(stage)).body.partition("<title>")[2].partition("</title>")
+    assert title[0].endswith(" – Shop")
+    assert not set(title[0]) & {"\u2066", "\u2067", "\u2068", "\u2069"}
+
+
+def test_a_price_names_the_provider_and_the_host_where_it_is_approved(visitor: Customer) -> None:
+    bank = Provider("Cedar Bank", "https://wallet.example/{name}", "https://cedar.example/")
+    visitor.give(providers=(bank,))
+    page = visitor.open(visitor.put_in("awaiting_approval")).page
+    assert "You will approve at Cedar Bank auth.wallet.example" in page.main

@@ -6,15 +6,18 @@ import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
+from hashlib import sha256
 from typing import Any
 
 import pytest
 
+from checkout.domain.customer_details import CustomerDetails, Detail
 from checkout.domain.errors import MailRefused
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.limits import RECEIPT
 from checkout.domain.session import Session
-from checkout.flows.payment.receipts import OFFERED_FOR, RECEIPTS_MAX
+from checkout.flows.checkout import purchase
+from checkout.flows.checkout.receipt_mail import OFFERED_FOR, RECEIPTS_MAX
 from checkout.ports.mail import Letter
 from tests import services
 from tests.hosted_pages import STAGES, Answer, Customer, customer, line
@@ -90,7 +93,7 @@ def test_a_receipt_is_sent_once_with_the_order_number_first(
         f"Completed: {shown_date(after)}",
         "From your wallet: https://wallet.example/alice",
         "Payment number in your wallet: 1",
-        f"Reference: {session.id}",
+        f"Reference: {sha256(session.id.encode()).hexdigest()[:12]}",
         "",
         "2 × House beans: $15.50",
         "1 × Filter papers: $20.00",
@@ -104,6 +107,7 @@ def test_a_receipt_is_sent_once_with_the_order_number_first(
         assert said in letter.html
     assert letter.html.index("B-42") < letter.html.index("€18.53")
     assert "/pay/" not in letter.text + letter.html
+    assert session.id not in letter.text + letter.html
 
 
 def shown_date(answer: Answer) -> str:
@@ -186,7 +190,7 @@ def test_a_session_sends_three_receipts_and_no_more(buyer: Customer, outbox: Out
 
 def test_a_client_is_limited_as_well(outbox: Outbox) -> None:
     world = World()
-    limits = services.limits(world.core, world.dynamo, PREFIX, 30)
+    limits = services.limits(world.core.clock, world.dynamo, PREFIX, 30)
     world.services = replace(world.services, mail=outbox, limits=limits)
     with customer(world) as buyer:
         answers = [ask(buyer, paid(buyer)).status for _ in range(RECEIPT.burst + 1)]
@@ -244,4 +248,24 @@ def test_a_form_with_other_fields_is_refused(buyer: Customer, outbox: Outbox) ->
     for data in ({}, {"email": TO, "bcc": TO}):
         answer = buyer.ask("POST", f"/pay/{session.id}/receipt", data=data)
         assert answer.status == 400
+    assert outbox.letters == []
+
+
+def test_a_mistake_in_the_address_is_told_at_its_field(buyer: Customer) -> None:
+    page = ask(buyer, paid(buyer), "eva@customer").page
+    details, alert = page.one("details", id="mail"), page.one("div", role="alert")
+    assert "open" in details.attributes
+    assert details.end is not None
+    assert details.begin < alert.begin < details.end
+    assert "autofocus" in page.one("input", id="email").attributes
+
+
+def test_an_address_that_a_link_has_asked_for_stands_in_the_form(
+    buyer: Customer, outbox: Outbox
+) -> None:
+    world = buyer.world
+    link, given = world.link(asked=(Detail.EMAIL,)), CustomerDetails(email=TO)
+    begun = purchase.begin(world.services, link, "1" * 22, "203.0.113.7", given)
+    session = world.pay(world.session(begun.session_id))
+    assert buyer.open(session, "/success").page.one("input", id="email").attributes["value"] == TO
     assert outbox.letters == []

@@ -11,10 +11,12 @@ from collections.abc import Callable
 import pytest
 
 from checkout.domain.session import Session, Status
-from checkout.flows.payment import reconcile
+from checkout.flows.checkout import reconcile
 from checkout.ports.wallets import CompletionPolicy
 from tests.hosted_pages import Customer, customer
 from tests.product import CEDAR, World
+
+pytestmark = pytest.mark.untraced
 
 PAID = "Paid. Thank you!"
 NOT_CHARGED = "You have not been charged."

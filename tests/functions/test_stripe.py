@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from checkout.domain.ids import new_event_id
+from checkout.domain.merchant import Suspension
+from checkout.domain.payment import IncomingPaymentRef, Phase
 from checkout.domain.people import Scope
-from checkout.domain.session import IncomingPaymentRef, LineItem, Phase, Status
-from checkout.domain.transitions import Event
+from checkout.domain.session import LineItem, Status
+from checkout.domain.session_events import Event
 from checkout.flows.payment.writes import move
 from checkout.open_payments.models import Amount, Quote, WalletAddress
 from tests.adapters.samples import an_event
@@ -23,7 +25,14 @@ from tests.services import put_key
 from tests.stripe_api import EVENTS, SESSIONS, StripeApi, a_purchase, an_item
 from tests.support import NOW
 
+PRICE = "line_items[0][price_data][unit_amount"
 UNIX = int(NOW.timestamp())
+
+
+def decimally_priced(text: str) -> dict[str, Any]:
+    item = an_item(price_data={"unit_amount_decimal": text})
+    del item["price_data"]["unit_amount"]
+    return item
 
 
 @pytest.fixture
@@ -48,11 +57,20 @@ def refused(answer: Answer, status: int = 400) -> tuple[str, str | None]:
 def test_a_key_without_the_scope_is_refused(api: StripeApi, path: str) -> None:
     put_key(api.dynamo, PREFIX, replace(api.key, scopes=(Scope.READ,)))
     assert refused(api.form(path, {}), 403) == ("permission_missing", None)
-    put_key(api.dynamo, PREFIX, replace(api.key, scopes=(Scope.WRITE,)))
+    put_key(api.dynamo, PREFIX, replace(api.key, scopes=(Scope.WRITE, Scope.MANAGE)))
     answer = api.ask(path)
     assert refused(answer, 403) == ("permission_missing", None)
     assert answer.json["error"]["type"] == "invalid_request_error", "as Stripe's libraries know it"
     assert api.form(path, {}).status in (400, 404)
+
+
+def test_a_suspended_merchant_creates_no_session_and_reads_those_that_it_has(
+    api: StripeApi,
+) -> None:
+    put_key(api.dynamo, PREFIX, replace(api.key, suspended=Suspension.ALONE))
+    answer = api.form(SESSIONS, a_purchase())
+    assert refused(answer, 403) == ("merchant_suspended", None)
+    assert ids(api.ask(SESSIONS)) == []
 
 
 # --- create and read
@@ -551,9 +569,13 @@ def test_what_does_not_exist_is_named(api: StripeApi) -> None:
             "line_items[0][price_data][unit_amount]",
         ),
         (
-            {"line_items": [an_item(price_data={"unit_amount_decimal": "10.5"})]},
+            {"line_items": [an_item(price_data={"unit_amount_decimal": "10"})]},  # and unit_amount
             "parameter_invalid",
             "line_items[0][price_data][unit_amount_decimal]",
+        ),
+        *(
+            ({"line_items": [decimally_priced(text)]}, "parameter_invalid", f"{PRICE}_decimal]")
+            for text in ("10.5", "10.9", "10.0001", "1e1", "-10")
         ),
         (
             {"line_items": [an_item(product_data={"images": ["x"] * 9})]},
@@ -645,3 +667,12 @@ def test_empty_brackets_count_on(api: StripeApi) -> None:
 def test_nulls_and_empty_lists_of_json_are_no_parameters(api: StripeApi) -> None:
     answer = api.post(SESSIONS, a_purchase() | {"customer": None, "discounts": []})
     assert answer.status == 200, json.dumps(answer.json)
+
+
+@pytest.mark.parametrize("index", ["00", "-1", "1e0", "٠"])
+def test_an_item_has_one_number_written_in_one_way(api: StripeApi, index: str) -> None:
+    items = {"0": an_item(), index: an_item()}
+    code, param = refused(api.form(SESSIONS, a_purchase(line_items=items)))
+    assert code == "parameter_unknown"
+    assert str(param).startswith(f"line_items[{index}]")
+    assert api.rows("checkout_sessions") == []

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from checkout.domain.audit import Action
-from checkout.domain.webhooks import CANCELED, EXPIRED, OPTIONAL, Endpoint, Format
+from checkout.domain.event_types import CANCELED, EXPIRED, OPTIONAL
+from checkout.domain.webhooks import Endpoint, Format
 from checkout.flows.webhooks import endpoints
 from tests.adapters.samples import a_merchant
 from tests.stripe_api import ENDPOINTS, StripeApi
@@ -189,6 +191,21 @@ def test_an_endpoint_from_before_has_an_id_too(api: StripeApi) -> None:
     [shown] = api.manage("GET", ENDPOINTS).json["data"]
     assert shown["created"] == int(a_merchant().created_at.timestamp())
     assert api.manage("GET", f"{ENDPOINTS}/{shown['id']}").json == shown
+
+
+def test_an_event_of_a_later_release_that_an_endpoint_asked_for_is_shown_and_kept(
+    api: StripeApi,
+) -> None:
+    endpoints.configure(api.managing, "mer_1", url=URL, events=(EXPIRED,))
+    merchant = api.services.merchants.get("mer_1")
+    assert merchant is not None
+    assert merchant.endpoint is not None
+    later = replace(merchant.endpoint, events=(EXPIRED, "checkout.session.refunded"))
+    api.services.merchants.replace(merchant.changed(endpoint=later))
+    [shown] = api.manage("GET", ENDPOINTS).json["data"]
+    assert shown["enabled_events"] == [*ALWAYS, EXPIRED, "checkout.session.refunded"]
+    moved = api.manage("POST", f"{ENDPOINTS}/{shown['id']}", {"url": f"{URL}/2"})
+    assert moved.json["enabled_events"] == shown["enabled_events"]
 
 
 def test_the_pages_are_still_served_beside_it(api: StripeApi) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +18,9 @@ from checkout.flows.webhooks import endpoints
 from checkout.ports.webhooks import QueuedEvent, Receipt
 from tests.deployment import Sqs, sqs_event
 from tests.product import World
-from webhook_sender.app import queued
+from webhook_sender.app import NothingAttempted, queued
+
+UNKNOWN = "evt_" + "0" * 22
 
 
 @pytest.fixture
@@ -95,7 +98,7 @@ def test_a_message_that_is_not_ours_fails_alone(world: World, body: str) -> None
 
 
 def test_an_event_that_is_unknown_is_done_with(world: World) -> None:
-    assert sent(world, message("evt_unknown")) == []
+    assert sent(world, message(UNKNOWN)) == []
 
 
 def test_what_could_not_be_attempted_comes_again_alone(world: World) -> None:
@@ -120,6 +123,25 @@ def test_what_could_not_be_attempted_comes_again_alone(world: World) -> None:
     assert world.event(bad).status is EventStatus.DELIVERED
 
 
+def test_a_run_fails_only_if_it_could_make_no_attempt_at_all(
+    world: World,
+) -> None:
+    """The alarm SenderFails counts such runs: an endpoint that fails, or a message, is none."""
+
+    def fails() -> None:
+        raise RuntimeError("a bug")
+
+    one, two, three, four, five = map(message, pinged(world, 5))
+    world.receivers.meanwhile = fails
+    for batch in ([one], [two, three]):
+        with pytest.raises(NothingAttempted):
+            sent(world, *batch)
+    assert set(sent(world, four, "not ours")) == {"0", "1"}
+    world.receivers.meanwhile = lambda: None
+    world.receivers.answers = [Receipt(status=500)]
+    assert sent(world, five) == []
+
+
 def test_a_failure_says_nothing_of_the_event_or_its_secret(
     world: World, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -128,10 +150,15 @@ def test_a_failure_says_nothing_of_the_event_or_its_secret(
 
     [event_id] = pinged(world, 1)
     world.receivers.meanwhile = fails
-    assert sent(world, message(event_id)) == ["0"]
+    with pytest.raises(NothingAttempted) as raised:
+        sent(world, message(event_id))
+    assert event_id not in "".join(traceback.format_exception(raised.value))
     said = caplog.text + "".join(capsys.readouterr())
     for secret in ("whsec_", "Checkout-Signature", "v1="):
         assert secret not in said
+    [line] = [each for each in caplog.records if "could not be made" in each.msg]
+    assert line.__dict__["event_id"] == event_id
+    assert "builtins.RuntimeError" in line.__dict__["trace"]
 
 
 # --- all at once ---
@@ -179,7 +206,7 @@ def test_outcomes_are_told_as_metrics_and_what_came_to_nothing_is_not(
     telemetry.start("webhook_sender")
     world.receivers.answers = [Receipt(status=status) for status in (200, 500, 410)]
     for event_id in pinged(world, 3):
-        sent(world, message(event_id), message("evt_unknown"))
+        sent(world, message(event_id), message(UNKNOWN))
     batches = [counts(line) for line in told() if "_aws" in line]
     names = ("WebhooksDelivered", "WebhooksFailed", "WebhooksGivenUp")
     outcomes = [{name: each[name] for name in names if name in each} for each in batches]

@@ -17,7 +17,8 @@ from sandbox.server import Incoming
 from tests.attacks.doors import Doors
 from tests.ports import free_base
 
-# Responses of the pages, docs/pages.md and docs/dashboard.md. Those of the API are in its document.
+# Responses of the pages, docs/pages.md and docs/dashboard.md. The routes of the API are in its
+# document.
 PAGES: Final = {200, 204, 303, 400, 401, 404, 405, 409, 413, 415, 422, 424, 429}
 API: Final = {200, 201, 400, 401, 404, 405, 409, 413, 415, 429}
 MARKUP: Final = "<script>alert(1)</script>"  # what a response must not repeat as it is
@@ -159,6 +160,6 @@ def _of_api(heard: Heard, text: str) -> Iterator[str]:
         return
     if heard.status >= 400:
         error = whole.get("error")
-        wanted = {"type", "code", "message", "request_id"}
+        wanted = {"type", "code", "message", "doc_url", "request_id"}
         if not isinstance(error, dict) or not wanted <= set(error) <= wanted | {"param"}:
             yield "an error of another shape"

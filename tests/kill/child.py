@@ -18,10 +18,11 @@ from typing import Any, Final
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.domain.new_session import NewSession
 from checkout.domain.session import LineItem, Session
+from checkout.flows.checkout import prepare
+from checkout.flows.checkout.create import create_session
+from checkout.flows.checkout.lookup import load
 from checkout.flows.merchant import authentication
-from checkout.flows.payment import prepare, sessions
-from checkout.flows.payment.sessions import load
-from checkout.flows.webhooks.deliver import Outcome
+from checkout.flows.webhooks.deliver import MessageResult
 from checkout.ports.services import PayServices
 from checkout.version import VERSION
 from tests.kill.place import (
@@ -51,7 +52,7 @@ def new_session() -> NewSession:
 def create(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
     key = authentication.authenticate(services, f"Bearer {job['api_key']}", "POST")
     marks.armed = True
-    sessions.create(services, key, new_session(), job["idempotency_key"])
+    create_session(services, key, new_session(), job["idempotency_key"])
 
 
 def submit(services: PayServices, marks: Marked, job: dict[str, Any]) -> None:
@@ -73,13 +74,13 @@ def reconcile(services: PayServices, marks: Marked, job: dict[str, Any]) -> None
 
 
 def at_work(session: Session) -> bool:
-    return session.payment_in_flight or (session.terminal and session.due_at() is not None)
+    return session.payment_in_flight or (session.terminal and session.needed_at is not None)
 
 
 FLOWS: Final = {each.__name__: each for each in (create, submit, finish, reconcile)}
 
 
-def delivering(deliver: Callable[[str], Outcome], marks: Marked, job: dict[str, Any]) -> None:
+def delivering(deliver: Callable[[str], MessageResult], marks: Marked, job: dict[str, Any]) -> None:
     marks.armed = True
     deliver(job["event"])
 

@@ -23,7 +23,7 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.queue import NoQueue, SqsEventQueue, SqsTaskQueue
 from checkout.adapters.vault import AesVault
 from checkout.flows.schedule import sweep
-from checkout.flows.webhooks.deliver import Outcome, deliver
+from checkout.flows.webhooks.deliver import MessageResult, deliver
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.ports.services import PayServices
 from checkout.ports.webhooks import EventQueue, QueuedEvent, Receipt
@@ -219,7 +219,7 @@ class NotingReceiver:
 
 def sender(
     aws: Aws, sealed: AesVault, clock: SharedClock, queue: EventQueue, got: Path, marks: Marked
-) -> Callable[[str], Outcome]:
+) -> Callable[[str], MessageResult]:
     """Build what `wiring.webhook_sender` builds, but on this clock, and marked."""
     base = services.core(
         MarkedClient(aws.dynamodb, marks),

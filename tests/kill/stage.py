@@ -19,13 +19,15 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
-from checkout.adapters.dynamo.values import text
+from checkout.adapters.dynamo.wire import text
 from checkout.domain.merchant import Merchant
+from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.webhooks import Endpoint, EventStatus, WebhookSecret, secret_place
+from checkout.flows.checkout import ends, prepare
+from checkout.flows.checkout.create import create_session
+from checkout.flows.checkout.lookup import load
 from checkout.flows.merchant import authentication, setup
-from checkout.flows.payment import prepare, sessions
-from checkout.flows.payment.sessions import load
 from checkout.open_payments.transport import Request, Response
 from sandbox import cloud
 from sandbox.wallets import certificates
@@ -136,7 +138,7 @@ class Stage:
 
     def create(self, idempotency_key: str | None = None) -> Session:
         key = authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
-        created = sessions.create(self.services, key, new_session(), idempotency_key)
+        created = create_session(self.services, key, new_session(), idempotency_key)
         return self.session(json.loads(created.body)["id"])
 
     def session(self, session_id: str) -> Session:
@@ -164,7 +166,7 @@ class Stage:
 
     def cancel(self, session: Session) -> Session:
         key = authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")
-        return sessions.cancel(self.services, key, session.id)
+        return ends.cancel(self.services, key, session.id)
 
     def send_hinted(self) -> None:
         """The sender gets every message that is in the queue, each in its time."""
@@ -186,7 +188,7 @@ class Stage:
 
     def created_since(self, begun: datetime) -> int:
         page = self.services.sessions.page(
-            self.merchant.id, limit=100, after=None, created_from=begun, created_before=None
+            Lists(self.merchant.id), limit=100, after=None, created_from=begun, created_before=None
         )
         return len(page.sessions)
 

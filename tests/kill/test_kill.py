@@ -19,7 +19,7 @@ from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import FIRST_MESSAGE
 from tests.kill.child import AMOUNT, at_work
 from tests.kill.place import SWEEP_EVERY, one_round
-from tests.kill.stage import Stage, staged
+from tests.kill.stage import PLENTY, Stage, staged
 from tests.sample import sample
 
 pytestmark = [pytest.mark.cloud, pytest.mark.first]
@@ -84,6 +84,14 @@ def in_doubt(stage: Stage, wallet: str) -> Sale:
     return Sale(session, "reconcile", {"session": session.id})
 
 
+def cut_off(stage: Stage, wallet: str) -> Sale:
+    """The process of the callback died after W7; now the scheduled job looks."""
+    sale = returning(stage, wallet)
+    assert stage.run(sale.flow, sale.job, die_at=5, after=True).status == signal.SIGKILL
+    assert stage.session(sale.session.id).outgoing_payment is not None
+    return Sale(sale.session, "reconcile", {"session": sale.session.id})
+
+
 def submitting_paid(stage: Stage, wallet: str) -> Sale:
     """Another wallet, after a stranger has paid."""
     sale = submitting_again(stage, wallet)
@@ -101,7 +109,7 @@ def canceled_and_paid(stage: Stage, wallet: str) -> Sale:
 
 @dataclass(frozen=True)
 class Scenario:
-    """`calls` are all marked points: their name in design.md, and what the boundary sees."""
+    """`calls` are all marked points: their name in transitions.py, and what the boundary sees."""
 
     begin: Callable[[Stage, str], Sale]
     calls: tuple[str, ...]
@@ -120,6 +128,14 @@ _PAY = (
 _PRICE = ("C4 POST grant", "C5 POST quotes", "W3 update_item", "C6 POST grant", "W4 update_item")
 _WALLET = ("C1 GET wallet", "C2 POST grant", "C3 POST incoming-payments", "W2 update_item")
 _READ = ("C0 POST grant", "C0 GET incoming-payments")
+_FENCE = (
+    "close POST complete",
+    "look GET incoming-payments",
+    "closed update_item",
+    "look update_item",
+    "look GET incoming-payments",
+    "verdict update_item",
+)
 _AGAIN = ("W1 update_item", "cleanup send_message", *_READ, "C1 GET wallet", "W2 update_item")
 SCENARIOS = {
     "submission": Scenario(submitting, ("W1 update_item", *_WALLET, *_PRICE)),
@@ -128,6 +144,25 @@ SCENARIOS = {
     "callback with a new quote": Scenario(
         returning_late,
         ("W5 update_item", "C7 POST continue", "C4 POST grant", "C5 POST quotes", *_PAY),
+    ),
+    "callback that sees the payment fail": Scenario(
+        returning,
+        (
+            *("W5 update_item", "C7 POST continue", "W6 update_item", "C8 POST outgoing-payments"),
+            *("W7 update_item", "C9 POST grant"),
+            *("C9 GET incoming-payments",) * 5,
+            "C9 GET outgoing-payments",
+            "closing update_item",
+        ),
+        wallets=("no-funds",) * 3,
+    ),
+    "callback that finds the incoming payment closed by a stranger": Scenario(
+        returning,
+        (
+            *("W5 update_item", "C7 POST continue", "W6 update_item", "C8 POST outgoing-payments"),
+            *("look POST grant", "look GET incoming-payments", "closing update_item"),
+        ),
+        wallets=("closed-from-outside",) * 3,
     ),
     "payment found": Scenario(
         in_doubt,
@@ -142,8 +177,18 @@ SCENARIOS = {
         ),
         wallets=("dies-after-create",) * 3,
     ),
-    "payment disproved": Scenario(
+    "payment disproved that the callback saw fail": Scenario(
         in_doubt,
+        (
+            "look update_item",
+            "look POST grant",
+            "look GET incoming-payments",
+            *_FENCE,
+        ),
+        wallets=("no-funds",) * 3,
+    ),
+    "payment disproved": Scenario(
+        cut_off,
         (
             "look update_item",
             "look POST grant",
@@ -152,12 +197,7 @@ SCENARIOS = {
             "closing update_item",
             "look update_item",
             "look GET incoming-payments",
-            "close POST complete",
-            "look GET incoming-payments",
-            "closed update_item",
-            "look update_item",
-            "look GET incoming-payments",
-            "verdict update_item",
+            *_FENCE,
         ),
         wallets=("no-funds",) * 3,
     ),
@@ -210,6 +250,7 @@ def test_the_marked_points_are_all_there_are(stage: Stage, name: str) -> None:
     session = stage.session(sale.session.id)
     if not session.terminal:
         session = pay(stage, session, sale.callback)
+    assert session.terminal
     # Else the rounds of another test would find it, and count.
     await_webhook(stage, session, stage.clock.now(), VISIBLE)
 
@@ -348,8 +389,12 @@ def at_rest(session: Session) -> bool:
 
 def pay(stage: Stage, session: Session, callback: dict[str, str] | None) -> Session:
     """The customer opens the same link again, and goes on from what they find."""
-    if session.status is Status.AWAITING_APPROVAL:
-        return stage.finish(session, callback or stage.approve(session))
+    if session.status is Status.AWAITING_APPROVAL and session.phase is None:
+        session = stage.finish(session, callback or stage.approve(session))
+    if session.payment_in_flight:  # by a wallet that fails
+        session = recover(stage, session.id, PLENTY, first_look=20.0)
+    if session.status is Status.COMPLETED:
+        return session
     assert session.status is Status.OPEN
     session = stage.submit(session, "alice")
     return stage.finish(session, stage.approve(session))

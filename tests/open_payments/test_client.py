@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from checkout.open_payments.client import Access, OpenPayments
-from checkout.open_payments.errors import Reason, Refused, UntrustedAnswer
-from checkout.open_payments.models import Amount, Continuation, Quote
+from checkout.open_payments.errors import NotSent, Reason, Refused, UntrustedAnswer
+from checkout.open_payments.limits import Interval, Limits
+from checkout.open_payments.models import AccessToken, Amount, Continuation, Quote
 from tests.open_payments.script import (
     ALICE,
     CONTINUATION,
@@ -30,6 +31,7 @@ DEBIT = Amount(2442, "EUR", 2)
 EVIL = "https://evil.example"
 RESOURCES = "https://shop.example/tenant"
 RECEIVER = "https://shop.example/tenant/incoming-payments/1"
+LIMITS = Limits(receiver=RECEIVER, debit_amount=DEBIT)
 QUOTE = Quote("https://wallet.example/tenant/quotes/9", DEBIT, ASKED, None)
 
 DOCUMENT = {
@@ -71,6 +73,14 @@ INCOMING = {
     "completed": False,
     "expiresAt": "2026-11-20T13:00:00.000Z",
 }
+FOREIGN_URL = "https://wallet.example/tenant/incoming-payments/7"
+FOREIGN = {
+    "id": FOREIGN_URL,
+    "walletAddress": ALICE.id,
+    "receivedAmount": money(0),
+    "completed": False,
+    "expiresAt": "2026-11-20T13:00:00.000Z",
+}
 QUOTED = {
     "id": QUOTE.id,
     "walletAddress": ALICE.id,
@@ -89,6 +99,7 @@ PAID = {
     "sentAmount": money(0),
     "failed": False,
 }
+SPENT = {"spentDebitAmount": money(400), "spentReceiveAmount": money(410, "USD")}
 PAGE = {"result": [PAID], "pagination": {"hasNextPage": False, "hasPreviousPage": False}}
 
 CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
@@ -99,15 +110,13 @@ CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
         200,
         PENDING,
         lambda client: client.request_payment_grant(
-            ALICE, receiver=RECEIVER, debit=DEBIT, finish_uri="https://pay.example/cb", nonce="n"
+            ALICE, limits=LIMITS, finish_uri="https://pay.example/cb", nonce="n"
         ),
     ),
     "continued": (
         200,
         GRANTED,
-        lambda client: client.continue_grant(
-            ALICE, CONTINUATION, interact_ref="r", receiver=RECEIVER, debit=DEBIT
-        ),
+        lambda client: client.continue_grant(ALICE, CONTINUATION, interact_ref="r", limits=LIMITS),
     ),
     "rotated": (200, GRANTED, lambda client: client.rotate_token(ALICE.auth_server, TOKEN)),
     "incoming": (
@@ -124,6 +133,33 @@ CALLS: dict[str, tuple[int, dict[str, Any], Callable[[OpenPayments], Any]]] = {
         QUOTED,
         lambda client: client.create_quote(ALICE, TOKEN, receiver=RECEIVER, receive=ASKED),
     ),
+    "fixed": (
+        201,
+        QUOTED,
+        lambda client: client.create_quote(ALICE, TOKEN, receiver=RECEIVER, debit=DEBIT),
+    ),
+    "foreign": (
+        201,
+        FOREIGN,
+        lambda client: client.create_incoming_payment(
+            ALICE.resource_server,
+            TOKEN,
+            amount=None,
+            expires_at=START + timedelta(hours=1),
+            wallet=ALICE.id,
+        ),
+    ),
+    "foreign read": (
+        200,
+        FOREIGN,
+        lambda client: client.get_incoming_payment(FOREIGN_URL, TOKEN, wallet=ALICE.id),
+    ),
+    "foreign completed": (
+        200,
+        FOREIGN,
+        lambda client: client.complete_incoming_payment(FOREIGN_URL, TOKEN, wallet=ALICE.id),
+    ),
+    "spent": (200, SPENT, lambda client: client.get_grant_spent(ALICE, TOKEN)),
     "payment": (
         201,
         PAID,
@@ -228,6 +264,21 @@ UNTRUSTED: dict[tuple[str, str], list[object]] = {
     ("quote", "receiveAmount.assetScale"): [3],
     ("quote", "debitAmount.assetCode"): ["USD"],
     ("quote", "debitAmount.assetScale"): [3],
+    ("fixed", "debitAmount.value"): ["2441", "2443"],
+    ("fixed", "debitAmount.assetCode"): ["USD"],
+    ("fixed", "receiver"): [f"{RECEIVER}0"],
+    ("foreign", "walletAddress"): [SHOP],
+    ("foreign", "incomingAmount"): [money(2500)],
+    ("foreign", "id"): [RECEIVER],
+    ("foreign", "receivedAmount.value"): ["1"],
+    ("foreign read", "walletAddress"): [SHOP],
+    ("foreign read", "id"): [f"{FOREIGN_URL}0"],
+    ("foreign completed", "walletAddress"): [SHOP],
+    ("spent", "spentDebitAmount"): [7, "400"],
+    ("spent", "spentDebitAmount.value"): [400, "-1"],
+    ("spent", "spentDebitAmount.assetCode"): ["USD"],
+    ("spent", "spentDebitAmount.assetScale"): [3],
+    ("spent", "spentReceiveAmount.value"): ["4.1"],
     ("payment", "walletAddress"): ["https://wallet.example/bob"],
     ("payment", "quoteId"): [f"{QUOTE.id}0"],
     ("payment", "receiver"): [f"{RECEIVER}0"],
@@ -260,7 +311,7 @@ def test_a_complaint_names_the_member_and_quotes_nothing() -> None:
     assert str(caught.value) == "request_grant: answer.access_token.value is not a usable token"
 
 
-# What servers may leave out or write their own way.
+# Members that servers may leave out or write in their own way.
 
 
 @pytest.mark.parametrize("value", [..., None, ""])
@@ -294,6 +345,18 @@ def test_an_incoming_payment_may_be_open_to_any_amount_when_read() -> None:
 
 def test_a_quote_may_deliver_more_than_the_merchant_is_owed() -> None:
     assert _ask("quote", "receiveAmount.value", "2501").receive.value == 2501
+
+
+def test_a_fixed_debit_may_deliver_what_it_can() -> None:
+    assert _ask("fixed", "receiveAmount", money(2177, "USD")).receive.value == 2177
+
+
+def test_nothing_is_spent_before_the_first_payment() -> None:
+    spent = _ask("spent")
+    assert (spent.debit, spent.receive) == (Amount(400, "EUR", 2), Amount(410, "USD", 2))
+    for value in (None, ...):
+        assert _ask("spent", "spentDebitAmount", value).debit is None
+        assert _ask("spent", "spentReceiveAmount", value).receive is None
 
 
 def test_a_payment_may_leave_out_its_quote_and_its_failure() -> None:
@@ -387,6 +450,88 @@ def test_a_payment_grant_is_limited_to_one_receiver_and_the_quoted_amount() -> N
     }
 
 
+YEARLY = Interval(datetime(2026, 12, 1, tzinfo=UTC), months=12)
+BUDGET = Limits(debit_amount=Amount(10000, "EUR", 2), interval=YEARLY)
+GRANTED_BUDGET = {
+    "type": "outgoing-payment",
+    "actions": ["create", "read", "list"],
+    "identifier": ALICE.id,
+    "limits": {"debitAmount": money(10000), "interval": "R/2026-12-01T00:00:00Z/P12M"},
+}
+
+
+def _asked_for(limits: Limits) -> Any:
+    script = Script(answer(200, PENDING))
+    script.client().request_payment_grant(
+        ALICE, limits=limits, finish_uri="https://pay.example/cb", nonce="n"
+    )
+    return json.loads(script.sent[0].body or b"")["access_token"]["access"]
+
+
+def test_a_grant_may_be_limited_by_the_period_and_by_what_arrives() -> None:
+    assert _asked_for(BUDGET) == [GRANTED_BUDGET]
+    weekly = Interval(datetime(2026, 11, 30, 1, tzinfo=timezone(timedelta(hours=1))), days=7)
+    [access] = _asked_for(Limits(receive_amount=ASKED, interval=weekly))
+    assert access["limits"] == {
+        "receiveAmount": money(2500, "USD"),
+        "interval": "R/2026-11-30T00:00:00Z/P7D",
+    }
+
+
+def test_a_debit_limit_of_another_asset_is_not_sent() -> None:
+    script = Script()
+    for other in (Amount(1, "USD", 2), Amount(1, "EUR", 3)):
+        with pytest.raises(NotSent, match="another asset"):
+            script.client().request_payment_grant(
+                ALICE, limits=Limits(debit_amount=other), finish_uri="https://a.example", nonce="n"
+            )
+    assert not script.sent
+
+
+def _redeemed(limits: Limits, *access: object) -> AccessToken:
+    body = _changed(GRANTED, "access_token.access", list(access))
+    script = Script(answer(200, body))
+    return script.client().continue_grant(ALICE, CONTINUATION, interact_ref="r", limits=limits)
+
+
+@pytest.mark.parametrize("left_out", [..., "limits", "limits.interval", "limits.debitAmount"])
+def test_a_budget_that_was_granted_as_asked_is_believed(left_out: Any) -> None:
+    access = GRANTED_BUDGET if left_out is ... else _changed(GRANTED_BUDGET, left_out, ...)
+    assert _redeemed(BUDGET, access).value == "2E6F040D518B6F1A0883"
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("type", "incoming-payment"),
+        ("identifier", "https://wallet.example/bob"),
+        ("limits.interval", "R/2026-12-01T00:00:00Z/P1M"),
+        ("limits.interval", "P12M"),
+        ("limits.debitAmount", money(10001)),
+        ("limits.debitAmount", money(10000, "USD")),
+        ("limits.receiveAmount", money(10000)),
+        ("limits.receiver", RECEIVER),
+    ],
+)
+def test_a_budget_that_was_granted_otherwise_is_not_believed(path: str, value: object) -> None:
+    with pytest.raises(UntrustedAnswer):
+        _redeemed(BUDGET, _changed(GRANTED_BUDGET, path, value))
+
+
+def test_a_grant_without_a_period_is_not_believed_with_one() -> None:
+    whole = Limits(debit_amount=BUDGET.debit_amount)
+    with pytest.raises(UntrustedAnswer, match="interval"):
+        _redeemed(whole, GRANTED_BUDGET)
+
+
+def test_a_grant_for_incoming_payments_names_a_foreign_wallet_where_one_is_given() -> None:
+    script = Script(answer(418))
+    with pytest.raises(Refused):
+        script.client().request_grant(ALICE.auth_server, Access.INCOMING_PAYMENT, wallet=ALICE.id)
+    [access] = json.loads(script.sent[0].body or b"")["access_token"]["access"]
+    assert access["identifier"] == ALICE.id
+
+
 def test_a_grant_for_incoming_payments_names_the_merchants_own_wallet() -> None:
     script = Script(answer(418))
     with pytest.raises(Refused):
@@ -422,6 +567,12 @@ def test_development_does_not_leave_this_machine_without_tls(url: str) -> None:
         _ask("pending", "interact.redirect", url, allow_http_interaction=True)
 
 
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "10.0.0.1", "0x7f.1", "1.1.1.1"])
+def test_no_customer_is_led_to_an_address(host: str) -> None:
+    with pytest.raises(UntrustedAnswer):
+        _ask("pending", "interact.redirect", f"https://{host}/interact/1")
+
+
 def test_an_interaction_url_may_have_a_fragment() -> None:
     url = "https://wallet.example/app?a=b#/consent/1?c=d"
     assert _ask("pending", "interact.redirect", url).interact_url == url
@@ -443,7 +594,7 @@ def test_a_token_goes_back_only_to_the_server_that_it_came_from(uri: str) -> Non
     stray = Continuation(uri, "token", START)
     token = type(TOKEN)("token", uri)
     with pytest.raises(UntrustedAnswer, match="continue_grant"):
-        client.continue_grant(ALICE, stray, interact_ref="r", receiver=RECEIVER, debit=DEBIT)
+        client.continue_grant(ALICE, stray, interact_ref="r", limits=LIMITS)
     with pytest.raises(UntrustedAnswer, match="cancel_grant"):
         client.cancel_grant(ALICE.auth_server, stray)
     with pytest.raises(UntrustedAnswer, match="rotate_token"):
@@ -482,6 +633,19 @@ def test_an_incoming_payment_carries_no_word_about_the_order() -> None:
         "incomingAmount": money(2500, "USD"),
         "expiresAt": "2026-11-20T13:00:00.000Z",
     }
+
+
+def test_an_incoming_payment_at_a_foreign_wallet_may_be_open_to_any_amount() -> None:
+    assert _sent_by("foreign") == {
+        "walletAddress": ALICE.id,
+        "expiresAt": "2026-11-20T13:00:00.000Z",
+    }
+
+
+def test_a_quote_names_the_debit_that_is_fixed_and_no_other_amount() -> None:
+    quote = {"walletAddress": ALICE.id, "receiver": RECEIVER, "method": "ilp"}
+    assert _sent_by("quote") == quote
+    assert _sent_by("fixed") == quote | {"debitAmount": money(2442)}
 
 
 def test_an_expiry_is_sent_in_utc_with_milliseconds() -> None:

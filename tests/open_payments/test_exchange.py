@@ -8,6 +8,7 @@ import pytest
 
 from checkout.open_payments.client import Access
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused, UntrustedAnswer
+from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import Amount, ClientIdentity
 from tests.open_payments.script import ALICE, CONTINUATION, TOKEN, Script, answer
 from tests.support import words
@@ -96,7 +97,7 @@ def test_a_bare_error_code_is_understood_as_gnap_allows_it() -> None:
     script = Script(answer(400, {"error": "too_fast"}))
     with pytest.raises(Refused) as caught:
         script.client().continue_grant(
-            ALICE, CONTINUATION, interact_ref="r", receiver=PAYMENT, debit=Amount(1, "EUR", 2)
+            ALICE, CONTINUATION, interact_ref="r", limits=Limits(debit_amount=Amount(1, "EUR", 2))
         )
     assert caught.value.reason is Reason.TOO_FAST
 

@@ -43,7 +43,7 @@ def _refused(name: str) -> Refused:
 
 
 def test_no_recorded_answer_is_left_out() -> None:
-    assert len(ANSWERS) == 133 + 13
+    assert len(ANSWERS) == 133 + 13 + 9
     assert all(("operation" in case) != ("seen_by" in case) for case in ANSWERS)
     not_refusals = {"success", "unknown"}
     not_recorded = {Reason.BUSY, Reason.INTERACTION_REQUIRED, Reason.CLIENT_FORM}
@@ -84,6 +84,27 @@ def test_trap_10_an_unknown_id_is_not_found_although_it_says_401() -> None:
         assert (refused.status, refused.reason) == (401, Reason.NOT_FOUND)
 
 
+def test_trap_10_an_unknown_payment_anothers_and_keys_that_are_down_are_told_apart() -> None:
+    found = [
+        _refused(f"later: {name}").reason
+        for name in (
+            "OP: GET one that another client made",
+            "OP: GET with the client's keys unreadable",
+        )
+    ]
+    unknown = reason("get_outgoing_payment", 401, "401", "Unauthorized")
+    assert (unknown, *found) == (Reason.NOT_FOUND, Reason.NOT_OURS, Reason.CLIENT_UNKNOWN)
+
+
+def test_trap_06_only_one_answer_to_a_rotation_says_that_the_token_is_gone() -> None:
+    gone = _refused("token: rotate again with the old one")
+    assert (gone.reason, gone.retryable) == (Reason.TOKEN_GONE, False)
+    for name in ("another rotates it at that moment", "the grant's row is locked"):
+        refused = _refused(f"later: rotate, {name}")
+        assert (refused.status, refused.reason) == (404, Reason.NOT_ROTATED)
+        assert refused.retryable
+
+
 def test_trap_11_an_expired_token_is_told_by_403_and_asks_for_rotation() -> None:
     refused = _refused("token: expired, create")
     assert (refused.status, refused.reason) == (403, Reason.TOKEN_INACTIVE)
@@ -113,9 +134,13 @@ def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
 @pytest.mark.parametrize(
     ("operation", "status", "code", "description", "why"),
     [
-        ("rotate_token", 404, "", "", Reason.TOKEN_GONE),
-        ("revoke_token", 410, "", "", Reason.TOKEN_GONE),
-        ("rotate_token", 400, "invalid_rotation", "", Reason.TOKEN_GONE),
+        ("rotate_token", 404, "", "", Reason.NOT_FOUND),
+        ("revoke_token", 410, "", "", Reason.NOT_FOUND),
+        ("rotate_token", 400, "invalid_rotation", "", Reason.NOT_ROTATED),
+        ("rotate_token", 401, "invalid_client", "invalid access token", Reason.TOKEN_GONE),
+        ("get_outgoing_payment", 404, "404", "Outgoing payment does not exist", Reason.NOT_OURS),
+        ("get_quote", 404, "404", "Quote does not exist", Reason.NOT_OURS),
+        ("get_outgoing_payment", 404, "", "Not Found", Reason.NOT_FOUND),
         ("continue_grant", 404, "", "", Reason.NOT_FOUND),
         ("continue_grant", 403, "user_denied", "", Reason.GRANT_GONE),
         ("continue_grant", 401, "", "", Reason.OTHER),
@@ -124,6 +149,9 @@ def test_only_wrong_state_on_complete_means_that_it_is_closed() -> None:
         ("get_incoming_payment", 401, "401", "Invalid Token", Reason.TOKEN_INACTIVE),
         ("create_incoming_payment", 403, "403", "action not performed", Reason.OTHER),
         ("create_quote", 418, "too_fast", "", Reason.OTHER),
+        ("continue_grant", 429, "too_fast", "", Reason.TOO_FAST),
+        ("continue_grant", 429, "", "Too many requests", Reason.BUSY),
+        ("create_quote", 429, "too_fast", "", Reason.BUSY),
     ],
 )
 def test_answers_that_were_not_recorded_fall_to_the_nearest_row(

@@ -13,6 +13,7 @@ import pytest
 
 from checkout.open_payments.client import Access, OpenPayments
 from checkout.open_payments.errors import Reason, Refused
+from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import (
     AccessToken,
     Amount,
@@ -86,10 +87,10 @@ def test_a_recorded_payment_is_understood_from_wallet_address_to_receipt(
     assert quote.expires_at is not None
     assert quote.expires_at.tzinfo is UTC
 
+    limits = Limits(receiver=incoming.id, debit_amount=quote.debit)
     pending = client.request_payment_grant(
         wallet,
-        receiver=incoming.id,
-        debit=quote.debit,
+        limits=limits,
         finish_uri="https://shop.example/checkout/return?order=42",
         nonce=told["nonce"],
     )
@@ -99,8 +100,7 @@ def test_a_recorded_payment_is_understood_from_wallet_address_to_receipt(
         wallet,
         pending.continuation,
         interact_ref=told["hash"]["interactRef"],
-        receiver=incoming.id,
-        debit=quote.debit,
+        limits=limits,
     )
     payment = client.create_outgoing_payment(wallet, approved, quote=quote, receiver=incoming.id)
     assert client.outgoing_payment_url(wallet, quote.id) == payment.id
@@ -149,13 +149,12 @@ def test_a_rejected_approval_is_a_grant_that_is_gone() -> None:
             WalletAddress("https://localhost:3100/a", "EUR", 2, "https://localhost:3106/any", BASE),
             Continuation(exchange["url"], "token", START),
             interact_ref="none",
-            receiver=PAYMENT,
-            debit=Amount(1, "EUR", 2),
+            limits=LIMITS,
         )
     assert caught.value.reason is Reason.GRANT_GONE
 
 
-# What the reference client was seen to send, call by call.
+# The recorded requests of the reference client, call by call.
 
 BASE = "https://op.example"
 TENANT = f"{BASE}/cf5fd7d3-1eb1-4041-8e43-ba45747e9e5d"
@@ -163,16 +162,17 @@ WALLET = WalletAddress("https://wallet.example/alice", "EUR", 2, TENANT, TENANT)
 TOKEN = AccessToken("tok", f"{BASE}/token/1")
 CONTINUATION = Continuation(f"{BASE}/continue/1", "tok", START)
 PAYMENT = f"{TENANT}/incoming-payments/1"
+LIMITS = Limits(receiver=PAYMENT, debit_amount=Amount(1, "EUR", 2))
 QUOTE = Quote("https://wallet.example/quotes/1", Amount(1, "EUR", 2), Amount(1, "EUR", 2), None)
 
-# Three of the fourteen are not ours: polling a grant without `finish`, reading what a grant has
-# spent, and reading an incoming payment as the public sees it.
+# Two of the fourteen are not ours: polling a grant without `finish`, and reading an incoming
+# payment as the public sees it.
 OURS: dict[int, Callable[[OpenPayments], object]] = {
     0: lambda client: client.get_wallet_address(f"{BASE}/shop"),
     1: lambda client: client.request_grant(TENANT, Access.INCOMING_PAYMENT),
     2: lambda client: client.request_grant(BASE, Access.QUOTE),
     3: lambda client: client.continue_grant(
-        WALLET, CONTINUATION, interact_ref="ref", receiver=PAYMENT, debit=Amount(1, "EUR", 2)
+        WALLET, CONTINUATION, interact_ref="ref", limits=LIMITS
     ),
     5: lambda client: client.cancel_grant(BASE, CONTINUATION),
     6: lambda client: client.create_incoming_payment(
@@ -181,6 +181,7 @@ OURS: dict[int, Callable[[OpenPayments], object]] = {
     7: lambda client: client.get_incoming_payment(PAYMENT, TOKEN),
     9: lambda client: client.complete_incoming_payment(PAYMENT, TOKEN),
     10: lambda client: client.list_outgoing_payments(WALLET, TOKEN, first=10),
+    11: lambda client: client.get_grant_spent(WALLET, TOKEN),
     12: lambda client: client.rotate_token(BASE, TOKEN),
     13: lambda client: client.revoke_token(BASE, TOKEN),
 }

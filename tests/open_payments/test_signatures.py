@@ -232,6 +232,20 @@ def test_a_text_that_is_no_usable_key_is_refused_with_advice_and_without_its_con
             assert line not in str(caught.value)
 
 
+NONE_ALONE = {
+    "two keys": _pem(OTHER) + _pem(OTHER),
+    "two in base64": base64.b64encode((_pem(OTHER) * 2).encode()).decode(),
+    "zeros": _pem(Ed25519PrivateKey.from_private_bytes(bytes(32))),
+    "one byte": _pem(Ed25519PrivateKey.from_private_bytes(b"\x07" * 32)),
+}
+
+
+@pytest.mark.parametrize("case", NONE_ALONE)
+def test_a_file_with_two_keys_or_with_one_byte_repeated_is_refused(case: str) -> None:
+    with pytest.raises(ValueError, match=r"more than one key|one byte repeated"):
+        load_private_key(NONE_ALONE[case])
+
+
 def test_no_key_and_no_token_shows_in_a_repr() -> None:
     assert "hidden" not in repr(_signed(Authorization="GNAP hidden"))
     assert repr(identity().private_key) not in repr(identity())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from unittest.mock import Mock
 
 import pytest
@@ -15,7 +17,7 @@ from checkout.open_payments.errors import OutcomeUnknown, Reason, Refused
 from checkout.open_payments.models import AccessToken, ClientIdentity
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Response
-from tests.open_payments.script import ALICE, Script, answer, header, identity
+from tests.open_payments.script import ALICE, SHOP, Script, answer, header, identity
 
 SERVER, RESOURCES = ALICE.auth_server, ALICE.resource_server
 INACTIVE = Refused("no", operation="create_quote", status=403, reason=Reason.TOKEN_INACTIVE)
@@ -75,6 +77,17 @@ def test_each_resource_server_has_a_token_of_its_own_which_alone_is_renewed() ->
     assert seen == ["B", "C"]
     assert _calls(script) == ["POST tenant", "POST tenant", "POST B"]
     assert _use(keeper, script.client()) == "A"
+
+
+def test_each_wallet_that_a_grant_names_has_a_token_of_its_own() -> None:
+    script, keeper = _kept(*(_granted(value) for value in "AB"))
+    use = partial(keeper.use, script.client(), SERVER, RESOURCES, Access.INCOMING_PAYMENT)
+    found = [
+        use(lambda token: token.value, wallet=wallet) for wallet in (None, ALICE.id, SHOP, ALICE.id)
+    ]
+    assert found == ["A", "B", "A", "B"]
+    asked = [json.loads(request.body or b"")["access_token"]["access"] for request in script.sent]
+    assert [access[0]["identifier"] for access in asked] == [SHOP, ALICE.id]
 
 
 def test_a_token_about_to_expire_is_rotated_before_use() -> None:

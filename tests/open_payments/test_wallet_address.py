@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from checkout.open_payments.slips import NotAnAddress, Slip
+from checkout.open_payments.slips import NotAnAddress, Slip, slip_in
 from checkout.open_payments.urls import target_uri
 from checkout.open_payments.wallet_address import parse
 from tests.support import words
@@ -179,3 +179,9 @@ def test_any_text_gives_a_signable_https_url_or_a_sentence(typed: str, allow_por
     else:
         assert sentence[0].isupper()
         assert sentence.endswith(".")
+
+
+def test_a_text_that_grows_beyond_the_limit_is_too_long() -> None:
+    """One character of 18, when it is normalized, is in none of these patterns."""
+    for text in ("ﷺ" * 200, "㎯" * 700, "a" * 2049):
+        assert slip_in(text) is Slip.TOO_LONG

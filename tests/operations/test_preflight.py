@@ -2,94 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, NoCredentialsError
+from botocore.exceptions import NoCredentialsError
 
-from operations import deploy, preflight, remove, stages
-from operations.stages import Account, Refused, Stage
+from operations import preflight, versions
+from operations.stages import Account
+from tests.operations.accounts import REGION, TOPIC, FakeAccount, a_stage, in_state, limits, missing
 
-REGION = "eu-central-1"
-TOPIC = f"arn:aws:sns:{REGION}:123456789012:alarms"
 CERTIFICATE = f"arn:aws:acm:{REGION}:123456789012:certificate/abc"
 ACL = "arn:aws:wafv2:us-east-1:123456789012:global/webacl/checkout-edge/0a1b"
 
 
-def missing() -> ClientError:
-    """Return any service's answer for what is not there."""
-    error = {"Error": {"Code": "NotFound", "Message": "does not exist"}}
-    return ClientError(error, "Describe")
-
-
-class FakeAccount(Account):
-    """An account that answers from `answers`, by operation; an exception is raised."""
-
-    def __init__(self, region: str = REGION, **answers: Any) -> None:
-        self.region = region
-        self.calls: list[str] = []
-        self._answers = {
-            "get_caller_identity": {"Account": "123456789012"},
-            "describe_stacks": missing(),
-            "describe_table": missing(),
-            "describe_log_groups": {"logGroups": []},
-            "describe_alarms": {"MetricAlarms": []},
-            "get_account_settings": limits(1000),
-            "describe_limits": {"TableMaxWriteCapacityUnits": 40_000},
-            "get_topic_attributes": {"Attributes": {"SubscriptionsConfirmed": "1"}},
-            "describe_certificate": {
-                "Certificate": {"Status": "ISSUED", "DomainName": "a.example"}
-            },
-            "get_web_acl": {},
-            **answers,
-        }
-
-    def client(self, service: str, region: str | None = None) -> Any:
-        names = (
-            "ClientError ResourceNotFoundException NotFoundException WAFNonexistentItemException"
-        )
-        errors = SimpleNamespace(**dict.fromkeys(names.split(), ClientError))
-        return SimpleNamespace(exceptions=errors, **dict(self._operations(service)))
-
-    def _operations(self, service: str) -> Any:
-        for name, answer in self._answers.items():
-            yield name, self._operation(name, answer)
-        for name in ("delete_stack", "update_termination_protection", "get_waiter", "delete_table"):
-            yield name, self._operation(name, SimpleNamespace(wait=lambda **request: None))
-        for name in ("delete_secret", "schedule_key_deletion"):
-            yield name, self._operation(name, {})
-
-    def _operation(self, name: str, answer: Any) -> Callable[..., Any]:
-        def call(*positional: Any, **request: Any) -> Any:
-            self.calls.append(name)
-            if isinstance(answer, Exception):
-                raise answer
-            return answer
-
-        return call
-
-
 def certificate(status: str) -> dict[str, Any]:
     return {"Certificate": {"Status": status, "DomainName": "a.example"}}
-
-
-def limits(concurrency: int) -> dict[str, Any]:
-    executions = ("ConcurrentExecutions", "UnreservedConcurrentExecutions")
-    return {"AccountLimit": dict.fromkeys(executions, concurrency)}
-
-
-def in_state(status: str) -> dict[str, Any]:
-    outputs = {"EncryptionKeySecret": "arn:secret", "StackKeyArn": "arn:key"}
-    listed = [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]
-    return {"Stacks": [{"StackStatus": status, "Outputs": listed}]}
-
-
-def a_stage(**chosen: str) -> Stage:
-    return Stage("default", "checkout", {"AlarmTopicArn": TOPIC, **chosen})
 
 
 def refusals(account: Account, **chosen: str) -> list[str]:
@@ -206,7 +133,7 @@ def test_a_wildcard_certificate_and_its_other_names_count() -> None:
     ("answers", "chosen", "words"),
     [
         ({"get_account_settings": limits(10)}, {}, "about 1 checkouts a second"),
-        ({}, {"AlarmTopicArn": ""}, "nobody is told"),
+        ({}, {"AlarmTopicArn": ""}, "alarms notify nobody"),
         ({"get_topic_attributes": {"Attributes": {}}}, {}, "no confirmed subscription"),
         ({}, {"CreationsThrottle": "2000,4000"}, "60000 write units"),
     ],
@@ -226,7 +153,7 @@ def test_a_refusal_ends_the_command(
     assert preflight.main(["default"]) == 1
     said = capsys.readouterr()
     assert said.out.count("refused") == 5
-    assert said.err == "5 of these would fail the deployment.\n"
+    assert said.err == "The deployment would fail: fix what is refused above (5).\n"
 
 
 def test_without_credentials_there_is_one_line(
@@ -238,155 +165,84 @@ def test_without_credentials_there_is_one_line(
     assert capsys.readouterr().err == "Unable to locate credentials\n"
 
 
-# --- the region, and the stages ---
+# --- a stack that is there ---
 
 
-@pytest.mark.parametrize("name", ["AWS_REGION", "AWS_DEFAULT_REGION"])
-def test_either_variable_names_the_region(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    for each in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(each, raising=False)
-    for each in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.setenv(each, "test")
-    monkeypatch.setenv(name, REGION)
-    account = Account()
-    assert account.region == REGION
-    assert account.client("sts").meta.region_name == REGION
-
-
-def test_without_a_region_there_is_one_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for each in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(each, raising=False)
-    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
-    for command in (preflight.main, deploy.main, remove.main):
-        assert command(["default"]) == 1
-        said = capsys.readouterr().err
-        assert said == "No AWS region: set AWS_REGION, for example to eu-central-1.\n"
-
-
-def test_a_stage_has_its_choices_and_the_templates_defaults(tmp_path: Path) -> None:
-    assert stages.stage("default").parameters["SenderConcurrency"] == "5"
-    dev = stages.stage("dev")
-    assert (dev.stack, dev.protected) == ("checkout-dev", False)
-    guided = tmp_path / "samconfig.toml"  # as `sam deploy --guided` writes it
-    guided.write_text(
-        '[x.global.parameters]\nstack_name = "shop"\n[x.deploy.parameters]\n'
-        'parameter_overrides = "Arch=\\"x86_64\\" BaseUrl=\\"\\""\n'
-    )
-    chosen = stages.stage("x", guided)
-    assert (chosen.stack, chosen.chosen) == ("shop", {"Arch": "x86_64"})
-
-
-def test_an_unknown_stage_or_parameter_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(Refused, match="no stage 'production'"):
-        stages.stage("production")
-    config = tmp_path / "samconfig.toml"
-    config.write_text(
-        '[x.global.parameters]\nstack_name = "shop"\n'
-        '[x.deploy.parameters]\nparameter_overrides = ["Archh=arm64"]\n'
-    )
-    with pytest.raises(Refused, match="no parameter 'Archh'"):
-        stages.stage("x", config)
-
-
-# --- deploy and remove ---
-
-
-@pytest.fixture
-def deployments(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, str]]:
-    """The parameters that each `sam deploy` adds to the stage's."""
-    found: list[dict[str, str]] = []
-
-    def sam(
-        account: Account, chosen: Stage, *options: str, overrides: dict[str, str] | None = None
-    ) -> None:
-        found.append(overrides or {})
-
-    monkeypatch.setattr(deploy, "sam", sam)
+def deployed_with(**parameters: str) -> dict[str, Any]:
+    found = in_state("UPDATE_COMPLETE")
+    listed = [{"ParameterKey": k, "ParameterValue": v} for k, v in parameters.items()]
+    found["Stacks"][0]["Parameters"] = listed
     return found
 
 
-def test_a_first_deployment_protects_in_a_second_step(deployments: list[dict[str, str]]) -> None:
-    account = FakeAccount()
-    deploy.deploy(account, a_stage())
-    assert deployments == [{"DeletionProtection": "false"}, {"DeletionProtection": "true"}]
-    assert account.calls[-1] == "update_termination_protection"
-
-
-def test_an_upgrade_is_one_step(deployments: list[dict[str, str]]) -> None:
-    deploy.deploy(FakeAccount(describe_stacks=in_state("CREATE_COMPLETE")), a_stage())
-    assert deployments == [{"DeletionProtection": "true"}]
-
-
-def test_a_stage_without_protection_is_one_step(deployments: list[dict[str, str]]) -> None:
-    account = FakeAccount()
-    deploy.deploy(account, a_stage(DeletionProtection="false"))
-    assert deployments == [{"DeletionProtection": "false"}]
-    assert "update_termination_protection" not in account.calls
-
-
-def test_the_rest_of_a_failed_creation_is_deleted_first(deployments: list[dict[str, str]]) -> None:
-    account = FakeAccount(describe_stacks=in_state("ROLLBACK_COMPLETE"))
-    deploy.deploy(account, a_stage())
-    assert "delete_stack" in account.calls
-    assert len(deployments) == 2
-
-
-def test_nothing_is_deployed_after_a_refusal(deployments: list[dict[str, str]]) -> None:
-    with pytest.raises(Refused):
-        deploy.deploy(FakeAccount(get_topic_attributes=missing()), a_stage())
-    assert deployments == []
-
-
-def test_a_protected_stage_is_not_removed() -> None:
-    account = FakeAccount(describe_stacks=in_state("CREATE_COMPLETE"))
-    with pytest.raises(Refused, match="DeletionProtection=true"):
-        remove.remove(account, a_stage())
-    assert account.calls == []
-
-
-def test_a_stage_is_removed_with_its_tables_its_secret_and_its_key() -> None:
-    account = FakeAccount(describe_stacks=in_state("CREATE_COMPLETE"), describe_table={"Table": {}})
-    remove.remove(account, a_stage(DeletionProtection="false"))
-    assert account.calls.count("delete_table") == 5
-    assert account.calls[-2:] == ["delete_secret", "schedule_key_deletion"]
-
-
-def test_a_table_that_is_still_protected_stops_the_removal_before_it_begins() -> None:
-    account = FakeAccount(
-        describe_stacks=in_state("CREATE_COMPLETE"),
-        describe_table={"Table": {"DeletionProtectionEnabled": True}},
+def test_the_parameters_that_change_are_told_and_no_secret(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    now = deployed_with(
+        TrafficShift="AllAtOnce",
+        AlarmTopicArn="",
+        EdgeProof="****",
+        Revision="0123456789ab",
+        RetentionDays="400",
+        WalletProviders="none",
     )
-    with pytest.raises(Refused, match="is protected"):
-        remove.remove(account, a_stage(DeletionProtection="false"))
-    assert "delete_stack" not in account.calls
+    preflight.run(FakeAccount(describe_stacks=now), a_stage(EdgeProof="secret"))
+    assert [line for line in capsys.readouterr().out.splitlines() if "→" in line] == [
+        f"changes   AlarmTopicArn: (empty) → {TOPIC}",
+        "changes   WalletProviders: none → (empty)",
+        "changes   TrafficShift: AllAtOnce → Canary10Percent5Minutes",
+    ]
 
 
-def test_a_stage_that_is_not_there_is_not_removed() -> None:
-    with pytest.raises(Refused, match="no stack checkout"):
-        remove.remove(FakeAccount(), a_stage(DeletionProtection="false"))
+def test_executions_that_the_stack_has_reserved_count_as_free() -> None:
+    free = {"ConcurrentExecutions": 1000, "UnreservedConcurrentExecutions": 300}
+    account = FakeAccount(
+        describe_stacks=deployed_with(PayConcurrency="500", ApiConcurrency="200"),
+        get_account_settings={"AccountLimit": free},
+    )
+    assert refusals(account, PayConcurrency="900") == []
+    [found] = refusals(account, PayConcurrency="901")
+    assert "only 1000 of the account's 1000 are free" in found
 
 
-def test_the_revision_changes_with_each_parameter_and_with_nothing_else() -> None:
-    one = deploy.revision(a_stage(WalletProviders="none", CompletionPolicy="instructed"))
-    again = deploy.revision(a_stage(CompletionPolicy="instructed", WalletProviders="none"))
-    assert one == again != deploy.revision(a_stage(CompletionPolicy="instructed"))
-    assert re.fullmatch("[0-9a-f]{12}", one)
+def test_an_environment_that_lambda_would_refuse_is_refused_before() -> None:
+    logo = "A" * 3000
+    assert refusals(FakeAccount(), WalletProviders=logo) == []
+    found = refusals(FakeAccount(), WalletProviders=logo + "A" * 1000)
+    assert {each.split()[3] for each in found} == {"PayFunction", "DashboardFunction"}
+    assert all("Lambda allows 4096" in each for each in found)
 
 
-def test_sam_gets_the_stages_parameters_and_the_revision(monkeypatch: pytest.MonkeyPatch) -> None:
-    run: list[list[str]] = []
+def test_after_an_undo_an_alarm_that_is_on_refuses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    account = FakeAccount(
+        describe_stacks=in_state("UPDATE_COMPLETE"),
+        describe_alarms={"MetricAlarms": [{"StateValue": "ALARM"}]},
+    )
+    assert len(refusals(account)) == 3
+    monkeypatch.setattr(versions, "moved", lambda account, stack: {"api": "3"})
+    assert refusals(account) == []
+    assert any("undone" in each for each in warnings(account))
 
-    def done(command: list[str], **options: Any) -> SimpleNamespace:
-        run.append(command)
-        return SimpleNamespace(returncode=0)
 
-    monkeypatch.setattr("subprocess.run", done)
-    chosen = a_stage(Arch="x86_64")
-    deploy.sam(FakeAccount(), chosen, overrides={"DeletionProtection": "false"})
-    [command] = run
-    parameters = command[command.index("--parameter-overrides") + 1 :]
-    assert {"Arch=x86_64", "DeletionProtection=false", f"Revision={deploy.revision(chosen)}"} <= {
-        *parameters
-    }
+@pytest.mark.parametrize(
+    ("before", "after", "next_one"),
+    [("1", "21", "12"), ("1", "2", "12"), ("2", "1", "21"), ("12", "2", "21"), ("21", "1", "12")],
+)
+def test_the_edges_secret_is_changed_in_steps(before: str, after: str, next_one: str) -> None:
+    now = deployed_with(Edge="true", EdgeSecrets=before)
+    chosen = {"Edge": "true", "EdgeWebAclArn": ACL}
+    account = FakeAccount(describe_stacks=now)
+    [found] = refusals(account, EdgeSecrets=after, **chosen)
+    assert f"deploy {next_one} first" in found
+    assert refusals(account, EdgeSecrets=next_one, **chosen) == []
+    assert refusals(account, EdgeSecrets=before, **chosen) == []
+    # Without the edge there is nobody to disagree with.
+    assert refusals(account, EdgeSecrets=after) == []
+    without = FakeAccount(describe_stacks=deployed_with(Edge="false", EdgeSecrets=before))
+    assert refusals(without, EdgeSecrets=after, **chosen) == []
+
+
+def test_a_stopped_stage_is_told() -> None:
+    stopped = {"Parameter": {"Value": "{}"}}
+    account = FakeAccount(describe_stacks=in_state("UPDATE_COMPLETE"), get_parameter=stopped)
+    assert any("make start" in each for each in warnings(account))

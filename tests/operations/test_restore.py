@@ -8,14 +8,16 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from moto import mock_aws
 
-from checkout.adapters.dynamo.merchant_records import merchant_item
+from checkout.adapters.dynamo.merchants import merchant_item
 from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import private_key_place
+from checkout.domain.parts import Lists
 from checkout.ports.runtime import SecretUnreadable
 from operations.restore import Restorer, main
 from sandbox.cloud import table_definitions
@@ -85,7 +87,7 @@ def test_a_drill_restores_reads_and_deletes_every_table(
     assert place.run("drill", "--keep") == 0
     drill = {f"drill-{name}" for name in before}
     assert place.names() == before | drill
-    assert place.run("drill") == 0  # continues an interrupted one, and deletes its tables
+    assert place.run("drill") == 0  # restores them again, and deletes them
     assert place.names() == before
 
 
@@ -114,7 +116,9 @@ def test_a_damaged_table_is_fetched_verified_and_swapped(
 
     assert place.run("swap", "checkout_sessions", "--functions-are-stopped") == 0
     assert [place.sessions.get(session.id) for session in place.stored] == place.stored
-    page = place.sessions.page("mer_1", limit=9, after=None, created_from=None, created_before=None)
+    page = place.sessions.page(
+        Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
+    )
     assert len(page.sessions) == 3
     ttl = place.client.describe_time_to_live(TableName=table)["TimeToLiveDescription"]
     assert (ttl["TimeToLiveStatus"], ttl["AttributeName"]) == ("ENABLED", "ttl")
@@ -145,6 +149,54 @@ def test_nothing_is_swapped_for_what_was_not_fetched_or_has_another_shape(
     assert "other keys or indexes" in capsys.readouterr().err
     assert place.names() == before
     assert place.sessions.get(place.stored[0].id) == place.stored[0]
+
+
+def test_a_drill_reads_no_table_of_an_earlier_drill(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert place.run("drill", "--keep") == 0
+    place.sessions.create(a_session(id=f"cs_{9:022d}"), None)
+    assert place.run("drill") == 0
+    out = capsys.readouterr().out
+    assert "3 records of checkout_sessions can be read" in out
+    assert "4 records of checkout_sessions can be read" in out
+
+
+def test_a_table_of_another_moment_is_not_taken_for_the_fetched_one(
+    place: Place, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert place.run("fetch", "checkout_sessions", "--at", "2026-11-22T10:00:00Z") == 0
+    for again in ([], ["--at", "2026-11-22T11:00:00Z"]):
+        capsys.readouterr()
+        assert place.run("fetch", "checkout_sessions", *again) == 1
+        said = capsys.readouterr()
+        assert "is already there, of" in said.err
+        assert f"--table-name good-{place.prefix}-checkout_sessions" in said.err
+        assert "can be read" not in said.out
+    place.client.delete_table(TableName=f"good-{place.prefix}-checkout_sessions")
+    place.sessions.create(a_session(id=f"cs_{9:022d}"), None)
+    assert place.run("fetch", "checkout_sessions", "--at", "2026-11-22T11:00:00Z") == 0
+    assert "4 records of checkout_sessions can be read" in capsys.readouterr().out
+
+
+def test_a_fetch_that_was_interrupted_goes_on_if_it_is_of_the_same_moment(
+    place: Place, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moment, describe = datetime(2026, 11, 22, 10, tzinfo=UTC), place.client.describe_table
+
+    def restored_to_the_moment(**request: Any) -> Any:
+        """Answer as AWS does; moto has the moment of the request instead, the emulator none."""
+        found = describe(**request)
+        found["Table"]["RestoreSummary"] = {"RestoreDateTime": moment, "RestoreInProgress": False}
+        return found
+
+    fetch = ("fetch", "checkout_sessions", "--at", "2026-11-22T10:00:00Z")
+    assert place.run(*fetch) == 0
+    monkeypatch.setattr(place.client, "describe_table", restored_to_the_moment)
+    assert place.run(*fetch) == 0
+    assert capsys.readouterr().out.count("3 records of checkout_sessions can be read") == 2
+    assert place.run("swap", "checkout_sessions", "--functions-are-stopped") == 0
+    assert f"good-{place.prefix}-checkout_sessions is of {moment}" in place.lines
 
 
 @pytest.mark.parametrize("at", ["yesterday", "2026-11-22T10:00:00"])

@@ -162,6 +162,15 @@ def test_paid_from_outside_pays_without_an_approval(world: World) -> None:
     assert (status, answer["error"]["description"]) == (400, "invalid receiver")
 
 
+def test_closed_from_outside_has_nothing_left_to_pay(world: World) -> None:
+    payment = world.pay(wallet("closed-from-outside"), SHOP, 2000)
+    assert payment.status == 400
+    assert payment.outgoing["error"]["description"] == "invalid quote"
+    assert payment.received()["completed"] is True
+    assert payment.received()["receivedAmount"]["value"] == "0"
+    assert world.balance(wallet("closed-from-outside")) == 10_000_00
+
+
 def test_never_closes_keeps_the_shops_incoming_payment_open(world: World) -> None:
     payment = world.pay(wallet("never-closes"), SHOP, 2000)
     world.clock.pass_(300)
@@ -173,6 +182,32 @@ def test_never_closes_keeps_the_shops_incoming_payment_open(world: World) -> Non
     assert payment.sent()["failed"] is False
     (incoming,) = world.network.state.incoming.values()
     assert (incoming.completed, incoming.received.value) == (False, 0)
+
+
+def test_held_sends_nothing_until_its_quote_has_ended_and_then_fails(world: World) -> None:
+    payment = world.pay(wallet("held"), SHOP, 2000)
+    world.clock.pass_(359)
+    assert (payment.status, payment.sent()["failed"]) == (201, False)
+    world.clock.pass_(1)
+    assert payment.sent()["failed"] is True
+    assert payment.received()["receivedAmount"]["value"] == "0"
+    assert world.balance(wallet("held")) == 10_000_00
+
+
+def test_receiver_away_reports_a_complete_payment_with_nothing_sent(world: World) -> None:
+    payment = world.pay(wallet("receiver-away"), SHOP, 2000)
+    sent, received = payment.sent(), payment.received()
+    assert (payment.status, sent["failed"], sent["sentAmount"]["value"]) == (201, False, "0")
+    assert (received["completed"], received["receivedAmount"]["value"]) == (False, "0")
+    assert world.balance(wallet("receiver-away")) == 10_000_00
+
+
+def test_stops_midway_reports_a_complete_payment_with_a_half_sent(world: World) -> None:
+    payment = world.pay(wallet("stops-midway"), SHOP, 2000)
+    world.clock.pass_(300)
+    sent, received = payment.sent(), payment.received()
+    assert (sent["failed"], sent["sentAmount"]["value"]) == (False, "917")
+    assert (received["completed"], received["receivedAmount"]["value"]) == (False, "1000")
 
 
 def test_every_behaviour_has_a_wallet_and_a_test_here(world: World) -> None:

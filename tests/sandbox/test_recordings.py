@@ -1,9 +1,9 @@
 """The sandbox gives the answers that a running Rafiki gave to the same requests.
 
 The recordings are replayed in their order and at their times against two providers with the same
-addresses. What the recordings do not show being made (a few tokens, payments, grants) is put there
-under its recorded name; names that the sandbox gives itself are learned from its answers. Errors
-must agree in status, code, description and details; other answers in status and shape.
+addresses. Objects whose creation was not recorded (a few tokens, payments, grants) are stored under
+their recorded names; names that the sandbox chooses are learned from its answers. Errors must agree
+in status, code, description and details; other answers in status and shape.
 """
 
 from __future__ import annotations

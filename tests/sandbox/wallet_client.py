@@ -152,6 +152,14 @@ class World:
         assert status == 201, payment
         return {"token": token, **payment}
 
+    def open_payment(self, shop: str) -> dict[str, Any]:
+        """Make an incoming payment that takes any amount."""
+        token, server = self.shop_token(shop), self.wallet(shop)["resourceServer"]
+        body = {"walletAddress": shop}
+        status, payment = self.call("POST", f"{server}/incoming-payments", body, token)
+        assert status == 201, payment
+        return {"token": token, **payment}
+
     def quote(self, customer: str, receiver: str, **more: Any) -> tuple[int, Any]:
         grant = self.grant(customer, "quote", "create", "read")
         return self.call(

@@ -1,8 +1,8 @@
 """The actors of a world: customers with their tabs, merchants, a forger, somebody who pays from
 outside, the clean-up's queue, and the schedule.
 
-They do what people do: hesitate, decline, close tabs, press twice, come back. What they know of
-the product is what its answers tell them.
+They do what people do: hesitate, decline, close tabs, press twice, come back. They know only the
+product's answers.
 """
 
 from __future__ import annotations
@@ -14,34 +14,24 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.adapters.dynamo import places
 from checkout.domain.links import PaymentLink
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import (
-    CLOCK_IS_FINAL_AFTER,
-    Attention,
-    LineItem,
-    Session,
-    Status,
-)
-from checkout.domain.transitions import Event
-from checkout.flows.payment import (
-    approve,
-    buy,
-    cleanup,
-    prepare,
-    reconcile,
-    reported,
-    sealed,
-    sessions,
-)
+from checkout.domain.payment import Attention
+from checkout.domain.session import LineItem, Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import approve, ends, lookup, prepare, purchase, reconcile
+from checkout.flows.checkout.create import create_session
+from checkout.flows.payment import cleanup, sealed
 from checkout.flows.schedule import expiries, sweep
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from sandbox.wallets.interaction import NoInteraction, NoRedirect
+from tests.protected import CLOCK_IS_FINAL_AFTER
 from tests.simulation.boundaries import moment
-from tests.simulation.faults import CALM, Around
-from tests.simulation.providers import CUSTOMER, OTHER_WALLET, SKEW_MAX
+from tests.simulation.faults import CALM, Around, Wider
+from tests.simulation.providers import CUSTOMER, OTHER_WALLET, SKEW_MAX, UNCONVERTED
 
 if TYPE_CHECKING:
     from tests.simulation.sim_world import Answer, SimWorld
@@ -63,6 +53,8 @@ def populate(world: SimWorld) -> None:
         world.scheduler.spawn(f"merchant {number}", merchant.run)
     if world.profile == "storm" and world.rng.random() < 0.1:
         world.scheduler.spawn("stranger", Stranger(world).run)
+    if world.profile == "storm" and world.apart("closer").random() < 0.1:
+        world.scheduler.spawn("closer", Closer(world).run)
     world.scheduler.spawn("schedule", lambda: tick(world))
 
 
@@ -98,7 +90,7 @@ class Merchant:
     def _decide(self, session_id: str) -> None:
         """Look into the dashboard now and then; accept a partial payment, or give it up."""
         world, rng = self.world, self.world.rng
-        decision = sessions.accept_as_paid if rng.random() < 0.5 else sessions.give_up
+        decision = ends.accept_as_paid if rng.random() < 0.5 else ends.give_up
         for _ in range(20):
             world.scheduler.sleep(rng.randrange(10 * MINUTE))
             session = world.checker.sessions[session_id]
@@ -116,7 +108,7 @@ class Merchant:
         # A cart with such a text lies in an item of its own.
         told = rng.randbytes(100).hex() if rng.random() < 0.3 else None
         new = NewSession(
-            line_items=(LineItem("usd", "Tea", told, rng.randrange(100, 10_000), 1),),
+            line_items=(self._item(told),),
             success_url="https://shop.example/thanks",
             cancel_url="https://shop.example/basket",
             expires_in_seconds=seconds,
@@ -125,7 +117,7 @@ class Merchant:
         for _ in range(6):
             answer = world.request(
                 "create",
-                lambda services: sessions.create(services, world.key, new, f"order-{self.number}"),
+                lambda services: create_session(services, world.key, new, f"order-{self.number}"),
             )
             if answer.value is not None:
                 bodies.add(answer.value.body)
@@ -141,6 +133,15 @@ class Merchant:
             return session_id
         return None
 
+    def _item(self, told: str | None) -> LineItem:
+        price = self._price(self.world.rng.randrange(100, 10_000))
+        return LineItem(self.world.currency, "Tea", told, price, 1)
+
+    def _price(self, drawn: int) -> int:
+        """Return the price that was drawn, or in some storms a small one, mostly below 15."""
+        small = self.world.profile == "storm" and self.world.apart("small").random() < 0.15
+        return 5 + drawn % (10 if drawn % 2 else 95) if small else drawn
+
     def _buy(self, link: PaymentLink) -> str | None:
         """Send the form of a payment link, again and again, until there is an answer."""
         world, rng = self.world, self.world.rng
@@ -148,7 +149,9 @@ class Merchant:
         for _ in range(6):
             answer = world.request(
                 "buy",
-                lambda s: buy.begin(s, buy.load_link(s, link.id), f"{self.number:022d}", "nobody"),
+                lambda s: purchase.begin(
+                    s, purchase.load_link(s, link.id), f"{self.number:022d}", "nobody"
+                ),
             )
             if answer.value is not None:
                 begun.add(answer.value.session_id)
@@ -162,7 +165,7 @@ class Merchant:
     def _change_mind(self, session_id: str) -> None:
         """End the session at some time, or just when the customer is at the wallet."""
         world, rng = self.world, self.world.rng
-        ending = sessions.cancel if rng.random() < 0.5 else sessions.expire
+        ending = ends.cancel if rng.random() < 0.5 else ends.expire
         tries, longest = 3, (10_000, MINUTE, 10 * MINUTE)[rng.randrange(3)]
         if rng.random() < 0.5:
             self._follow(session_id, until=Status.AWAITING_APPROVAL)
@@ -179,7 +182,7 @@ class Merchant:
         world, rng = self.world, self.world.rng
         reader = Reader(world)
         for _ in range(60):
-            answer = reader.ask("get", lambda s: sessions.get(s, world.key, session_id))
+            answer = reader.ask("get", lambda s: lookup.get(s, world.key, session_id))
             session: Session | None = answer.value
             if session is not None and (session.terminal or session.status is until):
                 return
@@ -220,7 +223,7 @@ class Watcher:
         world, scheduler = self.world, self.world.scheduler
         for _ in range(300):
             session = world.checker.sessions[self.session_id]
-            if session.due_at() is None and session.terminal:
+            if places.due_at(session) is None and session.terminal:
                 return
             near = moment(scheduler.now + 2 * SKEW_MAX)
             fenced = session.closing_at is not None or session.closed_at is not None
@@ -249,7 +252,7 @@ class Customer(Reader):
         super().__init__(world)
         self.session_id = session_id
         self.willing = world.profile != "storm"
-        self.wallet = CUSTOMER
+        self.wallet = self._first_wallet()
         self.proof = ""  # of the browser's cookie
         self.approvals = 0
         self.done = False
@@ -269,6 +272,11 @@ class Customer(Reader):
         self.done = True
         if self.willing:
             self._report(session)
+
+    def _first_wallet(self) -> str:
+        world = self.world
+        short = not self.willing and world.kind.behaviour.get("short_by")
+        return UNCONVERTED if short and world.apart("unconverted").random() < 0.4 else CUSTOMER
 
     def _report(self, session: Session | None) -> None:
         """Report the end of a customer who was willing all along."""
@@ -337,7 +345,7 @@ class Customer(Reader):
 
     def _reported(self, services: PayServices, *, result: str) -> Session:
         session = reconcile.advance_pending(services, self.session_id)
-        return reported.note(services, session, result, browser=self.proof)
+        return approve.note_reported(services, session, result, browser=self.proof)
 
     def _callback(self, reference: str, presented: str) -> Session | None:
         for _ in range(4):
@@ -447,6 +455,37 @@ class Stranger:
         return True
 
 
+class Closer:
+    """One who knows the incoming payment of a session, and completes it at the shop's provider.
+
+    Anybody may, at some providers: at any time, or just before the customer comes back to pay.
+    """
+
+    def __init__(self, world: SimWorld) -> None:
+        self.world = world
+        self.rng = world.apart("closer's time")
+
+    def run(self) -> None:
+        scheduler, state = self.world.scheduler, self.world.network.state
+        hurried = self.rng.random() < 0.7
+        scheduler.sleep(0 if hurried else self.rng.randrange(5 * MINUTE))
+        for _ in range(600):
+            for session in list(self.world.checker.sessions.values()):
+                ref = session.incoming_payment
+                approved = session.phase is not None or not hurried
+                if session.terminal or ref is None or not approved:
+                    continue
+                incoming = state.incoming[ref.id.rsplit("/", 1)[-1]]
+                if not incoming.completed:
+                    self.world.network.advance()
+                    self.world.network.close(incoming)
+                    self.world.note(f"closes it from outside: {session.status}")
+                    self.world.faults.happened(Around.OUTSIDE_CLOSED)
+                    self.world.checker.money()
+                    return
+            scheduler.sleep(self.rng.randrange(50, 1_500))
+
+
 class Tasks:
     """`ports.TaskQueue`, on a queue that loses messages at times, and its consumer."""
 
@@ -459,6 +498,9 @@ class Tasks:
             world.faults.happened(Around.TASK_LOST)
             return
         after = world.rng.randrange(20, (500, 10_000)[world.rng.randrange(2)])
+        if world.swarm.twice and world.wide.random() < world.swarm.twice:
+            world.faults.happened(Wider.TWICE)
+            world.scheduler.spawn("tasks", lambda: self._receive(task), after=after)
         world.scheduler.spawn("tasks", lambda: self._receive(task), after=after)
 
     def _receive(self, task: Cleanup) -> None:
@@ -515,13 +557,46 @@ def tick(world: SimWorld) -> None:
             world.scheduler.spawn("sweeper", lambda: round_of_sweep(world), after=again)
 
 
+def tick_always(world: SimWorld) -> None:
+    """Have each minute's round begin, whether anything is due or not, for the first hours."""
+
+    def ticks() -> None:
+        for _ in range(240):
+            world.scheduler.sleep(MINUTE - world.scheduler.now % MINUTE + 1)
+            if not (due(world) or of_the_clock(world)):
+                world.scheduler.spawn("sweeper", lambda: round_of_sweep(world))
+
+    world.scheduler.spawn("schedule of all", ticks)
+
+
+def time_to_live(world: SimWorld) -> None:
+    """DynamoDB deletes rows some time after the end of their time to live."""
+    while True:
+        world.scheduler.sleep(5 * MINUTE)
+        delete(world, moment(world.scheduler.now), chance=0.7)
+
+
+def delete(world: SimWorld, now: datetime, *, chance: float) -> None:
+    """Delete rows whose time to live is over, each with this chance."""
+    seconds = now.timestamp()
+    for name in world.tables._tables:
+        for row in world.tables.rows(name):
+            if int(row.get("ttl", {"N": "99999999999"})["N"]) > seconds:
+                continue
+            if world.wide.random() < chance:
+                table = world.tables._tables[name]
+                table.remove(table.key(row))
+                world.faults.happened(Wider.DELETED)
+                world.checker.deleted(row, now)
+
+
 def due(world: SimWorld) -> list[str]:
     """The sessions that the due index would give."""
     now = moment(world.scheduler.now)
     return [
         session.id
         for session in world.checker.sessions.values()
-        if (at := session.due_at()) is not None and at <= now
+        if (at := places.due_at(session)) is not None and at <= now
     ]
 
 
@@ -554,4 +629,4 @@ def swept(services: PayServices) -> sweep.Counts:
 
 
 def void(_: Answer | Session | None) -> None:
-    """For whoever does not wait for the result."""
+    """For callers that do not wait for the result."""

@@ -1,8 +1,8 @@
 """The invariants of payment attempts, looked at after every write of a session.
 
 An attempt is never lost, never changed after its end, its outcome agrees with the session, and its
-evidence is its own: what it names is of its wallet in the wallets' own books. Nothing here uses the
-product's functions; how an event ends an attempt is written down a second time.
+evidence is its own: what it names is of its wallet in the wallets' own books. How an event ends an
+attempt is written down a second time.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
+from checkout.domain.attempts import attempts_of
 from checkout.domain.payment_attempt import Outcome, PaymentAttempt
 from checkout.domain.session import Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.session_events import Event
 from sandbox.wallets.state import State
+from tests.protected import ATTEMPTS_KEPT
 
-KEPT_MAX: Final = 20
 # The outcomes that an event may give the attempt that it ends.
 BY: Final = {
     Event.WALLET_SUBMITTED: {Outcome.REPLACED, Outcome.DECLINED, Outcome.TIMED_OUT},
@@ -56,13 +57,13 @@ class Attempts:
         self._unchanged(before, after)
         self._ended(before, after, event)
         self._agrees(after, event)
-        for attempt in after.payment_attempts[-2:]:
+        for attempt in attempts_of(after)[-2:]:  # as they are shown, also the one that runs
             self._own_evidence(attempt)
 
     def _kept(self, before: Session, after: Session) -> None:
         """The newest are there, one for each wallet that was given, in their order."""
         given = self._given[after.id]
-        wanted = list(range(max(0, given - KEPT_MAX) + 1, given + 1))
+        wanted = list(range(max(0, given - ATTEMPTS_KEPT) + 1, given + 1))
         found = [each.number for each in after.payment_attempts]
         if found != wanted:
             self._fail("attempt_is_never_lost", f"{found} of {given}, from {before.status}")

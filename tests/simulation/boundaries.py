@@ -14,7 +14,8 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from checkout.open_payments.errors import NotSent, OpenPaymentsError, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.simulation.faults import Aws, Http
+from tests.simulation import swarm
+from tests.simulation.faults import CALM, Around, Aws, Http, Wider
 from tests.simulation.scheduler import Died
 
 if TYPE_CHECKING:
@@ -45,6 +46,7 @@ class Process:
         self.skew = skew
         self.dead = False
         self.busy = False
+        self.later = False  # of a later release
         self.sends = 0
         self.writes = 0
 
@@ -95,6 +97,8 @@ class SimTransport:
             answer = self._faulty(request, what, fault, timeout)
         process.pass_turn(world.rng.randrange(5, 80), near=call)
         if isinstance(answer, Response):
+            if answer.status == 201:
+                world.checker.accepted(request)
             if rotates and answer.status == 200 and b"access_token" in answer.body:
                 world.checker.rotated()
             return answer
@@ -172,19 +176,27 @@ class SimDynamo:
     def __getattr__(self, operation: str) -> Callable[..., Any]:
         return lambda **request: self._call(operation, request)
 
-    def _call(self, operation: str, request: dict[str, Any]) -> Any:
+    def _call(self, operation: str, request: dict[str, Any]) -> Any:  # noqa: C901 - as above
         process, world = self._process, self._process.world
         if process.dead:
             raise Died
         writes = operation in WRITES
         process.writes += writes
+        world.checker.calling_aws(operation)
         if operation == "get_item" and not request.get("ConsistentRead"):
             world.checker.fail("reads_are_strong", request["TableName"])
         process.pass_turn(world.rng.randrange(1, 8))
         fault = world.faults.aws(reads=not writes)
+        if fault is None and self._overloaded(writes):
+            fault = Aws.THROTTLED
+        if process.later and writes and swarm.of_a_later_release(request):
+            world.faults.happened(Wider.LATER)
         what, by = f"{process.name} {operation}", world.scheduler.actor
         result: Any = None
         error: Exception | None = None
+        if operation == "transact_write_items" and world.denied(by):
+            world.note(f"{what} [{Around.DENIED.value}]")
+            raise ClientError({"Error": {"Code": "AccessDeniedException"}}, operation)
         if fault in (Aws.THROTTLED, Aws.CONFLICT):
             world.note(f"{what} [{fault.value}]")
             error = _throttled(operation) if fault is Aws.THROTTLED else _conflict(operation)
@@ -199,7 +211,7 @@ class SimDynamo:
         else:
             suffix = f" [{fault.value}]" if fault else ""
             try:
-                result = world.apply(operation, request, what + suffix, by)
+                result = self._done(operation, request, what + suffix, by)
                 if fault is Aws.SEEN_OWN:
                     process.pass_turn(world.rng.randrange(20, 4_000))
                     result = world.apply(operation, request, what + " again", by)
@@ -211,6 +223,38 @@ class SimDynamo:
         if error is not None:
             raise error
         return result
+
+    def _overloaded(self, writes: bool) -> bool:
+        world = self._process.world
+        overloaded = writes and world.scheduler.now in world.swarm.throttled
+        if not overloaded or world.faults.rates is CALM:
+            return False
+        world.faults.happened(Wider.OVERLOADED)
+        return True
+
+    def _done(self, operation: str, request: dict[str, Any], what: str, by: str) -> Any:
+        """Return AWS's answer, which may have done a part of a batch only."""
+        world, name = self._process.world, "UnprocessedItems"
+        partial = 0 if world.faults.rates is CALM else world.swarm.partial
+        batch = operation.startswith("batch_")
+        if not (batch and partial and world.wide.random() < partial):
+            return world.apply(operation, request, what, by)
+        ((table, asked),) = request["RequestItems"].items()
+        each = asked
+        if operation == "batch_get_item":
+            name, each = "UnprocessedKeys", asked["Keys"]
+        some = world.wide.randrange(len(each))
+        now, later = each[:some], each[some:]
+        if operation == "batch_get_item":
+            left: Any = {**asked, "Keys": later}
+            now = {**asked, "Keys": now}
+        else:
+            left = later
+        world.faults.happened(Wider.PARTIAL)
+        answer: dict[str, Any] = {"Responses": {table: []}}
+        if some:
+            answer = world.apply(operation, {"RequestItems": {table: now}}, f"{what} in part", by)
+        return {**answer, name: {table: left}}
 
 
 def moment(milliseconds: int) -> datetime:

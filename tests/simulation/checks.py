@@ -1,46 +1,61 @@
 """The invariants of the protocol, looked at after every effect of a simulated world.
 
 They read the tables and the wallets' own books, never the product's variables, and keep their own
-copy of the transition table as it was when this module was loaded. Each has a name; a violation
-says which, when and what. What is asserted of wallets that enforce neither single-use quotes nor
-the grant's limits is said at `one_live_payment`.
+copy of the transition table as it was when this module was loaded; the constants that the proof
+rests on are written a second time. Each has a name; a violation says which, when and what. For
+wallets that enforce neither single-use quotes nor the grant's limits see `one_live_payment`.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from checkout.adapters.dynamo.event_records import event_from
+from checkout.adapters.dynamo import places
+from checkout.adapters.dynamo.events import event_from
 from checkout.adapters.dynamo.records import cart_id, session_from
-from checkout.domain.session import Attention, Phase, Problem, Session, Status
+from checkout.domain.parts import Lists
+from checkout.domain.payment import Attention, Phase, Problem
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 from checkout.domain.tally import DayTally
-from checkout.domain.transitions import TRANSITIONS, Event
+from checkout.domain.transitions import TRANSITIONS
 from checkout.flows.payment import sealed
 from checkout.open_payments.transport import Request
 from checkout.ports.wallets import CompletionPolicy
+from tests.protected import (
+    ENDLESS_QUOTE,
+    FENCE,
+    GRACE,
+    NEVER_CLOSED_AFTER,
+    SEND_WITHIN,
+    WAIT_MARGIN,
+)
+from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
-from tests.simulation.boundaries import Process, moment
+from tests.simulation.boundaries import WRITES, Process, moment
+from tests.simulation.providers import SHOP
 
 if TYPE_CHECKING:
+    from checkout.ports.services import PayServices
     from tests.simulation.sim_world import SimWorld
 
 Item = dict[str, Any]
 EDGES: Final = {cell: row.to for cell, row in TRANSITIONS.items()}
-# The constants that the proof rests on, a second time (design.md "The order of writes").
-FENCE: Final = timedelta(seconds=35)
-GRACE: Final = timedelta(minutes=15)  # that an incoming payment outlives its session
-LEASE: Final = timedelta(seconds=45)
-SEND_WITHIN: Final = timedelta(seconds=5)
-WAIT_MARGIN: Final = timedelta(seconds=30)
-ENDLESS_QUOTE: Final = timedelta(minutes=10)
-NEVER_CLOSED_AFTER: Final = timedelta(hours=24)
 SKEW: Final = timedelta(seconds=4)  # between two clocks
+# What W7 writes. All else, it leaves as others wrote it.
+BY_W7: Final = {
+    *("status", "phase", "outgoing_payment", "check_at", "checks"),
+    *("version", "writer", "updated_at", "history"),
+}
 TERMINAL: Final = (Status.COMPLETED, Status.EXPIRED, Status.CANCELED)
+# Once all is well again: three rounds of the sweep, the longest lease and a frozen process.
+DECIDED_WITHIN: Final = timedelta(minutes=7)
+SOON_FOR: Final = timedelta(minutes=50)  # then a payment in doubt is asked for once an hour
 COMPLETED_EVENT: Final = "checkout.session.completed"
 EXPIRED_EVENT: Final = "checkout.session.expired"
 LATE_EVENT: Final = "checkout.session.late_payment"
@@ -72,6 +87,12 @@ class Checker:
         self.created = 0  # payments seen so far
         self._attempts = Attempts(lambda: world.network.state, self.fail)
         self._left = world.link.left if world.link is not None else None
+        self._prices: dict[str, int] = {}  # session -> the dearest price that was shown
+        self._whole_at: dict[str, datetime] = {}  # session -> when its money was all there
+        self._at_end: dict[str, Session] = {}  # as its end was written
+        self._gone: set[str] = set()  # deleted by their time to live
+        self._accepted: set[str] = set()  # actors whose payment a wallet has just accepted
+        self._grown: set[str] = set()  # sessions with what a later release has stored
 
     def fail(self, check: str, detail: str) -> None:
         self._world.violate(Violation(check, detail))
@@ -136,9 +157,15 @@ class Checker:
         if cart is None:
             self.fail("session_has_its_cart", "the session was stored without it")
             return
+        ends = [int(each["ttl"]["N"]) for each in (cart, item) if "ttl" in each]
+        if len(ends) == 2 and ends[0] < ends[1]:
+            self.fail("session_has_its_cart", "the cart ages out before it")
         after = session_from(item | {"cart": cart["cart"]})
         before = self._sessions.get(after.id)
         self._sessions[after.id] = after
+        self._of_a_later_release(after, item)
+        if before is None:
+            self._asked(after)
         if after.incoming_payment is not None:
             incoming = after.incoming_payment.id.rsplit("/", 1)[-1]
             if incoming not in self._incoming[after.id]:
@@ -146,11 +173,30 @@ class Checker:
                 self._session_of[incoming] = after.id
         if before is not None and old is not None:
             self._edge(before, after, by)
+            unchanged = after.history == before.history and before.awaits_look
+            if by.startswith("sweep") and unchanged and after.updated_at != before.updated_at:
+                self.fail("sweeps_put_off_no_look", f"{before.updated_at} to {after.updated_at}")
             if before.restocked_at is None and after.restocked_at is not None:
                 self._restocked(after)
         self._secrets(after)
         self._due(after, item)
         self._money_matches(after)
+
+    def _of_a_later_release(self, after: Session, item: Item) -> None:
+        """Check that no write drops what a later release has stored with a payment."""
+        kept = swarm.is_grown(item["payment"])
+        if after.id in self._grown and not kept:
+            self.fail("what_is_unknown_is_kept", f"{after.status} v{after.version}")
+        if kept:
+            self._grown.add(after.id)
+
+    def _asked(self, after: Session) -> None:
+        """The wallet is asked for the price, in its own units."""
+        price = sum(each.unit_amount * each.quantity for each in after.line_items)
+        digits = 0 if after.currency == "jpy" else 2
+        asked = after.receive
+        if asked.value != price * 10 ** (asked.asset_scale - digits):
+            self.fail("asked_is_the_price", f"{asked} for {price} {after.currency}")
 
     def _edge(self, before: Session, after: Session, by: str) -> None:
         told = f"{before.status} v{before.version} -> {after.status} v{after.version}"
@@ -163,6 +209,7 @@ class Checker:
         if after.history and after.history != before.history:
             event = Event(after.history[-1].event)
         self._world.counts[f"step {event}"] += 1
+        self._world.counts[f"row {before.status} {event}"] += 1
         if EDGES.get((before.status, event)) != after.status:
             self.fail("only_edges_of_the_table", f"{told} by {event}")
         if event is Event.APPROVAL_CLAIMED and before.grant is not None:
@@ -174,12 +221,23 @@ class Checker:
             if any(known == after.instruction.id for known, _ in self._intents[after.id]):
                 self.fail("intent_is_new", told)
             self._intents[after.id].append((after.instruction.id, after.quote.id))
+        self._shown(before, after, event)
         self._in_order(before, after, event, by)
         self._attempts.written(before, after, event)
         if event is Event.PAYMENT_DISPROVED and before.incoming_payment is not None:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def _shown(self, before: Session, after: Session, event: Event) -> None:
+        """Note the price that the customer is shown, and how the session ended."""
+        if event is Event.PREPARED and after.quote is not None:
+            shown = self._prices.get(after.id, 0)
+            self._prices[after.id] = max(shown, after.quote.debit.value)
+        if event is Event.RECONCILED:
+            self._in_time(before)
+        if after.status in TERMINAL:
+            self._at_end.setdefault(after.id, after)
 
     def _restocked(self, after: Session) -> None:
         """Nothing was sold, and no more money can come by the checkout."""
@@ -203,6 +261,8 @@ class Checker:
                 self._intended(after, now)
             case Event.REFERENCE_STORED:
                 self._replaced(before, after)
+            case Event.PAYMENT_CREATED:
+                self._recorded(before, after)
             case Event.PAYMENT_REFUSED:
                 self._refused(before, after, by)
             case Event.CLOSING_STARTED:
@@ -221,7 +281,8 @@ class Checker:
     def _claimed(self, after: Session, event: Event, now: datetime, by: str) -> None:
         if event is Event.WALLET_SUBMITTED:
             self._preparing[after.id] = by
-        if after.lease_until is None or after.lease_until - now < LEASE - SKEW:
+        lease = self._world.swarm.lease
+        if after.lease_until is None or after.lease_until - now < lease - SKEW:
             self.fail("lease_outlives_its_request", f"{event}, until {after.lease_until}")
 
     def _intended(self, after: Session, now: datetime) -> None:
@@ -229,6 +290,30 @@ class Checker:
         left = after.instruction.deadline - now
         if left < SEND_WITHIN - timedelta(milliseconds=500):
             self.fail("attempt_has_its_deadline", str(left))
+
+    def _recorded(self, before: Session, after: Session) -> None:
+        """W7 loses nothing of what another process has written since W6."""
+        changed = {
+            each.name
+            for each in fields(Session)
+            if getattr(before, each.name) != getattr(after, each.name)
+        }
+        if changed - BY_W7 or after.history[: len(before.history)] != before.history:
+            self.fail("record_loses_nothing", f"{changed - BY_W7 or 'a line of the history'}")
+
+    def _in_time(self, before: Session) -> None:
+        """Once all money is there, and nothing fails any more, it is seen within minutes.
+
+        A payment in doubt for an hour is asked for once an hour.
+        """
+        whole_at, now = self._whole_at.get(before.id), moment(self._world.scheduler.now)
+        calm = self._world.calm_since
+        if whole_at is None or calm is None or before.instruction is None:
+            return
+        since = max(whole_at, calm)
+        long = since > before.instruction.deadline + SOON_FOR
+        if not long and now > since + DECIDED_WITHIN:
+            self.fail("decided_within_minutes", f"{now - since} after the money was there")
 
     def _replaced(self, before: Session, after: Session) -> None:
         held = before.incoming_payment
@@ -240,7 +325,7 @@ class Checker:
 
     def _refused(self, before: Session, after: Session, by: str) -> None:
         assert before.incoming_payment is not None
-        certain = after.problem is not Problem.PAYMENT_REFUSED  # it was not sent
+        certain = after.problem in (Problem.WALLET_UNREACHABLE, Problem.APPROVAL_UNUSABLE)  # unsent
         if not certain and (by, _last(before.incoming_payment.id)) not in self._read_at:
             self.fail("refusal_has_its_witness", by)
 
@@ -255,7 +340,7 @@ class Checker:
     def _waited(self, session: Session, now: datetime, by: str) -> None:
         """A fence begins when no payment can begin any more, or the wallet reports a failure.
 
-        Or when the merchant asks for an end.
+        Or when the merchant asks for an end, or somebody has completed the incoming payment.
         """
         assert session.incoming_payment is not None
         if by.startswith(("end", "decide")):
@@ -271,7 +356,8 @@ class Checker:
         failed = claimed or any(
             each.failed for each in state.outgoing.values() if each.quote_id == quote
         )
-        if now < min(ends) + WAIT_MARGIN and not failed:
+        completed = state.incoming[_last(session.incoming_payment.id)].completed
+        if now < min(ends) + WAIT_MARGIN and not failed and not completed:
             self.fail("fence_waits_its_time", f"{min(ends) + WAIT_MARGIN - now} too early")
 
     def _closed(self, session: Session, now: datetime) -> None:
@@ -303,6 +389,10 @@ class Checker:
         due = "due_at" in item and "due_shard" in item
         told = f"{after.status} {after.phase} v{after.version}"
         self._of_the_clock(after, item, told)
+        if after.payment_in_flight and "ttl" in item:
+            self.fail("undecided_has_no_end", told)
+        if not after.payment_in_flight and "ttl" not in item:
+            self.fail("decided_has_its_end", told)
         if after.status in TERMINAL:
             if due and after.incoming_payment is None:
                 self.fail("done_owes_nothing", told)
@@ -312,7 +402,7 @@ class Checker:
         elif not due and after.attention is not Attention.PARTIAL_PAYMENT:
             self.fail("unfinished_is_due", told)
         later = item.get("due_shard", {"S": ""})["S"].startswith("later-")
-        if due and later is after.urgent:
+        if due and later is places.urgent(after):
             self.fail("payments_come_first", told)
 
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
@@ -329,7 +419,7 @@ class Checker:
         if _ended_unpaid(after) and received > self.outside(after.id):
             self.fail("ended_unpaid", f"{after.status} with {received} received")
         by_money = self._world.policy is CompletionPolicy.RECEIVED
-        least = after.receive.value - (after.receive.value >= 100)  # may be missing by a rounding
+        least = after.receive.value - self._lost_by_rounding(after)
         by_money = by_money and all(e.event != Event.ACCEPTED_AS_PAID for e in after.history)
         if after.status is Status.COMPLETED and by_money and received < least:
             self.fail("completed_is_paid", f"{received} of {after.receive.value} received")
@@ -339,6 +429,24 @@ class Checker:
             self.fail("payment_is_its_own", f"{own.receiver} is another's")
         if after.status is Status.COMPLETED and not received and after.outgoing_payment is None:
             self.fail("completed_was_instructed", "no payment is known, and nothing was received")
+
+    def _lost_by_rounding(self, session: Session) -> int:
+        """Return the units that may be missing by a conversion, as the merchant tolerates them.
+
+        A hundredth; and one of 10 to 99 only where the wallet's own books say that it has sent all
+        that it was to send.
+        """
+        if session.quote is None or session.quote.debit.same_asset(session.receive):
+            return 0
+        incoming = self._incoming[session.id]
+        ended = any(
+            each.sent == each.debit.value - each.fee and not each.failed
+            for each in self._world.network.state.outgoing.values()
+            if _last(each.receiver) in incoming
+        )
+        value = session.receive.value
+        most = max(value // 100, int(ended and value >= 10))
+        return min(self._world.swarm.tolerance, most)
 
     def _event_written(self, old: Item | None, item: Item) -> None:
         self._world.deliveries.written(old, item)
@@ -381,6 +489,20 @@ class Checker:
         ends = datetime.fromisoformat(body["expiresAt"])
         if all(ends < each.expires_at + GRACE for each in self._sessions.values()):
             self.fail("incoming_payment_outlives_its_session", body["expiresAt"])
+
+    def accepted(self, request: Request) -> None:
+        """The current actor has learned that the wallet has made the payment."""
+        if request.method == "POST" and request.url.endswith("/outgoing-payments"):
+            self._accepted.add(self._world.scheduler.actor)
+
+    def calling_aws(self, operation: str) -> None:
+        """Before a call of the current actor: W7 is the first write after a payment was made."""
+        by = self._world.scheduler.actor
+        writes = by in self._accepted and operation in WRITES
+        if writes and operation not in ("update_item", "transact_write_items"):
+            self.fail("nothing_comes_before_w7", operation)
+        if writes:
+            self._accepted.discard(by)
 
     def of_approval(self, request: Request) -> bool:
         """Return whether this asks for the rotation of an approval's token."""
@@ -439,7 +561,7 @@ class Checker:
         return self._sessions.get(session_id or "")
 
     def refused_callback(self, sends: int, writes: int) -> None:
-        """A callback that does not verify has been refused, after so many effects."""
+        """A callback that does not verify was refused, after these numbers of effects."""
         if sends or writes:
             self.fail("unverified_does_nothing", f"{sends} requests, {writes} writes")
 
@@ -452,6 +574,8 @@ class Checker:
             received = self.received(session_id)
             if received != self._received[session_id]:
                 self._received[session_id] = received
+                if received >= self._sessions[session_id].receive.value:
+                    self._whole_at.setdefault(session_id, moment(self._world.scheduler.now))
                 self._money_came(session_id, received)
             if len(state.outgoing) != self.created:
                 self._one_live_payment(session_id, incoming)
@@ -474,6 +598,11 @@ class Checker:
 
     def _one_live_payment(self, session_id: str, incoming: list[str]) -> None:
         state, now = self._world.network.state, moment(self._world.scheduler.now)
+        shown = self._prices.get(session_id)
+        for payment in state.outgoing.values():
+            own = shown is not None and _last(payment.receiver) in incoming
+            if own and shown is not None and payment.debit.value > shown:
+                self.fail("no_more_than_was_shown", f"{payment.debit}, shown {shown}")
         live = [
             payment
             for payment in state.outgoing.values()
@@ -510,12 +639,12 @@ class Checker:
             told = f"{session.status} {session.phase} check_at {session.check_at}"
             status = session.status_at(moment(self._world.scheduler.now))
             open_end = status not in TERMINAL and not session.partly_paid
-            if open_end or session.due_at() is not None:
+            if open_end or session.needed_at is not None:
                 self.fail("nothing_is_stuck", told)
             elif session.partly_paid and not received:
                 self.fail("flagged_has_a_reason", session.status)
             recorded = session.received or 0
-            # What comes on top of a payment in full is not asked for.
+            # Nobody looks for more money after a full payment.
             paid = session.status is Status.COMPLETED and recorded >= session.receive.value
             if received != recorded and not (paid and received > recorded):
                 self.fail("money_is_recorded", f"{session.received} of {received}: {told}")
@@ -526,7 +655,7 @@ class Checker:
                 self._told_of_late_money(session, received)
 
     def ordered(self, orders: int) -> None:
-        """So many purchases were begun, each under one key, by however many requests."""
+        """This number of purchases was begun, each under one key, by any number of requests."""
         if len(self._sessions) > orders:
             told = f"{len(self._sessions)} sessions of {orders} orders"
             self.fail("one_session_per_idempotency_key", told)
@@ -538,6 +667,99 @@ class Checker:
         sums = (sum(each.ended for each in days), sum(each.paid for each in days))
         if sums != (len(ended), len(paid)):
             self.fail("sums_are_true", f"{sums}, not {len(ended)}, {len(paid)}")
+        gave = sum(each.customer is not None for each in ended)
+        came = sum(each in paid or each.happened(Event.APPROVAL_CLAIMED) for each in ended)
+        steps = (sum(each.wallet for each in days), sum(each.approved for each in days))
+        if steps != (gave, came):
+            self.fail("sums_are_true_by_step", f"{steps}, not {gave}, {came}")
+        # An end is counted once; what was known of the money then may differ from now.
+        bounds = [
+            sorted((self._minor_units(self._at_end[each.id]), self._minor_units(each)))
+            for each in paid
+        ]
+        least, most = sum(each[0] for each in bounds), sum(each[1] for each in bounds)
+        amount = sum(each.amount for each in days)
+        if not least <= amount <= most:
+            self.fail("sums_are_true_by_amount", f"{amount}, not {least} to {most}")
+
+    def _minor_units(self, session: Session) -> int:
+        """The sum received, at most the sum asked for, in the currency's smallest units."""
+        asked = session.receive.value
+        received = asked if session.received is None else session.received
+        return self._in_minor_units(session, min(received, asked))
+
+    @staticmethod
+    def _in_minor_units(session: Session, units: int) -> int:
+        """Units of the shop's wallet in the currency's smallest ones, rounded down."""
+        digits = 0 if session.receive.asset_code == "JPY" else 2
+        return int(units // 10 ** (session.receive.asset_scale - digits))
+
+    def elsewhere(self) -> None:
+        """All money that the shop's wallet has got is of a session, and no other has come."""
+        state = self._world.network.state
+        balance = state.accounts[SHOP].balance
+        known = sum(self.received(each) for each in self._incoming)
+        if balance != known:
+            self.fail("no_money_is_elsewhere", f"{balance} in the wallet, {known} of sessions")
+
+    def found(self, services: PayServices) -> None:
+        """A session is found by each text that is known of its payment."""
+        of = Lists("mer_1")
+        for session in self._sessions.values():
+            if session.id in self._gone or not session.happened(Event.PREPARED):
+                continue
+            for outer in self._outer_ids(session):
+                if services.sessions.holder("mer_1", outer) != session.id:
+                    self.fail("what_was_paid_is_found", f"{session.status} by {outer}")
+            # A submission that lost its race has written its wallet's row all the same.
+            wallets = {each.typed for each in session.payment_attempts}
+            if session.customer is None or len(wallets) > 1:
+                continue
+            page = services.sessions.page(
+                of,
+                limit=100,
+                after=None,
+                created_from=None,
+                created_before=None,
+                search=_last(session.customer.id),
+            )
+            if all(each.id != session.id for each in page.sessions):
+                self.fail("who_paid_is_found", f"{session.status} by {session.customer.id}")
+
+    def _outer_ids(self, session: Session) -> Iterator[str]:
+        """The ids that a merchant may have of it: of incoming payments, quotes and payments.
+
+        The row of a payment's id is written after W7, so that nothing comes between a 201 and W7;
+        a process that dies there leaves it to its quote.
+        """
+        for attempt in session.payment_attempts:
+            if attempt.incoming_payment:
+                yield _last(attempt.incoming_payment)
+            if attempt.quote:
+                yield _last(attempt.quote.id)
+            if attempt.outgoing_payment and self._world.profile != "storm":
+                yield _last(attempt.outgoing_payment)
+
+    # --- time to live ---
+
+    def deleted(self, row: Item, now: datetime) -> None:
+        """DynamoDB has deleted a row whose time to live was over."""
+        row_id = row.get("id", {"S": ""})["S"]
+        session = self._sessions.get(row_id)
+        if session is None:
+            return
+        self._gone.add(row_id)
+        if session.payment_in_flight or session.status_at(now) not in TERMINAL:
+            self.fail("only_what_ended_is_deleted", f"{session.status} {session.phase}")
+        if session.check_at is not None and session.check_at > now:
+            self.fail("nothing_is_deleted_before_its_check", f"{session.check_at} at {now}")
+
+    def aged(self) -> None:
+        """The time is up after which all that has ended is deleted, and nothing else."""
+        for session in self._sessions.values():
+            decided = not session.payment_in_flight
+            if decided is not (session.id in self._gone):
+                self.fail("what_ended_is_deleted", f"{session.status}, deleted {not decided}")
 
     def told_of_expiries(self, *, wanted: bool) -> None:
         """Each expiry has its event if the merchant asked for it, and else none."""
@@ -559,7 +781,8 @@ class Checker:
             for each in self._events.values()
             if each["session"]["S"] == session.id and each["type"]["S"] == LATE_EVENT
         ]
-        if session.attention is not Attention.LATE_PAYMENT or received not in events:
+        shown = self._in_minor_units(session, received)
+        if session.attention is not Attention.LATE_PAYMENT or shown not in events:
             self.fail("money_is_never_silent", f"{received}, {session.attention}, told {events}")
 
 

@@ -48,18 +48,38 @@ class Life(StrEnum):
 
     DIED = "process died"
     PAUSED = "process paused"
+    KILLED = "process killed at its timeout"
 
 
 class Around(StrEnum):
     """Of what surrounds them."""
 
     STALE_READ = "aws stale read"
+    DENIED = "aws access denied"  # to the sweep, by a mistake in its rights, for minutes
     TASK_LOST = "clean-up lost"
     TASK_AGAIN = "clean-up tried again"
     OUTSIDE_FULL = "paid from outside: in full"
     OUTSIDE_PART = "paid from outside: a part"
     OUTSIDE_MORE = "paid from outside: more"
+    OUTSIDE_CLOSED = "closed from outside"
     OUTSIDE_LATE = "paid from outside after the end"
+
+
+class Wider(StrEnum):
+    """Of what only some storms have (swarm.py)."""
+
+    PARTIAL = "batch done in part"
+    DELETED = "deleted by its time to live"
+    OVERLOADED = "table overloaded"  # for up to two minutes: each write is throttled
+    LAGS = "index minutes behind"
+    STEPPED = "clock set between two requests"
+    REPLICA = "read from a replica that was behind"
+    KEYLESS = "the shop's key revoked for a while"
+    MOVED = "wallet names other servers"
+    LATER = "written by a later release"
+    CROWDED = "lists of more pages than are read"
+    DOWN_DAYS = "provider down for hours or days"
+    TWICE = "task received twice at once"
 
 
 HTTP_KINDS: Final = tuple(kind for kind in Http if kind is not Http.DOWN)
@@ -196,7 +216,10 @@ class Faults:
         longest = (2_000, 20_000, PAUSE_MAX)[self._rng.randrange(3)]
         return self._rng.randrange(1, longest)
 
-    def happened(self, kind: Around, times: int = 1) -> None:
+    def killed(self) -> None:
+        self._counted(Life.KILLED)
+
+    def happened(self, kind: Around | Wider, times: int = 1) -> None:
         """Count what was not drawn here."""
         self.counts[kind.value] += times
 

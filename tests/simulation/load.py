@@ -1,9 +1,9 @@
 """A day of load: abandoned carts, payments that lose their answers, a flood of webhook events.
 
-`python -m tests.simulation.load` runs the real sweep once a minute for a day in which each minute
-1 000 sessions are created that nobody ever opens, a few whose customers gave a wallet and left, and
+`python -m tests.simulation.load` runs the real sweep once a minute for a day in which each minute 1
+000 sessions are created that nobody ever opens, a few whose customers gave a wallet and left, and
 payments whose answer is lost, some at wallets that hang. Time passes with each call, as it would
-with the threads of a round at work. What must hold is checked each minute:
+with the threads of a round at work. Each minute these conditions are checked:
 
 - each payment in doubt is decided within the bound of docs/payments.md, and completed if the
   money is there
@@ -29,15 +29,18 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
 
+from tests.protected import CLOCK_IS_FINAL_AFTER
+
 if __name__ == "__main__":
     _ROOT = Path(__file__).parents[2]
     sys.path[:0] = [str(_ROOT / "layers" / "common"), str(_ROOT / "functions"), str(_ROOT)]
 
 from checkout.adapters.dynamo.records import session_item
-from checkout.adapters.dynamo.values import Item, instant_from
+from checkout.adapters.dynamo.wire import Item, instant_from
 from checkout.domain.errors import CheckoutError
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.parts import Lists
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.schedule import expiries, sweep
 from checkout.open_payments.errors import OutcomeUnknown
@@ -48,7 +51,7 @@ from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import CEDAR, PREFIX, World
 from tests.support import NOW, HandClock
 
-THREADS: Final = 16  # of a round: so many calls at a time
+THREADS: Final = 16  # calls of a round at the same time
 ROUND: Final = 50.0  # seconds
 STORE: Final = 0.005  # seconds for a call of the store, and of the queue
 EXPIRES_IN: Final = 1800
@@ -353,7 +356,7 @@ class Day:
         event = WebhookEvent(
             id=f"evt_{self._number:022d}",
             merchant=merchant,
-            session=None,
+            subject=None,
             type="checkout.session.completed",
             body="{}",
             created_at=due,
@@ -384,7 +387,7 @@ class Day:
         self._follow(until)
         days = [NOW.date() + timedelta(days=number) for number in range(4)]
         merchant = self.world.merchant.id
-        sums = sum(day.ended for day in services.tallies.days(merchant, "usd", days))
+        sums = sum(day.ended for day in services.tallies.days(Lists(merchant), "usd", days))
         untouched = self.counts["abandoned"] + (self._sample is not None)
         if self.ended["by the clock"] != untouched:
             self.fail("sums_are_true", f"{self.ended} of {untouched}")

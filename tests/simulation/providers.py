@@ -23,6 +23,7 @@ CEDAR: Final = "https://localhost:4101"  # the customers' provider, EUR
 HARBOR: Final = "https://localhost:4201"  # the shop's provider, USD
 SHOP: Final = f"{HARBOR}/shop"
 CUSTOMER: Final = f"{CEDAR}/customer"  # of the world's kind
+UNCONVERTED: Final = f"{HARBOR}/una"  # of the kinds that keep units back; in the shop's currency
 OTHER_WALLET: Final = f"{HARBOR}/bob"  # of the same person, at the shop's provider
 SKEW_MAX: Final = 2_000  # milliseconds, of any clock either way
 
@@ -130,7 +131,7 @@ KINDS: Final = (
     Kind("loses tokens", {"loses_tokens": 0.3}, delayed=True),
     Kind("loses tokens, none rotated", {"loses_tokens": 0.3, "rotates": False}, delayed=True),
 )
-LIKE_RAFIKI_TOO: Final = 8  # so many more shares of the first kind
+LIKE_RAFIKI_TOO: Final = 8  # additional shares of the first kind
 
 _ENDLESS: Final = {"incoming_life": timedelta(days=365)}
 
@@ -154,6 +155,7 @@ def network(
     jwk: dict[str, str],
     *,
     skewed: bool,
+    asset: tuple[str, int] = ("USD", 2),
 ) -> Network:
     """The two providers, the customer's wallets and the shop's with its registered key."""
     behaviour = Behaviour(kind.name, **kind.behaviour, **_delays(kind, rng))
@@ -172,8 +174,11 @@ def network(
     )
     money = 0 if kind.name == "no money" else 1_000_000_00
     made.add_account(Account(CUSTOMER, "Customer", "EUR", 2, money, "kind"))
-    made.add_account(Account(OTHER_WALLET, "Bob", "USD", 2, 1_000_000_00))
-    made.add_account(Account(SHOP, "Shop", "USD", 2, 0))
+    made.add_account(Account(OTHER_WALLET, "Bob", *asset, 1_000_000 * 10 ** asset[1]))
+    if kind.behaviour.get("short_by"):
+        plenty = 1_000_000 * 10 ** asset[1]
+        made.add_account(Account(UNCONVERTED, "Una", *asset, plenty, "kind"))
+    made.add_account(Account(SHOP, "Shop", *asset, 0))
     made.register_key(SHOP, jwk)
     return made
 

@@ -105,7 +105,7 @@ class Scheduler:
             self.now = max(self.now, until)
 
     def close(self) -> None:
-        """The world ends: whoever still waits is gone."""
+        """The world ends, and with it all actors that still wait."""
         self.over = True
         for actor in self._actors:
             if not actor.done and actor.green:

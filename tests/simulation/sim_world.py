@@ -11,12 +11,13 @@ from __future__ import annotations
 import base64
 import gc
 import hashlib
+import json
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import cache, partial
 from operator import length_hint
 from typing import Any, Final, TypeVar
@@ -29,19 +30,14 @@ from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.side_by_side import in_turn
 from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
+from checkout.domain.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
 from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
+from checkout.domain.parts import Lists
 from checkout.domain.session import Status
-from checkout.domain.webhooks import (
-    EXPIRED,
-    OPTIONAL,
-    PARTIALLY_PAID,
-    Endpoint,
-    WebhookSecret,
-    secret_place,
-)
+from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
 from checkout.flows.schedule import expiries
-from checkout.flows.webhooks.deliver import Outcome as Delivered
+from checkout.flows.webhooks.deliver import MessageResult as Delivered
 from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
@@ -55,7 +51,7 @@ from tests import services
 from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.partitions import few_partitions
-from tests.simulation import actors, providers
+from tests.simulation import actors, attempts, checks, probes, providers, swarm, webhooks
 from tests.simulation.boundaries import (
     BEGINNING,
     Process,
@@ -64,8 +60,19 @@ from tests.simulation.boundaries import (
     moment,
 )
 from tests.simulation.checks import TERMINAL, Checker, Violation
-from tests.simulation.faults import CALM, LAGS, ONE_PERCENT, STRAY, Around, Faults, Rates, storm
+from tests.simulation.faults import (
+    CALM,
+    LAGS,
+    ONE_PERCENT,
+    STRAY,
+    Around,
+    Faults,
+    Rates,
+    Wider,
+    storm,
+)
 from tests.simulation.providers import KINDS, LIKE_RAFIKI_TOO, SHOP, SHOPS, Kind, Shop, skew
+from tests.simulation.replica import Replica
 from tests.simulation.scheduler import Died, Scheduler
 from tests.simulation.webhooks import DEAD, FAIR, Deliveries, SimReceivers, Weather
 from tests.support import HandClock, a_link
@@ -81,13 +88,14 @@ PATIENCE: Final = 29_000  # milliseconds: API Gateway answers by then, one way o
 # an hour, the longest pause between two looks, and the few minutes that the fence takes.
 GRACE: Final = timedelta(minutes=15)
 BOUND: Final = timedelta(hours=1, minutes=5)
-# Where an incoming payment does not expire when asked, one that is never closed counts as closed a
+# If an incoming payment ignores the requested expiry, one that is never closed counts as closed a
 # day after the session's expiry.
 ENDLESS: Final = timedelta(days=1)
 DELIVERED_WITHIN: Final = timedelta(minutes=10)  # of when the next attempt is due, once all is fair
 THREADS: Final = 3  # of a process
 AGES: Final = 10**9  # milliseconds
 POOL_MAX: Final = 4  # processes that do not all serve at once
+CHECKS: Final = probes.install((checks, attempts, actors, webhooks))
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
 
@@ -116,7 +124,7 @@ class Answer:
 
 
 class ActorsLock:
-    """A lock between the actors of a process: who waits lets the others take their turns."""
+    """A lock between the actors of a process. A waiting actor lets the others take their turns."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
@@ -162,12 +170,18 @@ class SideBySideActors:
 
 
 class SimWorld:
-    def __init__(self, seed: int, *, keep_trace: bool = False, only: str | None = None) -> None:
+    def __init__(
+        self, seed: int, *, keep_trace: bool = False, only: str | None = None, wide: bool = True
+    ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
         self.scheduler = Scheduler()
         self.profile, rates = self._profile()
-        self.kind = self._kind(only)
+        stormy = self.profile == "storm"
+        self.swarm = swarm.drawn(seed) if stormy and wide else swarm.Swarm()
+        rates = swarm.down_for_long(self.swarm, rates)
+        self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
+        self.kind = swarm.crowded(self.swarm, self._kind(only))
         self.shop = self._shop()
         self.policy = CompletionPolicy.RECEIVED
         if self.profile == "storm" and self.rng.random() < 0.1:
@@ -175,20 +189,33 @@ class SimWorld:
         self.faults = Faults(self.rng, rates)
         self.violations: list[Violation] = []
         self.counts: Counter[str] = Counter()
+        self.calm_since: datetime | None = None
+        probes.COUNTS.clear()
         self._trace: list[str] | None = [] if keep_trace else None
         self._digest = hashlib.sha256()
         self._requests = 0
         self._pool: list[Process] = []
         self._services: dict[Process, PayServices] = {}
         self._senders: dict[Process, Callable[[str], Delivered]] = {}
+        rights = random.Random(f"{seed} rights")
+        begun = rights.randrange(900_000)  # milliseconds
+        self._denied = range(begun, begun + rights.choice((0, 0, 0, 120_000, 600_000)))
         self.weather = Weather(0.3, 0.05, 0.0, 0.2, 0.05) if self.profile == "storm" else FAIR
         self.deliveries = Deliveries(self)
         self.tasks = actors.Tasks(self)
         private, jwk = _key_pair()
         storms = self.profile == "storm"
         self.network = providers.network(
-            self.kind, self.shop, self.rng, self._true_now, jwk, skewed=storms
+            self.kind,
+            self.shop,
+            self.rng,
+            self._true_now,
+            jwk,
+            skewed=storms,
+            asset=self.swarm.asset,
         )
+        self.replica = Replica(self.network, self._true_now)
+        self._jwk = jwk
         self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None, noted=False)
         self.link = self._sold_at()
         self._changes: list[tuple[str, Any, Any]] = []
@@ -208,13 +235,16 @@ class SimWorld:
         actors.populate(self)
         self._calm_from = self.rng.randrange(120_000, (900_000, 2_700_000)[self.rng.randrange(2)])
         rates = self.faults.rates
-        if rates.down and rates.down_status == STRAY:
+        if rates.down and (rates.down_status == STRAY or self.swarm.down_for):
             self._calm_from = max(self._calm_from, rates.down_until)
+        self._begin_what_is_wider()
         self.scheduler.run(until=self._calm_from)
         self.faults.off()
+        self.calm_since = moment(self._calm_from)
+        self._register()
         self.weather = FAIR
         self.note("from here on nothing fails")
-        self.scheduler.run(until=self._calm_from + 240_000)  # what was late has arrived
+        self.scheduler.run(until=self._calm_from + 240_000)  # late money has arrived
         self._send_last_customers()
         while not self.violations and self._unfinished() and self.scheduler.now < self._bound():
             self.scheduler.run(until=min(self._bound(), self.scheduler.now + 300_000))
@@ -223,10 +253,13 @@ class SimWorld:
             self.network.advance()
             self.checker.money()
             self.checker.finished()
+            self.checker.elsewhere()
             self.checker.ordered(self.orders)
             self.checker.told_of_expiries(wanted=self.wants_expiries)
             self.deliveries.finished()
             self._count_all()
+            self.checker.found(self._counting())
+            self._grow_old()
         self.scheduler.close()
         self._count()
         return Outcome(
@@ -241,6 +274,10 @@ class SimWorld:
             self._trace or [],
         )
 
+    def apart(self, what: str) -> random.Random:
+        """Return the draws of one matter, apart from the others: they stay what they were."""
+        return random.Random(f"{self.seed} {what}")
+
     @property
     def wants_expiries(self) -> bool:
         """Return whether the merchant asked for the event of sessions that expire."""
@@ -248,20 +285,77 @@ class SimWorld:
 
     def _count_all(self) -> None:
         """Have everything counted that ended, and compare; nothing fails any more."""
-        clock = HandClock(moment(self.scheduler.now) + actors.COUNTED_WITHIN)
-        counting = replace(
-            self._services[next(iter(self._services))],
-            clock=clock,
-            tallies=dynamo.DynamoTallies(
-                self.tables, PREFIX, sleep=clock.sleep, random_bytes=self.rng.randbytes
-            ),
-            side_by_side=in_turn,
-        )
+        counting = self._counting()
+        clock = counting.clock
         until = clock.now() + timedelta(minutes=1)
         expiries.run(counting, until=until, walks=[Walk.COUNT, Walk.ENDS])
         first = BEGINNING.date()
-        days = [first + timedelta(days=number) for number in range(5)]
-        self.checker.counted(counting.tallies.days("mer_1", "usd", days), clock.now())
+        days = [first + timedelta(days=number) for number in range(12)]
+        sums = counting.tallies.days(Lists("mer_1"), self.currency, days)
+        self.checker.counted(sums, clock.now())
+
+    def _counting(self) -> PayServices:
+        """Return services without faults, on the tables as they are."""
+        clock = HandClock(moment(self.scheduler.now) + actors.COUNTED_WITHIN)
+        paced: Any = {"sleep": clock.sleep, "random_bytes": self.wide.randbytes}
+        return replace(
+            self._services[next(iter(self._services))],
+            clock=clock,
+            sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
+            tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),
+            side_by_side=in_turn,
+        )
+
+    @property
+    def currency(self) -> str:
+        """Return the currency that the shop sells in."""
+        return self.swarm.asset[0].lower()
+
+    def _begin_what_is_wider(self) -> None:
+        """Plan what happens to keys, wallets and rows in this world."""
+        wider, scheduler = self.swarm, self.scheduler
+        if wider.keyless:
+            scheduler.later(wider.keyless.start, self._unregister)
+            scheduler.later(wider.keyless.stop, self._register)
+        if wider.deletes:
+            scheduler.spawn("time to live", lambda: actors.time_to_live(self))
+        if wider.down_for:
+            self.faults.happened(Wider.DOWN_DAYS)
+        if self.kind.behaviour.get("pays_others", 0) > 60:
+            self.faults.happened(Wider.CROWDED)
+        if self.swarm.deletes:
+            actors.tick_always(self)
+
+    def _unregister(self) -> None:
+        """Have the shop's key be revoked at its wallet, in the middle of what goes on."""
+        if self.faults.rates is CALM:
+            return
+        self.network.state.accounts[SHOP].keys.clear()
+        self.note("the shop's key is not registered any more")
+        self.faults.happened(Wider.KEYLESS)
+
+    def _register(self) -> None:
+        keys = self.network.state.accounts[SHOP].keys
+        if not keys:
+            keys.append(dict(self._jwk))
+            self.note("the shop's key is registered")
+
+    def _grow_old(self) -> None:
+        """Let DynamoDB delete what is past its time, and see what is left."""
+        if not self.swarm.deletes:
+            return
+        ends = [each.expires_at for each in self.checker.sessions.values()]
+        last = max([moment(self.scheduler.now), *ends])
+        actors.delete(self, last + swarm.KEPT + timedelta(days=1), chance=1.0)
+        self.checker.aged()
+
+    def denied(self, actor: str) -> bool:
+        """Return whether this actor may not write transactions now: a sweep, in some storms."""
+        now = self.scheduler.now in self._denied and self.faults.rates is not CALM
+        if not (now and actor.startswith("sweep") and self.profile == "storm"):
+            return False
+        self.faults.happened(Around.DENIED)
+        return True
 
     def note(self, what: str) -> None:
         """A line of the trace."""
@@ -298,6 +392,10 @@ class SimWorld:
             f"{name} {self._requests}", lambda: answers.append(self._serve(process, act))
         )
         in_time = self.scheduler.wait(serving, at_most=PATIENCE)
+        if not in_time and self.swarm.killed and name != "sweep" and not process.dead:
+            self.note(f"{process.name} is killed at its timeout")
+            self.faults.killed()
+            process.dead = True
         return answers[0] if in_time and answers else Answer(lost=True)
 
     def _serve(self, process: Process, act: Callable[[Process], Any]) -> Answer:
@@ -324,9 +422,14 @@ class SimWorld:
         if free and self.profile != "storm":
             return free[0]
         if free and (len(self._pool) >= POOL_MAX or self.rng.random() < 0.9):
-            return free[self.rng.randrange(len(free))]
+            process = free[self.rng.randrange(len(free))]
+            if self.swarm.steps and self.wide.random() < 0.2:
+                process.skew = skew(self.wide)
+                self.faults.happened(Wider.STEPPED)
+            return process
         ahead = skew(self.rng) if self.profile == "storm" else 0
         process = Process(self, f"p{len(self._services) + 1}", ahead)
+        process.later = self.wide.random() < self.swarm.later
         self._pool.append(process)
         self._wire(process)
         return process
@@ -343,6 +446,10 @@ class SimWorld:
             base_url=BASE_URL,
             allow_loopback=True,
         )
+        if self.swarm.deletes:
+            paced: Any = {"sleep": process.sleep, "random_bytes": self.rng.randbytes}
+            kept = dynamo.DynamoSessions(client, PREFIX, **paced, retention=swarm.KEPT)
+            base = replace(base, sessions=kept)
         receivers = SimReceivers(process, self.deliveries)
         wallets = SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True)
         wallets.tokens = TokenKeeper(process.now, partial(ActorsLock, process))
@@ -367,9 +474,33 @@ class SimWorld:
             answer = error
         told = answer.status if isinstance(answer, Response) else type(answer).__name__
         self.note(f"{what} {told}")
+        if isinstance(answer, Response) and request.method == "GET":
+            answer = self._read(request.url, answer)
         if told == 200 and request.method == "POST" and "/continue/" in request.url:
             self.checker.continued(request.url.rsplit("/", 1)[-1])
         self.checker.money()
+        return answer
+
+    def _read(self, url: str, answer: Response) -> Response:
+        """Return what a read is answered: as it was, or by a wallet that has moved."""
+        wider = self.swarm
+        calm = self.faults.rates is CALM
+        read = url.startswith(f"{providers.HARBOR}/") and "/incoming-payments/" in url
+        if wider.replica and read and not calm:
+            behind = self.wide.randrange(wider.replica + 1)
+            old = self.replica.behind(answer, url.rsplit("/", 1)[-1], behind)
+            if old.body != answer.body:
+                self.faults.happened(Wider.REPLICA)
+            return old
+        moved = wider.moved_at is not None and self.scheduler.now >= wider.moved_at and not calm
+        if moved and url == providers.CUSTOMER and answer.status == 200:
+            self.faults.happened(Wider.MOVED)
+            elsewhere = self.network.providers["harbor"]
+            body = json.loads(answer.body) | {
+                "authServer": elsewhere.auth_server,
+                "resourceServer": elsewhere.resource_server,
+            }
+            return replace(answer, body=json.dumps(body).encode())
         return answer
 
     def apply(self, operation: str, request: dict[str, Any], what: str, by: str) -> Any:
@@ -419,8 +550,11 @@ class SimWorld:
         return SHOPS[self.rng.randrange(1, len(SHOPS))]
 
     def _lag(self) -> Lag:
-        """Reads that are not consistent are up to so old."""
+        """The largest age of reads that are not consistent."""
         longest = LAGS[self.rng.randrange(len(LAGS))]
+        if self.swarm.lag:
+            longest = self.swarm.lag
+            self.faults.happened(Wider.LAGS)
         return Lag(lambda: self.scheduler.now, longest, lambda: self.rng.randrange(longest + 1))
 
     def _join(self, private_key: bytes) -> tuple[Merchant, ApiKey]:
@@ -452,8 +586,12 @@ class SimWorld:
             created_at=BEGINNING,
             endpoint=endpoint,
             further_endpoints=self._endpoints[1:],
+            asset_code=self.swarm.asset[0],
+            asset_scale=self.swarm.asset[1],
+            tolerance=self.swarm.tolerance,
         )
-        key = a_key(created_at=BEGINNING)
+        code, scale = self.swarm.asset
+        key = a_key(created_at=BEGINNING, asset_code=code, asset_scale=scale)
         assert dynamo.DynamoMerchants(self.tables, PREFIX).add(merchant, key) is None
         return merchant, key
 
@@ -472,7 +610,7 @@ class SimWorld:
         """In some worlds all is sold at a payment link, of which fewer are left than are wanted."""
         if self.profile != "storm" or self.seed % 4 != 1:
             return None
-        link = a_link(created_at=BEGINNING, left=1 + self.seed % 8 // 4)
+        link = a_link(created_at=BEGINNING, left=1 + self.seed % 8 // 4, currency=self.currency)
         endless: Any = {"sleep": self.scheduler.sleep, "random_bytes": bytes}
         dynamo.DynamoLinks(self.tables, PREFIX, **endless).add(link)
         return link
@@ -493,7 +631,7 @@ class SimWorld:
         sessions = self.checker.sessions.values()
         now = moment(self.scheduler.now)
         owing = any(
-            each.status_at(now) not in TERMINAL or each.due_at() is not None for each in sessions
+            each.status_at(now) not in TERMINAL or each.needed_at is not None for each in sessions
         )
         return owing or bool(self.deliveries.unfinished)
 
@@ -506,6 +644,8 @@ class SimWorld:
         return (last - BEGINNING) // timedelta(milliseconds=1)
 
     def _count(self) -> None:
+        for name, count in probes.COUNTS.items():
+            self.counts[f"check {name}"] += count
         for session in self.checker.sessions.values():
             self.counts["checkouts"] += 1
             self.counts[f"ended {session.status}"] += 1
@@ -519,11 +659,15 @@ class SimWorld:
             self.counts[f"webhooks: {event.status}"] += 1
 
 
-def run(seed: int, *, keep_trace: bool = False, only: str | None = None) -> Outcome:
-    """The world of `seed`, from beginning to end."""
+def run(
+    seed: int, *, keep_trace: bool = False, only: str | None = None, wide: bool = True
+) -> Outcome:
+    """The world of `seed`, from beginning to end; if it is not `wide`, without swarm.py's draws."""
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():
-        outcome = SimWorld(seed, keep_trace=keep_trace, only=only).run()
+        world = SimWorld(seed, keep_trace=keep_trace, only=only, wide=wide)
+        with swarm.in_force(world.swarm):
+            outcome = world.run()
     if not gc.isenabled():
         gc.collect()
     return outcome

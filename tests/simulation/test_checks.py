@@ -1,4 +1,8 @@
-"""Each check can fail: it is shown what it must catch, in a world where nothing else happens."""
+"""Each check can fail: it is shown what it must catch, in a world where nothing else happens.
+
+Here are those that no seeded bug shows (mutants.py); `make simulate-mutants` names a check that
+neither does.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +14,24 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.records import session_item
-from checkout.domain.session import (
+from checkout.domain.event_types import COMPLETED, LATE_PAYMENT
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import (
     Attention,
-    HistoryEntry,
     IncomingPaymentRef,
     Instruction,
     Phase,
-    Problem,
-    Session,
-    Status,
 )
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 from checkout.domain.tally import DayTally
-from checkout.domain.transitions import Event, advance
-from checkout.domain.webhooks import COMPLETED, LATE_PAYMENT, event_body
-from checkout.flows.payment import sealed
-from checkout.open_payments.models import Amount, Continuation
+from checkout.domain.transitions import advance
+from checkout.domain.webhooks import event_body
+from checkout.open_payments.models import Amount
 from checkout.open_payments.models import Quote as Price
 from checkout.open_payments.transport import Request
-from sandbox.wallets.interaction import NoInteraction
 from sandbox.wallets.state import (
     Grant,
     GrantState,
@@ -41,16 +43,14 @@ from sandbox.wallets.state import (
 )
 from tests.adapters.samples import an_event
 from tests.simulation import actors
-from tests.simulation.boundaries import BEGINNING, Process, SimDynamo
+from tests.simulation.boundaries import BEGINNING, Process
 from tests.simulation.providers import CEDAR, CUSTOMER, HARBOR, KINDS, SHOP
-from tests.simulation.scheduler import Died
 from tests.simulation.sim_world import Answer, SimWorld
-from tests.support import a_session
+from tests.support import GAVE_A_WALLET, a_link, a_session
 
 TENANT = "438fa74a-fa7d-4317-9ced-dde32ece1787"
 INCOMING = f"{HARBOR}/{TENANT}/incoming-payments/in-1"
 QUOTE = f"{CEDAR}/{TENANT}/quotes/quote-1"
-CONTINUE = "https://localhost:4102/continue/grant-1"
 LATER = BEGINNING + timedelta(hours=1)
 
 
@@ -87,15 +87,13 @@ class Stage:
     def caught(self) -> list[str]:
         return [violation.check for violation in self.world.violations]
 
-    def write(
-        self, session: Session, event: Event | None = None, *, without: tuple[str, ...] = ()
-    ) -> Session:
+    def write(self, session: Session, event: Event | None = None) -> Session:
         """Store `session` as the next version, as `event` would."""
         before = self.session
         if event is not None:
             entry = HistoryEntry(BEGINNING, event.value)
             session = replace(session, history=(*session.history, entry))
-        item = {k: v for k, v in session_item(session).items() if k not in without}
+        item = session_item(session)
         old = session_item(before) if before is not None else None
         self.checker.written([("sim-checkout_sessions", old, item)], "actor")
         self.session = session
@@ -178,27 +176,11 @@ def completed(session: Session) -> Session:
 def event_of(
     session: Session, body: str | None = None, event_id: str = "evt_1", version: int = 1
 ) -> dict[str, Any]:
-    event = an_event(id=event_id, session=session.id, type=COMPLETED, version=version)
+    event = an_event(id=event_id, subject=session.id, type=COMPLETED, version=version)
     return event_item(replace(event, body=body or event_body(session)))
 
 
 # --- what is written ---
-
-
-@pytest.mark.parametrize(
-    ("event", "check", "changes"),
-    [
-        (Event.PAYMENT_DISPROVED, "verdict_reads_late_enough", {"status": Status.OPEN}),
-        (Event.CLOSING_STARTED, "fence_waits_its_time", {"closing_at": BEGINNING}),
-        (Event.PAYMENT_REFUSED, "refusal_has_its_witness", {"problem": Problem.PAYMENT_REFUSED}),
-    ],
-)
-def test_a_verdict_that_comes_too_soon_is_caught(
-    stage: Stage, event: Event, check: str, changes: dict[str, Any]
-) -> None:
-    session = stage.paying()
-    stage.write(replace(session, version=3, **changes), event)
-    assert check in stage.caught
 
 
 @pytest.mark.parametrize(("changes", "early"), [({}, True), ({"failed": True}, False)])
@@ -225,61 +207,50 @@ def test_the_read_behind_a_verdict_begins_35_s_after_the_close(stage: Stage, rea
     assert ("verdict_reads_late_enough" in stage.caught) == (read_at < 35)
 
 
-def test_an_incoming_payment_with_money_that_is_dropped_is_caught(stage: Stage) -> None:
-    session = stage.paying()
-    stage.credit(500)
-    state = stage.world.network.state
-    state.incoming["in-2"] = replace(state.incoming["in-1"], id="in-2", received=usd(0))
-    other = IncomingPaymentRef("https://localhost:4201/x/incoming-payments/in-2", LATER)
-    stage.write(replace(session, version=3, incoming_payment=other), Event.REFERENCE_STORED)
-    assert "money_is_not_dropped" in stage.caught
+@pytest.mark.parametrize("lost", [{"hung_until": None}, {"history": ()}], ids=["field", "line"])
+def test_a_record_of_the_payment_that_loses_what_a_check_wrote_is_caught(
+    stage: Stage, lost: dict[str, Any]
+) -> None:
+    checked = stage.write(replace(stage.paying(), version=3, hung_until=LATER))
+    assert stage.caught == []
+    after = replace(checked, version=4, status=Status.PROCESSING, phase=None, **lost)
+    stage.write(after, Event.PAYMENT_CREATED)
+    assert stage.caught == ["record_loses_nothing"]
 
 
-def test_a_close_of_what_still_takes_money_is_caught(stage: Stage) -> None:
-    session = stage.paying()
-    stage.write(replace(session, version=3, closed_at=BEGINNING), Event.CLOSED)
-    assert "closed_is_closed" in stage.caught
+def test_a_record_of_the_payment_that_loses_nothing_is_not(stage: Stage) -> None:
+    checked = stage.write(replace(stage.paying(), version=3, hung_until=LATER))
+    after = replace(checked, version=4, status=Status.PROCESSING, phase=None)
+    stage.write(after, Event.PAYMENT_CREATED)
+    assert stage.caught == []
 
 
-def test_a_read_that_may_be_old_is_caught(stage: Stage) -> None:
-    stage.world.scheduler.over = True
-    with pytest.raises(Died):
-        SimDynamo(stage.process).get_item(TableName="sim-checkout_sessions", Key={})
-    assert stage.caught == ["reads_are_strong"]
-
-
-BEFORE = a_session(Status.OPEN, version=3)
-WRITES: list[tuple[str, Session, Session, Event | None, tuple[str, ...]]] = [
-    ("version_grows", BEFORE, replace(BEFORE, problem=None), Event.WALLET_SUBMITTED, ()),
+BEFORE = a_session(Status.OPEN, version=3, history=GAVE_A_WALLET)
+WRITES: list[tuple[str, Session, Session, Event | None]] = [
     (
         "terminal_is_final",
         replace(BEFORE, status=Status.CANCELED),
         replace(BEFORE, version=4),
         None,
-        (),
     ),
     (
         "only_edges_of_the_table",
         BEFORE,
         replace(BEFORE, version=4, status=Status.PROCESSING, check_at=LATER),
         Event.PAYMENT_CREATED,
-        (),
     ),
-    ("grant_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, grant="x"), None, ()),
-    ("link_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, interact_url="x"), None, ()),
-    ("token_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, token="x"), None, ()),
-    ("unfinished_is_due", BEFORE, replace(BEFORE, version=4), None, ("due_at",)),
+    ("link_leaves_with_its_phase", BEFORE, replace(BEFORE, version=4, interact_url="x"), None),
 ]
 
 
 @pytest.mark.parametrize("case", WRITES, ids=lambda case: case[0])
 def test_a_wrong_write_is_caught(
-    stage: Stage, case: tuple[str, Session, Session, Event | None, tuple[str, ...]]
+    stage: Stage, case: tuple[str, Session, Session, Event | None]
 ) -> None:
-    name, before, after, event, without = case
+    name, before, after, event = case
     stage.write(before)
     assert stage.caught == []
-    stage.write(after, event, without=without)
+    stage.write(after, event)
     assert name in stage.caught
 
 
@@ -318,6 +289,17 @@ def test_a_session_without_its_cart_is_caught(stage: Stage) -> None:
     assert stage.caught == ["session_has_its_cart"]
 
 
+def test_a_cart_that_ages_out_before_its_session_is_caught(stage: Stage) -> None:
+    item = session_item(BEFORE)
+    cart = {"id": {"S": f"cart#{BEFORE.id}"}, "cart": item.pop("cart"), "ttl": item["ttl"]}
+    stage.checker.written([("sim-checkout_sessions", None, cart)], "actor")
+    stage.checker.written([("sim-checkout_sessions", None, item)], "actor")
+    assert stage.caught == []
+    item["ttl"] = {"N": str(int(item["ttl"]["N"]) + 1)}
+    stage.checker.written([("sim-checkout_sessions", None, item)], "actor")
+    assert stage.caught == ["session_has_its_cart"]
+
+
 def test_an_expiry_told_to_nobody_and_a_wrong_sum_are_caught(stage: Stage) -> None:
     stage.write(replace(NEW, expires_at=BEGINNING))
     stage.checker.told_of_expiries(wanted=False)
@@ -349,14 +331,6 @@ def test_a_terminal_session_that_is_due_is_caught(stage: Stage) -> None:
     assert "done_owes_nothing" in stage.caught
 
 
-@pytest.mark.parametrize("status", [Status.EXPIRED, Status.CANCELED])
-def test_an_ended_session_with_money_is_caught(stage: Stage, status: Status) -> None:
-    session = stage.paying()
-    stage.credit(2000)
-    stage.write(replace(session, version=3, status=status, phase=None), Event.EXPIRY_PASSED)
-    assert "ended_unpaid" in stage.caught
-
-
 @pytest.mark.parametrize("received", [0, 1998])
 def test_a_completed_session_without_its_money_or_its_event_is_caught(
     stage: Stage, received: int
@@ -366,34 +340,6 @@ def test_a_completed_session_without_its_money_or_its_event_is_caught(
     stage.write(completed(session), Event.RECONCILED)
     assert {"completed_is_paid", "completed_has_one_event"} <= set(stage.caught)
     assert ("completed_was_instructed" in stage.caught) == (received == 0)
-
-
-def test_an_event_of_a_session_that_is_not_completed_is_caught(stage: Stage) -> None:
-    session = stage.paying()
-    stage.checker.written([("sim-webhook_events", None, event_of(session))], "actor")
-    assert stage.caught == ["completed_has_one_event"]
-
-
-def test_a_second_event_and_one_that_changes_are_caught(stage: Stage) -> None:
-    session = stage.paying()
-    stage.credit(2000)
-    stage.world.violations.clear()
-    done = completed(session)
-    stage.session = stage.checker.sessions[session.id] = replace(done, status=Status.PROCESSING)
-    first = event_of(done)
-    after = replace(done, version=10, history=(HistoryEntry(BEGINNING, "reconciled"),))
-    rows = [
-        ("sim-checkout_sessions", session_item(session), session_item(after)),
-        ("sim-webhook_events", None, first),
-    ]
-    stage.checker.written(rows, "actor")
-    assert stage.caught == []
-    changed = event_of(done, body=event_body(session), version=2)
-    stage.checker.written([("sim-webhook_events", first, changed)], "actor")
-    assert stage.caught == ["event_bytes_are_frozen"]
-    second = event_of(done, event_id="evt_2")
-    stage.checker.written([("sim-webhook_events", None, second)], "actor")
-    assert stage.caught[-1] == "completed_has_one_event"
 
 
 def test_an_event_that_tells_something_else_is_caught(stage: Stage) -> None:
@@ -412,59 +358,23 @@ def test_an_event_that_tells_something_else_is_caught(stage: Stage) -> None:
 # --- what is sent ---
 
 
-def test_a_payment_is_sent_once_for_its_intent(stage: Stage) -> None:
-    stage.paying()
-    stage.checker.sending(stage.process, payment_request())
-    assert stage.caught == []
-    stage.checker.sending(stage.process, payment_request())
-    assert stage.caught == ["payment_has_its_intent"]
-
-
-def test_a_payment_of_a_quote_that_nobody_knows_is_caught(stage: Stage) -> None:
-    request = sending(f"{CEDAR}/{TENANT}/outgoing-payments", quoteId="https://x/quotes/other")
-    stage.checker.sending(stage.process, request)
-    assert stage.caught == ["payment_has_its_intent"]
-
-
-def test_a_payment_sent_too_late_is_caught(stage: Stage) -> None:
-    stage.paying()
-    stage.world.scheduler.now = 5_000
-    stage.checker.sending(stage.process, payment_request())
-    assert stage.caught == ["payment_sent_in_time"]
-
-
-def claimed(stage: Stage) -> None:
-    """The approval of grant-1 has been claimed by whoever acts in the test."""
-    grant = sealed.Grant("a", "b", Continuation(CONTINUE, "c", BEGINNING))
-    before = a_session(
-        Status.AWAITING_APPROVAL,
-        grant=sealed.seal_grant(stage.world.vault, a_session().id, grant),
-    )
-    stage.checker.sessions[before.id] = before
-    entry = HistoryEntry(BEGINNING, Event.APPROVAL_CLAIMED.value)
-    after = replace(before, version=2, phase=Phase.CONTINUING, lease_until=LATER, history=(entry,))
-    rows = [("sim-checkout_sessions", session_item(before), session_item(after))]
-    stage.checker.written(rows, stage.world.scheduler.actor)
-
-
-def test_a_continuation_without_a_claim_is_caught(stage: Stage) -> None:
-    stage.checker.sending(stage.process, sending(CONTINUE, interact_ref="ref-1"))
-    assert stage.caught == ["continue_has_its_claim"]
-
-
-def test_a_continuation_with_another_reference_is_caught(stage: Stage) -> None:
-    claimed(stage)
-    stage.checker.sending(stage.process, sending(CONTINUE, interact_ref="ref-1"))
-    assert stage.caught == []
-    stage.checker.sending(stage.process, sending(CONTINUE, interact_ref="ref-2"))
-    assert stage.caught == ["only_verified_references"]
-
-
 def test_a_reference_that_is_accepted_twice_is_caught(stage: Stage) -> None:
     stage.checker.continued("grant-1")
     assert stage.caught == []
     stage.checker.continued("grant-1")
     assert stage.caught == ["one_continue_per_reference"]
+
+
+@pytest.mark.parametrize(
+    ("reference", "caught"), [("ref-1", []), ("ref-2", ["only_verified_references"])]
+)
+def test_a_continuation_with_a_reference_that_nobody_verified_is_caught(
+    stage: Stage, reference: str, caught: list[str]
+) -> None:
+    url = f"{CEDAR}/continue/grant-1"
+    stage.checker._claims.add(("grant-1", stage.world.scheduler.actor))
+    stage.checker.sending(stage.process, sending(url, interact_ref=reference))
+    assert stage.caught == caught
 
 
 def test_a_refused_callback_that_did_something_is_caught(stage: Stage) -> None:
@@ -475,16 +385,6 @@ def test_a_refused_callback_that_did_something_is_caught(stage: Stage) -> None:
 
 
 # --- what the wallets do ---
-
-
-def test_two_live_payments_are_caught(stage: Stage) -> None:
-    stage.paying()
-    stage.pay("out-1")
-    stage.checker.money()
-    assert stage.caught == []
-    stage.pay("out-2")
-    stage.checker.money()
-    assert stage.caught == ["one_live_payment"]
 
 
 def test_a_doubled_delivery_excuses_a_second_payment_only_where_nothing_is_enforced(
@@ -502,13 +402,6 @@ def test_a_doubled_delivery_excuses_a_second_payment_only_where_nothing_is_enfor
     assert stage.caught == ["one_live_payment"]
 
 
-def test_a_payment_beyond_what_was_approved_is_caught(stage: Stage) -> None:
-    stage.paying()
-    stage.pay(debit=eur(2001))
-    stage.checker.money()
-    assert stage.caught == ["never_more_than_approved"]
-
-
 def test_more_money_than_one_payment_is_caught(stage: Stage) -> None:
     stage.paying()
     stage.credit(2000)
@@ -517,11 +410,15 @@ def test_more_money_than_one_payment_is_caught(stage: Stage) -> None:
     assert stage.caught == ["never_paid_twice"]
 
 
-def test_money_after_the_end_is_caught(stage: Stage) -> None:
-    session = stage.paying()
-    stage.checker.sessions[session.id] = replace(session, status=Status.CANCELED)
-    stage.credit(1)
-    assert stage.caught == ["ended_unpaid"]
+@pytest.mark.parametrize(("debit", "caught"), [(2000, []), (2001, ["never_more_than_approved"])])
+def test_a_payment_that_debits_more_than_was_approved_is_caught(
+    stage: Stage, debit: int, caught: list[str]
+) -> None:
+    stage.paying()
+    stage.pay(debit=eur(debit), parts_sent=1)
+    stage.checker._prices.clear()  # of what the customer was shown
+    stage.checker.money()
+    assert stage.caught == caught
 
 
 @pytest.mark.parametrize(
@@ -543,12 +440,6 @@ def test_money_after_a_verdict_of_nothing_is_caught(
 
 
 # --- at the end, and what people are told ---
-
-
-def test_a_session_that_is_never_decided_is_caught(stage: Stage) -> None:
-    stage.paying()
-    stage.checker.finished()
-    assert stage.caught == ["nothing_is_stuck"]
 
 
 def test_a_flag_without_a_reason_is_caught(stage: Stage) -> None:
@@ -585,7 +476,7 @@ def test_money_that_came_late_in_silence_is_caught(stage: Stage, told: bool) -> 
     stage.world.network.state.incoming["in-1"].received = usd(500)
     if told:
         body = event_body(late, LATE_PAYMENT)
-        event = event_item(an_event(session=late.id, type=LATE_PAYMENT, body=body))
+        event = event_item(an_event(subject=late.id, type=LATE_PAYMENT, body=body))
         stage.checker.written([("sim-webhook_events", None, event)], "actor")
     stage.checker.finished()
     assert stage.caught == ([] if told else ["money_is_never_silent"])
@@ -614,23 +505,21 @@ def test_a_calm_world_where_a_customer_does_not_pay_at_once_is_caught(stage: Sta
     assert stage.caught == ["calm_customers_pay_at_once"]
 
 
-def test_a_link_that_cannot_be_paid_in_the_end_is_caught(stage: Stage) -> None:
-    session = stage.write(a_session(Status.OPEN, version=2))
-    stage.world.request = lambda name, act: Answer(lost=True)  # type: ignore[method-assign]
-    last = lambda: actors.last_customer(stage.world, session.id)  # noqa: E731
-    stage.world.scheduler.spawn("last customer", last)
-    stage.world.scheduler.run(until=10**8)
-    assert stage.caught == ["can_be_paid_in_the_end"]
-
-
-def test_two_answers_under_one_idempotency_key_are_caught(stage: Stage) -> None:
-    bodies = iter(f'{{"id":"cs_{number}"}}' for number in range(10))
-    answers(stage, lambda: type("Created", (), {"body": next(bodies)})())
+def test_two_sessions_of_one_visit_are_caught(stage: Stage) -> None:
+    ids = iter(range(10))
+    answers(stage, lambda: type("Begun", (), {"session_id": f"cs_{next(ids)}"})())
     stage.world.rng.random = lambda: 0.95  # type: ignore[method-assign]
     merchant = actors.Merchant(stage.world, 0)
-    stage.world.scheduler.spawn("merchant", lambda: void(merchant._order()))
+    stage.world.scheduler.spawn("merchant", lambda: void(merchant._buy(a_link())))
     stage.world.scheduler.run(until=10**6)
-    assert stage.caught == ["one_session_per_idempotency_key"]
+    assert stage.caught == ["one_session_per_visit"]
+
+
+def test_a_payment_of_another_session_is_caught(stage: Stage) -> None:
+    stage.pay("out-9", receiver=INCOMING.replace("in-1", "in-9"))
+    paid = f"{CEDAR}/{TENANT}/outgoing-payments/out-9"
+    stage.write(replace(stage.paying(), version=3, outgoing_payment=paid))
+    assert "payment_is_its_own" in stage.caught
 
 
 def test_an_answer_without_its_session_is_caught(stage: Stage) -> None:
@@ -640,23 +529,6 @@ def test_an_answer_without_its_session_is_caught(stage: Stage) -> None:
     stage.world.scheduler.spawn("merchant", lambda: void(merchant._order()))
     stage.world.scheduler.run(until=10**6)
     assert stage.caught == ["an_answer_has_its_session"]
-
-
-def test_more_sessions_than_orders_are_caught(stage: Stage) -> None:
-    held = len(stage.world.checker.sessions)
-    stage.world.checker.ordered(held)
-    assert stage.caught == []
-    stage.world.checker.ordered(held - 1)
-    assert stage.caught == ["one_session_per_idempotency_key"]
-
-
-def test_a_flow_that_crashes_is_caught(stage: Stage) -> None:
-    def crash(_: object) -> None:
-        raise NoInteraction
-
-    stage.world.scheduler.spawn("caller", lambda: void(stage.world.request("x", crash)))
-    stage.world.scheduler.run(until=1_000)
-    assert stage.caught == ["flows_refuse_cleanly"]
 
 
 def test_a_sweep_that_fails_while_nothing_else_does_is_caught(stage: Stage) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.session import Status
-from checkout.flows.payment import reconcile
+from checkout.flows.checkout import reconcile
 from tests.product import World, interrupt, on, raising
 from tests.simulation.mutants import Line, Mutant, applied
 
@@ -50,7 +50,7 @@ def test_a_callback_of_a_superseded_approval_does_not_touch_the_new_one() -> Non
 
 def test_and_that_is_because_the_verified_grant_must_be_the_claimed_one() -> None:
     sabotage = Line(
-        "checkout.flows.payment.approve:finish",
+        "checkout.flows.checkout.approve:finish",
         "if session.grant != verified.grant or session.phase",
         "if session.phase",
     )

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.events import event_item
 from checkout.domain import webhooks
+from checkout.domain.event_types import CANCELED
 from checkout.domain.webhooks import (
-    CANCELED,
     Delivery,
     Endpoint,
     EventStatus,

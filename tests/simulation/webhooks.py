@@ -13,19 +13,11 @@ from datetime import datetime, timedelta
 from random import Random
 from typing import Any, Final, Protocol
 
-from checkout.adapters.dynamo.event_records import event_from
-from checkout.domain.webhooks import (
-    ATTEMPTS_MAX,
-    COMPLETED,
-    DELAYS,
-    LATE_PAYMENT,
-    TIMEOUT,
-    Endpoint,
-    EventStatus,
-    GivenUp,
-    WebhookEvent,
-)
+from checkout.adapters.dynamo.events import event_from
+from checkout.domain.event_types import COMPLETED, LATE_PAYMENT
+from checkout.domain.webhooks import DELAYS, Endpoint, EventStatus, GivenUp, WebhookEvent
 from checkout.ports.webhooks import QueuedEvent, Receipt
+from tests.protected import DELIVERY_ATTEMPTS, DELIVERY_TIMEOUT
 from tests.simulation.boundaries import Process, moment
 from tests.simulation.scheduler import Scheduler
 
@@ -141,7 +133,7 @@ class Deliveries:
         drawn -= weather.gone
         if drawn < weather.hangs:
             self.counts["hangs"] += 1
-            process.pass_turn(round(TIMEOUT.total_seconds() * 1000))
+            process.pass_turn(round(DELIVERY_TIMEOUT.total_seconds() * 1000))
             return Receipt(error="no answer: out of time")
         drawn -= weather.hangs
         if drawn < weather.fails:
@@ -184,7 +176,7 @@ class Deliveries:
             self._host.fail("event_version_grows", f"{before.version} -> {after.version}")
         if after.body != before.body:
             self._host.fail("event_bytes_are_frozen", after.id)
-        if after.attempts > ATTEMPTS_MAX:
+        if after.attempts > DELIVERY_ATTEMPTS:
             self._host.fail("attempts_are_bounded", str(after.attempts))
         if after.attempts == before.attempts + 1:
             self._leased(known, before, after)

@@ -31,14 +31,68 @@ def test_each_alarm_says_what_it_means_and_tells_the_topic_of_its_start_and_end(
     assert alarm["TreatMissingData"] in ("breaching", "notBreaching")
 
 
-def test_at_most_eight_alarms_are_paid_for() -> None:
-    assert len(ALARMS) <= 8
+def test_at_most_eleven_alarms_are_paid_for_and_one_more_with_an_edge() -> None:
+    all_of_them = {name: template()["Resources"][name].get("Condition") for name in ALARMS}
+    assert all_of_them.pop("DirectAddressAlarm") == "HasProof"
+    assert set(all_of_them.values()) == {None}
+    assert len(all_of_them) <= 11
+    assert not any(
+        "Metrics" in alarm for alarm in ALARMS.values()
+    )  # each of them would be paid for
+
+
+def goes_off(name: str, *minutes: float | None) -> bool:
+    """Return whether an alarm goes off by these averages of its last minutes, None for no value."""
+    alarm = ALARMS[name]
+    assert (alarm["Statistic"], alarm["Period"]) == ("Average", 60)
+    assert len(minutes) == alarm["EvaluationPeriods"]
+    exceeds = {"GreaterThanThreshold": float.__gt__, "GreaterThanOrEqualToThreshold": float.__ge__}
+    beyond, limit = exceeds[alarm["ComparisonOperator"]], float(alarm["Threshold"])
+    missing = alarm["TreatMissingData"] == "breaching"
+    found = [missing if each is None else beyond(float(each), limit) for each in minutes]
+    return found.count(True) >= int(alarm["DatapointsToAlarm"])
+
+
+def test_errors_are_a_share_at_each_rate_and_of_more_than_one_minute() -> None:
+    # A tenth of a quiet shop's few requests reaches a release that answers nothing but 5xx.
+    assert goes_off("AnswersFailAlarm", 0, 1 / 8, 0, 1 / 9, 0)
+    # A few of 6 000 a minute are no incident, nor is one bad minute, nor a night without requests.
+    assert not goes_off("AnswersFailAlarm", *[5 / 6000] * 5)
+    assert not goes_off("AnswersFailAlarm", None, None, 1, None, None)
+    # A tenth of the sender's runs are those of a release that can make no attempt.
+    assert goes_off("SenderFailsAlarm", 0, 0.1, 0.08, 0, 0.1)
+    assert not goes_off("SenderFailsAlarm", 0.01, 0.01, 0, 0.01, 0.01)
+    assert not goes_off("SenderFailsAlarm", *[None] * 5)
+
+
+def test_the_sweeps_alarm_goes_off_while_its_release_is_shifted() -> None:
+    """Each minute another tenth: of ten rounds, about five are those of the new release."""
+    assert goes_off("SweepStandsStillAlarm", 0, 0, 0, 1, 0, 1, 1, 0, 0, 0)
+    assert goes_off("SweepStandsStillAlarm", 0, 0, 0, 0, 0, 0, 0, None, None, None)
+    assert not goes_off("SweepStandsStillAlarm", 0, 0, 0, 1, 0, 0, 0, 0, 0, None)
+    shifts = template()["Mappings"]["Shifts"]
+    gradual = {each["Sweep"] for each in shifts.values() if each["Gradual"] == "true"}
+    assert gradual == {"Linear10PercentEvery1Minute"}
+    assert shifts["AllAtOnce"]["Sweep"] == "AllAtOnce"
+
+
+def test_a_scanner_that_comes_and_goes_is_no_alarm_about_refused_requests() -> None:
+    assert not goes_off("RequestsRefusedAlarm", *[None] * 10, *[1] * 5)
+    assert goes_off("RequestsRefusedAlarm", *[0.1] * 3, *[0.6] * 12)
 
 
 def test_the_alarms_on_metrics_of_our_own_watch_this_stacks() -> None:
     ours = {alarm["MetricName"]: alarm for alarm in ALARMS.values() if alarm["Namespace"] == OURS}
-    metrics = {"NeedsAttention", "OldestDueEvent", "OldestDuePayment", "TablesThrottled"}
-    assert set(ours) == metrics
+    assert set(ours) == {
+        *(
+            "DirectRequests",
+            "KeyUnreadable",
+            "NeedsAttention",
+            "OldestDueEvent",
+            "OldestDuePayment",
+        ),
+        *("SecretsUnreadable", "TablesThrottled"),
+    }
     for alarm in ours.values():
         assert alarm["Dimensions"] == [{"Name": "stack", "Value": {"Ref": "AWS::StackName"}}]
         # The product sends no zeros.
@@ -147,3 +201,19 @@ def test_a_copy_of_the_secret_needs_a_key_for_several_regions() -> None:
     condition, [replica], _ = secret["ReplicaRegions"]["Fn::If"]
     assert (condition, replica["Region"]) == ("HasReplica", {"Ref": "ReplicaRegion"})
     assert "key/${StackKey}" in replica["KmsKeyId"]["Fn::Sub"]
+
+
+def test_a_budget_is_notified_of_the_costs_of_this_stack_only_if_it_is_asked_for() -> None:
+    parameter = template()["Parameters"]["MonthlyBudget"]
+    assert (parameter["Default"], parameter["MinValue"]) == (0, 0)
+    budget = template()["Resources"]["Budget"]
+    assert budget["Condition"] == "HasBudget"
+    described = budget["Properties"]["Budget"]
+    assert described["BudgetLimit"] == {"Amount": {"Ref": "MonthlyBudget"}, "Unit": "USD"}
+    [tag] = described["CostFilters"]["TagKeyValue"]
+    assert tag == {"Fn::Join": ["$", ["aws:cloudformation:stack-name", {"Ref": "AWS::StackName"}]]}
+    [notice] = budget["Properties"]["NotificationsWithSubscribers"]
+    assert notice["Subscribers"] == [
+        {"SubscriptionType": "SNS", "Address": {"Ref": "AlarmTopicArn"}}
+    ]
+    assert "AlarmTopicArn" in str(template()["Rules"]["BudgetAndTopic"]["Assertions"])

@@ -1,29 +1,21 @@
 """Any number of stacks in one account and region, and upgrades that move them as a whole.
 
-tests/artifacts/test_translated.py shows the same of the translated template.
+artifacts/test_translated.py shows names, versions and what is called, of the translated template.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise, product
 from typing import Any
 
 import pytest
 
+from checkout.clients import proven
 from sandbox.template import TEMPLATE, read, resources, template
 
-STACK = "${AWS::StackName}"
-OWN = json.dumps({"Ref": "AWS::StackName"})
-NAMED = {
-    "AWS::ApiGatewayV2::Api": "Name",
-    "AWS::CloudWatch::Dashboard": "DashboardName",
-    "AWS::DynamoDB::Table": "TableName",
-    "AWS::Logs::LogGroup": "LogGroupName",
-    "AWS::Serverless::LayerVersion": "LayerName",
-    "AWS::WAFv2::WebACL": "Name",
-}
 # Secret, or longer than a description may be: only `Revision` tells that they changed.
-BY_REVISION = {"WalletProviders", "ReceiptSender", "EdgeProof"}
+BY_REVISION = {"WalletProviders", "ReceiptSender", "EdgeProof", "LambdaLines"}
 # Properties of the function, and not of its versions.
 UNVERSIONED = {
     "Events",
@@ -39,30 +31,6 @@ STATEFUL = {
     "AWS::SQS::Queue",
     "AWS::SecretsManager::Secret",
 }
-
-
-def test_every_physical_name_carries_the_stacks() -> None:
-    names = {
-        (kind, logical): json.dumps(each[key])
-        for kind, key in NAMED.items()
-        for logical, each in resources(kind).items()
-    }
-    assert len(names) == 1 + 1 + 5 + 6 + 2 + 1
-    assert {each for each, name in names.items() if STACK not in name and name != OWN} == set()
-
-
-def test_only_known_kinds_of_resources_have_names() -> None:
-    """CloudFormation invents the names of all others, with the stack's in them."""
-    for logical, each in template()["Resources"].items():
-        if each["Type"] not in NAMED:
-            named = {key for key in each.get("Properties", {}) if key.endswith("Name")}
-            own = {"DomainName", "FunctionName", "MetricName", "PolicyName", "StageName"}
-            assert named <= own, logical
-
-
-def test_the_schedule_has_no_name_because_it_would_be_the_same_in_every_stack() -> None:
-    events = resources("AWS::Serverless::Function")["ExpirerFunction"]["Events"]
-    assert all(each["Properties"]["OmitName"] is True for each in events.values())
 
 
 def test_each_stateful_resource_says_what_becomes_of_it() -> None:
@@ -90,22 +58,6 @@ def test_an_arn_that_cannot_be_one_is_refused_before_anything_is_created() -> No
 # --- versions and aliases ---
 
 
-def test_everything_calls_the_alias() -> None:
-    integrations = resources("AWS::ApiGatewayV2::Integration").values()
-    mappings = resources("AWS::Lambda::EventSourceMapping").values()
-    permissions = resources("AWS::Lambda::Permission").values()
-    callers = [each["IntegrationUri"]["Ref"] for each in integrations]
-    callers += [each["FunctionName"]["Ref"] for each in (*mappings, *permissions)]
-    assert len(callers) == len(integrations) + len(mappings) + len(permissions)
-    assert all(each.endswith(".Alias") for each in callers)
-    assert template()["Globals"]["Function"]["AutoPublishAlias"] == "live"
-
-
-def test_a_changed_layer_alone_makes_new_versions() -> None:
-    for layer in resources("AWS::Serverless::LayerVersion").values():
-        assert layer["PublishLambdaVersion"] is True
-
-
 def test_an_upgrade_is_gradual_and_taken_back_by_the_alarm_on_5xx() -> None:
     shift = template()["Globals"]["Function"]["DeploymentPreference"]
     assert shift["Alarms"] == [{"Ref": "AnswersFailAlarm"}]
@@ -123,6 +75,28 @@ def test_a_changed_parameter_makes_new_versions_through_their_description() -> N
         for parameter in parameters_in([own, everywhere]) - BY_REVISION:
             assert f"${{{parameter}}}" in everywhere["Description"]["Fn::Sub"], parameter
     assert "${Revision}" in everywhere["Description"]["Fn::Sub"]
+
+
+def test_the_description_of_a_version_fits_with_the_longest_parameters() -> None:
+    """Lambda allows 256 characters."""
+    longest = {
+        "Arch": len("x86_64"),
+        "CompletionPolicy": len("instructed"),
+        "BaseUrl": 90,
+        "DomainName": 90,
+        "Edge": len("false"),
+        "EdgeSecrets": len("12"),
+        "ClientLimit": len("999999"),
+        "RetentionDays": len("36500"),
+        "SnapStart": len("PublishedVersions"),
+        "Revision": 16,
+    }
+    parameters = template()["Parameters"]
+    assert parameters["BaseUrl"]["MaxLength"] == parameters["DomainName"]["MaxLength"] == 90
+    assert parameters["Revision"]["AllowedPattern"].endswith("{0,16}$")
+    written = template()["Globals"]["Function"]["Description"]["Fn::Sub"]
+    assert written == " ".join(f"${{{name}}}" for name in longest)
+    assert sum(longest.values()) + len(longest) - 1 <= 256
 
 
 def parameters_in(value: Any) -> set[str]:
@@ -182,9 +156,14 @@ def test_the_edge_is_one_choice() -> None:
     edge = {
         name: each.get("Condition")
         for name, each in template()["Resources"].items()
-        if each["Type"].startswith(("AWS::CloudFront", "AWS::WAFv2")) or name == "EdgeSecret"
+        if each["Type"].startswith(("AWS::CloudFront", "AWS::WAFv2")) or name.endswith("EdgeSecret")
     }
-    assert edge == {"EdgeSecret": "HasEdge", "WebAcl": "HasWebAcl", "Distribution": "HasEdge"}
+    assert edge == {
+        "EdgeSecret": "HasFirstSecret",
+        "OtherEdgeSecret": "HasSecondSecret",
+        "WebAcl": "HasWebAcl",
+        "Distribution": "HasEdge",
+    }
     assert template()["Parameters"]["Edge"]["Default"] == "false"
 
 
@@ -193,13 +172,92 @@ def test_the_edge_proves_itself_and_limits_each_address() -> None:
     [origin] = distribution["DistributionConfig"]["Origins"]
     [header] = origin["OriginCustomHeaders"]
     assert header["HeaderName"] == "X-Edge-Secret"
-    assert "${EdgeSecret}" in header["HeaderValue"]["Fn::Sub"]
     [acl] = resources("AWS::WAFv2::WebACL").values()
-    [rule] = acl["Rules"]
-    assert rule["Statement"]["RateBasedStatement"]["AggregateKeyType"] == "IP"
     # A sample of requests would contain sessions' addresses.
-    assert acl["VisibilityConfig"]["SampledRequestsEnabled"] is False
-    assert rule["VisibilityConfig"]["SampledRequestsEnabled"] is False
+    for each in (acl, *acl["Rules"]):
+        assert each["VisibilityConfig"]["SampledRequestsEnabled"] is False
+    assert [
+        rule["Statement"]["RateBasedStatement"]["AggregateKeyType"] for rule in acl["Rules"]
+    ] == [
+        "IP",
+        "IP",
+    ]
+
+
+def of_the_edge(value: Any, **parameters: str) -> str:
+    """Return a value of the template under these parameters. The secrets are `first`, `second`."""
+    conditions = template()["Conditions"]
+
+    def holds(condition: Any) -> bool:
+        [(kind, inner)] = condition.items()
+        if kind == "Condition":
+            return holds(conditions[inner])
+        if kind == "Fn::Equals":
+            return bool(parameters[inner[0]["Ref"]] == inner[1])
+        found = list(map(holds, inner))
+        return {"Fn::Not": not found[0], "Fn::And": all(found), "Fn::Or": any(found)}[kind]
+
+    [(kind, inner)] = value.items()
+    if kind == "Fn::If":
+        return of_the_edge(inner[1 if holds(conditions[inner[0]]) else 2], **parameters)
+    if kind == "Ref":
+        return parameters[inner]
+    text = str(inner)
+    for name, condition in (
+        ("EdgeSecret", "HasFirstSecret"),
+        ("OtherEdgeSecret", "HasSecondSecret"),
+    ):
+        reference = f"{{{{resolve:secretsmanager:${{{name}}}:SecretString}}}}"
+        if reference in text:
+            assert holds(conditions[condition]), f"{name} does not exist"
+        text = text.replace(reference, {"EdgeSecret": "first"}.get(name, "second"))
+    return text
+
+
+def test_the_edges_secret_is_replaced_without_a_moment_in_which_requests_are_refused() -> None:
+    """CloudFront and the functions change at some time each: each pair of a step must agree."""
+    [distribution] = resources("AWS::CloudFront::Distribution").values()
+    [origin] = distribution["DistributionConfig"]["Origins"]
+    header = origin["OriginCustomHeaders"][0]["HeaderValue"]
+    steps = template()["Parameters"]["EdgeSecrets"]["AllowedValues"]
+    assert steps == ["1", "12", "21", "2"]
+    sent, accepted = [], []
+    for step in steps:
+        chosen = {"Edge": "true", "EdgeProof": "", "EdgeSecrets": step}
+        sent.append(of_the_edge(header, **chosen))
+        functions = resources("AWS::Serverless::Function").values()
+        every = [each["Environment"]["Variables"].get("EDGE_SECRET") for each in functions]
+        [found] = {of_the_edge(each, **chosen) for each in every if each is not None}
+        accepted.append(found)
+    for before, after in pairwise(range(4)):
+        for edge, function in product((before, after), repeat=2):
+            assert proven(sent[edge], accepted[function]), (steps[edge], steps[function])
+    # At the end, the one that is replaced opens nothing, and it is deleted.
+    assert not proven("first", accepted[3])
+    assert not proven("second", accepted[0])
+    assert not proven(sent[0], accepted[3])
+    without = {"Edge": "false", "EdgeProof": "own,other", "EdgeSecrets": "1"}
+    assert of_the_edge(every[0] or {}, **without) == "own,other"
+
+
+def test_a_merchants_server_has_a_limit_of_its_own_at_the_edge() -> None:
+    [acl] = resources("AWS::WAFv2::WebACL").values()
+    others, api = (rule["Statement"]["RateBasedStatement"] for rule in acl["Rules"])
+    of_the_api = api["ScopeDownStatement"]
+    assert others["ScopeDownStatement"] == {"NotStatement": {"Statement": of_the_api}}
+    matches = [each["ByteMatchStatement"] for each in of_the_api["OrStatement"]["Statements"]]
+    assert {each["PositionalConstraint"] for each in matches} == {"STARTS_WITH"}
+    prefixes = tuple(each["SearchString"] for each in matches)
+    routes = [str(each["RouteKey"]) for each in resources("AWS::ApiGatewayV2::Route").values()]
+    paths = {route.split(" ")[1] for route in routes if " " in route}
+    limited = {path for path in paths if not path.startswith(prefixes)}
+    assert limited <= {
+        path for path in paths if path.startswith(("/pay", "/buy", "/dash", "/docs", "/api/{"))
+    }
+    defaults = {name: each.get("Default") for name, each in template()["Parameters"].items()}
+    assert (others["Limit"], api["Limit"]) == ({"Ref": "EdgeRequests"}, {"Ref": "EdgeApiRequests"})
+    # As many as the throttle of a route lets through: 200 a second, for five minutes.
+    assert int(defaults["EdgeApiRequests"]) >= 200 * 300
 
 
 def test_the_web_acl_of_other_regions_is_the_same() -> None:
@@ -211,6 +269,36 @@ def test_the_web_acl_of_other_regions_is_the_same() -> None:
 def test_the_direct_address_is_closed_where_a_domain_of_its_own_replaces_it() -> None:
     [api] = resources("AWS::ApiGatewayV2::Api").values()
     assert api["DisableExecuteApiEndpoint"] == {"Fn::If": ["HasApiDomain", True, False]}
+
+
+# --- queues ---
+
+
+def test_no_queue_takes_a_request_without_tls() -> None:
+    [policy] = resources("AWS::SQS::QueuePolicy").values()
+    assert policy["Queues"] == [{"Ref": name} for name in resources("AWS::SQS::Queue")]
+    [statement] = policy["PolicyDocument"]["Statement"]
+    assert (statement["Effect"], statement["Principal"]) == ("Deny", "*")
+    assert (statement["Action"], statement["Resource"]) == ("sqs:*", "*")
+    assert statement["Condition"] == {"Bool": {"aws:SecureTransport": "false"}}
+
+
+# --- the log ---
+
+
+def test_lambda_writes_its_own_lines_unless_the_operator_turns_them_off() -> None:
+    """Our lines are the same in both cases; failures and time-outs are above WARN."""
+    parameter = template()["Parameters"]["LambdaLines"]
+    assert (parameter["Default"], parameter["AllowedValues"]) == ("true", ["true", "false"])
+    logging = template()["Globals"]["Function"]["LoggingConfig"]
+    nothing = {"Ref": "AWS::NoValue"}
+    assert {name: each["Fn::If"] for name, each in logging.items()} == {
+        "LogFormat": ["HasLambdaLines", "Text", "JSON"],
+        "SystemLogLevel": ["HasLambdaLines", nothing, "WARN"],
+        "ApplicationLogLevel": ["HasLambdaLines", nothing, "TRACE"],
+    }
+    for name, function in resources("AWS::Serverless::Function").items():
+        assert set(function["LoggingConfig"]) == {"LogGroup"}, name
 
 
 # --- the access log ---

@@ -13,12 +13,18 @@ from typing import Any
 
 import pytest
 
-from checkout.adapters.dynamo.records import DUE_SHARDS
-from checkout.domain import webhooks
-from checkout.flows.payment import cleanup, reconcile
+from checkout.adapters.dynamo.places import DUE_SHARDS
 from checkout.settings import Settings
-from expirer.app import LAST_CHECK
 from sandbox.template import resources, routes, stack_name, template
+from tests.protected import (
+    APPROVE_WITHIN,
+    CLEAN_UP_WITHIN,
+    DELIVERY_LEASE,
+    DELIVERY_TIMEOUT,
+    LAST_CHECK,
+    PREPARE_WITHIN,
+    RECONCILE_WITHIN,
+)
 
 REPOSITORY = Path(__file__).parent.parent.parent
 FUNCTIONS = resources("AWS::Serverless::Function")
@@ -27,11 +33,29 @@ BY_PATH = {
     "api": "ApiFunction",
     "buy": "PayFunction",
     "dashboard": "DashboardFunction",
+    "docs": "ApiFunction",
     "pay": "PayFunction",
     "v1": "ApiFunction",
 }
 # For developers' machines only; Lambda has the first in the secret and refuses the others.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
+# Written a second time: a function that lacks one of these decides by its default.
+EVERYWHERE = {"BASE_URL", "DATABASE_URL", "RETENTION_DAYS"}
+QUEUES = {"EVENTS_QUEUE_URL", "TASKS_QUEUE_URL"}
+ENVIRONMENTS = {
+    "ApiFunction": QUEUES | {"CLIENT_LIMIT", "EDGE_SECRET"},
+    "PayFunction": QUEUES
+    | {"CLIENT_LIMIT", "COMPLETION_POLICY", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET"}
+    | {"RECEIPT_SENDER", "WALLET_PROVIDERS"},
+    "DashboardFunction": QUEUES
+    | {"CLIENT_LIMIT", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET", "WALLET_PROVIDERS"},
+    "ExpirerFunction": QUEUES | {"COMPLETION_POLICY", "ENCRYPTION_KEY_SECRET"},
+    "TasksFunction": {"ENCRYPTION_KEY_SECRET"},
+    "WebhookSenderFunction": {"ENCRYPTION_KEY_SECRET", "EVENTS_QUEUE_URL"},
+}
+# The services through which a function uses the stack's key.
+KEEPS = {"dynamodb", "sqs"}
+USES_KEY = {name: KEEPS | {"secretsmanager"} for name in ENVIRONMENTS} | {"ApiFunction": KEEPS}
 
 
 def _environment(function: dict[str, Any]) -> set[str]:
@@ -59,8 +83,23 @@ def test_each_handler_imports(name: str) -> None:
 
 def test_the_environment_and_the_settings_have_the_same_names() -> None:
     settings = {field.name.upper() for field in fields(Settings)}
-    given = set().union(*(_environment(function) for function in FUNCTIONS.values()))
-    assert given == settings - LOCAL_ONLY
+    assert set().union(EVERYWHERE, *ENVIRONMENTS.values()) == settings - LOCAL_ONLY
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_each_function_has_the_settings_that_it_decides_by(name: str) -> None:
+    assert _environment(FUNCTIONS[name]) == EVERYWHERE | ENVIRONMENTS[name]
+
+
+def test_a_setting_is_the_same_in_every_function() -> None:
+    own = [each["Environment"]["Variables"].items() for each in FUNCTIONS.values()]
+    found = {(name, json.dumps(value)) for variables in own for name, value in variables}
+    assert len(found) == len({name for name, _ in found})
+
+
+def test_without_a_choice_a_session_is_complete_when_its_money_is_there() -> None:
+    policy = template()["Parameters"]["CompletionPolicy"]
+    assert policy["Default"] == "received"
 
 
 def test_no_policy_allows_everything_of_a_kind() -> None:
@@ -84,10 +123,20 @@ def test_receipts_are_sent_from_their_address_only_and_only_if_it_is_set() -> No
     assert template()["Parameters"]["ReceiptSender"]["Default"] == ""
 
 
-def test_the_stacks_key_is_used_through_services_only() -> None:
-    for _, statement in _statements():
+def test_the_stacks_key_is_used_through_the_services_that_hold_what_it_encrypts() -> None:
+    used = {}
+    for name, statement in _statements():
         if any(action.startswith("kms:") for action in _list(statement["Action"])):
-            assert "kms:ViaService" in statement["Condition"]["StringEquals"]
+            used[name] = statement["Condition"]
+    through = "{}.${{AWS::Region}}.amazonaws.com"
+    assert used == {
+        name: {
+            "StringEquals": {
+                "kms:ViaService": [{"Fn::Sub": through.format(s)} for s in sorted(keepers)]
+            }
+        }
+        for name, keepers in USES_KEY.items()
+    }
 
 
 def test_functions_neither_scan_nor_delete_and_only_consumers_read_queues() -> None:
@@ -109,7 +158,7 @@ def test_the_scheduled_job_runs_each_minute_has_no_address_and_time_for_its_last
     assert schedule["Properties"]["ScheduleExpression"] == "rate(1 minute)"
     assert schedule["Properties"]["Input"] == {"Fn::Sub": '{"part": 0, "of": ${SweepParts}}'}
     assert function["Timeout"] > LAST_CHECK.total_seconds() + 45
-    assert LAST_CHECK > reconcile.DEADLINE
+    assert LAST_CHECK > RECONCILE_WITHIN
     assert not {route.function for route in routes()} & {"ExpirerFunction", "TasksFunction"}
 
 
@@ -136,11 +185,18 @@ def test_each_queue_reaches_its_function_and_leaves_it_its_time(queue: str, func
     assert visible_after == 6 * FUNCTIONS[function]["Timeout"]
 
 
+def test_a_payment_ends_and_is_answered_before_the_timeout_of_its_function() -> None:
+    """Beside its deadline it may wait for the store: test_stalled_store.py says how long."""
+    timeout = FUNCTIONS["PayFunction"]["Timeout"]
+    assert APPROVE_WITHIN.total_seconds() + 8 < timeout < 30, "API Gateway's limit"
+    assert PREPARE_WITHIN < APPROVE_WITHIN
+
+
 def test_a_batch_of_tasks_and_an_attempt_of_a_webhook_end_before_the_timeout() -> None:
     batch = resources("AWS::Lambda::EventSourceMapping")["TasksMapping"]["BatchSize"]
-    assert batch * cleanup.DEADLINE.total_seconds() < FUNCTIONS["TasksFunction"]["Timeout"]
+    assert batch * CLEAN_UP_WITHIN.total_seconds() < FUNCTIONS["TasksFunction"]["Timeout"]
     sender = timedelta(seconds=FUNCTIONS["WebhookSenderFunction"]["Timeout"])
-    assert 2 * webhooks.TIMEOUT < sender <= webhooks.LEASE
+    assert 2 * DELIVERY_TIMEOUT < sender <= DELIVERY_LEASE
 
 
 def _keys(schema: list[dict[str, str]]) -> tuple[str, ...]:
@@ -204,6 +260,14 @@ def test_the_generated_secret_is_64_hexadecimal_characters() -> None:
     assert everything - set(secret["ExcludeCharacters"]) == set("0123456789abcdef")
     assert secret["PasswordLength"] == 64
     assert secret["RequireEachIncludedType"] is False
+    # Written out: any change of these properties makes CloudFormation generate another secret in
+    # each deployed stack, and no stored key opens any more. The stack policy does not see it.
+    assert secret == {
+        "PasswordLength": 64,
+        "ExcludeCharacters": "ghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~",
+        "RequireEachIncludedType": False,
+    }
 
 
 def test_the_routes_reach_the_function_of_their_path_and_throttled_ones_exist() -> None:
@@ -228,3 +292,33 @@ def test_each_layer_is_built_for_the_functions_processor(name: str) -> None:
 def test_the_template_has_no_yaml_aliases_which_cloudformation_refuses() -> None:
     lines = (REPOSITORY / "template.yaml").read_text("utf-8").splitlines()
     assert not [line for line in lines if line.partition(": ")[2].startswith(("&", "*"))]
+
+
+@pytest.mark.parametrize("function", ["ApiFunction", "PayFunction"])
+def test_neither_api_nor_page_reads_or_writes_a_sign_in_or_a_challenge(function: str) -> None:
+    """They lie in the table of idempotency keys (tests/adapters/test_people.py)."""
+    [policy] = FUNCTIONS[function]["Policies"]
+    [statement] = [
+        each for each in policy["Statement"] if "IdempotencyKeysTable" in str(each["Resource"])
+    ]
+    condition = {"dynamodb:LeadingKeys": ["sign-in#*", "challenge#*"]}
+    assert statement.get("Condition") == {"ForAllValues:StringNotLike": condition}
+
+
+@pytest.mark.parametrize("function", ["ApiFunction", "PayFunction"])
+def test_neither_api_nor_page_reads_or_writes_a_private_note(function: str) -> None:
+    """They lie beside the sessions (tests/adapters/test_notes.py)."""
+    [policy] = FUNCTIONS[function]["Policies"]
+    [statement] = [each for each in policy["Statement"] if each["Sid"] == "Sessions"]
+    assert statement.get("Condition") == {
+        "ForAllValues:StringNotLike": {"dynamodb:LeadingKeys": ["note#*"]}
+    }
+
+
+def test_the_edge_takes_no_key_without_tls_and_answers_as_the_api_does() -> None:
+    [edge] = resources("AWS::CloudFront::Distribution").values()
+    found = edge["DistributionConfig"]
+    usual = {**found["DefaultCacheBehavior"], "ViewerProtocolPolicy": "https-only"}
+    assert found["CacheBehaviors"] == [
+        {**usual, "PathPattern": pattern} for pattern in ("/api/*", "/v1/*")
+    ]

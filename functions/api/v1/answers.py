@@ -9,17 +9,17 @@ from fastapi import Request, Response
 
 from api.paging import page_json
 from api.v1.forms import with_brackets
+from checkout import wiring
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
-from checkout.flows.idempotency import Answer
-from checkout.flows.payment.sessions import json_text
-from checkout.web import STATUS, Problem
+from checkout.flows.idempotency import Answer, json_text
+from checkout.web import STATUS, ErrorResponse
 
 IGNORED: Final = "Ignored-Parameters"
 IGNORED_MAX: Final = 2000  # characters of that header
 
-# Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second: that
-# helps where another request is in the way, and not while a payment is under way.
+# Statuses that differ from the native API's. Stripe's libraries repeat a 409 within a second: this
+# helps if another request is in the way, but not while a payment is under way.
 STATUSES: Final[Mapping[type[CheckoutError], int]] = {errors.PaymentInProgress: 400}
 _RETRY: Final = (409, 429, 500, 503)
 _BY_CODE: Final = {error.code: status for error, status in STATUSES.items()}
@@ -42,11 +42,12 @@ def type_of(error: type[CheckoutError]) -> str:
     return _TYPES.get(STATUS[error][1], STATUS[error][1])
 
 
-def problem(request: Request, found: Problem) -> Response:
-    """Return `{"error": {type, code, message, param?, request_id}}`."""
+def problem(request: Request, found: ErrorResponse) -> Response:
+    """Return `{"error": {code, doc_url, message, param?, request_id, type}}`."""
     status = _BY_CODE.get(found.code, found.status)
     body: dict[str, Any] = {
         "code": found.code,
+        "doc_url": wiring.doc_url(found.code),
         "message": found.message,
         "request_id": found.request_id,
         "type": _TYPES.get(found.type, found.type),
@@ -58,7 +59,7 @@ def problem(request: Request, found: Problem) -> Response:
 
 
 def answered(request: Request, answer: Answer, ignored: Sequence[str] = ()) -> Response:
-    """Return the answer to a POST."""
+    """Return the response to a POST."""
     headers = {IGNORED: ", ".join(ignored)[:IGNORED_MAX]} if ignored else {}
     if answer.replayed:
         headers["Idempotent-Replayed"] = "true"
@@ -66,7 +67,7 @@ def answered(request: Request, answer: Answer, ignored: Sequence[str] = ()) -> R
 
 
 def shown(request: Request, value: Any) -> Response:
-    """Return an object that was asked for."""
+    """Return the response with the requested object."""
     return _response(request, json_text(value), 200, {})
 
 

@@ -1,6 +1,6 @@
 """The application of /v1, which two Lambda functions serve: `api`, and `dashboard` the endpoints.
 
-It is loaded at the first request to /v1, and has nothing of the native API's application.
+It is loaded at the first request to /v1, and shares nothing with the native API's application.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _FORM = "application/x-www-form-urlencoded"
 
 
 async def managing() -> DashboardServices:
-    """Return the services of this process, with those that change a merchant's own records."""
+    """Return the services of this process, including those for a merchant's own records."""
     return wiring.dashboard_services()
 
 
@@ -44,11 +44,13 @@ async def api_key(
     injected: Injected, request: Request, authorization: Annotated[str | None, Header()] = None
 ) -> ApiKey:
     """Return the key of a Bearer token or of a Basic user name. Raises as `authenticate` does."""
-    return authentication.authenticate(injected, _bearer(authorization), request.method)
+    return authentication.authenticate(
+        injected, _bearer(authorization), request.method, request.scope["route"].path
+    )
 
 
 async def query(request: Request) -> list[Leaf]:
-    """Return the parameters of the query; a body is not read."""
+    """Return the parameters of the query. A body is not read."""
     return from_form(request.url.query)
 
 
@@ -82,7 +84,7 @@ Body = Annotated[list[Leaf], Depends(body)]
 
 
 def _bearer(authorization: str | None) -> str | None:
-    """Return `Basic …` with the key as user name (RFC 7617) as `Bearer …`, else what was given."""
+    """Turn `Basic …` with the key as user name (RFC 7617) into `Bearer …`, if it is that."""
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     if scheme.lower() != "basic":
         return authorization

@@ -1,7 +1,7 @@
 """The webhook endpoints of a merchant as `/v1/webhook_endpoints`.
 
 The dashboard's function serves these routes, because making a signing secret needs the key that
-seals it. An answer that holds a secret is sealed before it is kept for a repetition.
+seals it. A response that contains a secret is sealed before it is stored for a replay.
 """
 
 from __future__ import annotations
@@ -19,26 +19,18 @@ from api.v1.dependencies import Body, IdempotencyKey, Key, Managing, Query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import bounded, bounded_metadata, page
 from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
+from checkout.domain.event_types import ALWAYS, OPTIONAL, stripe_name
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.stripe_objects import API_VERSION, EVENT_TYPES, livemode, unix
-from checkout.domain.webhooks import (
-    COMPLETED,
-    LATE_PAYMENT,
-    OPTIONAL,
-    Endpoint,
-    Format,
-    endpoint_id,
-)
+from checkout.domain.stripe_objects import API_VERSION, livemode, unix
+from checkout.domain.webhooks import Endpoint, Format, endpoint_id
 from checkout.flows import merchants
-from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
+from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of, json_text
 from checkout.flows.merchant import actions
-from checkout.flows.payment.sessions import json_text
 from checkout.flows.webhooks.endpoints import Configured
 from checkout.ports.services import DashboardServices
 
 ENDPOINTS: Final = "/v1/webhook_endpoints"
 DESCRIPTION_MAX: Final = 500  # characters
-ALWAYS: Final = (COMPLETED, LATE_PAYMENT)
 
 Act = Callable[[Reserve[Configured] | None], Configured]
 
@@ -61,6 +53,7 @@ async def create(
     body: Body,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
+    """Add an endpoint, by default in Stripe's form. Only this answer has the signing secret."""
     given = parsed(body, parity.CREATE_ENDPOINT)
     for name in ("url", "enabled_events"):
         if name not in given.values:
@@ -93,6 +86,7 @@ async def update(
     identity: str,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
+    """Change the fields that are given. Raises ResourceMissing for another merchant's endpoint."""
     given = parsed(body, parity.UPDATE_ENDPOINT)
     fields = _fields(given.values)
     if "disabled" in given.values:
@@ -109,6 +103,7 @@ async def update(
 async def delete(
     services: Managing, key: Key, request: Request, query: Query, identity: str
 ) -> Response:
+    """Remove an endpoint. Raises ResourceMissing for another merchant's."""
     parsed(query, parity.NOTHING)
     _own(services, key, identity)
     actions.remove_webhook(services, key, endpoint=identity)
@@ -118,8 +113,8 @@ async def delete(
 def endpoint_object(
     services: DashboardServices, merchant: Merchant, endpoint: Endpoint, secret: str | None = None
 ) -> dict[str, Any]:
-    """Return the endpoint; its secret is told by the creation only."""
-    told = {
+    """Return the endpoint. Only the response to its creation contains the secret."""
+    fields = {
         "id": endpoint_id(merchant.id, endpoint),
         "object": "webhook_endpoint",
         "api_version": API_VERSION,
@@ -133,16 +128,16 @@ def endpoint_object(
         "status": "enabled" if endpoint.disabled_at is None else "disabled",
         "url": endpoint.url,
     }
-    return told | ({} if secret is None else {"secret": secret})
+    return fields | ({} if secret is None else {"secret": secret})
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the types that the endpoint gets, as Stripe names them."""
-    return list(dict.fromkeys(EVENT_TYPES.get(each, each) for each in (*ALWAYS, *endpoint.events)))
+    """Return the event types that the endpoint gets, by Stripe's names."""
+    return list(dict.fromkeys(stripe_name(each) for each in (*ALWAYS, *endpoint.events)))
 
 
 def _fields(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of the endpoint that are given. Raises ParameterInvalid."""
+    """Return the given fields of the endpoint. Raises ParameterInvalid."""
     fields: dict[str, Any] = {}
     if "url" in values:
         fields["url"] = values["url"]
@@ -159,14 +154,14 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
 
 def _wanted(types: list[str]) -> tuple[str, ...]:
     """Return the optional events among the types. Raises ParameterInvalid for an unknown one."""
-    known = {EVENT_TYPES.get(each, each) for each in (*ALWAYS, *OPTIONAL)}
+    known = {stripe_name(each) for each in (*ALWAYS, *OPTIONAL)}
     for number, each in enumerate(types):
         if each != "*" and each not in (*known, *parity.NEVER_SENT):
             raise ParameterInvalid(
                 f"Events of this type are never sent; there are {', '.join(sorted(known))}.",
                 param=f"enabled_events[{number}]",
             )
-    return tuple(each for each in OPTIONAL if "*" in types or EVENT_TYPES.get(each, each) in types)
+    return tuple(each for each in OPTIONAL if "*" in types or stripe_name(each) in types)
 
 
 def _found(services: DashboardServices, merchant: Merchant) -> list[dict[str, Any]]:

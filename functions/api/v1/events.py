@@ -9,8 +9,9 @@ from api.requests import ListSessions
 from api.v1.forms import Parsed
 from api.v1.sessions import anchored, between
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.event_types import stripe_name
 from checkout.domain.merchant import ApiKey
-from checkout.domain.stripe_objects import EVENT_TYPES, envelope, event_json
+from checkout.domain.stripe_objects import envelope, event_json
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.flows.webhooks.event_list import EventQuery
@@ -21,7 +22,7 @@ TYPES_MAX = 20
 
 
 def event_object(services: Services, event: WebhookEvent) -> dict[str, Any]:
-    """Return the event as it was frozen, with the deliveries that are left to make."""
+    """Return the event as it was stored, with the number of pending deliveries."""
     found: dict[str, Any] = json.loads(event.stripe_body or _made_now(services, event))
     return found | {"pending_webhooks": int(event.status is EventStatus.PENDING)}
 
@@ -60,20 +61,20 @@ def _wanted(values: dict[str, Any]) -> Any:
         return None
 
     def wanted(event: WebhookEvent) -> bool:
-        told = EVENT_TYPES.get(event.type, event.type)
-        fits = not types or any(_fits(told, each) for each in types)
+        named = stripe_name(event.type)
+        fits = not types or any(_fits(named, each) for each in types)
         done = event.status is EventStatus.DELIVERED
         return fits and delivered in (None, done)
 
     return wanted
 
 
-def _fits(told: str, wanted: str) -> bool:
-    return told == wanted or (wanted.endswith("*") and told.startswith(wanted[:-1]))
+def _fits(named: str, wanted: str) -> bool:
+    return named == wanted or (wanted.endswith("*") and named.startswith(wanted[:-1]))
 
 
 def _made_now(services: Services, event: WebhookEvent) -> str:
-    """Return an event from before they were frozen in this form, with the session as it is now."""
+    """Return an event of an earlier release with today's session: it did not store this form."""
     session = services.sessions.get(event.session) if event.session else None
     made: dict[str, Any] = {
         "event_id": event.id,

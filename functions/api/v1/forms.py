@@ -1,7 +1,7 @@
 """Read the parameters of /v1, in brackets or JSON, by the rows of `parity.py`.
 
-A parameter that is refused, or that no row knows, is an error which names it. What is ignored is
-listed, so that the response can say so.
+A parameter that is refused or unknown is an error which names it. Ignored parameters are listed, so
+that the response can name them.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from functools import cache
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
-from api.v1.parity import Does, Kind, Row
+from api.requests import AMOUNT_FORM
+from api.v1.parity import Does, Kind, Parameter
 from checkout.domain.errors import (
     CheckoutError,
     ParameterInvalid,
     ParameterInvalidInteger,
     ParameterUnknown,
 )
-from checkout.web import PARAM_MAX
+from checkout.web import PARAM_MAX, no_parameter
 
-PARAMETERS_MAX: Final = 20_000  # 256 KiB hold no more that make sense
+PARAMETERS_MAX: Final = 20_000  # a valid body of 256 KiB cannot have more
 DEPTH_MAX: Final = 10
 
 _NAME: Final = re.compile(r"([^\[\]]+)((?:\[[^\[\]]*\])*)")
-_INDEX: Final = re.compile(r"[0-9]{1,6}")
+_INDEX: Final = re.compile(r"0|[1-9][0-9]{0,5}")
 _WHOLE: Final = re.compile(r"-?[0-9]{1,15}")
 
 Path = tuple[str, ...]
@@ -35,7 +36,7 @@ Leaf = tuple[Path, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The values that are taken, nested; the names that are ignored; all as they were given."""
+    """The accepted values, nested; the names of ignored parameters; all parameters as sent."""
 
     values: dict[str, Any]
     ignored: tuple[str, ...]
@@ -47,7 +48,7 @@ class Parsed:
 
 @dataclass(slots=True)
 class _Node:
-    row: Row | None = None
+    row: Parameter | None = None
     children: dict[str, _Node] = field(default_factory=dict)
 
 
@@ -63,12 +64,12 @@ def from_form(raw: str) -> list[Leaf]:
 
 
 def from_json(value: dict[str, Any]) -> list[Leaf]:
-    """Return the leaves of a JSON object; null and empty objects are none."""
+    """Return the leaves of a JSON object. Null and empty objects are left out."""
     return list(_leaves((), value))
 
 
-def parsed(leaves: Iterable[Leaf], rows: Sequence[Row]) -> Parsed:
-    """Return the leaves as the rows say.
+def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
+    """Parse the leaves by the rows of the table.
 
     Raises ParameterUnknown, ParameterInvalid, ParameterInvalidInteger.
     """
@@ -81,12 +82,13 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Row]) -> Parsed:
         given.append((name, shown))
         row = _row(tree, path)
         if row is None:
-            raise ParameterUnknown("There is no such parameter.", param=name)
+            raise ParameterUnknown(_unknown(tree, path), param=name)
         if row.does is Does.REFUSED:
             raise ParameterInvalid(f"This parameter is not supported. {row.text}", param=name)
         if row.only and shown not in row.only:
-            allowed = " or ".join(row.only)
-            raise ParameterInvalid(f"Only {allowed} is supported. {row.text}", param=name)
+            allowed = " or ".join(f"`{each}`" for each in row.only)
+            text = "" if row.text == f"Only {allowed}." else f" {row.text}"
+            raise ParameterInvalid(f"Only {allowed} is supported.{text}", param=name)
         if row.does is Does.IGNORED:
             ignored.append(name)
         elif path in found:
@@ -108,7 +110,10 @@ def with_brackets(param: str) -> str:
 
 
 def _numbered(pairs: Iterable[tuple[str, str]]) -> Iterator[Leaf]:
-    """Yield the leaves of `a[b][0]=…`; an empty bracket is the next index, or the one begun."""
+    """Yield the leaves of `a[b][0]=…`.
+
+    Empty brackets stand for the next index, or for the one that was begun.
+    """
     seen: dict[Path, set[Path]] = {}
     current: dict[Path, int] = {}
     for name, value in pairs:
@@ -145,7 +150,7 @@ def _leaves(path: Path, value: Any) -> Iterator[Leaf]:
 
 
 @cache
-def _tree(rows: tuple[Row, ...]) -> _Node:
+def _tree(rows: tuple[Parameter, ...]) -> _Node:
     root = _Node()
     for row in rows:
         node = root
@@ -155,9 +160,9 @@ def _tree(rows: tuple[Row, ...]) -> _Node:
     return root
 
 
-def _row(node: _Node, path: Path) -> Row | None:
-    """Return the row of exactly this path, or the longest one above it that is not taken."""
-    above: Row | None = None
+def _row(node: _Node, path: Path) -> Parameter | None:
+    """Return the row of this path, or else of its longest parent that is ignored or refused."""
+    above: Parameter | None = None
     for part in path:
         index = node.children.get("#") if _INDEX.fullmatch(part) else None
         following = node.children.get(part) or index or node.children.get("*")
@@ -169,14 +174,26 @@ def _row(node: _Node, path: Path) -> Row | None:
     return node.row or above
 
 
-def _typed(row: Row, value: Any, name: str) -> Any:
+def _unknown(node: _Node, path: Path) -> str:
+    """Return the sentence for the first name of the path that nothing has."""
+    for part in path:
+        following = node.children.get(part) or node.children.get("#")
+        if following is None:
+            return no_parameter(part, [name for name in node.children if name.isidentifier()])
+        node = following
+    return no_parameter("", [name for name in node.children if name.isidentifier()])
+
+
+def _typed(row: Parameter, value: Any, name: str) -> Any:
     shown = _text(value)
     if row.kind is Kind.INTEGER:
         if isinstance(value, str) and _WHOLE.fullmatch(value):
             return int(value)
         if isinstance(value, int) and not isinstance(value, bool):
             return value
-        raise ParameterInvalidInteger("This must be an integer.", param=name)
+        if row.path.endswith("[unit_amount]"):
+            raise ParameterInvalidInteger(AMOUNT_FORM, param=name)
+        raise ParameterInvalidInteger("This must be a whole number: digits only.", param=name)
     if row.kind is Kind.BOOLEAN:
         if shown not in ("true", "false"):
             raise ParameterInvalid("This must be true or false.", param=name)
@@ -203,9 +220,10 @@ def _text(value: Any) -> str:
 
 
 def _nested(found: dict[Path, Any]) -> dict[str, Any]:
-    """Return the values nested; what has numbers for names is a list, in their order.
+    """Return the values nested.
 
-    Raises ParameterInvalid for a value that also has values inside.
+    An object whose names are numbers becomes a list, in their order. Raises ParameterInvalid for a
+    value that also has values inside.
     """
     root: dict[str, Any] = {}
     for path, value in found.items():

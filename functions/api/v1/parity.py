@@ -1,7 +1,8 @@
 """Every parameter of /v1 as data: taken, ignored for a reason, or refused.
 
-Parsing, refusals, the OpenAPI document and the table in docs/stripe.md are made from it. What would
-change the money is never ignored. In a path, `[]` is an index and `[*]` any name.
+Parsing, refusals, the OpenAPI document and the table in docs/stripe.md are made from it. A
+parameter that would change the money is never ignored. In a path, `[]` is an index and `[*]` any
+name.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 
 
 class Does(StrEnum):
-    """The fate of a parameter."""
+    """The treatment of a parameter."""
 
     TAKEN = "taken"
     IGNORED = "ignored"
@@ -28,10 +29,11 @@ class Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """A parameter, or all that begins with `path` if it is not taken.
+class Parameter:
+    """A parameter; if it is not taken, all parameters that begin with `path`.
 
-    `text` says what it does, or why it is ignored or refused. `only`: any other value is refused.
+    `text` says what it does, or why it is ignored or refused. With `only`, any other value is
+    refused.
     """
 
     path: str
@@ -41,16 +43,16 @@ class Row:
     only: tuple[str, ...] = ()
 
 
-def _taken(path: str, text: str, kind: Kind = Kind.TEXT, *only: str) -> Row:
-    return Row(path, Does.TAKEN, text, kind, only)
+def _taken(path: str, text: str, kind: Kind = Kind.TEXT, *only: str) -> Parameter:
+    return Parameter(path, Does.TAKEN, text, kind, only)
 
 
-def _ignored(path: str, text: str, *only: str) -> Row:
-    return Row(path, Does.IGNORED, text, only=only)
+def _ignored(path: str, text: str, *only: str) -> Parameter:
+    return Parameter(path, Does.IGNORED, text, only=only)
 
 
-def _refused(path: str, text: str) -> Row:
-    return Row(path, Does.REFUSED, text)
+def _refused(path: str, text: str) -> Parameter:
+    return Parameter(path, Does.REFUSED, text)
 
 
 _ONE_TIME: Final = "There are one-time payments only."
@@ -66,7 +68,7 @@ _LOOK: Final = "The look of the page is set in the dashboard."
 _TEXT_LOST: Final = "The page would not show it."
 
 EXPAND: Final = _taken("expand[]", "Objects to be included in the answer.")
-# What may be expanded; an object that does not exist here stays null.
+# Names that may be expanded. Objects that do not exist here stay null.
 EXPANDABLE: Final = frozenset(
     {
         "customer",
@@ -86,9 +88,12 @@ EXPANDABLE: Final = frozenset(
 
 CREATE_SESSION: Final = (
     _taken("mode", "Only `payment`.", Kind.TEXT, "payment"),
-    _taken("success_url", "Required. Where the customer goes after paying."),
-    _taken("cancel_url", "Where the customer goes without paying; else the shop's front page."),
-    _taken("client_reference_id", "Returned; up to 200 characters."),
+    _taken("success_url", "Required. The page to which the customer goes after paying."),
+    _taken("cancel_url", "The page for leaving without paying; by default the shop's front page."),
+    _taken(
+        "client_reference_id",
+        "Returned; up to 200 characters. Customers see it as the order number.",
+    ),
     _taken("customer_email", "Returned. The page does not ask for it and no mail is sent."),
     _taken("currency", "Must be that of the line items."),
     _taken("expires_at", "5 minutes to 24 hours ahead.", Kind.INTEGER),
@@ -126,7 +131,7 @@ CREATE_SESSION: Final = (
         "automatic",
         "automatic_async",
     ),
-    _ignored("payment_intent_data[receipt_email]", "No mail is sent."),
+    _ignored("payment_intent_data[receipt_email]", "Customers ask for a receipt themselves."),
     _ignored("payment_intent_data[statement_descriptor]", "Wallets show the merchant's own name."),
     _ignored("payment_intent_data[statement_descriptor_suffix]", "As above."),
     _ignored("payment_intent_data[shipping]", "It is for card fraud checks; nothing reads it."),
@@ -187,8 +192,8 @@ CREATE_SESSION: Final = (
 
 _PAGE: Final = (
     _taken("limit", "1 to 100; the default is 10.", Kind.INTEGER),
-    _taken("starting_after", "The id behind which the page begins."),
-    _taken("ending_before", "The id before which the page ends."),
+    _taken("starting_after", "The page begins after the object with this id."),
+    _taken("ending_before", "The page ends before the object with this id."),
 )
 _CREATED: Final = tuple(
     _taken(f"created{sign}", "Unix seconds.", Kind.INTEGER)
@@ -216,11 +221,11 @@ LIST_EVENTS: Final = (
     _taken("delivery_success", "Whether they were delivered.", Kind.BOOLEAN),
     EXPAND,
 )
-NOTHING: Final[tuple[Row, ...]] = ()
+NOTHING: Final[tuple[Parameter, ...]] = ()
 LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
 _ENDPOINT: Final = (
     _taken("url", "https, on a public host."),
-    _taken("enabled_events[]", "Types, or `*`. A completed session is always told."),
+    _taken("enabled_events[]", "Types, or `*`. Events of completed sessions are always sent."),
     _taken("description", "Returned; up to 500 characters."),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
     _taken("format", "Ours: `stripe` (the default) or `native`.", Kind.TEXT, "stripe", "native"),
@@ -235,5 +240,5 @@ UPDATE_ENDPOINT: Final = (
     *_ENDPOINT,
     _taken("disabled", "Whether nothing is sent.", Kind.BOOLEAN),
 )
-# Types that are never sent, and cannot be missed.
+# Types that are never sent, so an endpoint may ask for them without effect.
 NEVER_SENT: Final = ("checkout.session.async_payment_succeeded",)

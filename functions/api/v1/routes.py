@@ -23,9 +23,10 @@ from api.v1.sessions import shown as session_shown
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.session import Session
 from checkout.domain.stripe_objects import line_items, livemode
-from checkout.flows.idempotency import Posted, answer, fingerprint_of
-from checkout.flows.payment import sessions
-from checkout.flows.payment.sessions import json_text
+from checkout.flows import limits
+from checkout.flows.checkout import ends, lists, lookup
+from checkout.flows.checkout.create import open_session
+from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.ports.services import Services
 from checkout.web import request_id
@@ -42,6 +43,7 @@ async def create(
     body: Body,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
+    """Create a session. A header of the answer names the parameters that were ignored."""
     given = parsed(body, parity.CREATE_SESSION)
     posted = Posted(
         merchant=key.merchant,
@@ -52,7 +54,7 @@ async def create(
     done = answer(
         services,
         posted,
-        lambda reserve: sessions.open_session(
+        lambda reserve: open_session(
             services, key, new_session(services, given), reserve, request_id(request)
         ),
     )
@@ -61,17 +63,22 @@ async def create(
 
 @router.get(SESSIONS)
 async def list_sessions(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a page of sessions, or those of a payment.
+
+    Raises ParameterInvalid if none of those that were read matches, and there are older ones.
+    """
     given = parsed(query, parity.LIST_SESSIONS)
     expandable(given, "data.")
-    asked = list_query(services, key, given)
+    limits.admit_list(services, key.merchant)
+    asked, now = list_query(services, key, given), services.clock.now()
     if "payment_intent" in given.values:
         found, more = tuple(of_payment(services, key, given.values["payment_intent"])), False
     else:
-        result = sessions.list_page(services, key, asked)
+        result = lists.list_page(services, key, asked)
         found, more = result.sessions, result.next_cursor is not None
     if more and not found:
         raise _too_wide("status")
-    data = [session_shown(services, each, given, within="data.") for each in found]
+    data = [session_shown(services, each, given, now, within="data.") for each in found]
     return listed(request, data, more=more, upward=asked.upward)
 
 
@@ -81,8 +88,9 @@ async def get(
 ) -> Response:
     given = parsed(query, parity.ONE)
     expandable(given, "")
-    session = sessions.get(services, key, session_id)
-    return shown(request, session_shown(services, session, given))
+    now = services.clock.now()
+    session = lookup.get(services, key, session_id)
+    return shown(request, session_shown(services, session, given, now))
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
@@ -94,6 +102,7 @@ async def expire(
     session_id: str,
     idempotency_key: IdempotencyKey = None,
 ) -> Response:
+    """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
     given = parsed(body, parity.ONE)
     expandable(given, "")
     posted = Posted(
@@ -104,9 +113,7 @@ async def expire(
     )
     return answered(
         request,
-        answer(
-            services, posted, lambda reserve: sessions.expire(services, key, session_id, reserve)
-        ),
+        answer(services, posted, lambda reserve: ends.expire(services, key, session_id, reserve)),
     )
 
 
@@ -114,12 +121,13 @@ async def expire(
 async def session_line_items(
     services: Injected, key: Key, request: Request, query: Query, session_id: str
 ) -> Response:
+    """Return a page of a session's line items. Only prices and products can be expanded."""
     given = parsed(query, parity.LINE_ITEMS)
     product = "data.price.product"
     for number, name in enumerate(given.values.get("expand", ())):
         if name not in (product, "data.price"):
             raise ParameterInvalid("This cannot be expanded.", param=f"expand[{number}]")
-    session = sessions.get(services, key, session_id)
+    session = lookup.get(services, key, session_id)
     items = line_items(session, base_url=services.base_url, expand_product=given.expands(product))
     data, more = page(items, [each["id"] for each in items], given.values)
     return listed(request, data, more=more, upward="ending_before" in given.values)
@@ -127,7 +135,9 @@ async def session_line_items(
 
 @router.get("/events")
 async def events(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a page of events. Raises ParameterInvalid as `list_sessions` does."""
     given = parsed(query, parity.LIST_EVENTS)
+    limits.admit_list(services, key.merchant)
     asked = event_query(services, key, given, rounds=ROUNDS)
     found, behind = event_list.page(services, key, asked)
     if behind and not found:
@@ -147,7 +157,7 @@ async def event(
 
 @router.get("/balance")
 async def balance(services: Injected, key: Key, request: Request, query: Query) -> Response:
-    """Tell that no money is held here."""
+    """Return a balance of zero: no money is held here."""
     parsed(query, parity.ONE)
     nothing = [{"amount": 0, "currency": key.asset_code.lower(), "source_types": {}}]
     held = {"available": nothing, "pending": nothing, "livemode": livemode(services.base_url)}
@@ -155,25 +165,25 @@ async def balance(services: Injected, key: Key, request: Request, query: Query) 
 
 
 def unknown(router: APIRouter) -> None:
-    """Add the route of everything else, which is known to need a key and not to exist."""
+    """Add the route for every other path: without a key it answers 401, with one 404."""
 
     @router.api_route("/{rest:path}", methods=["DELETE", "GET", "PATCH", "POST", "PUT"])
     async def missing(_: Key, request: Request) -> Response:
         raise ResourceMissing(
-            f"There is no {request.method} {request.url.path[:100]} here; docs/stripe.md lists "
-            "what there is."
+            f"{request.method} {request.url.path[:100]} is not supported; see /docs/v1."
         )
 
 
 def _render(services: Services, given: Parsed) -> Callable[[Session], str]:
     def render(session: Session) -> str:
-        return json_text(session_shown(services, session, given))
+        return json_text(session_shown(services, session, given, services.clock.now()))
 
     return render
 
 
 def _too_wide(param: str) -> ParameterInvalid:
     return ParameterInvalid(
-        "None of the last entries fits, and there are more: narrow the list by `created`.",
+        "None of the newest entries matches, and there are older ones. Narrow the list by "
+        "`created`.",
         param=param,
     )

@@ -1,4 +1,4 @@
-"""Translate the parameters of sessions into what the flows take, and sessions into answers."""
+"""Translate the parameters of sessions into the input of the flows, and sessions into responses."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ from checkout.domain.stripe_objects import (
     line_items,
     payment_intent,
 )
-from checkout.flows.payment import sessions
-from checkout.flows.payment.sessions import ListQuery
+from checkout.flows.checkout import lists, lookup
+from checkout.flows.checkout.lists import ListQuery
 from checkout.open_payments.urls import split
 from checkout.ports.services import Services
 from checkout.web import validated
@@ -53,7 +53,7 @@ EXPIRES_FROM: Final = timedelta(minutes=5)
 EXPIRES_TO: Final = timedelta(hours=24)
 EMAIL_MAX: Final = 512  # characters
 TEXT_MAX: Final = 1000
-# Index pages that a filtered list reads: a page with nothing on it would end a client's paging.
+# The number of index pages that a filtered list reads. An empty page would end a client's paging.
 ROUNDS: Final = 20
 
 _WHOLE: Final = re.compile(r"([0-9]{1,15})(?:\.0{1,12})?")
@@ -64,7 +64,7 @@ _STATUSES: Final = {
 
 
 def new_session(services: Services, given: Parsed) -> NewSession:
-    """Return the session that the parameters ask for. Raises as the native request does."""
+    """Return the new session for these parameters. Raises as the native request does."""
     values = given.values
     expandable(given, "")
     pictured = partial(_picture, base_is_http=is_http(services.base_url))
@@ -92,10 +92,15 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     )
 
 
-def shown(services: Services, session: Session, given: Parsed, *, within: str = "") -> Any:
-    """Return the session with what `expand` names; in lists the names begin with `within`."""
+def shown(
+    services: Services, session: Session, given: Parsed, now: datetime, *, within: str = ""
+) -> Any:
+    """Return the session at `now` with the objects that `expand` names.
+
+    In lists the names begin with `within`.
+    """
     base_url = services.base_url
-    found = checkout_session(session, base_url=base_url, now=services.clock.now())
+    found = checkout_session(session, base_url=base_url, now=now)
     names = [name.removeprefix(within) for name in given.values.get("expand", ())]
     if any(name.split(".")[0] == "line_items" for name in names):
         product = "line_items.data.price.product" in names
@@ -136,15 +141,15 @@ def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
     if name is None:
         return query
     try:
-        session = sessions.get(services, key, anchor)
+        session = lookup.get(services, key, anchor)
     except ResourceMissing:
         raise ResourceMissing(f"No such checkout.session: '{anchor[:100]}'", param=name) from None
-    cursor = sessions.cursor_behind(key, session)
+    cursor = lists.cursor_behind(key, session)
     return replace(query, cursor=cursor, upward=name == "ending_before")
 
 
 def anchored(values: dict[str, Any]) -> tuple[str | None, str]:
-    """Return the parameter that names where the page begins or ends, and the id in it."""
+    """Return the parameter at which the page begins or ends, and its id."""
     names = [name for name in ("starting_after", "ending_before") if name in values]
     if len(names) == 2:
         raise ParameterInvalid("Give only one of the two.", param="ending_before")
@@ -158,7 +163,7 @@ def between(values: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
     for name, seconds in bounds.items():
         if not 0 <= seconds <= UNIX_SECONDS_MAX:
             param = "created" if bounds is not given else f"created[{name}]"
-            raise ParameterInvalidInteger("This is no time in Unix seconds.", param=param)
+            raise ParameterInvalidInteger("This is not a time in Unix seconds.", param=param)
     lowest = [bounds[name] + more for name, more in (("gte", 0), ("gt", 1)) if name in bounds]
     highest = [bounds[name] + more for name, more in (("lt", 0), ("lte", 1)) if name in bounds]
     return (
@@ -168,7 +173,7 @@ def between(values: dict[str, Any]) -> tuple[datetime | None, datetime | None]:
 
 
 def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tuple[list[T], bool]:
-    """Return the page of a list that is known whole, and whether more follows in its direction.
+    """Return a page of a complete list, and whether more follows in its direction.
 
     Raises ParameterInvalidInteger, ResourceMissing.
     """
@@ -189,7 +194,7 @@ def of_payment(services: Services, key: ApiKey, payment: str) -> Iterable[Sessio
     if not (payment.startswith("pi_") and SESSION_ID.fullmatch(session_id)):
         return ()
     try:
-        session = sessions.get(services, key, session_id)
+        session = lookup.get(services, key, session_id)
     except ResourceMissing:
         return ()
     return (session,) if session.status is Status.COMPLETED else ()
@@ -224,7 +229,7 @@ def _item(
 
 
 def _picture(images: list[str], *, base_is_http: bool) -> str | None:
-    """Return the first image that the page may show. A sale does not fail for another one."""
+    """Return the first image that the page may show. Images that cannot be shown are ignored."""
     for url in images:
         with suppress(UrlInvalid):
             return picture_url(url, base_is_http=base_is_http, param="images")
@@ -249,7 +254,7 @@ def _expires_at(seconds: int | None, now: datetime) -> datetime | None:
 
 
 def _echo(values: dict[str, Any]) -> dict[str, Any]:
-    """Return what is given back and has no other use."""
+    """Return the parameters that are only echoed."""
     echo: dict[str, Any] = {}
     for name, longest in (("customer_email", EMAIL_MAX), ("submit_type", 40), ("locale", 40)):
         if name in values:

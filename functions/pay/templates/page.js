@@ -4,11 +4,12 @@
   const RENEWALS = 5, LIVES = 20;  // how often a price is renewed unasked, and which (seconds) at all
   const AWAY = "checkout.away", KEPT = "checkout.wallets", KEPT_MAX = 5, SLOW = 10, PATIENCE = 35;  // seconds
   const TOLD = [19, 10, 5];  // seconds before the shop opens, said to who cannot see them
+  const CLOSELY = 3, CLOSELY_FOR = 120;  // seconds: how often to ask while a payment may be made, and for how long
   const PAUSES = [2, 4, 8];  // seconds, before a crowded gateway is asked again
   const main = document.querySelector("main");
   const find = selector => main.querySelector(selector);
   let timers = [], turn = 0;  // a turn ends when the main part is replaced, or a form is sent
-  let left = false, renewals = 0;
+  let left = false, renewals = 0, hurry;
   const later = (what, seconds) => { const timer = setTimeout(what, seconds * 1000); timers.push(timer); return timer; };
   const say = text => { find("[role=status]").textContent = text; };
   const bare = () => location.pathname.replace(/\/(success|wallet|grant\/callback)$/, "");
@@ -20,11 +21,14 @@
 
   // Follow the session: expiry, cancellation and completion, also by another tab. Silent while hidden.
   function follow() {
-    const { poll, status, home, pace } = main.dataset;
+    const { poll, state, home, pace } = main.dataset;
     document.onvisibilitychange = ononline = null;
+    hurry = () => {};
     if (!poll) return;
     const mine = turn;
-    let wait = Number(pace), timer = later(ask, wait);
+    const soonest = () => Math.min(pace, elsewhere() ? SLOW : 30);
+    let wait = soonest(), timer = later(ask, wait), since = Date.now();
+    const most = () => (pace <= CLOSELY || elsewhere()) && Date.now() - since < CLOSELY_FOR * 1000 ? CLOSELY : 30;
     async function ask() {
       if (document.hidden) return;
       let crowded = false;
@@ -35,17 +39,24 @@
           const now = await answer.json();
           if (mine !== turn) return;
           const next = now.next ? new URL(now.next, location).pathname : null;
-          if (now.status !== status || (next && next !== home)) { location.replace(next || bare()); return; }
+          if ([now.status, now.progress, now.part].join() !== state || (next && next !== home)) { location.replace(next || bare()); return; }
+          const fence = find(".fence");
+          if (fence) {
+            fence.hidden = now.seconds_left === null;
+            for (const ring of fence.getAnimations()) ring.currentTime = ring.effect.getTiming().duration - now.seconds_left * 1000;
+          }
         }
       } catch { /* the next try may succeed */ }
       if (mine !== turn) return;
-      wait = Math.min(wait * (crowded ? 3 : 1.5), 30);
+      wait = Math.min(wait * (crowded ? 3 : 1.5), crowded ? 30 : most());
       clearTimeout(timer);
       timer = later(ask, wait);
     }
+    hurry = () => { clearTimeout(timer); since = Date.now(); timer = later(ask, CLOSELY); };
     document.onvisibilitychange = ononline = () => {
       clearTimeout(timer);
-      wait = Number(pace);
+      wait = soonest();
+      since = Date.now();
       if (!document.hidden) ask();
     };
   }
@@ -140,9 +151,9 @@
     })();
   }
   function renew(lives, place) {
-    const form = find("#again"), typed = find("#wallet_address");
+    const form = find("#again"), fields = [...main.querySelectorAll("input:not([type=checkbox])")];
     place.textContent = place.dataset.over;
-    if (typed && typed.value !== typed.defaultValue) return;
+    if (fields.some(field => field.value !== field.defaultValue)) return;
     if (form && !elsewhere() && !document.hidden && lives >= LIVES && renewals < RENEWALS) {
       renewals++;
       send(form, true);
@@ -160,7 +171,7 @@
 
   function handOver() {
     const code = find(".phone");
-    if (code) code.ontoggle = () => { if (code.open) away(); };
+    if (code) code.ontoggle = () => { if (code.open) { away(); hurry(); } };
   }
   const away = () => { left = true; store(() => localStorage.setItem(AWAY, bare())); };
   const elsewhere = () => left || store(() => localStorage.getItem(AWAY)) === bare();
@@ -227,7 +238,23 @@
 
   function dress() {
     const receipt = find("#print");
-    if (receipt) { receipt.hidden = false; receipt.onclick = () => print(); }
+    if (receipt) {
+      receipt.hidden = false;
+      receipt.onclick = () => {
+        const title = document.title;
+        document.title = receipt.dataset.title;  // also the name of a file that it is saved as
+        print();
+        document.title = title;
+      };
+    }
+    for (const button of main.querySelectorAll(".copy")) {
+      button.hidden = !navigator.clipboard;
+      button.textContent = button.dataset.text;
+      button.onclick = async () => {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = button.dataset.done;
+      };
+    }
     const form = new Intl.DateTimeFormat(document.documentElement.lang + "-u-nu-latn", { dateStyle: "long", timeStyle: "short" });
     for (const time of main.querySelectorAll("time")) time.textContent = form.format(new Date(time.dateTime));
   }

@@ -8,12 +8,12 @@ import os
 import sys
 from typing import Any
 
-# What a function loads stays, so in Lambda the garbage collector does not look through it while
-# more is loaded, which is a tenth of a cold start. `wiring.build_in_lambda` switches it on again.
+# For the cold starts of Lambda only: other processes that import this package stay as they are.
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+    # The garbage collector is off while a function is loaded, because loaded objects stay. This
+    # saves a tenth of a cold start. `wiring.build_in_lambda` switches it on again.
     gc.disable()
-
-# Where py_webauthn has installed PyOpenSSL, botocore loads it in every function, only to take from
-# it a class of the standard library. That is 0.1 s at each cold start, so it is kept from it here.
-_modules: dict[str, Any] = sys.modules
-_modules.setdefault("urllib3.contrib.pyopenssl", None)
+    # If PyOpenSSL is installed (by py_webauthn), botocore loads it in every function, only for a
+    # class of the standard library. That is 0.1 s, so it is kept from it.
+    modules: dict[str, Any] = sys.modules
+    modules.setdefault("urllib3.contrib.pyopenssl", None)

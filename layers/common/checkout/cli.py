@@ -1,18 +1,21 @@
 """The operator's command line, against AWS or the local world.
 
-`checkout setup` creates a merchant, `checkout invite` makes the link by which a person becomes a
-member of one, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards`
-spreads the lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all
-merchants' secrets again after a rotation of ENCRYPTION_KEY, and `checkout erase` removes a
-customer's wallet from everything that is kept.
+`checkout setup` creates a merchant, `checkout invite` makes the link with which a person becomes a
+member, `checkout webhook` sets, shows or tests its webhook endpoint, `checkout shards` spreads the
+lists of a merchant with very many sessions, `checkout re-encrypt` encrypts all merchants' secrets
+again after a rotation of ENCRYPTION_KEY, `checkout erase` removes a customer's wallet from
+everything that is kept. `checkout merchants` lists the merchants; `checkout suspend`, `pause` and
+`resume` stop and start their sales; `checkout revoke` ends an API key. `checkout find` finds the
+session that a log line names, and `checkout show` prints a stored record without its secrets.
 
-It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). When it
+It reads the same settings as the functions (DATABASE_URL and so on, see settings.py). If it
 refuses, it prints what to do and exits with status 1. `python -m checkout.cli` is the same command.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -25,47 +28,54 @@ from botocore.exceptions import BotoCoreError, NoRegionError
 from checkout import wiring
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
-from checkout.domain.merchant import Merchant
+from checkout.domain.event_types import COMPLETED, OPTIONAL
+from checkout.domain.ids import api_key_hash
+from checkout.domain.merchant import Merchant, Suspension
+from checkout.domain.parts import PARTS
 from checkout.domain.people import Role
-from checkout.domain.shards import SHARDS
-from checkout.domain.webhooks import COMPLETED, OPTIONAL, Format, endpoint_id
-from checkout.flows import erase
-from checkout.flows.merchant import people, rotation, settings, setup
+from checkout.domain.webhooks import Format, endpoint_id
+from checkout.flows import erase, show
+from checkout.flows.merchant import people, rotation, settings, setup, suspension
 from checkout.flows.webhooks import endpoints
 from checkout.open_payments import wallet_address
-from checkout.ports.erasure import Records
+from checkout.ports.erasure import AllRecords
 from checkout.ports.services import DashboardServices
 from checkout.settings import SettingsError
 from checkout.version import VERSION
 
-NEW: Final = "new"  # in place of the id of an endpoint that is to be added
+NEW: Final = "new"  # stands for the id of a new endpoint
 _OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
 
 
 def main(
     arguments: list[str] | None = None,
     services: Callable[[], DashboardServices] = wiring.dashboard_services,
-    records: Callable[[], Records] = wiring.records,
+    records: Callable[[], AllRecords] = wiring.records,
 ) -> int:
     """Run one command and return the exit status."""
     parser = command_line()
     chosen = parser.parse_args(arguments)
     if region := os.environ.get("AWS_REGION"):
-        os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the only one that boto3 reads
+        os.environ.setdefault("AWS_DEFAULT_REGION", region)  # the only variable that boto3 reads
     if chosen.command == "webhook" and chosen.events and not chosen.url:
-        parser.error("--events goes with --url")
+        parser.error("--events requires --url")
+    commands: dict[str, Callable[[], int]] = {
+        "setup": lambda: _set_up(chosen),
+        "invite": lambda: _invite(services(), chosen),
+        "webhook": lambda: _webhook(services(), chosen),
+        "shards": lambda: _spread(services(), chosen),
+        "erase": lambda: _erase(services(), records(), chosen),
+        "re-encrypt": _re_encrypt,
+        "show": lambda: _show_record(services(), chosen.id),
+        "merchants": lambda: _list_merchants(services()),
+        "suspend": lambda: _suspend(services(), chosen),
+        "resume": lambda: _resume(services(), chosen),
+        "pause": lambda: _told(suspension.pause_all(services()), "paused"),
+        "revoke": lambda: _revoke(services(), chosen),
+        "find": lambda: _find(services(), records(), chosen.reference),
+    }
     try:
-        if chosen.command == "setup":
-            return _set_up(chosen)
-        if chosen.command == "invite":
-            return _invite(services(), chosen)
-        if chosen.command == "webhook":
-            return _webhook(services(), chosen)
-        if chosen.command == "shards":
-            return _spread(services(), chosen)
-        if chosen.command == "erase":
-            return _erase(services(), records(), chosen)
-        return _re_encrypt()
+        return commands[chosen.command]()
     except NoRegionError:
         print("No AWS region: set AWS_REGION, for example to eu-central-1.", file=sys.stderr)
         return 1
@@ -90,56 +100,63 @@ def command_line() -> argparse.ArgumentParser:
     )
     command.add_argument("--key-id", help="id of the wallet's developer key (a UUID)")
     command.add_argument("--private-key", type=Path, help="that key's file, PEM (PKCS#8, Ed25519)")
+    command.add_argument("--by-make", action="store_true", help=argparse.SUPPRESS)
     again = command.add_mutually_exclusive_group()
     again.add_argument(
         "--new-api-key",
         action="store_true",
-        help="another API key for a wallet that is set up already",
+        help="make another API key for the merchant of this wallet",
     )
     again.add_argument(
         "--replace-key",
         action="store_true",
-        help="store this private key for a wallet that is set up already",
+        help="replace the private key of the merchant of this wallet",
     )
-    command = commands.add_parser("invite", help="make a link by which a person can sign in")
+    command = commands.add_parser("invite", help="make a link with which a person can sign in")
     _add_whose(command)
-    command.add_argument("--name", required=True, help="the person's name, as the audit log has it")
-    command.add_argument("--role", choices=[*Role], default=Role.OWNER, help="owner unless given")
+    command.add_argument("--name", required=True, help="the person's name, for the audit log")
+    command.add_argument(
+        "--role", choices=[*Role], default=Role.OWNER, help="role of the person (default: owner)"
+    )
     command = commands.add_parser("webhook", help="set, show or test a merchant's webhook endpoint")
     _add_whose(command)
     command.add_argument(
         "--endpoint",
         metavar="ID",
-        help="which one (we_…), the first unless given; with --url, new adds one",
+        help="the endpoint to change (we_…), by default the first; `new` with --url adds one",
     )
     what = command.add_mutually_exclusive_group()
-    what.add_argument("--url", help="where its events are sent from now on (https)")
+    what.add_argument("--url", help="send the events to this https URL from now on")
     what.add_argument(
         "--roll-secret",
         type=_hours,
         metavar="HOURS",
-        help="make a new secret; the one before it is valid for so long (0 to 168)",
+        help="roll the signing secret; the previous one stays valid for HOURS (0 to 168)",
     )
     what.add_argument("--test", action="store_true", help="send a test event")
-    what.add_argument("--remove", action="store_true", help="send nothing any more")
+    what.add_argument("--remove", action="store_true", help="remove the endpoint")
     command.add_argument(
         "--events",
         nargs="+",
         default=[],
         choices=sorted(_OPTIONAL),
-        help="with --url: send these as well",
+        help="with --url: also send these events",
     )
     command.add_argument(
         "--format",
         choices=[*Format],
-        help="with --url: the form of the bodies (native unless it was set before)",
+        help="with --url: the form of the bodies (default: unchanged; native for a new endpoint)",
     )
     command = commands.add_parser(
-        "shards", help="spread a merchant's lists, for hundreds of sessions a second"
+        "shards", help="spread a merchant's lists over shards, for hundreds of sessions a second"
     )
     _add_whose(command)
     command.add_argument(
-        "--count", type=int, choices=SHARDS, required=True, help="never less than before"
+        "--count",
+        type=int,
+        choices=PARTS,
+        required=True,
+        help="the number of shards, which cannot be lowered",
     )
     commands.add_parser(
         "re-encrypt",
@@ -150,15 +167,46 @@ def command_line() -> argparse.ArgumentParser:
         help="remove a customer's wallet from everything that is kept, at the customer's request",
     )
     command.add_argument(
-        "--wallet-address", required=True, help="the customer's, as the dashboard shows it"
+        "--wallet-address",
+        required=True,
+        help="the customer's wallet address, as the dashboard shows it",
+    )
+    command = commands.add_parser("show", help="print a stored record, without its secrets")
+    command.add_argument(
+        "id",
+        metavar="ID",
+        help="of a session (cs_…), an event (evt_…), a merchant (mer_…) or a link (plink_…), "
+        "or the hash of an API key or an idempotency key",
+    )
+    commands.add_parser("merchants", help="list all merchants, and whether they are suspended")
+    command = commands.add_parser(
+        "suspend", help="let a merchant sell nothing new; payments that have begun finish"
+    )
+    _add_whose(command)
+    command = commands.add_parser("resume", help="end a suspension, or the pause of all sales")
+    _add_whose(command).add_argument(
+        "--all", action="store_true", help="all merchants that `checkout pause` has suspended"
+    )
+    commands.add_parser("pause", help="suspend all merchants that are not suspended")
+    command = commands.add_parser("revoke", help="revoke an API key, with its next request")
+    command.add_argument(
+        "key",
+        metavar="KEY",
+        help="the key (sk_…); with --merchant its last four characters are enough",
+    )
+    command.add_argument("--merchant", help="the merchant's id (mer_…)")
+    command = commands.add_parser("find", help="find the session that a log line names")
+    command.add_argument(
+        "reference", metavar="REF", help="the line's `session`, 12 hexadecimal digits"
     )
     return parser
 
 
-def _add_whose(command: argparse.ArgumentParser) -> None:
+def _add_whose(command: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     whose = command.add_mutually_exclusive_group(required=True)
     whose.add_argument("--merchant", help="the merchant's id (mer_…)")
     whose.add_argument("--wallet-address", help="or its wallet address")
+    return whose
 
 
 def _set_up(chosen: argparse.Namespace) -> int:
@@ -170,14 +218,23 @@ def _set_up(chosen: argparse.Namespace) -> int:
     else:
         print(f"API key   {done.api_key}")
         print("Keep the API key now: it is stored only as a hash and cannot be shown again.")
-        print(f"Invite the owner: checkout invite --merchant {done.merchant.id} --name NAME")
+        print(f"Sign in with it at {wiring.base_url()}/dashboard, or invite the owner:")
+        print(f"  {_inviting(chosen, done.merchant.id)}")
     return 0
+
+
+def _inviting(chosen: argparse.Namespace, merchant: str) -> str:
+    """Return the command that invites, as it runs where `setup` was called."""
+    if chosen.by_make:
+        return f'make invite MERCHANT={merchant} NAME="Ada Lovelace"'
+    called = sys.argv[0] if Path(sys.argv[0]).name == "checkout" else "checkout"
+    return f'{called} invite --merchant {merchant} --name "Ada Lovelace"'
 
 
 def _spread(services: DashboardServices, chosen: argparse.Namespace) -> int:
     merchant = settings.spread(services, _named(services, chosen).id, chosen.count)
     print(f"merchant  {merchant.id}")
-    print(f"shards    {merchant.shards}")
+    print(f"shards    {merchant.parts}")
     if settings.keys_behind(services, merchant):
         print("An API key was created meanwhile: run the command again.", file=sys.stderr)
         return 1
@@ -185,7 +242,7 @@ def _spread(services: DashboardServices, chosen: argparse.Namespace) -> int:
 
 
 def _re_encrypt() -> int:
-    done = rotation.re_encrypt(wiring.pay_services(), tell=_tell)
+    done = rotation.re_encrypt(wiring.pay_services(), on_progress=_print_progress)
     for merchant in done.unreadable:
         print(f"{merchant}: neither key opens its secrets; they are unchanged.", file=sys.stderr)
     for merchant in done.busy:
@@ -197,31 +254,103 @@ def _re_encrypt() -> int:
     return 0 if done.complete else 1
 
 
-def _tell(progress: rotation.Progress) -> None:
+def _print_progress(progress: rotation.Progress) -> None:
     print(f"{progress.checked} merchants checked, {progress.renewed} encrypted again", flush=True)
 
 
-def _erase(services: DashboardServices, records: Records, chosen: argparse.Namespace) -> int:
+def _erase(services: DashboardServices, records: AllRecords, chosen: argparse.Namespace) -> int:
     typed = chosen.wallet_address
     try:
         url = wallet_address.parse(typed, allow_ports=services.allow_loopback)
     except ValueError as refused:
         raise ParameterInvalid(str(refused)) from None
-    done = erase.erase(services, records, Wallet(url), tell=_tell_erased)
+    done = erase.erase(services, records, Wallet(url), on_progress=_print_erased)
     for reason, count in done.kept.items():
         print(f"kept: {count} {reason}", file=sys.stderr)
     if done.complete and done.erased:
         print("Nothing of this wallet is left in the tables.")
     elif done.complete:
-        print("No record has this wallet: give its address as the dashboard shows it.")
+        print("No record has this wallet. Give its address as the dashboard shows it.")
     else:
         print("Run it again later: see docs/operating.md, Erase a customer.", file=sys.stderr)
     return 0 if done.complete else 1
 
 
-def _tell_erased(report: erase.Report) -> None:
+def _print_erased(report: erase.Report) -> None:
     counts = (f"{report.erased[kind]} of {read} {kind}" for kind, read in report.read.items())
     print("erased:", ", ".join(counts) or "nothing is stored", flush=True)
+
+
+def _show_record(services: DashboardServices, record_id: str) -> int:
+    print(json.dumps(show.record(services, record_id), indent=2))
+    return 0
+
+
+def _list_merchants(services: DashboardServices) -> int:
+    for merchant in suspension.every(services):
+        print(f"{merchant.id}  {_state(merchant):9}  {merchant.name}  {merchant.wallet_address}")
+    return 0
+
+
+def _state(merchant: Merchant) -> str:
+    if merchant.suspended is None:
+        return "sells"
+    return "paused" if merchant.suspended is Suspension.WITH_ALL else "suspended"
+
+
+def _suspend(services: DashboardServices, chosen: argparse.Namespace) -> int:
+    return _print_state(suspension.suspend(services, _named(services, chosen).id))
+
+
+def _resume(services: DashboardServices, chosen: argparse.Namespace) -> int:
+    if chosen.all:
+        return _told(suspension.resume_all(services), "resumed")
+    return _print_state(suspension.resume(services, _named(services, chosen).id))
+
+
+def _print_state(merchant: Merchant) -> int:
+    print(f"merchant  {merchant.id} ({merchant.name})")
+    print(f"state     {_state(merchant)}")
+    return 0
+
+
+def _told(changed: suspension.Changed, done: str) -> int:
+    print(f"{changed.done} merchants {done}.")
+    for merchant in changed.again:
+        print(f"{merchant}: was being changed by others; run the command again.", file=sys.stderr)
+    return 1 if changed.again else 0
+
+
+def _revoke(services: DashboardServices, chosen: argparse.Namespace) -> int:
+    if chosen.merchant:
+        listed = services.api_keys.of(chosen.merchant)
+        found = [each for each in listed if chosen.key.endswith(each.last_four)]
+    else:
+        key = services.api_keys.find(api_key_hash(chosen.key))
+        found = [key] if key else []
+    if len(found) != 1:
+        raise ResourceMissing("No such key." if not found else "Several keys end so: give it all.")
+    made = suspension.revoke(services, found[0])
+    print(f"merchant  {found[0].merchant}")
+    print(f"revoked   {found[0].label}")
+    if made is not None:
+        print(f"API key   {made.plain}")
+        print("It was the merchant's last lasting key: hand them this one. It is not shown again.")
+    return 0
+
+
+def _find(services: DashboardServices, records: AllRecords, reference: str) -> int:
+    found = show.find(services, records, reference)
+    merchant = services.merchants.get(found.merchant) if found.merchant else None
+    print(f"session   {found.id}")
+    print(f"merchant  {found.merchant or 'not known'}{f' ({merchant.name})' if merchant else ''}")
+    if found.session is None:
+        print("status    its record cannot be read")
+        print("next      docs/operating.md, A record that cannot be read")
+        return 1
+    print(f"status    {found.session.status_at(services.clock.now())}")
+    print(f"next      {show.next_step(found.session)}")
+    return 0
 
 
 def _made(chosen: argparse.Namespace) -> setup.SetUp:

@@ -1,8 +1,8 @@
-"""Tell clients apart by their network address, which only a proven edge may name.
+"""Tell clients apart by network address, which only a proven edge may set.
 
-The address is the gateway's word (`sourceIp`). Behind a CDN that is the CDN's own, and the client's
-is in X-Forwarded-For, which anybody may send. So the header counts only in a request with the
-edge's secret in X-Edge-Secret: the edge adds both.
+The address is reported by the gateway (`sourceIp`). Behind a CDN that is the CDN's own address, and
+the client's is in X-Forwarded-For, which anybody may send. So this header is used only in a request
+with the edge's secret in X-Edge-Secret. The edge adds both.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from fastapi import Request
 
 EDGE_HEADER: Final = "x-edge-secret"
-_V6_PREFIX: Final = 64  # what a provider gives to one customer (RFC 6177): they have all of it
+_V6_PREFIX: Final = 64  # the network that a provider gives to one customer (RFC 6177)
 
 
 def client_of(request: Request, edge_secret: str) -> str:
@@ -32,19 +32,19 @@ def client_of(request: Request, edge_secret: str) -> str:
 
 
 def proven(presented: str, edge_secret: str) -> bool:
-    """Return whether `presented` is the edge's secret; it is compared in constant time."""
+    """Return whether `presented` is the edge's secret, compared in constant time."""
     given = presented.encode()
     matches = [hmac.compare_digest(given, each.encode()) for each in edge_secret.split(",")]
     return bool(given) and any(matches)
 
 
 def _forwarded(header: str, source: str) -> str:
-    """Return the address that the edge saw: the last but the edge's own, which the gateway adds.
+    """Return the address that the edge saw: the last one before the edge's own (from the gateway).
 
-    What stands before it may be the client's invention.
+    The client may have made up all addresses before it.
     """
     named = [part.strip() for part in header.split(",")]
-    while named and named[-1] == source:
+    if named and named[-1] == source:
         named.pop()
     return named[-1] if named and _address(named[-1]) is not None else source
 

@@ -22,11 +22,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from checkout.domain.errors import ParameterInvalid
 from checkout.ports.runtime import RandomBytes
-from checkout.web import PARAM_MAX, body_bytes
+from checkout.web import BODY_MAX, PARAM_MAX, body_bytes
 
 FORM: Final = "application/x-www-form-urlencoded"
 _NONCE_BYTES: Final = 16
-# Two years, for this host only: the merchant's other hosts are not ours to bind.
+# Two years, for this host only: it must not affect the merchant's other hosts.
 _TRANSPORT_SECURITY: Final = "max-age=63072000"
 
 
@@ -79,13 +79,13 @@ class PageHeaders:
 
 
 def nonce_of(request: Request) -> str:
-    """Return the nonce that the response's policy names."""
+    """Return the nonce of the response's policy."""
     found: str = request.scope["state"]["nonce"]
     return found
 
 
 def allow_pictures(request: Request, origins: Iterable[str]) -> None:
-    """Let the response's page load pictures from these origins, which are `urls.origin`'s."""
+    """Let the response's page load pictures from these origins (as returned by `urls.origin`)."""
     request.scope["state"]["pictures"] = "".join(f" {each}" for each in dict.fromkeys(origins))
 
 
@@ -95,7 +95,7 @@ def on_success_header(request: Request, header: str, value: str) -> None:
 
 
 def see_other(path: str) -> Response:
-    """Return a 303 to `path`: the browser follows it with GET, whatever it sent before."""
+    """Return a 303 to `path`, which the browser follows with GET."""
     return RedirectResponse(path, 303)
 
 
@@ -104,12 +104,12 @@ def media_type(request: Request) -> str:
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-async def form_fields(request: Request) -> dict[str, str]:
+async def form_fields(request: Request, *, most: int = BODY_MAX) -> dict[str, str]:
     """Return the fields of a URL-encoded form; bytes that are not UTF-8 become U+FFFD.
 
-    Raise ParameterInvalid for a field that is given twice, and BodyTooLarge.
+    Raise ParameterInvalid for a field that is given twice, and BodyTooLarge beyond `most` bytes.
     """
-    raw = (await body_bytes(request)).decode("utf-8", "replace")
+    raw = (await body_bytes(request, most=most)).decode("utf-8", "replace")
     fields: dict[str, str] = {}
     for name, value in parse_qsl(raw, keep_blank_values=True, errors="replace"):
         if name in fields:

@@ -1,7 +1,7 @@
-"""Settings from the environment, read once and checked; nothing else reads the environment.
+"""Settings from the environment, read once and checked.
 
-Refuses to load settings that are incomplete or contradict each other, and the development settings
-inside Lambda.
+No other module reads the environment. Refuses incomplete or contradictory settings, and the
+development settings inside Lambda.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _setting(text: str, **options: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One field per environment variable, of the same name in upper case.
+    """One field per environment variable, the same sessions: count them name in upper case.
 
     The documentation shows `text`.
     """
@@ -61,7 +61,9 @@ class Settings:
     wallet_providers: tuple[Provider, ...] = _setting(
         "providers that the hosted page offers, separated by `;`: `name \\| "
         "https://wallet.example/{name} \\| website \\| countries \\| logo in base64`, of which the "
-        "last two may be left out; empty: those known at the release; `none`: none",
+        "last two may be left out; instead of `{name}` there may be one or two fields such as "
+        "`{Wallet number: 123456789}/{Currency: USD}`, with the provider's word and an example; "
+        "empty: those known at the release; `none`: none",
         default=(),
     )
     receipt_sender: str = _setting(
@@ -70,14 +72,14 @@ class Settings:
         default="",
     )
     client_limit: int = _setting(
-        "how many wallet submissions, returns from wallets and checks of payments one client "
-        "address may cause in a minute; 0: no limits by client address",
+        "the number of wallet submissions, returns from wallets and payment checks that one "
+        "client address may cause in a minute; 0: no limits by client address",
         default=30,
     )
     edge_secret: str = _setting(
-        "what a CDN in front sends as X-Edge-Secret: requests without it are refused, and with it "
-        "X-Forwarded-For names the client; while it is replaced, the new one, a comma and the old "
-        "one",
+        "the secret that a CDN in front sends as X-Edge-Secret: requests without it are refused, "
+        "and with it X-Forwarded-For names the client; while it is replaced, the new one, a comma "
+        "and the old one",
         default="",
         repr=False,
     )

@@ -1,12 +1,12 @@
 """Structured logs (one JSON line per event) and CloudWatch EMF metrics, through Powertools.
 
-Metrics have one dimension, the stack, so that two stacks of an account do not mix; which function
-counted is a field of the line. Other modules log with Python's `logging` and count with `count`;
-before `start` (in Lambda, called
-by `wiring.observe`) lines follow the process's own configuration and counts are dropped. Secrets
-are redacted in every line: fields by their names, text by its form. An exception is logged by its
-place and not its text; a session, whose id is all that it takes to pay it, by `session_ref`. Debug
-lines are written for a sample of the requests.
+Metrics have one dimension, the stack, so that two stacks of an account do not mix; the function is
+a field of the line. Other modules log with Python's `logging` and count with `count`; before
+`start` (in Lambda, called by `wiring.observe`) lines follow the process's own configuration and
+counts are dropped. Secrets are redacted in every line: fields by their names, text by its form. Of
+an exception only the place is logged, not its text. A session is logged by its reference
+(`ids.session_ref`), because its id is enough to pay it. Debug lines are written for a sample of the
+requests.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ C = TypeVar("C")
 T = TypeVar("T")
 
 NAMESPACE: Final = "CheckoutSessions"
-# What a person must look at: each of these also counts as NeedsAttention, which has an alarm.
+# Metrics that a person must look at: each also counts as NeedsAttention, which has an alarm.
 ATTENTION: Final = "NeedsAttention"
-FOR_A_PERSON: Final = frozenset({"KeyUnreadable", "SecretsUnreadable", "WebhooksGivenUp"})
-SAMPLE: Final = 100  # of so many requests one logs its debug lines
+FOR_A_PERSON: Final = frozenset({"WebhooksGivenUp"})
+SAMPLE: Final = 100  # one in this many requests logs its debug lines
 BLOT: Final = "***"
 
 _LOGGERS: Final = ("checkout", "api", "pay", "dashboard", "expirer", "webhook_sender")
@@ -49,7 +49,7 @@ _SECRETS: Final = re.compile(
     r"sk_[0-9A-Za-z]{8,}"  # an API key
     r"|cs_[0-9A-Za-z]{8,}"  # a session, and so its address
     r"|whsec_[0-9A-Za-z+/=_-]+"  # a webhook's secret
-    r"|\bv1\.[0-9a-f]{8}\.[0-9A-Za-z_-]+"  # what the vault sealed
+    r"|\bv1\.[0-9a-f]{8}\.[0-9A-Za-z_-]+"  # a ciphertext of the vault
     r"|\b(?:GNAP|Bearer) +\S+"
     r"|-----BEGIN [A-Z ]+-----[^-]*-----END [A-Z ]+-----"
     r"|\b[0-9A-Fa-f]{64}\b"  # ENCRYPTION_KEY
@@ -82,7 +82,7 @@ def start(service: str, stack: str = "checkout") -> None:
         logger = logging.getLogger(name)
         logger.addHandler(handler)
         logger.setLevel(logging.DEBUG)
-        logger.propagate = False  # Lambda's own handler would tell it a second time
+        logger.propagate = False  # Lambda's own handler would log it a second time
 
 
 def stop() -> None:
@@ -90,7 +90,7 @@ def stop() -> None:
     global _metrics
     if _metrics is not None:
         _metrics.clear_default_dimensions()
-        _metrics.clear_metrics()  # it would set the defaults again
+        _metrics.clear_metrics()  # that would set the defaults again
     _metrics = None
     for name in _LOGGERS:
         logger = logging.getLogger(name)
@@ -102,7 +102,7 @@ def stop() -> None:
 def count(name: str, value: float = 1, *, unit: str = "Count", reason: str | None = None) -> None:
     """Increment metric `name`; with `reason` (low cardinality) also under that dimension.
 
-    A zero is not sent: CloudWatch charges for each metric that it receives in a month.
+    A zero is not sent: CloudWatch charges for each hour in which it receives a metric.
     """
     if _metrics is None or not value:
         return
@@ -127,7 +127,7 @@ def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
     """
 
     @wraps(handler)
-    def told(event: E, context: C) -> T:
+    def wrapped(event: E, context: C) -> T:
         try:
             with request(getattr(context, "aws_request_id", None)):
                 return handler(event, context)
@@ -136,7 +136,7 @@ def observed(handler: Callable[[E, C], T]) -> Callable[[E, C], T]:
                 _metrics.add_metadata("service", _service)
                 _metrics.flush_metrics()
 
-    return told
+    return wrapped
 
 
 @contextmanager
@@ -147,14 +147,6 @@ def request(identity: str | None) -> Iterator[None]:
         yield
     finally:
         _request.reset(before)
-
-
-def session_ref(session_id: str) -> str:
-    """Return the reference of a session in log lines.
-
-    It follows from the id, and not the reverse: `printf %s cs_… | sha256sum | cut -c1-12`.
-    """
-    return hashlib.sha256(session_id.encode()).hexdigest()[:12]
 
 
 def places(error: BaseException) -> list[str]:
@@ -170,7 +162,7 @@ def places(error: BaseException) -> list[str]:
 
 
 def redacted(value: Any, name: str = "") -> Any:
-    """Return `value` without secrets: fields judged by their names, all text by its form."""
+    """Return `value` without secrets: fields are checked by name, all texts by their form."""
     if name.lower() in _SECRET_NAMES:
         return BLOT
     if isinstance(value, dict):
@@ -183,7 +175,7 @@ def redacted(value: Any, name: str = "") -> Any:
 
 
 def sampled(request_id: str) -> bool:
-    """Return whether this request's debug lines are logged; its id decides."""
+    """Return whether this request's debug lines are logged, decided by its id."""
     digest = hashlib.sha256(request_id.encode()).digest()
     return int.from_bytes(digest[:4], "big") % SAMPLE == 0
 

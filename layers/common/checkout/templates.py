@@ -1,7 +1,7 @@
 """Jinja environments of the functions with pages.
 
-To compile a page's templates takes 50 ms of CPU. So what is deployed has them compiled
-(sandbox/artifacts.py), and elsewhere each process compiles those that it uses.
+To compile a page's templates takes 50 ms of CPU. So deployed templates are compiled by the build
+(sandbox/artifacts.py); elsewhere each process compiles the ones that it uses.
 """
 
 from __future__ import annotations

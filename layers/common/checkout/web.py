@@ -1,6 +1,6 @@
 """Parts that all public functions share: errors as HTTP, request ids, and the reading of bodies.
 
-No response and no log line has the text of an unforeseen error, because it could hold a secret.
+No response and no log line has the text of an unforeseen error, because it could contain a secret.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -29,7 +29,7 @@ from checkout.adapters.patience import one_request
 from checkout.clients import EDGE_HEADER, proven
 from checkout.domain import errors
 from checkout.domain.errors import CheckoutError
-from checkout.domain.ids import new_request_id
+from checkout.domain.ids import new_request_id, session_ref
 from checkout.domain.strict_json import parse_object
 from checkout.ports.runtime import RandomBytes, SecretUnreadable
 
@@ -40,7 +40,7 @@ _log: Final = logging.getLogger("checkout.web")
 
 # Host, RFC 9110 section 7.2: a name or an address, and a port.
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?")
-_MALFORMED: Final = "malformed"  # in an event: no request can be made of it
+_MALFORMED: Final = "malformed"  # marks an event that is not a valid request
 
 _METHODS: Final = ("DELETE", "GET", "HEAD", "PATCH", "POST", "PUT")
 _REQUEST, _IDEMPOTENCY = "invalid_request_error", "idempotency_error"
@@ -73,6 +73,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.ApiKeyInvalid: (401, "authentication_error"),
     errors.PasskeyInvalid: (401, "authentication_error"),
     errors.PermissionMissing: (403, "permission_error"),
+    errors.MerchantSuspended: (403, "permission_error"),
     errors.ResourceMissing: (404, _REQUEST),
     errors.MethodNotAllowed: (405, _REQUEST),
     errors.SessionBusy: (409, _CONFLICT),
@@ -100,10 +101,29 @@ _BY_PYDANTIC_TYPE: Final[dict[str, type[CheckoutError]]] = {
     "greater_than_equal": errors.ParameterInvalidInteger,
     "less_than_equal": errors.ParameterInvalidInteger,
 }
+# Pydantic's own messages speak of validation, inputs and items; these say what to send.
+_SENTENCES: Final[dict[str, str]] = {
+    "missing": "This parameter is required.",
+    "string_type": "This must be a string.",
+    "string_too_short": "This must not be empty.",
+    "string_too_long": "This must have at most {max_length} characters.",
+    "list_type": "This must be a list.",
+    "too_short": "This list is empty; send at least {min_length}.",
+    "too_long": "This list is too long; send at most {max_length}.",
+    "model_type": "This must be an object.",
+    "literal_error": "This must be {expected}.",
+    "enum": "This must be {expected}.",
+    "int_type": "This must be a whole number: digits only, without quotes.",
+    "int_parsing": "This must be a whole number: digits only.",
+    "greater_than_equal": "This must be at least {ge}.",
+    "less_than_equal": "This must be at most {le}.",
+}
+_NAMED_MAX: Final = 12  # parameters that a message lists
+_LIKE: Final = 0.6  # from here on, difflib finds two names alike
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class ErrorResponse:
     """An error as the response shows it: the fields of decisions.md, and its headers."""
 
     status: int
@@ -115,7 +135,7 @@ class Problem:
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
-Render = Callable[[Request, Problem], Response]
+Render = Callable[[Request, ErrorResponse], Response]
 LambdaHandler = Callable[[dict[str, Any], Any], dict[str, Any]]
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -125,7 +145,7 @@ def status_of(error: CheckoutError) -> int:
     return STATUS[type(error)][0]
 
 
-def problem_of(error: CheckoutError, request_id: str) -> Problem:
+def problem_of(error: CheckoutError, request_id: str) -> ErrorResponse:
     """Return `error` as the response shows it.
 
     It has WWW-Authenticate (RFC 6750 section 3) or Retry-After in seconds where they apply.
@@ -136,7 +156,7 @@ def problem_of(error: CheckoutError, request_id: str) -> Problem:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, errors.RateLimited):
         headers["Retry-After"] = str(error.retry_after)
-    return Problem(
+    return ErrorResponse(
         status=status,
         type=kind,
         code=error.code,
@@ -147,19 +167,24 @@ def problem_of(error: CheckoutError, request_id: str) -> Problem:
     )
 
 
-def problem_json(_request: Request, problem: Problem) -> Response:
-    """Return `{"error": {type, code, message, param?, request_id}}`, the response under /api."""
+def problem_json(_request: Request, problem: ErrorResponse, doc_url: str = "") -> Response:
+    """Return `{"error": {type, code, message, param?, doc_url?, request_id}}`."""
     body = {"type": problem.type, "code": problem.code, "message": problem.message}
     if problem.param is not None:
         body["param"] = problem.param
+    if doc_url:
+        body["doc_url"] = doc_url
     body["request_id"] = problem.request_id
     return JSONResponse({"error": body}, problem.status, dict(problem.headers))
 
 
-def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> FastAPI:
+def application(
+    *, random_bytes: RandomBytes, render: Render = problem_json, elsewhere: str = ""
+) -> FastAPI:
     """Return an application without routes.
 
     Every response has `Request-Id` and `Cache-Control: no-store`; `render` renders every error.
+    The answer to an unknown address ends with `elsewhere`, which says where the known ones are.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
 
@@ -175,10 +200,16 @@ def application(*, random_bytes: RandomBytes, render: Render = problem_json) -> 
 
     async def unrouted(request: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
-        response = await foreseen(request, _from_http(error))
+        if error.status_code == 404:
+            said = f"There is nothing at this address. {elsewhere}".strip()
+            return await foreseen(request, errors.ResourceMissing(said))
         if error.status_code == 405:
-            response.headers["Allow"] = ", ".join(_allowed(request))
-        return response
+            methods = _allowed(request)
+            refused = errors.MethodNotAllowed(f"This address takes {' and '.join(methods)} only.")
+            response = await foreseen(request, refused)
+            response.headers["Allow"] = ", ".join(methods)
+            return response
+        return await foreseen(request, errors.ParameterInvalid("The request is malformed."))
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
@@ -238,9 +269,9 @@ class _Envelope:
             request = Request(scope)
             telemetry.count("UnforeseenErrors")
             _log.error("unforeseen error", extra=_trace(request, error))
-            if started:  # too late for another response; the server cuts this one off
+            if started:  # the response has begun, so the server cuts it off
                 raise
-            problem = Problem(
+            problem = ErrorResponse(
                 status=500,
                 type=_API,
                 code="internal_error",
@@ -261,7 +292,7 @@ class _LoopOfThread(threading.local):
 _of_thread: Final = _LoopOfThread()
 
 
-# The answer of API Gateway at an address that is closed.
+# The same answer as API Gateway's at a disabled address.
 _CLOSED: Final = {
     "statusCode": 403,
     "headers": {"content-type": "application/json"},
@@ -274,19 +305,20 @@ def lambda_handler(
 ) -> LambdaHandler:
     """Return the Lambda handler, which may be called from any thread.
 
-    With an `edge_secret`, it answers only requests that come through the edge, whose secret is in
-    the header X-Edge-Secret.
+    With an `edge_secret`, it answers only requests with this secret in the header X-Edge-Secret,
+    which come through the edge.
 
     Mangum uses the thread's current event loop; without one, Python 3.13 warns and 3.14 fails.
     """
     asyncio.set_event_loop(_of_thread.loop)
     mangum = Mangum(app, lifespan="off")
-    # It logs each URL, and a session's URL is a secret. Errors are logged in this module.
+    # Mangum would log each URL, and a session's URL is a secret. Errors are logged in this module.
     logging.getLogger("mangum.http").setLevel(logging.CRITICAL)
 
     @telemetry.observed
     def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:
         if not _came_through(event, edge_secret()):
+            telemetry.count("DirectRequests")
             return dict(_CLOSED)
         asyncio.set_event_loop(_of_thread.loop)
         with one_request(context):
@@ -296,7 +328,7 @@ def lambda_handler(
 
 
 def _came_through(event: dict[str, Any], secret: str) -> bool:
-    """Return whether the event has the edge's secret; without a secret, all events are let in."""
+    """Return whether the event has the edge's secret. Without a secret, all events are accepted."""
     if not secret:
         return True
     return proven(_encodable(event.get("headers", {}).get(EDGE_HEADER, "")), secret)
@@ -305,9 +337,9 @@ def _came_through(event: dict[str, Any], secret: str) -> bool:
 def _readable(event: dict[str, Any]) -> dict[str, Any]:
     """Return an event of API Gateway (payload format 2.0) that mangum reads without an error.
 
-    Its body is in bytes. A Host that is none (RFC 9112 section 3.2), a body that is not base64 and
+    Its body is in bytes. An invalid Host (RFC 9112 section 3.2), a body that is not base64, and
     lone surrogates make it `_MALFORMED`, which is answered with 400. Host and the forwarded port
-    are left out, as nothing here follows them: our address is BASE_URL.
+    are left out, because our address is BASE_URL.
     """
     http = event["requestContext"]["http"]
     headers = {name.lower(): value for name, value in event.get("headers", {}).items()}
@@ -342,22 +374,22 @@ def _encodable(text: str) -> str:
     return text.encode(errors="replace").decode()
 
 
-async def body_bytes(request: Request) -> bytes:
-    """Return the body. Raise BodyTooLarge as soon as it exceeds BODY_MAX."""
+async def body_bytes(request: Request, *, most: int = BODY_MAX) -> bytes:
+    """Return the body. Raise BodyTooLarge as soon as it exceeds `most` bytes."""
     chunks: list[bytes] = []
     size = 0
     async for chunk in request.stream():
         size += len(chunk)
-        if size > BODY_MAX:
-            raise errors.BodyTooLarge(f"The body must be at most {BODY_MAX} bytes long.")
+        if size > most:
+            raise errors.BodyTooLarge(f"The body must be at most {most} bytes long.")
         chunks.append(chunk)
     return b"".join(chunks)
 
 
-async def json_object(request: Request) -> dict[str, Any]:
+async def json_object(request: Request, *, most: int = BODY_MAX) -> dict[str, Any]:
     """Return the body's JSON object. Raise ContentTypeInvalid, BodyTooLarge, InvalidJson."""
     require_json(request.headers.get("content-type"))
-    return parse_object(await body_bytes(request))
+    return parse_object(await body_bytes(request, most=most))
 
 
 async def no_parameters(request: Request) -> None:
@@ -379,43 +411,68 @@ def require_json(content_type: str | None) -> None:
 
 
 def validated(model: type[Model], value: object) -> Model:
-    """Return `value` as `model`. Raise the error that fits its first fault."""
+    """Return `value` as `model`. Raise the error for its first fault."""
     try:
         return model.model_validate(value)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False, include_context=False)
-        raise from_validation(found) from None
+        found = error.errors(include_url=False, include_input=False)
+        raise from_validation(found, model) from None
 
 
-def from_validation(found: Any) -> CheckoutError:
+def from_validation(found: Any, model: type[BaseModel] | None = None) -> CheckoutError:
     """Return the first of pydantic's errors as one of ours.
 
-    A validator may use one of our codes as the type of its error.
+    An unknown name comes before a missing one beside it, because it is probably the same one,
+    misspelled. A validator may use one of our codes as the type of its error.
     """
     first = found[0]
+    if first["type"] == "missing":
+        beside = (each for each in found if each["loc"][:-1] == first["loc"][:-1])
+        first = next((each for each in beside if each["type"] == "extra_forbidden"), first)
     kind = first["type"]
     chosen = _BY_CODE.get(kind) or _BY_PYDANTIC_TYPE.get(kind, errors.ParameterInvalid)
     param = _path(first["loc"])
-    message = {
-        errors.ParameterMissing: "This parameter is required.",
-        errors.ParameterUnknown: "There is no such parameter.",
-    }.get(chosen, str(first["msg"]).rstrip(".") + ".")
+    if chosen is errors.ParameterUnknown:
+        *place, name = first["loc"]
+        message = no_parameter(str(name), list(_names(model, place)) if model else ())
+    elif kind in _SENTENCES:
+        message = _SENTENCES[kind].format(**first.get("ctx", {}))
+    else:
+        message = str(first["msg"]).rstrip(".") + "."
     return chosen(message, param=param or None)
+
+
+def no_parameter(name: str, known: Collection[str]) -> str:
+    """Return the sentence for an unknown name: the known one that it resembles, or all if few."""
+    from difflib import get_close_matches  # loaded by those who mistype
+
+    said = "There is no such parameter."
+    alike = {each.lower(): each for each in known}
+    if near := get_close_matches(name[:PARAM_MAX].lower(), alike, n=1, cutoff=_LIKE):
+        return f"{said} Did you mean `{alike[near[0]]}`?"
+    if 0 < len(known) <= _NAMED_MAX:
+        return f"{said} Known here: {', '.join(f'`{each}`' for each in known)}."
+    return said
+
+
+def _names(model: type[BaseModel], place: list[str | int]) -> Iterator[str]:
+    """Yield the names of the parameters at a place within the model's value."""
+    for part in place:
+        if isinstance(part, str):
+            kind = model.model_fields[part].annotation
+            model = next(
+                each
+                for each in (kind, *get_args(kind))
+                if isinstance(each, type) and issubclass(each, BaseModel)
+            )
+    for name, described in model.model_fields.items():
+        yield described.alias or name
 
 
 def _path(location: tuple[str | int, ...]) -> str:
     """Return ('line_items', 0, 'quantity') as line_items[0].quantity."""
     path = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location)
     return path.removeprefix(".")[:PARAM_MAX]
-
-
-def _from_http(error: HTTPException) -> CheckoutError:
-    """Return one of the framework's errors as one of ours."""
-    if error.status_code == 404:
-        return errors.ResourceMissing("Not found.")
-    if error.status_code == 405:
-        return errors.MethodNotAllowed("Method not allowed.")
-    return errors.ParameterInvalid("The request is malformed.")
 
 
 def _allowed(request: Request) -> list[str]:
@@ -429,13 +486,13 @@ def _allowed(request: Request) -> list[str]:
 
 
 def _trace(request: Request, error: BaseException) -> dict[str, Any]:
-    """Return where the error happened, for the log."""
+    """Return the place of the error, for the log."""
     route = request.scope.get("route")
     session = request.path_params.get("session_id")
     return {
         "request_id": request.scope["state"]["request_id"],
         "method": request.method,
         "route": getattr(route, "path", None),  # not the URL: a session's URL is a secret
-        "session": telemetry.session_ref(session) if session else None,
+        "session": session_ref(session) if session else None,
         "trace": telemetry.places(error),
     }

@@ -1,6 +1,7 @@
-"""Build what stands behind the ports, from the settings, once per process.
+"""Build the implementations of the ports from the settings, once per process.
 
-Each function calls the one builder it needs, so that `api` loads no HTTP client and no page engine.
+Each function calls the one builder it needs, so that `api` loads no HTTP client and no template
+engine.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.addresses import ResolvedHosts
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.patience import BRIEF, THOROUGH, USUAL, PatientClient
-from checkout.ports.erasure import Records
+from checkout.open_payments.urls import authority
+from checkout.ports.erasure import AllRecords
 from checkout.ports.links import Links
 from checkout.ports.mail import Mail
 from checkout.ports.runtime import Vault
@@ -43,7 +45,7 @@ from checkout.version import VERSION
 
 if TYPE_CHECKING:  # loaded by the builders that need it
     from checkout.adapters.outbound.http import PublicHttp
-    from checkout.flows.webhooks.deliver import Outcome
+    from checkout.flows.webhooks.deliver import MessageResult
     from checkout.ports.wallets import Wallets
 
 
@@ -63,10 +65,9 @@ def build_in_lambda(services: Callable[[], object]) -> None:
     """Build the services while a function's module is loaded, if this process runs in Lambda.
 
     That is in INIT, where a function has a whole core, and not in its first request. Nothing is
-    sent: a store that does not answer stops no process from starting. What is there by then stays,
-    so the garbage collector, which was off until now, need not look at it; and it looks after every
-    20 000 new objects that stay, and not every 700, as most requests make fewer. Raises
-    SettingsError.
+    sent, so a process starts even if a store does not answer. Objects that exist now stay, so the
+    garbage collector, which was off until now, ignores them; afterwards it runs after every 20 000
+    new objects instead of 700, because most requests make fewer. Raises SettingsError.
     """
     if settings_module.in_lambda(os.environ):
         services()
@@ -82,13 +83,29 @@ def settings() -> Settings:
 
 
 def edge_secret() -> str:
-    """Return the edge's secret, without which no request is answered in Lambda; "" for no edge."""
+    """Return the edge's secret, or "" without an edge.
+
+    With one, Lambda answers no request without it.
+    """
     return settings().edge_secret if settings_module.in_lambda(os.environ) else ""
+
+
+def base_url() -> str:
+    """Return the service's address, or "" in a process without settings, such as a test."""
+    try:
+        return settings().base_url
+    except settings_module.SettingsError:
+        return ""
+
+
+def doc_url(code: str) -> str:
+    """Return the address of the line about this error in the reference that /docs serves."""
+    return f"{base_url()}/docs#{code}"
 
 
 @cache
 def api_services() -> Services:
-    """Build the services of functions/api: no wallet, no secret."""
+    """Build the services of functions/api, without wallets and secrets."""
     client, prefix, clock = _store(), _prefix(), SystemClock()
     paced: Any = {"sleep": clock.sleep, "random_bytes": system_random}
     return Services(
@@ -106,6 +123,7 @@ def api_services() -> Services:
         events=dynamo.DynamoEvents(client, prefix, **paced),
         queue=_events_queue(),
         tasks=_tasks_queue(),
+        limits=_limits(),
     )
 
 
@@ -122,13 +140,19 @@ def dashboard_services() -> DashboardServices:
         vault=_vault(),
         tallies=_tallies(),
         links=_links(),
+        notes=dynamo.DynamoNotes(
+            client,
+            prefix,
+            sleep=base.clock.sleep,
+            random_bytes=system_random,
+            retention=_retention(),
+        ),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
         people=dynamo.DynamoPeople(client, prefix, retention=_retention()),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
-        limits=_limits(),
         edge_secret=settings().edge_secret,
     )
 
@@ -147,7 +171,6 @@ def pay_services() -> PayServices:
         wallets=_wallets(),
         tallies=_tallies(),
         links=_links(),
-        limits=_limits(),
         mail=_mail(),
         edge_secret=settings().edge_secret,
         side_by_side=Threads(),
@@ -155,14 +178,14 @@ def pay_services() -> PayServices:
     )
 
 
-def records() -> Records:
+def records() -> AllRecords:
     """Build the reading of whole tables, for the command line."""
     return dynamo.DynamoRecords(_dynamodb(THOROUGH), _prefix())
 
 
 @cache
-def webhook_sender() -> Callable[[str], Outcome]:
-    """Build what functions/webhook_sender calls for each event id: `deliver` with its ports."""
+def webhook_sender() -> Callable[[str], MessageResult]:
+    """Build the function that functions/webhook_sender calls for each event id."""
     from checkout.adapters.outbound.receivers import PublicReceivers
     from checkout.flows.webhooks.deliver import deliver
 
@@ -176,8 +199,9 @@ def _wallets() -> Wallets:
     from checkout.adapters.outbound.wallets import SignedWallets
 
     base = api_services()
+    known = frozenset(authority(each.form) for each in base.providers)
     return SignedWallets(
-        InstrumentedTransport(_public_http(), base.clock.now),
+        InstrumentedTransport(_public_http(), base.clock.now, known=known),
         _vault(),
         base.clock,
         allow_loopback=base.allow_loopback,
@@ -198,7 +222,7 @@ def _public_http() -> PublicHttp:
 
 @cache
 def _store(usual: Config = USUAL) -> dynamo.Client:
-    """Return the client that all stores share: making connections takes time."""
+    """Return the client that all stores share, because new connections take time."""
     patient: Any = PatientClient(_dynamodb(usual), _dynamodb(BRIEF))
     client: dynamo.Client = patient
     return client

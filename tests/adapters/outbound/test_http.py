@@ -11,12 +11,16 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from unittest.mock import Mock
 
+import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from checkout.adapters.outbound.http import PublicHttp
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.errors import NoSuchHost, NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
+from checkout.open_payments.urls import target_uri
 from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
 
 pytestmark = pytest.mark.enable_socket  # to loopback
@@ -49,7 +53,7 @@ def post(http: PublicHttp, server: TlsServer, *, timeout: float = 2) -> Response
 
 
 def test_url_headers_and_body_arrive_byte_for_byte(http: PublicHttp, server: TlsServer) -> None:
-    path = "/a%2Fb/%7Euser//..;v=1/%e4?q=%20x+y&&z=a%3D%26?/'()*!|\"<>{}^`"
+    path = "/a%2Fb/%7Euser//..;v=1/%e4%zz?q=%20x+y&&z=a%3D%26?/'()*![:@]$,;"
     headers = {
         "Signature-Input": 'sig1=("@method" "@target-uri");created=1',
         "signature": "sig1=:AA==:",
@@ -63,10 +67,10 @@ def test_url_headers_and_body_arrive_byte_for_byte(http: PublicHttp, server: Tls
         "User-Agent: checkout-sessions/1.2.3\r\n"
         "Accept-Encoding: identity\r\n"
         "Connection: keep-alive\r\n"
-        "Content-Length: 13\r\n"
         'Signature-Input: sig1=("@method" "@target-uri");created=1\r\n'
         "signature: sig1=:AA==:\r\n"
         "Content-Type: application/json\r\n"
+        "Content-Length: 13\r\n"
         "\r\n".encode()
         + body
     ]
@@ -93,11 +97,32 @@ def test_only_a_method_that_means_a_body_says_that_it_has_none(
     assert (b"ontent-" in server.requests[0]) is length
 
 
-def test_an_empty_path_is_sent_as_a_slash_and_the_host_as_written(
+@pytest.mark.parametrize("path", ["/a\\b", '/"', "/<>", "/{id}", "/a b", "/a/../b", "/./a"])
+def test_a_url_that_httpx_would_rewrite_is_not_sent(
+    http: PublicHttp, server: TlsServer, path: str
+) -> None:
+    with pytest.raises(NotSent, match="not a URL that can be sent"):
+        get(http, server, path)
+    assert server.requests == []
+
+
+@given(
+    path=st.text("aB0-._~:/?[]@!$&'()*+,;=%", max_size=20),
+    host=st.sampled_from(["wallet.example", "Wallet.Example", "xn--bcher-kva.example"]),
+)
+def test_httpx_keeps_each_url_that_can_be_signed(path: str, host: str) -> None:
+    try:
+        signed = target_uri(f"https://{host}/{path}")
+    except ValueError:
+        return
+    assert str(httpx.URL(signed)) == signed
+
+
+def test_an_empty_path_is_sent_as_a_slash_and_the_host_in_lower_case(
     http: PublicHttp, server: TlsServer
 ) -> None:
     http.send(Request("GET", f"https://Wallet.Example:{server.port}?a=1", {}), timeout=2)
-    start = f"GET /?a=1 HTTP/1.1\r\nHost: Wallet.Example:{server.port}\r\n"
+    start = f"GET /?a=1 HTTP/1.1\r\nHost: {NAME}:{server.port}\r\n"
     assert server.requests[0].startswith(start.encode())
 
 

@@ -22,10 +22,10 @@ from checkout.adapters.outbound.http import PublicHttp
 from checkout.adapters.outbound.receivers import PublicReceivers
 from checkout.domain.errors import UrlInvalid
 from checkout.domain.grammar import webhook_url
-from checkout.domain.webhooks import TIMEOUT
 from checkout.open_payments.transport import Response
 from checkout.ports.webhooks import Receipt
 from tests.adapters.outbound.tls_server import NAME, Names, TlsServer, raw, reply
+from tests.protected import DELIVERY_TIMEOUT
 from tests.support import NOW, words
 
 pytestmark = pytest.mark.enable_socket  # to loopback
@@ -47,7 +47,7 @@ class Spent:
     def __call__(self) -> float:
         if self.left is None or not self._names.asked:
             return 0.0
-        return TIMEOUT.total_seconds() - self.left
+        return DELIVERY_TIMEOUT.total_seconds() - self.left
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_the_body_arrives_byte_for_byte_with_its_headers(post: Post, server: Tls
     assert post() == Receipt(status=200, answer="Käse")
     [request] = server.requests
     assert request.startswith(b"POST /hooks?a=%C3%BC HTTP/1.1\r\n")
-    given = b"Content-Type: application/json\r\nCheckout-Signature: t=1,v1=ab"
+    given = b"Content-Type: application/json\r\nCheckout-Signature: t=1,v1=ab\r\nContent-Length: 38"
     assert request.endswith(given + b"\r\n\r\n" + BODY)
 
 
@@ -197,7 +197,8 @@ def test_a_name_that_is_public_when_saved_and_private_when_used_gets_no_byte(
     names.addresses = ["127.0.0.1"]
     receipt = deployed.post(f"https://{NAME}/", HEADERS, BODY, now=NOW)
     assert receipt == Receipt(error=f"not sent: {NAME}: address refused")
-    assert names.asked == [NAME, NAME]  # for the one sending, once: what is judged is connected to
+    # For the one sending, once: the checked address is connected to.
+    assert names.asked == [NAME, NAME]
 
 
 @pytest.mark.parametrize(("allow_loopback", "connections"), [(False, 0), (True, 1)])

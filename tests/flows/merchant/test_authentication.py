@@ -8,7 +8,7 @@ import pytest
 from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing, PermissionMissing
 from checkout.domain.ids import new_api_key
 from checkout.domain.people import Scope
-from checkout.flows.merchant.authentication import authenticate
+from checkout.flows.merchant.authentication import authenticate, scope_of
 from tests.merchant_api import PREFIX, MerchantApi
 from tests.services import put_key
 from tests.support import NOW, seeded
@@ -79,7 +79,7 @@ def test_use_of_a_key_is_noted_at_most_once_a_minute() -> None:
 
 @pytest.mark.parametrize(
     ("scope", "method", "other"),
-    [(Scope.READ, "GET", "POST"), (Scope.READ, "HEAD", "DELETE"), (Scope.WRITE, "POST", "GET")],
+    [(Scope.READ, "GET", "POST"), (Scope.READ, "HEAD", "DELETE"), (Scope.MANAGE, "POST", "GET")],
 )
 def test_a_key_with_one_scope_is_refused_what_needs_the_other(
     scope: Scope, method: str, other: str
@@ -88,8 +88,37 @@ def test_a_key_with_one_scope_is_refused_what_needs_the_other(
     put_key(api.dynamo, PREFIX, replace(api.key, scopes=(scope,)))
     header = f"Bearer {api.secret}"
     assert authenticate(api.services, header, method).scopes == (scope,)
-    with pytest.raises(PermissionMissing, match="has not the scope"):
+    with pytest.raises(PermissionMissing, match="lacks the scope"):
         authenticate(api.services, header, other)
+
+
+READS = [
+    ("GET", "/api/checkout/sessions"),
+    ("GET", "/api/checkout/sessions/{session_id}"),
+    ("HEAD", "/api/health"),
+    ("GET", "/v1/webhook_endpoints"),
+]
+WRITES = [
+    ("POST", "/api/checkout/sessions"),
+    ("POST", "/v1/checkout/sessions"),
+    ("POST", "/v1/webhook_endpoints"),
+    ("DELETE", "/v1/webhook_endpoints/{identity}"),
+]
+MANAGES = [
+    ("POST", "/api/checkout/sessions/{session_id}/cancel"),
+    ("POST", "/api/checkout/sessions/{session_id}/accept_as_paid"),
+    ("POST", "/api/checkout/sessions/{session_id}/give_up"),
+    ("POST", "/v1/checkout/sessions/{session_id}/expire"),
+    ("POST", "/api/checkout/sessions/{session_id}/what-comes-later"),
+    ("PATCH", ""),
+]
+
+
+@pytest.mark.parametrize(
+    ("scope", "routes"), [(Scope.READ, READS), (Scope.WRITE, WRITES), (Scope.MANAGE, MANAGES)]
+)
+def test_a_route_needs_one_scope(scope: Scope, routes: list[tuple[str, str]]) -> None:
+    assert {scope_of(method, route) for method, route in routes} == {scope}
 
 
 def test_a_key_that_has_ended_is_as_invalid_as_an_unknown_one() -> None:

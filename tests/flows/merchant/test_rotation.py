@@ -11,19 +11,21 @@ import pytest
 
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import REFRESH, AesVault
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.errors import Unavailable
 from checkout.domain.ids import api_key_hash
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.merchant import Merchant, details_key_place, private_key_place
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
+from checkout.flows.checkout import details, prepare
+from checkout.flows.checkout.create import create_session
 from checkout.flows.merchant import rotation
 from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
-from checkout.flows.payment import prepare, sessions
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
 from tests.product import HARBOR, World, derived
-from tests.support import NOW, between, come_back, seeded
+from tests.support import NOW, SESSION_ID, a_session, between, come_back, seeded
 
 OLD, NEW = "11" * 32, "22" * 32
 
@@ -50,6 +52,7 @@ def key_ids(world: World) -> set[str]:
     for merchant in world.services.merchants.page(limit=10_000).merchants:
         secrets = merchant.endpoint.secrets if merchant.endpoint else ()
         sealed += [merchant.private_key, *(secret.sealed for secret in secrets)]
+        sealed += [merchant.details_key] if merchant.details_key else []
     return {each.split(".")[1] for each in sealed}
 
 
@@ -71,7 +74,7 @@ def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key(world: W
     before = with_webhook(world)
     rotated(world)
     operator = another_process(world)
-    assert re_encrypt(operator, tell=ignored) == Progress(checked=1, renewed=1)
+    assert re_encrypt(operator, on_progress=ignored) == Progress(checked=1, renewed=1)
     after = world.stored()
     only_new = AesVault(lambda: NEW, seeded(), derive=derived)
     assert only_new.open(after.private_key, place=private_key_place(after.id)) == (
@@ -83,17 +86,33 @@ def test_private_key_and_webhook_secrets_are_the_same_under_the_new_key(world: W
         for secret in after.endpoint.secrets
     ]
     assert opened == ["whsec_0", "whsec_1"]
-    assert replace(after, version=1, private_key="", endpoint=None) == replace(
-        before, version=1, private_key="", endpoint=None
+    assert after.details_key is not None
+    assert before.details_key is not None
+    assert only_new.open(after.details_key, place=details_key_place(after.id)) == (
+        world.services.vault.open(before.details_key, place=details_key_place(before.id))
     )
+    assert replace(after, version=1, private_key="", endpoint=None, details_key=None) == replace(
+        before, version=1, private_key="", endpoint=None, details_key=None
+    )
+
+
+def test_details_of_customers_are_read_after_the_old_key_is_gone(world: World) -> None:
+    given = CustomerDetails(email="ana@example.com")
+    before = world.stored()
+    sealed = details.seal(world.services.vault, before, SESSION_ID, given)
+    session = a_session(customer_details=sealed)
+    rotated(world)
+    re_encrypt(another_process(world), on_progress=ignored)
+    only_new = AesVault(lambda: NEW, seeded(), derive=derived)
+    assert details.opened(only_new, world.stored(), session) == given
 
 
 def test_a_second_run_finds_nothing_left_and_writes_nothing(world: World) -> None:
     rotated(world)
     operator = another_process(world)
-    re_encrypt(operator, tell=ignored)
+    re_encrypt(operator, on_progress=ignored)
     world.forget()
-    assert re_encrypt(operator, tell=ignored) == Progress(checked=1, renewed=0)
+    assert re_encrypt(operator, on_progress=ignored) == Progress(checked=1, renewed=0)
     assert world.aws_calls() == ["scan"]
 
 
@@ -111,7 +130,7 @@ def test_a_merchant_that_is_changed_meanwhile_keeps_the_change(world: World) -> 
     rotated(world)
     operator = another_process(world)
     change = changing(world, "Renamed", times=1)
-    progress = re_encrypt(replace(operator, merchants=change), tell=ignored)
+    progress = re_encrypt(replace(operator, merchants=change), on_progress=ignored)
     assert progress == Progress(checked=1, renewed=1)
     after = world.stored()
     assert (after.name, operator.vault.is_current(after.private_key)) == ("Renamed", True)
@@ -122,10 +141,10 @@ def test_a_merchant_that_others_keep_changing_is_told_and_left_for_the_next_run(
     rotated(world)
     operator = another_process(world)
     change = changing(world, "Again", times=100)
-    progress = re_encrypt(replace(operator, merchants=change), tell=ignored)
+    progress = re_encrypt(replace(operator, merchants=change), on_progress=ignored)
     assert progress.busy == [world.merchant.id]
     assert not progress.complete
-    assert re_encrypt(operator, tell=ignored).complete
+    assert re_encrypt(operator, on_progress=ignored).complete
 
 
 def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other(world: World) -> None:
@@ -133,7 +152,7 @@ def test_what_neither_key_opens_is_kept_and_told_and_stops_no_other(world: World
     lost = with_webhook(world, replace(world.services, vault=others))
     merchants = open_shops(world, 3)
     rotated(world)
-    progress = re_encrypt(another_process(world), tell=ignored)
+    progress = re_encrypt(another_process(world), on_progress=ignored)
     assert progress == Progress(checked=4, renewed=3, unreadable=[lost.id])
     assert world.stored() == lost
     assert len(merchants) == 3
@@ -155,8 +174,8 @@ def test_broken_off_by_a_failing_store_it_goes_on_where_it_was(
             raise Unavailable("The data store is not answering.")
 
     with pytest.raises(Unavailable):
-        re_encrypt(operator, tell=failing)
-    second = re_encrypt(operator, tell=ignored)
+        re_encrypt(operator, on_progress=failing)
+    second = re_encrypt(operator, on_progress=ignored)
     assert 0 < second.renewed < 50
     assert second.checked == 50
     assert len(key_ids(world)) == 1
@@ -194,6 +213,7 @@ def open_shops(world: World, count: int) -> list[Shop]:
             id=identity,
             wallet_address=wallet,
             private_key=world.services.vault.seal(plain, place=private_key_place(identity)),
+            details_key=details.new_key(world.services.vault, seeded(), identity),
         )
         made = new_key(world.services, merchant, name="First key")
         assert world.services.merchants.add(merchant, made.key) is None
@@ -231,7 +251,7 @@ class Business:
         if shop.session is None:
             key = services.api_keys.find(api_key_hash(shop.secret))
             assert key is not None
-            body = sessions.create(services, key, self.world.new(), None).body
+            body = create_session(services, key, self.world.new(), None).body
             shop.session = self.world.session(json.loads(body)["id"])
         elif shop.callback is None:
             shop.session = prepare.submit_wallet(
@@ -262,7 +282,7 @@ def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fa
 
     merchants = between(world.services.merchants, "replace", go_on, times=1000)
     operator = replace(another_process(world, 24), merchants=merchants)
-    assert re_encrypt(operator, tell=ignored) == Progress(checked=1000, renewed=1000)
+    assert re_encrypt(operator, on_progress=ignored) == Progress(checked=1000, renewed=1000)
     assert len(key_ids(world)) == 1
     assert not key_ids(world) & old
 

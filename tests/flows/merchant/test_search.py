@@ -9,11 +9,12 @@ from datetime import timedelta
 import pytest
 
 from checkout.adapters.dynamo.records import search_items, session_from, session_item
+from checkout.domain.errors import WalletInvalid
 from checkout.domain.search import METADATA_FOUND_MAX
 from checkout.domain.session import LineItem, Session, Status
+from checkout.flows.checkout.create import create_session
+from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import search
-from checkout.flows.payment import sessions
-from checkout.flows.payment.sessions import ListQuery
 from tests.product import CEDAR, HARBOR, PREFIX, World
 
 
@@ -45,17 +46,27 @@ def test_a_value_of_the_metadata_finds_its_sessions_newest_first(world: World) -
     second = with_metadata(world, order="A-2", customer="zoë ω")
     number = with_metadata(world, order=1234)
     assert found(world, "a-1") == [first.id]
+    assert found(world, "ZOË Ω") == []  # nobody has given a wallet yet
+    for session in (first, second):
+        world.submit(session)
     assert found(world, "ZOË Ω") == [second.id, first.id]
     assert found(world, "1234") == [number.id]
     assert found(world, "A-") == [second.id, first.id]
     assert found(world, "Zo") == []
 
 
+def test_a_wallet_that_cannot_be_used_makes_its_cart_found_as_well(world: World) -> None:
+    session = with_metadata(world, order="A-1", customer="Zoë")
+    with pytest.raises(WalletInvalid):
+        world.submit(session, f"{CEDAR}/nobody")
+    assert found(world, "Zoë") == found(world, "A-1") == [session.id]
+
+
 def test_truth_values_nothing_and_what_comes_after_the_first_ten_are_not_found() -> None:
     world = World()
     with_metadata(world, yes=True, none=None, empty=" ")
     many = {f"key{number}": f"value{number}" for number in range(METADATA_FOUND_MAX + 1)}
-    session = with_metadata(world, **many)
+    session = world.submit(with_metadata(world, **many))
     assert found(world, "True") == found(world, "None") == found(world, "value10") == []
     assert found(world, "value9") == [session.id]
 
@@ -115,8 +126,8 @@ def test_creating_with_metadata_costs_one_more_call(world: World) -> None:
     key = world.key()
     world.forget()
     new = world.new(metadata_json='{"order":"A-1","cart":2}')
-    sessions.create(world.services, key, new, "order-1")
-    sessions.create(world.services, key, new, None)
+    create_session(world.services, key, new, "order-1")
+    create_session(world.services, key, new, None)
     assert world.dynamo.calls == {"put_item": 3, "batch_write_item": 2}
     assert len(found(world, "A-1")) == 2
 

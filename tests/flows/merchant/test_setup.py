@@ -86,7 +86,7 @@ def test_a_renewed_wallet_key_is_stored_for_the_same_merchant(world: World) -> N
 
 def test_a_private_key_that_is_not_the_pair_is_refused_with_what_to_do(world: World) -> None:
     other, _ = new_key_pair(KEY_ID)
-    with pytest.raises(setup.SetupRefused, match="Give the file that belongs") as refused:
+    with pytest.raises(setup.SetupRefused, match="Give a file and a key id") as refused:
         setup.set_up(world.services, a_new_merchant(world, private_key_text=other))
     assert other.splitlines()[1] not in str(refused.value)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.event_types import COMPLETED
 from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import COMPLETED
+from checkout.flows.checkout import ends, lists
+from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import api_keys, export, search, settings
-from checkout.flows.payment import sessions
-from checkout.flows.payment.sessions import ListQuery
 from checkout.flows.webhooks import delivery_log, endpoints, event_list
 from checkout.flows.webhooks.event_list import EventQuery
 from tests.product import CEDAR, World
@@ -27,8 +27,8 @@ def grown(world: World) -> list[Session]:
         for _ in range(12):
             world.clock.pass_time(1)
             made.append(world.create(metadata_json='{"shop":"main"}'))
-    assert {each.shard for each in made[:12]} == {0}
-    assert len({each.shard for each in made}) > 4
+    assert {each.part for each in made[:12]} == {0}
+    assert len({each.part for each in made}) > 4
     return made[::-1]
 
 
@@ -36,7 +36,7 @@ def walked(world: World, query: ListQuery) -> list[str]:
     """Return the ids of a list, whose pages begin where the one before ended."""
     found: list[str] = []
     while True:
-        page = sessions.list_page(world.services, world.key(), query)
+        page = lists.list_page(world.services, world.key(), query)
         found += [each.id for each in page.sessions]
         if page.next_cursor is None:
             return found
@@ -51,13 +51,13 @@ def test_sessions_of_before_and_after_are_one_list(world: World) -> None:
 
 def test_a_cursor_stays_good_when_shards_are_added(world: World) -> None:
     ids = [each.id for each in grown(world)]
-    first = sessions.list_page(world.services, world.key(), ListQuery(limit=5))
+    first = lists.list_page(world.services, world.key(), ListQuery(limit=5))
     spread(world, 32)
     rest = ListQuery(limit=100, cursor=first.next_cursor)
     assert [each.id for each in first.sessions] == ids[:5]
     assert walked(world, rest) == ids[5:]
     upward = ListQuery(limit=3, cursor=first.next_cursor, upward=True)
-    newer = sessions.list_page(world.services, world.key(), upward)
+    newer = lists.list_page(world.services, world.key(), upward)
     assert [each.id for each in newer.sessions] == ids[1:4]
 
 
@@ -65,9 +65,9 @@ def test_filters_search_and_export_see_all_shards(world: World) -> None:
     made = grown(world)
     ended = [each.id for each in made[::5]]
     for each in ended:
-        sessions.cancel(world.services, world.key(), each)
+        ends.cancel(world.services, world.key(), each)
     query = ListQuery(limit=100, status=Status.CANCELED)
-    listed = sessions.list_page(world.services, world.key(), query)
+    listed = lists.list_page(world.services, world.key(), query)
     assert [each.id for each in listed.sessions] == ended
     found = search.find(world.services, world.key(), "main", ListQuery(limit=100))
     assert [each.id for each in found.sessions] == [each.id for each in made]
@@ -92,7 +92,7 @@ def test_events_are_in_the_shard_of_their_session(world: World) -> None:
     paid = [world.session(each.id) for each in made][::-1]
     ids = [each.event for each in paid]
     events = [world.event(each) for each in ids if each]
-    assert [each.shard for each in events] == [each.shard for each in paid]
+    assert [each.part for each in events] == [each.part for each in paid]
     assert {each.type for each in events} == {COMPLETED}
     found, behind = event_list.page(world.services, key, EventQuery(limit=100, rounds=1))
     assert ([each.id for each in found], behind) == (ids, None)
@@ -120,10 +120,10 @@ def test_every_key_reads_and_writes_all_shards_at_once(world: World) -> None:
     for key in (world.key(), before, after):
         found = world.services.api_keys.find(key.hash)
         assert found is not None
-        assert found.shards == 4
+        assert found.parts == 4
     merchant = world.services.merchants.get(world.merchant.id)
     assert merchant is not None
-    assert merchant.shards == 4
+    assert merchant.parts == 4
     assert not settings.keys_behind(world.endpoints, merchant)
 
 
@@ -135,9 +135,9 @@ def test_only_powers_of_two_are_numbers_of_shards(world: World, shards: int) -> 
 
 def test_the_number_of_shards_never_falls(world: World) -> None:
     spread(world, 8)
-    with pytest.raises(ParameterInvalid, match="never falls"):
+    with pytest.raises(ParameterInvalid, match="cannot be lowered"):
         spread(world, 4)
-    assert world.key().shards == 8
+    assert world.key().parts == 8
 
 
 def test_an_unknown_merchant_has_no_shards(world: World) -> None:

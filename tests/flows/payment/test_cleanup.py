@@ -6,8 +6,10 @@ import pytest
 
 from checkout.adapters.queue import NoQueue
 from checkout.domain.session import Session, Status
-from checkout.domain.transitions import Event, advance
-from checkout.flows.payment import sessions
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
+from checkout.flows.checkout import ends
+from checkout.flows.checkout.clock import apply_clock
 from checkout.flows.payment.cleanup import TryLater, clean_up
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.ports.wallets import Cleanup
@@ -17,11 +19,11 @@ from tests.product import CEDAR, World, on, raising
 def ended(world: World, how: str, session: Session) -> Session:
     key = world.key()
     if how == "cancel":
-        return sessions.cancel(world.services, key, session.id)
+        return ends.cancel(world.services, key, session.id)
     if how == "expire":
-        return sessions.expire(world.services, key, session.id)
+        return ends.expire(world.services, key, session.id)
     world.clock.pass_time(24 * 3600)
-    return sessions.settle(world.services, session)
+    return apply_clock(world.services, session)
 
 
 @pytest.fixture(params=["cancel", "expire", "expiry"])
@@ -80,7 +82,7 @@ def test_an_approval_whose_process_died_leaves_its_grant_behind(world: World) ->
     claimed = world.services.sessions.save(
         advance(awaiting, Event.APPROVAL_CLAIMED, now=now, writer="dead", lease_until=now)
     )
-    assert sessions.settle(world.services, claimed).status is Status.OPEN
+    assert apply_clock(world.services, claimed).status is Status.OPEN
     assert [task.grant for task in world.tasks.left] == [awaiting.grant]
 
 

@@ -13,15 +13,16 @@ from checkout.domain import transitions
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, WalletInvalid
 from checkout.domain.session import Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.session_events import Event
 from checkout.flows import erase
-from checkout.flows.payment import reconcile, reported, sealed, sessions
-from checkout.flows.payment.prepare import LEASE
+from checkout.flows.checkout import approve, ends, reconcile
+from checkout.flows.payment import sealed
 from checkout.open_payments.errors import OutcomeUnknown
 from tests.product import CEDAR, PREFIX, World, on, raising
+from tests.protected import LEASE
 from tests.sources import nodes
 
-TESTED = "checkout.session.tested"
+TESTED = "ping"  # which no flow of a session makes
 DAY = 24 * 3600
 
 
@@ -75,7 +76,7 @@ def decline(world: World) -> None:
     grant = sealed.pending_grant(world.services.vault, session)
     assert grant is not None
     proof = grant.proof(session.id, sealed.Proof.BROWSER)
-    reported.note(world.services, session, "grant_rejected", browser=proof)
+    approve.note_reported(world.services, session, "grant_rejected", browser=proof)
 
 
 def be_refused(world: World) -> None:
@@ -144,7 +145,7 @@ def end_unpaid(how: Callable[..., Session]) -> Callable[[World], None]:
     def drive(world: World) -> None:
         session = how(world.services, world.key(), submit(world).id)
         world.sweep(rounds=3)
-        assert world.session(session.id).due_at() is None
+        assert world.session(session.id).needed_at is None
         assert world.incoming(session).completed
 
     return drive
@@ -167,7 +168,7 @@ def erase_after(drive: Callable[[World], object]) -> Callable[[World], None]:
     def erased(world: World) -> None:
         drive(world)
         records, wallet = DynamoRecords(world.dynamo, PREFIX), Wallet(f"{CEDAR}/alice")
-        done = erase.erase(world.endpoints, records, wallet, tell=lambda report: None)
+        done = erase.erase(world.endpoints, records, wallet, on_progress=lambda report: None)
         assert done.erased["sessions"] == 1
 
     return erased
@@ -207,30 +208,30 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.PROCESSING, E.CLOSED): fail_to_pay,
     (S.PROCESSING, E.PAYMENT_DISPROVED): fail_to_pay,
     (S.PROCESSING, E.RECONCILED): pay,
-    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(sessions.accept_as_paid, pay_a_part),
-    (S.PROCESSING, E.GIVEN_UP): end(sessions.give_up, pay_a_part),
+    (S.PROCESSING, E.ACCEPTED_AS_PAID): end(ends.accept_as_paid, pay_a_part),
+    (S.PROCESSING, E.GIVEN_UP): end(ends.give_up, pay_a_part),
     (S.OPEN, E.CHECKED): lambda world: find_money(world, opened_again(world)),
     (S.OPEN, E.MONEY_FOUND): lambda world: find_money(world, opened_again(world)),
     (S.PREPARING, E.MONEY_FOUND): find_money_at_submission,
     (S.AWAITING_APPROVAL, E.MONEY_FOUND): lambda world: find_money(world, submit(world)),
     (S.COMPLETED, E.CHECKED): pay_short,
     (S.COMPLETED, E.CLOSED): pay_short,
-    (S.EXPIRED, E.CHECKED): pay_late(sessions.expire),
-    (S.EXPIRED, E.CLOSED): end_unpaid(sessions.expire),
-    (S.EXPIRED, E.LATE_PAYMENT): pay_late(sessions.expire),
-    (S.CANCELED, E.CHECKED): pay_late(sessions.cancel),
-    (S.CANCELED, E.CLOSED): end_unpaid(sessions.cancel),
-    (S.CANCELED, E.LATE_PAYMENT): pay_late(sessions.cancel),
+    (S.EXPIRED, E.CHECKED): pay_late(ends.expire),
+    (S.EXPIRED, E.CLOSED): end_unpaid(ends.expire),
+    (S.EXPIRED, E.LATE_PAYMENT): pay_late(ends.expire),
+    (S.CANCELED, E.CHECKED): pay_late(ends.cancel),
+    (S.CANCELED, E.CLOSED): end_unpaid(ends.cancel),
+    (S.CANCELED, E.LATE_PAYMENT): pay_late(ends.cancel),
     (S.COMPLETED, E.ERASED): erase_after(pay),
-    (S.EXPIRED, E.ERASED): erase_after(end_unpaid(sessions.expire)),
-    (S.CANCELED, E.ERASED): erase_after(end_unpaid(sessions.cancel)),
+    (S.EXPIRED, E.ERASED): erase_after(end_unpaid(ends.expire)),
+    (S.CANCELED, E.ERASED): erase_after(end_unpaid(ends.cancel)),
     (S.OPEN, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, world.create()),
     (S.PREPARING, E.EXPIRY_PASSED): submit_too_late,
     (S.AWAITING_APPROVAL, E.EXPIRY_PASSED): lambda world: expire_by_clock(world, submit(world)),
-    (S.OPEN, E.EXPIRE_REQUESTED): end(sessions.expire, World.create),
-    (S.AWAITING_APPROVAL, E.EXPIRE_REQUESTED): end(sessions.expire, submit),
-    (S.OPEN, E.CANCEL_REQUESTED): end(sessions.cancel, World.create),
-    (S.AWAITING_APPROVAL, E.CANCEL_REQUESTED): end(sessions.cancel, submit),
+    (S.OPEN, E.EXPIRE_REQUESTED): end(ends.expire, World.create),
+    (S.AWAITING_APPROVAL, E.EXPIRE_REQUESTED): end(ends.expire, submit),
+    (S.OPEN, E.CANCEL_REQUESTED): end(ends.cancel, World.create),
+    (S.AWAITING_APPROVAL, E.CANCEL_REQUESTED): end(ends.cancel, submit),
 }
 
 

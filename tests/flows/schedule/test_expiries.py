@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 from dataclasses import replace
 from datetime import date, timedelta
@@ -13,15 +14,17 @@ from botocore.exceptions import ClientError
 from checkout.adapters.dynamo.tallies import DynamoTallies
 from checkout.adapters.side_by_side import Threads
 from checkout.domain.errors import SessionUnexpectedState, Unavailable
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
+from checkout.domain.event_types import CANCELED, EXPIRED
+from checkout.domain.parts import Lists
+from checkout.domain.session import Status
 from checkout.domain.tally import tallied
-from checkout.domain.webhooks import CANCELED, EXPIRED
-from checkout.flows.payment import reconcile, sessions
+from checkout.flows.checkout import ends, lists, lookup, reconcile
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import GATHERED, STRETCH, Followed
-from checkout.ports.sessions import Walk
+from checkout.ports.sessions import Positions, Walk
 from tests.adapters.stores import Watched
 from tests.product import PREFIX, World, interrupt, raising
+from tests.protected import CLOCK_IS_FINAL_AFTER
 from tests.support import NOW, between
 
 HALF_AN_HOUR = 1800
@@ -35,7 +38,7 @@ def follow(world: World, *, seconds: float = 10) -> Followed:
 
 
 def ended_on(world: World, day: date) -> int:
-    (found,) = world.services.tallies.days(world.merchant.id, "usd", [day])
+    (found,) = world.services.tallies.days(Lists(world.merchant.id), "usd", [day])
     return found.ended
 
 
@@ -68,16 +71,16 @@ def test_reading_it_shows_it_as_expired_and_writes_nothing(world: World) -> None
     (session_id,) = abandon(world)
     before = stored(world)
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
-    read = sessions.get(world.services, world.key(), session_id)
+    read = lookup.get(world.services, world.key(), session_id)
     assert (read.status, read.version) == (Status.EXPIRED, 2)
     assert [(entry.event, entry.at) for entry in read.history[1:]] == [
         ("expiry_passed", read.expires_at)
     ]
     assert reconcile.advance_pending(world.services, session_id) == read
-    query = sessions.ListQuery(status=Status.EXPIRED)
-    (listed,) = sessions.list_page(world.services, world.key(), query).sessions
+    query = lists.ListQuery(status=Status.EXPIRED)
+    (listed,) = lists.list_page(world.services, world.key(), query).sessions
     assert listed.id == session_id
-    for end in (sessions.expire, sessions.cancel):
+    for end in (ends.expire, ends.cancel):
         with pytest.raises(SessionUnexpectedState, match="is expired"):
             end(world.services, world.key(), session_id)
     assert stored(world) == before
@@ -88,7 +91,7 @@ def test_while_a_write_in_time_could_still_land_a_reader_writes_what_it_shows(
 ) -> None:
     (session_id,) = abandon(world)
     world.clock.pass_time(HALF_AN_HOUR)
-    assert sessions.get(world.services, world.key(), session_id).status is Status.EXPIRED
+    assert lookup.get(world.services, world.key(), session_id).status is Status.EXPIRED
     assert world.session(session_id).status is Status.EXPIRED
     world.clock.pass_time(FINAL)
     assert follow(world).counted == 1
@@ -99,7 +102,7 @@ def test_the_merchant_who_asks_for_the_event_gets_it_at_once_and_one(world: Worl
     world.listen(EXPIRED)
     ids = abandon(world, 3)
     world.clock.pass_time(HALF_AN_HOUR)
-    assert follow(world).told == 3
+    assert follow(world).reported == 3
     assert {event["session"] for event in world.events()} == set(ids)
     assert {world.session(each).status for each in ids} == {Status.EXPIRED}
     world.clock.pass_time(FINAL)
@@ -114,14 +117,14 @@ def test_who_asks_for_the_event_later_is_told_of_what_expires_then(world: World)
     late = abandon(world)
     world.listen(CANCELED, EXPIRED)
     world.clock.pass_time(HALF_AN_HOUR)
-    assert follow(world).told == 1
-    sessions.get(world.services, world.key(), early[0])
+    assert follow(world).reported == 1
+    lookup.get(world.services, world.key(), early[0])
     assert [event["session"] for event in world.events()] == late
 
 
 def test_what_ends_by_a_write_is_counted_by_a_walk_of_its_own(world: World) -> None:
     (canceled,) = abandon(world)
-    sessions.cancel(world.services, world.key(), canceled)
+    ends.cancel(world.services, world.key(), canceled)
     world.pay(world.create(expires_in_seconds=HALF_AN_HOUR))
     world.abandoned(expires_in_seconds=HALF_AN_HOUR)
     world.clock.pass_time(HALF_AN_HOUR)
@@ -182,7 +185,7 @@ def test_side_by_side_each_is_counted_once(world: World) -> None:
     for walk in Walk:
         Threads(8)(
             lambda shard, walk=walk: expiries._follow(  # type: ignore[misc]
-                services, walk, {}, world.clock.now() + timedelta(seconds=9), shard
+                services, walk, Positions({}, {}), world.clock.now() + timedelta(seconds=9), shard
             ),
             [*services.tallies.shards, *services.tallies.shards],
         )
@@ -206,7 +209,7 @@ def test_a_count_whose_answer_was_lost_is_made_once(world: World) -> None:
         counted = tallied(stretch.sessions) if sums is None else sums
         client.lose = 1
         assert tallies.passed(stretch, counted)
-        assert tallies.marks()[walk, shard] == stretch.to
+        assert tallies.positions().marks[walk, shard] == stretch.to
     assert ended_on(world, NOW.date()) == 1
     assert world.session(session_id).version == 1
 
@@ -218,21 +221,30 @@ def test_a_round_begins_nothing_when_its_time_is_over(world: World) -> None:
     assert follow(world).counted == 1
 
 
-def test_a_poisoned_record_is_passed_and_told_of(
+def test_a_poisoned_record_stops_no_other_and_is_told_of_each_round_until_it_is_mended(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
+    world.listen(EXPIRED)
     ids = abandon(world, 5)
-    world.dynamo.update_item(
-        TableName=f"{PREFIX}-checkout_sessions",
-        Key={"id": {"S": ids[0]}},
-        UpdateExpression="REMOVE #status",
-        ExpressionAttributeNames={"#status": "status"},
-    )
+    poison = {
+        "TableName": f"{PREFIX}-checkout_sessions",
+        "Key": {"id": {"S": ids[0]}},
+        "ExpressionAttributeNames": {"#status": "status"},
+    }
+    world.dynamo.update_item(**poison, UpdateExpression="REMOVE #status")
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
     with caplog.at_level(logging.WARNING):
-        assert follow(world) == Followed(counted=4, failed=2)  # by each walk
-    assert follow(world) == Followed()
+        assert follow(world) == Followed(reported=4, counted=4, failed=2)  # by each walk
+    assert follow(world) == Followed(failed=1)
     assert ids[0] not in caplog.text
+    named = hashlib.sha256(ids[0].encode()).hexdigest()[:12]
+    assert {each.__dict__["session"] for each in caplog.records} == {named}
+    values = {":status": {"S": "open"}}
+    mended = {"UpdateExpression": "SET #status = :status", "ExpressionAttributeValues": values}
+    world.dynamo.update_item(**poison, **mended)
+    assert follow(world) == Followed(reported=1)
+    assert follow(world) == Followed()
+    assert {event["session"] for event in world.events()} == set(ids)
 
 
 def test_an_end_that_cannot_be_told_now_is_told_later(world: World) -> None:
@@ -244,9 +256,9 @@ def test_an_end_that_cannot_be_told_now_is_told_later(world: World) -> None:
     world.dynamo.transact_write_items = raising(  # type: ignore[method-assign]
         ClientError(down | {"ResponseMetadata": {"HTTPStatusCode": 500}}, "TransactWriteItems")
     )
-    assert follow(world).told == 0
+    assert follow(world).reported == 0
     world.dynamo.transact_write_items = real  # type: ignore[method-assign]
-    assert follow(world).told == 3
+    assert follow(world).reported == 3
 
 
 def test_one_that_fails_otherwise_stops_no_other(world: World) -> None:
@@ -257,7 +269,51 @@ def test_one_that_fails_otherwise_stops_no_other(world: World) -> None:
     services = world.services
     failing = between(services.sessions, "save", lambda: next(mistakes, lambda: None)(), times=1)
     world.services = replace(services, sessions=failing)
-    assert follow(world) == Followed(told=4, failed=1)
+    assert follow(world) == Followed(reported=4, failed=1)
+    assert follow(world) == Followed(reported=1)
+    assert follow(world) == Followed()
+    assert (len(world.events()), ended_on(world, NOW.date())) == (5, 0)
+
+
+@pytest.mark.parametrize("two_rounds", [False, True])
+@pytest.mark.parametrize("kept", [90, 1])
+def test_no_event_is_lost_while_the_sweep_may_not_write_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch, kept: int, *, two_rounds: bool
+) -> None:
+    world.listen(EXPIRED)
+    monkeypatch.setattr(expiries, "UNTOLD_MAX", kept)
+    abandon(world, 30)
+    world.clock.pass_time(HALF_AN_HOUR)
+    denied = {"Error": {"Code": "AccessDeniedException", "Message": "not authorized"}}
+    real = world.dynamo.transact_write_items
+    world.dynamo.transact_write_items = raising(  # type: ignore[method-assign]
+        ClientError(denied, "TransactWriteItems")
+    )
+    for _ in range(3):
+        assert follow(world).failed > 0
+        world.clock.pass_time(MINUTE)
+    world.dynamo.transact_write_items = real  # type: ignore[method-assign]
+    if two_rounds:
+        interrupt(world, "update_item", lambda: follow(world), times=1)
+    follow(world)
+    follow(world)
+    assert len(world.events()) == 30
+    world.clock.pass_time(FINAL)
+    assert follow(world) == Followed(counted=30)
+
+
+def test_a_round_without_time_tries_none_again_and_forgets_none(world: World) -> None:
+    world.listen(EXPIRED)
+    abandon(world, 3)
+    world.clock.pass_time(HALF_AN_HOUR)
+    services = world.services
+    mistake = raising(TypeError("a mistake of ours"))
+    world.services = replace(
+        services, sessions=between(services.sessions, "save", mistake, times=3)
+    )
+    assert follow(world) == Followed(failed=3)
+    assert follow(world, seconds=0) == Followed()
+    assert follow(world) == Followed(reported=3)
 
 
 def test_at_rest_a_round_is_one_read_and_three_queries_a_shard(world: World) -> None:
@@ -271,7 +327,7 @@ def test_a_round_that_cannot_read_how_far_it_came_is_tried_again(world: World) -
     abandon(world)
     world.clock.pass_time(HALF_AN_HOUR + FINAL)
     services = world.services
-    failing = between(services.tallies, "marks", raising(Unavailable("no answer")), times=1)
+    failing = between(services.tallies, "positions", raising(Unavailable("no answer")), times=1)
     world.services = replace(services, tallies=failing)
     assert follow(world) == Followed(failed=1)
     assert follow(world).counted == 1

@@ -7,21 +7,26 @@ import time
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo import places
 from checkout.adapters.side_by_side import Threads
-from checkout.domain.session import Attention, Phase, Problem, Session, Status
-from checkout.domain.transitions import Event, advance
-from checkout.flows.payment import reconcile
-from checkout.flows.payment.approve import CHECK_AFTER, SEND_WITHIN
+from checkout.domain.errors import Unavailable
+from checkout.domain.payment import Attention, Phase, Problem
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
+from checkout.flows.checkout import reconcile
 from checkout.flows.schedule import sweep
 from checkout.flows.schedule.sweep import Counts
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import authority
 from tests.product import CEDAR, HARBOR, PREFIX, World, interrupt, raising
-from tests.support import NOW, a_session, between
+from tests.protected import ACCOUNT_FOR, CHECK_AFTER, FENCE, SEND_WITHIN
+from tests.support import NOW, between
 
 MINUTE = 60
 DAY = 24 * 3600
@@ -205,6 +210,19 @@ def test_a_poisoned_record_stops_no_other(world: World) -> None:
     assert round_of(world) == Counts(failed=4, not_reached=4)
 
 
+def test_a_record_of_a_kind_that_this_release_does_not_know_stops_no_other(world: World) -> None:
+    due = world.abandoned(expires_in_seconds=1800)
+    item = world.dynamo.get_item(
+        TableName=f"{PREFIX}-checkout_sessions", Key={"id": {"S": due.id}}, ConsistentRead=True
+    )["Item"]
+    other = item | {"id": {"S": "re_" + due.id[3:]}}
+    world.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=other)
+    world.clock.pass_time(1800)
+    counts = round_of(world)
+    assert (counts.checked, counts.failed) == (1, 1)
+    assert world.session(due.id).status is Status.EXPIRED
+
+
 def test_a_failure_is_logged_without_the_sessions_address_or_the_errors_text(
     world: World,
     caplog: pytest.LogCaptureFixture,
@@ -380,7 +398,7 @@ def test_a_partial_payment_stays_visible_until_its_incoming_payments_end(world: 
     world.clock.pass_time(rest.total_seconds() + 3600)
     rounds(world, 3)
     flagged = world.session(session.id)
-    assert (flagged.status, flagged.due_at()) == (Status.PROCESSING, None)
+    assert (flagged.status, places.due_at(flagged)) == (Status.PROCESSING, None)
     assert round_of(world) == Counts()
 
 
@@ -398,6 +416,58 @@ def test_a_queue_that_takes_nothing_does_not_stop_the_sessions(
     counts = round_of(world)
     assert (counts.failed, counts.enqueued) == (1, 0)
     assert world.session(session.id).status is Status.EXPIRED
+
+
+@pytest.mark.parametrize("lane", ["urgent", "later", "both"])
+def test_an_index_of_sessions_that_fails_delays_no_webhook(
+    world: World, monkeypatch: pytest.MonkeyPatch, lane: str
+) -> None:
+    """The events that were due are enqueued, whichever read of the sessions' index fails."""
+    world.pay(world.create())
+    world.clock.pass_time(DAY)
+    told = len(world.queue.messages)
+    read = world.services.sessions.due
+
+    def fails(*args: Any, urgent: bool, **options: Any) -> Any:
+        if lane == "both" or urgent is (lane == "urgent"):
+            raise Unavailable("no index")
+        return read(*args, urgent=urgent, **options)
+
+    monkeypatch.setattr(world.services.sessions, "due", fails)
+    with pytest.raises(Unavailable):
+        round_of(world)
+    assert len(world.queue.messages) == told + 1
+
+
+def test_an_index_of_events_that_fails_delays_no_session(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = world.abandoned(expires_in_seconds=1800)
+    world.clock.pass_time(1800)
+    monkeypatch.setattr(world.services.events, "due", raising(Unavailable("no index")))
+    counts = round_of(world)
+    assert (counts.failed, counts.enqueued) == (1, 0)
+    assert world.session(session.id).status is Status.EXPIRED
+
+
+def test_money_after_the_end_is_looked_for_until_the_seventh_day() -> None:
+    """A provider may be down over a long weekend: nothing is given up before ACCOUNT_FOR."""
+    world = World()
+    session = world.submit(world.create(expires_in_seconds=1800))
+    world.transport.before = raising(NotSent("down"))
+    world.clock.pass_time(1800)
+    rounds(world, 2)
+    ended = world.session(session.id)
+    assert ended.status is Status.EXPIRED
+    last = ended.incoming_payment_ends_at + FENCE + ACCOUNT_FOR
+    while world.clock.now() < last - timedelta(hours=2):
+        world.clock.pass_time(4 * 3600 - MINUTE)
+        rounds(world, 1)
+        assert world.session(session.id).check_at is not None, world.clock.now()
+    world.clock.pass_time(4 * 3600)
+    rounds(world, 1)
+    done = world.session(session.id)
+    assert (done.check_at, done.attention) == (None, Attention.UNDECIDED)
 
 
 def test_a_session_that_the_index_alone_still_knows_is_nothing(world: World) -> None:
@@ -427,7 +497,11 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
     session = world.submit(world.create())
     place = session.look_at
     assert place is not None
-    assert (session.due_at(), session.urgent, session.lease_until) == (place, True, None)
+    assert (places.due_at(session), places.urgent(session), session.lease_until) == (
+        place,
+        True,
+        None,
+    )
     world.clock.pass_time(takes)
     callback = world.approve(session)
     seen = []
@@ -435,7 +509,7 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
 
     def noting() -> None:
         stored = world.session(session.id)
-        seen.append((stored.phase, stored.due_at(), stored.urgent))
+        seen.append((stored.phase, places.due_at(stored), places.urgent(stored)))
 
     world.services = replace(services, sessions=between(services.sessions, "save", noting, times=9))
     assert world.finish(session, callback).session.status is Status.COMPLETED
@@ -443,7 +517,7 @@ def test_a_session_keeps_the_place_of_its_preparation_until_the_first_check_is_d
     assert {at for _, at, _ in seen} == {place, *[sooner] * moves}
     assert {urgent for *_, urgent in seen} == {True}
     assert [phase for phase, *_ in seen] == [None, Phase.CONTINUING, Phase.PAYING, None]
-    assert world.session(session.id).due_at() is None
+    assert places.due_at(world.session(session.id)) is None
 
 
 def test_who_takes_longer_is_passed_by_the_sweep_once_and_leaves_the_first_lane(
@@ -455,7 +529,11 @@ def test_who_takes_longer_is_passed_by_the_sweep_once_and_leaves_the_first_lane(
     until = world.clock.now() + timedelta(seconds=50)
     assert [sweep.run(world.services, until=until).checked for _ in range(2)] == [1, 0]
     waiting = world.session(session.id)
-    assert (waiting.look_at, waiting.urgent, waiting.due_at()) == (None, False, session.expires_at)
+    assert (waiting.look_at, places.urgent(waiting), places.due_at(waiting)) == (
+        None,
+        False,
+        session.expires_at,
+    )
     assert world.finish(waiting, callback).session.status is Status.COMPLETED
 
 
@@ -464,11 +542,20 @@ def test_a_checked_payment_is_due_when_the_next_check_is(world: World) -> None:
     world.clock.pass_time(60)
     assert round_of(world).checked > 0
     checked = world.session(session.id)
-    assert (checked.look_at, checked.due_at()) == (None, checked.check_at)
+    assert (checked.look_at, places.due_at(checked)) == (None, checked.check_at)
 
 
-def test_a_place_that_is_far_too_early_or_too_late_is_not_kept() -> None:
-    paying = a_session(Status.AWAITING_APPROVAL, phase=Phase.PAYING, check_at=NOW)
-    for seconds, kept in ((-61, False), (-60, True), (0, True), (1, False)):
-        place = NOW + timedelta(seconds=seconds)
-        assert (replace(paying, look_at=place).due_at() == place) is kept
+def test_any_number_of_poisoned_records_that_are_due_hides_no_payment(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They stay the longest due, and each shard names four only."""
+    monkeypatch.setattr(sweep, "NAMED_MAX", 4)
+    poisoned = [world.in_doubt() for _ in range(60)]
+    for session in poisoned:
+        poison(world, session)
+    world.transport.after = lambda *_: None
+    world.clock.pass_time(60)
+    session = world.in_doubt("late")
+    for _ in range(3):
+        world.sweep()
+    assert world.session(session.id).status is Status.COMPLETED

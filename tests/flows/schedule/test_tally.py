@@ -6,15 +6,21 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Status
+import pytest
+
+from checkout.domain.parts import Lists
+from checkout.domain.session import Status
 from checkout.domain.tally import DayTally
-from checkout.flows.payment import sessions
+from checkout.flows.checkout import ends, lookup
 from checkout.flows.schedule import expiries
 from checkout.flows.schedule.expiries import GATHERED, STRETCH
 from checkout.open_payments.errors import NotSent
 from checkout.ports.sessions import Walk
 from tests.product import CEDAR, HARBOR, PREFIX, World, on, raising
+from tests.protected import CLOCK_IS_FINAL_AFTER
 from tests.support import NOW, count_ends
+
+pytestmark = pytest.mark.untraced
 
 TODAY = NOW.date()
 
@@ -34,7 +40,9 @@ def place(world: World, session_id: str) -> list[Any]:
 
 
 def today(world: World) -> DayTally:
-    (found,) = world.services.tallies.days(world.merchant.id, "usd", [world.clock.now().date()])
+    (found,) = world.services.tallies.days(
+        Lists(world.merchant.id), "usd", [world.clock.now().date()]
+    )
     return found
 
 
@@ -42,12 +50,12 @@ def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
     assert world.pay(world.create(2000)).status is Status.COMPLETED
     assert world.pay(world.create(550)).status is Status.COMPLETED
     for session in (world.create(), world.submit(world.create())):
-        sessions.cancel(world.services, world.key(), session.id)
+        ends.cancel(world.services, world.key(), session.id)
     refused, callback = world.awaiting()
     world.transport.before = on("POST", "/continue/", raising(NotSent("")))
     world.finish(refused, callback)
     world.transport.before = lambda request: None
-    sessions.cancel(world.services, world.key(), refused.id)
+    ends.cancel(world.services, world.key(), refused.id)
     world.create()  # has not ended
     assert counted(world) == 5
     assert today(world) == DayTally(
@@ -72,14 +80,14 @@ def test_nothing_is_counted_twice_and_later_rounds_add(world: World) -> None:
 
 def test_a_part_that_was_accepted_counts_with_what_has_arrived(world: World) -> None:
     part = world.settle(world.pay(world.create(), f"{CEDAR}/partial"), seconds=120)
-    sessions.accept_as_paid(world.services, world.key(), part.id)
+    ends.accept_as_paid(world.services, world.key(), part.id)
     counted(world)
     assert (today(world).paid, today(world).amount) == (1, 1000)
 
 
 def test_money_that_comes_late_counts_nothing_again(world: World) -> None:
     session = world.submit(world.create())
-    sessions.cancel(world.services, world.key(), session.id)
+    ends.cancel(world.services, world.key(), session.id)
     assert counted(world) == 1
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
@@ -91,11 +99,11 @@ def test_money_that_comes_late_counts_nothing_again(world: World) -> None:
 def test_a_session_counts_on_the_utc_day_of_its_end(world: World) -> None:
     session = world.abandoned()
     world.clock.pass_time(86_400)
-    sessions.get(world.services, world.key(), session.id)
+    lookup.get(world.services, world.key(), session.id)
     world.clock.pass_time(3 * 86_400)
     counted(world)
     days = [TODAY + timedelta(days=number) for number in range(3)]
-    found = world.services.tallies.days(world.merchant.id, "usd", days)
+    found = world.services.tallies.days(Lists(world.merchant.id), "usd", days)
     assert [each.ended for each in found] == [0, 1, 0]
 
 
@@ -116,11 +124,11 @@ def test_of_two_rounds_with_the_same_sessions_one_counts(world: World) -> None:
 def test_a_round_counts_more_than_a_stretch_and_those_of_every_merchant(world: World) -> None:
     other = World(client=world.dynamo, seed=4, shop=f"{HARBOR}/shop-jpy")
     for _ in range(3 * STRETCH):
-        sessions.cancel(world.services, world.key(), world.create().id)
-    sessions.cancel(other.services, other.key(), other.create(20, "jpy").id)
+        ends.cancel(world.services, world.key(), world.create().id)
+    ends.cancel(other.services, other.key(), other.create(20, "jpy").id)
     assert counted(world) == 3 * STRETCH + 1
     assert today(world).ended == 3 * STRETCH
-    (theirs,) = other.services.tallies.days(other.merchant.id, "jpy", [TODAY])
+    (theirs,) = other.services.tallies.days(Lists(other.merchant.id), "jpy", [TODAY])
     assert theirs.ended == 1
 
 
@@ -135,7 +143,7 @@ def test_an_end_is_counted_when_no_write_that_says_it_can_still_come(world: Worl
 
 def test_many_ends_are_counted_without_waiting_for_more(world: World) -> None:
     for _ in range(20 * STRETCH):
-        sessions.cancel(world.services, world.key(), world.create().id)
+        ends.cancel(world.services, world.key(), world.create().id)
     until = world.clock.now() + timedelta(days=1)
     world.clock.pass_time(CLOCK_IS_FINAL_AFTER.total_seconds() - 1)
     assert expiries.run(world.services, until=until).counted == 0
@@ -145,7 +153,7 @@ def test_many_ends_are_counted_without_waiting_for_more(world: World) -> None:
 
 def test_what_happens_after_the_end_leaves_its_place(world: World) -> None:
     session = world.submit(world.create())
-    sessions.cancel(world.services, world.key(), session.id)
+    ends.cancel(world.services, world.key(), session.id)
     before = place(world, session.id)
     world.pay_from_outside(session, 2000)
     world.sweep(rounds=3)
@@ -160,5 +168,5 @@ def test_counting_changes_nothing_of_the_session(world: World) -> None:
 
 
 def test_a_day_that_nothing_happened_on_is_all_zeros(world: World) -> None:
-    (empty,) = world.services.tallies.days("mer_nobody", "usd", [TODAY])
+    (empty,) = world.services.tallies.days(Lists("mer_nobody"), "usd", [TODAY])
     assert empty == DayTally(merchant="mer_nobody", currency="usd", day=TODAY)

@@ -16,24 +16,24 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from checkout.adapters.side_by_side import Threads, in_turn
 from checkout.domain.errors import Unavailable
-from checkout.domain.webhooks import (
-    ATTEMPTS_MAX,
-    FIRST_MESSAGE,
-    LEASE,
-    Delivery,
-    EventStatus,
-    GivenUp,
-)
-from checkout.flows.give_way import GIVE_WAY
+from checkout.domain.webhooks import FIRST_MESSAGE, Delivery, EventStatus, GivenUp
+from checkout.flows.retry_on_conflict import TRIES
 from checkout.flows.webhooks import deliver as flow
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import Enqueued, Outcome, deliver, due_events, enqueue_due
+from checkout.flows.webhooks.deliver import (
+    Enqueued,
+    MessageResult,
+    deliver,
+    due_events,
+    enqueue_due,
+)
 from checkout.ports.webhooks import Receipt
 from sandbox.cloud import table_definitions
 from tests.adapters.samples import an_event
 from tests.adapters.stores import Watched
 from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import PREFIX, World, raising
+from tests.protected import DELIVERY_ATTEMPTS, DELIVERY_LEASE
 from tests.support import NOW, between
 
 URL = "https://shop.example/hooks"
@@ -90,11 +90,11 @@ def signed(secret: str, headers: dict[str, str], body: bytes) -> str:
 def test_a_success_ends_the_event_and_the_log_says_what_was_answered(world: World) -> None:
     event_id = pinged(world)
     world.receivers.meanwhile = lambda: world.clock.pass_time(0.25)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     event = world.event(event_id)
     assert (event.status, event.attempts, event.ended_at) == (DELIVERED, 1, NOW + 250 * MS)
     assert event.deliveries == (Delivery(NOW, 250, 200, None, "thanks"),)
-    assert world.deliver(event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is MessageResult.NOTHING
     assert len(world.receivers.got) == 1
 
 
@@ -112,7 +112,7 @@ def test_a_failure_is_noted_and_tried_again_after_the_pause(world: World, receip
     event_id = pinged(world)
     world.receivers.answers = [receipt]
     world.forget()
-    assert world.deliver(event_id) is Outcome.FAILED
+    assert world.deliver(event_id) is MessageResult.FAILED
     event = world.event(event_id)
     assert (event.status, event.next_at) == (PENDING, NOW + timedelta(seconds=1))
     assert event.deliveries == (Delivery(NOW, 0, receipt.status, receipt.error, receipt.answer),)
@@ -149,14 +149,14 @@ def test_eleven_failures_are_the_end_each_at_its_time_and_of_the_same_bytes(worl
     event_id = session.event
     assert event_id is not None
     outcomes = []
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(DELIVERY_ATTEMPTS):
         world.receivers.answers = [FAILED]
         wait(world, event_id)
         outcomes.append(world.deliver(event_id))
-    assert outcomes == [Outcome.FAILED] * 10 + [Outcome.GIVEN_UP]
+    assert outcomes == [MessageResult.FAILED] * 10 + [MessageResult.GIVEN_UP]
     event = world.event(event_id)
     assert (event.status, event.given_up) == (EXHAUSTED, GivenUp.ATTEMPTS)
-    assert world.deliver(event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is MessageResult.NOTHING
     bodies = {body for _, _, body in world.receivers.got}
     assert bodies == {event.body.encode()}
     assert len(world.receivers.got) == 11
@@ -166,25 +166,25 @@ def test_eleven_failures_are_the_end_each_at_its_time_and_of_the_same_bytes(worl
 
 
 def test_an_unknown_event_is_nothing(world: World) -> None:
-    assert world.deliver("evt_unknown") is Outcome.NOTHING
+    assert world.deliver("evt_unknown") is MessageResult.NOTHING
     assert world.receivers.got == []
 
 
 def test_without_an_endpoint_nothing_is_sent_and_the_event_can_be_sent_later(world: World) -> None:
     event_id = pinged(world)
     endpoints.remove(world.endpoints, world.merchant.id)
-    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is MessageResult.GIVEN_UP
     event = world.event(event_id)
     assert (event.status, event.given_up, event.attempts) == (EXHAUSTED, GivenUp.NO_ENDPOINT, 0)
     world.listen(url="https://new.example/hooks")
     endpoints.resend(world.endpoints, world.merchant.id, event_id)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     assert [url for url, _, _ in world.receivers.got] == ["https://new.example/hooks"]
 
 
 def test_a_merchant_that_is_unknown_has_no_endpoint(world: World) -> None:
     world.services.events.add(an_event(id="evt_lone", merchant="mer_unknown"))
-    assert world.deliver("evt_lone") is Outcome.GIVEN_UP
+    assert world.deliver("evt_lone") is MessageResult.GIVEN_UP
     assert world.event("evt_lone").given_up is GivenUp.NO_ENDPOINT
 
 
@@ -194,9 +194,9 @@ def test_a_merchant_that_is_unknown_has_no_endpoint(world: World) -> None:
 def test_410_disables_the_endpoint_and_ends_the_event(world: World) -> None:
     first, second = pinged(world), pinged(world)
     world.receivers.answers = [Receipt(status=410, answer="")]
-    assert world.deliver(first) is Outcome.GIVEN_UP
+    assert world.deliver(first) is MessageResult.GIVEN_UP
     assert world.event(first).given_up is GivenUp.GONE
-    assert world.deliver(second) is Outcome.GIVEN_UP
+    assert world.deliver(second) is MessageResult.GIVEN_UP
     assert world.event(second).given_up is GivenUp.DISABLED
     assert len(world.receivers.got) == 1
     assert world.endpoint().disabled_at == NOW
@@ -208,7 +208,7 @@ def test_410_does_not_disable_an_endpoint_that_was_set_meanwhile(world: World) -
     world.receivers.meanwhile = lambda: endpoints.configure(
         world.endpoints, world.merchant.id, url="https://new.example/", events=()
     )
-    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is MessageResult.GIVEN_UP
     stored = world.endpoint()
     assert (stored.url, stored.disabled_at) == ("https://new.example/", None)
 
@@ -229,11 +229,11 @@ def test_410_of_an_endpoint_that_is_gone_already_changes_no_merchant(
 
     world.receivers.meanwhile = meanwhile
     before = world.stored().version
-    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is MessageResult.GIVEN_UP
     assert world.stored().version == before + 1
 
 
-@pytest.mark.parametrize(("races", "disabled"), [(GIVE_WAY - 1, True), (GIVE_WAY, False)])
+@pytest.mark.parametrize(("races", "disabled"), [(TRIES - 1, True), (TRIES, False)])
 def test_disabling_gives_way_to_other_changes_and_undoes_none(
     world: World, races: int, disabled: bool
 ) -> None:
@@ -246,7 +246,7 @@ def test_disabling_gives_way_to_other_changes_and_undoes_none(
     contended = between(merchants, "replace", renamed, times=races)
     world.core = replace(world.core, merchants=contended)
     world.receivers.answers = [Receipt(status=410, answer="")]
-    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is MessageResult.GIVEN_UP
     assert (world.endpoint().disabled_at is not None) is disabled
     assert world.stored().name == f"Shop {races - 1}"
 
@@ -259,7 +259,7 @@ def test_an_address_that_was_changed_between_two_attempts_gets_the_second(world:
         world.endpoints, world.merchant.id, url="https://new.example/hooks", events=()
     )
     wait(world, event_id)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     assert [url for url, _, _ in world.receivers.got] == [URL, "https://new.example/hooks"]
 
 
@@ -303,7 +303,7 @@ def test_where_the_key_cannot_be_had_no_attempt_is_spent(world: World) -> None:
     with pytest.raises(Unavailable):
         deliver(world.core, down, world.receivers, event_id)
     assert world.event(event_id) == before
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
 
 
 def test_no_secret_is_in_what_is_logged_or_sent(caplog: pytest.LogCaptureFixture) -> None:
@@ -324,7 +324,7 @@ def test_a_hint_that_comes_a_little_early_is_sent_again_and_no_attempt_made(worl
     world.deliver(event_id)
     world.clock.pass_time(0.2)
     world.forget()
-    assert world.deliver(event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is MessageResult.NOTHING
     assert (world.queue.messages, world.queue.delays) == ([event_id], [1])  # never early again
     assert len(world.receivers.got) == 1
 
@@ -333,8 +333,8 @@ def test_a_hint_that_comes_far_too_early_is_dropped(world: World) -> None:
     event_id = pinged(world)
     dies(world, event_id)
     world.queue.messages.clear()
-    world.clock.pass_time((LEASE - flow.EARLY) / timedelta(seconds=1) - 0.001)
-    assert world.deliver(event_id) is Outcome.NOTHING
+    world.clock.pass_time((DELIVERY_LEASE - flow.EARLY) / timedelta(seconds=1) - 0.001)
+    assert world.deliver(event_id) is MessageResult.NOTHING
     assert world.queue.messages == []
     world.clock.pass_time(0.001)
     world.deliver(event_id)
@@ -349,9 +349,9 @@ def test_after_a_death_the_next_attempt_is_made_when_the_lease_is_over(world: Wo
     dies(world, event_id)
     assert world.event(event_id).deliveries == (Delivery(NOW),)
     world.clock.pass_time(29.999)
-    assert world.deliver(event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is MessageResult.NOTHING
     world.clock.pass_time(0.001)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     event = world.event(event_id)
     assert [entry.status for entry in event.deliveries] == [None, 200]
     assert event.deliveries[0].duration_ms is None  # nobody knows how it ended
@@ -360,14 +360,14 @@ def test_after_a_death_the_next_attempt_is_made_when_the_lease_is_over(world: Wo
 
 def test_deaths_alone_lead_to_the_end_too(world: World) -> None:
     event_id = pinged(world)
-    for _ in range(ATTEMPTS_MAX):
+    for _ in range(DELIVERY_ATTEMPTS):
         dies(world, event_id)
         wait(world, event_id)
     assert world.event(event_id).status is PENDING
-    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is MessageResult.GIVEN_UP
     event = world.event(event_id)
-    assert (event.given_up, event.attempts) == (GivenUp.ATTEMPTS, ATTEMPTS_MAX)
-    assert len(world.receivers.got) == ATTEMPTS_MAX
+    assert (event.given_up, event.attempts) == (GivenUp.ATTEMPTS, DELIVERY_ATTEMPTS)
+    assert len(world.receivers.got) == DELIVERY_ATTEMPTS
 
 
 def before_the_lease(world: World, meanwhile: Callable[[], object]) -> Any:
@@ -378,26 +378,26 @@ def before_the_lease(world: World, meanwhile: Callable[[], object]) -> Any:
 
 def test_of_two_senders_one_makes_the_attempt(world: World) -> None:
     event_id = pinged(world)
-    outcomes: list[Outcome] = []
+    outcomes: list[MessageResult] = []
     late = before_the_lease(world, lambda: outcomes.append(world.deliver(event_id)))
-    assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
-    assert outcomes == [Outcome.DELIVERED]
+    assert deliver(late, world.vault, world.receivers, event_id) is MessageResult.NOTHING
+    assert outcomes == [MessageResult.DELIVERED]
     assert len(world.receivers.got) == 1
 
 
 def test_who_has_slept_through_its_lease_sends_nothing(world: World) -> None:
     event_id = pinged(world)
     asleep = between(world.vault, "open", lambda: world.clock.pass_time(29))
-    assert deliver(world.core, asleep, world.receivers, event_id) is Outcome.NOTHING
+    assert deliver(world.core, asleep, world.receivers, event_id) is MessageResult.NOTHING
     assert world.receivers.got == []
     world.clock.pass_time(1)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
 
 
 def test_of_two_senders_in_the_same_millisecond_one_makes_the_attempt(world: World) -> None:
     event_id = pinged(world)
     late = before_the_lease(world, lambda: dies(world, event_id))
-    assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
+    assert deliver(late, world.vault, world.receivers, event_id) is MessageResult.NOTHING
     assert len(world.receivers.got) == 1
     assert world.event(event_id).attempts == 1
 
@@ -410,16 +410,16 @@ def test_who_would_give_up_an_event_that_has_moved_leaves_it(world: World) -> No
         endpoints.remove(world.endpoints, world.merchant.id)
 
     late = before_the_lease(world, meanwhile)
-    assert deliver(late, world.vault, world.receivers, event_id) is Outcome.NOTHING
+    assert deliver(late, world.vault, world.receivers, event_id) is MessageResult.NOTHING
     assert world.event(event_id).status is DELIVERED
 
 
 # --- outcomes that come after the lease ---
 
 
-def overtaken(world: World, event_id: str, first: Receipt, second: Receipt) -> list[Outcome]:
+def overtaken(world: World, event_id: str, first: Receipt, second: Receipt) -> list[MessageResult]:
     """An attempt takes longer than its lease, and another one is made in the meantime."""
-    outcomes: list[Outcome] = []
+    outcomes: list[MessageResult] = []
 
     def meanwhile() -> None:
         world.receivers.meanwhile = lambda: None
@@ -434,13 +434,13 @@ def overtaken(world: World, event_id: str, first: Receipt, second: Receipt) -> l
 def test_a_late_success_ends_an_event_whose_next_attempt_has_failed(world: World) -> None:
     event_id = pinged(world)
     said = overtaken(world, event_id, Receipt(status=200), FAILED)
-    assert said == [Outcome.DELIVERED, Outcome.FAILED]
+    assert said == [MessageResult.DELIVERED, MessageResult.FAILED]
     event = world.event(event_id)
     assert (event.status, event.attempts) == (DELIVERED, 2)
     assert [entry.status for entry in event.deliveries] == [200, 500]
     assert [entry.duration_ms for entry in event.deliveries] == [30_000, 0]
     world.clock.pass_time(60)
-    assert world.deliver(event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is MessageResult.NOTHING
 
 
 @pytest.mark.parametrize(("late", "meanwhile"), [(500, 200), (200, 410)])
@@ -463,13 +463,13 @@ def test_a_success_overtaken_by_another_lease_leaves_that_attempt_its_entry(worl
         dies(world, event_id)
 
     world.receivers.meanwhile = meanwhile
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     event = world.event(event_id)
     assert event.status is DELIVERED
     assert [entry.status for entry in event.deliveries] == [200, None]
 
 
-@pytest.mark.parametrize(("races", "noted"), [(GIVE_WAY, True), (GIVE_WAY + 1, False)])
+@pytest.mark.parametrize(("races", "noted"), [(TRIES, True), (TRIES + 1, False)])
 def test_a_late_note_gives_way_to_other_writers_and_undoes_none(
     world: World, races: int, noted: bool
 ) -> None:
@@ -483,7 +483,7 @@ def test_a_late_note_gives_way_to_other_writers_and_undoes_none(
 
     contended = between(events, "save", meanwhile, times=1 + races)  # the lease comes first
     world.core = replace(world.core, events=contended)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     event = world.event(event_id)
     assert (event.status is DELIVERED) is noted
     assert event.attempts == 9
@@ -517,7 +517,7 @@ def test_a_lost_answer_of_either_write_changes_nothing(
     lost(world, write)
     world.receivers.answers = [replace(receipt, answer="said")]
     world.queue.messages.clear()
-    expected = Outcome.DELIVERED if receipt.status == 200 else Outcome.FAILED
+    expected = MessageResult.DELIVERED if receipt.status == 200 else MessageResult.FAILED
     assert world.deliver(event_id) is expected
     event = world.event(event_id)
     assert (event.version, event.attempts) == (3, 1)
@@ -547,7 +547,7 @@ def test_a_lost_answer_of_giving_up_changes_nothing(world: World, endpoint: str)
     else:
         world.core.merchants.replace(world.stored().disabled(NOW))
     lost(world, 1)
-    assert world.deliver(event_id) is Outcome.GIVEN_UP
+    assert world.deliver(event_id) is MessageResult.GIVEN_UP
     assert world.event(event_id).version == 2
 
 
@@ -559,7 +559,7 @@ def test_a_store_that_fails_before_the_lease_costs_no_attempt(world: World) -> N
         world.deliver(event_id)
     assert world.receivers.got == []
     del client.put_item
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
 
 
 def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: World) -> None:
@@ -570,9 +570,9 @@ def test_a_store_that_fails_after_a_success_lets_it_be_sent_once_more(world: Wor
         world.deliver(event_id)
     del client.put_item
     world.receivers.meanwhile = lambda: None
-    assert world.deliver(event_id) is Outcome.NOTHING
+    assert world.deliver(event_id) is MessageResult.NOTHING
     world.clock.pass_time(30)
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     assert len({body for _, _, body in world.receivers.got}) == 1
     assert len(world.receivers.got) == 2
 
@@ -670,7 +670,7 @@ def test_being_hinted_at_costs_an_event_neither_version_nor_attempt(world: World
     before = world.event(event_id)
     swept(world)
     assert world.event(event_id) == before
-    assert world.deliver(event_id) is Outcome.DELIVERED
+    assert world.deliver(event_id) is MessageResult.DELIVERED
     world.clock.pass_time(3600)
     assert swept(world) == []
 
@@ -687,7 +687,7 @@ def test_two_rounds_at_once_hint_twice_and_one_attempt_is_made(world: World) -> 
     late = between(events, "put_off", meanwhile)
     assert enqueue(world, late).enqueued == 1
     assert enqueued == [event_id] * 2
-    assert world.deliver_hinted() == [Outcome.DELIVERED, Outcome.NOTHING]
+    assert world.deliver_hinted() == [MessageResult.DELIVERED, MessageResult.NOTHING]
 
 
 def test_a_put_off_whose_answer_was_lost_is_still_hinted_at(world: World) -> None:
@@ -720,5 +720,5 @@ def test_a_completed_session_whose_process_died_after_the_commit_is_told_of(worl
     world.services = services
     world.clock.pass_time(60)
     [event_id] = swept(world)
-    assert world.deliver_hinted() == [Outcome.DELIVERED]
+    assert world.deliver_hinted() == [MessageResult.DELIVERED]
     assert world.event(event_id).session == awaiting.id

@@ -19,12 +19,9 @@ from checkout.domain.errors import (
     UrlInvalid,
     WebhookUnexpectedState,
 )
+from checkout.domain.event_types import CANCELED, COMPLETED, EXPIRED, PING
 from checkout.domain.merchant import Merchant
 from checkout.domain.webhooks import (
-    CANCELED,
-    COMPLETED,
-    EXPIRED,
-    PING,
     Delivery,
     EventStatus,
     GivenUp,
@@ -35,11 +32,12 @@ from checkout.domain.webhooks import (
     secret_place,
 )
 from checkout.flows.webhooks import endpoints
-from checkout.flows.webhooks.deliver import Outcome
-from checkout.flows.webhooks.endpoints import OVERLAP_MAX, RESEND_PAGE, Configured, Resent
+from checkout.flows.webhooks.deliver import MessageResult
+from checkout.flows.webhooks.endpoints import RESEND_PAGE, Configured, Resent
 from checkout.ports.webhooks import Receipt
 from tests.adapters.samples import an_event
 from tests.product import PREFIX, World, raising
+from tests.protected import OVERLAP_MAX
 from tests.support import NOW, between
 
 URL = "https://shop.example/hooks"
@@ -302,7 +300,7 @@ def test_a_test_event_says_that_it_is_one_and_is_delivered_like_any(world: World
     assert (event.type, event.session) == (PING, None)
     assert world.queue.messages == [event.id]
     assert world.event(event.id) == event
-    assert world.deliver_hinted() == [Outcome.DELIVERED]
+    assert world.deliver_hinted() == [MessageResult.DELIVERED]
     [(url, headers, body)] = world.receivers.got
     assert (url, headers["Checkout-Event-Type"]) == (URL, PING)
     said = json.loads(body)
@@ -338,7 +336,7 @@ def test_a_given_up_event_is_sent_again_with_the_same_bytes(world: World) -> Non
     again = resend(world)
     assert (again.status, again.attempts, again.next_at) == (EventStatus.PENDING, 0, NOW + HOUR)
     assert world.event("evt_1") == again
-    assert world.deliver_hinted() == [Outcome.DELIVERED]
+    assert world.deliver_hinted() == [MessageResult.DELIVERED]
     assert world.receivers.got[0][2] == before.body.encode()
 
 
@@ -366,7 +364,7 @@ def test_an_event_that_waits_for_its_next_attempt_is_sent_again_at_once(world: W
     configure(world)
     world.receivers.answers = [Receipt(status=500)]
     event = endpoints.ping(world.endpoints, world.merchant.id)
-    assert world.deliver_hinted() == [Outcome.FAILED]
+    assert world.deliver_hinted() == [MessageResult.FAILED]
     world.queue.messages.clear()
     again = resend(world, event.id)
     assert (again.attempts, again.next_at, len(again.deliveries)) == (0, world.clock.now(), 1)
@@ -449,7 +447,7 @@ def test_an_event_that_never_rests_is_busy(world: World) -> None:
 def test_it_may_be_sent_again_without_an_endpoint_and_says_why_it_was_not(world: World) -> None:
     exhausted(world)
     resend(world)
-    assert world.deliver_hinted() == [Outcome.GIVEN_UP]
+    assert world.deliver_hinted() == [MessageResult.GIVEN_UP]
     assert world.event("evt_1").given_up is GivenUp.NO_ENDPOINT
 
 
@@ -499,11 +497,11 @@ def test_after_a_410_everything_can_be_put_right(world: World) -> None:
     configure(world)
     event = endpoints.ping(world.endpoints, world.merchant.id)
     world.receivers.answers = [Receipt(status=410)]
-    assert world.deliver(event.id) is Outcome.GIVEN_UP
+    assert world.deliver(event.id) is MessageResult.GIVEN_UP
     with pytest.raises(CheckoutError):
         endpoints.ping(world.endpoints, world.merchant.id)
     endpoints.enable(world.endpoints, world.merchant.id)
     done = endpoints.resend_failed(world.endpoints, world.merchant.id, since=NOW)
     assert done.count == 1
-    assert world.deliver(event.id) is Outcome.DELIVERED
+    assert world.deliver(event.id) is MessageResult.DELIVERED
     assert [entry.status for entry in world.event(event.id).deliveries] == [410, 200]

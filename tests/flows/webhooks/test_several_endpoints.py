@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 
 from checkout.domain.errors import ResourceMissing, WebhookUnexpectedState
+from checkout.domain.event_types import EXPIRED, PARTIALLY_PAID, PAYMENT_FAILED
 from checkout.domain.session import Session
 from checkout.domain.webhooks import (
     ENDPOINTS_MAX,
-    EXPIRED,
-    PARTIALLY_PAID,
-    PAYMENT_FAILED,
     Endpoint,
     EventStatus,
     Format,
@@ -24,10 +22,10 @@ from checkout.domain.webhooks import (
     WebhookEvent,
     given_up,
 )
+from checkout.flows.checkout import ends
 from checkout.flows.merchant import rotation
-from checkout.flows.payment import sessions
 from checkout.flows.webhooks import delivery_log, endpoints, signature_check
-from checkout.flows.webhooks.deliver import Outcome, due_events
+from checkout.flows.webhooks.deliver import MessageResult, due_events
 from checkout.flows.webhooks.endpoints import Failed, Resent
 from checkout.ports.webhooks import Receipt
 from tests.product import CEDAR, PREFIX, World, on, raising
@@ -103,8 +101,8 @@ def test_each_endpoint_has_its_own_retries_and_given_up_ones(world: World) -> No
     books = add(world)
     world.receivers.answers = [Receipt(status=500), Receipt(status=200)]
     event = paid(world)
-    assert world.deliver_hinted() == [Outcome.FAILED]
-    assert world.deliver(f"{event.id}~{books.id}") is Outcome.DELIVERED
+    assert world.deliver_hinted() == [MessageResult.FAILED]
+    assert world.deliver(f"{event.id}~{books.id}") is MessageResult.DELIVERED
     assert world.event(event.id).status is EventStatus.PENDING
     assert copy_of(world, event, books).status is EventStatus.DELIVERED
 
@@ -132,7 +130,7 @@ def test_one_that_is_gone_is_disabled_alone(world: World) -> None:
 
 def test_an_endpoint_gets_only_what_it_has_asked_for(world: World) -> None:
     books = add(world, BOOKS, EXPIRED)
-    session = sessions.expire(world.core, world.key(), world.create().id)
+    session = ends.expire(world.core, world.key(), world.create().id)
     event = world.event(session.event)
     assert all_delivered(world) == [BOOKS]
     first = world.event(event.id)
@@ -141,7 +139,7 @@ def test_an_endpoint_gets_only_what_it_has_asked_for(world: World) -> None:
     assert copy_of(world, event, books).status is EventStatus.DELIVERED
     failed = endpoints.count_failed(world.endpoints, world.merchant.id, since=NOW)
     assert failed == Failed(0, more=False)
-    other = sessions.cancel(world.core, world.key(), world.create().id)
+    other = ends.cancel(world.core, world.key(), world.create().id)
     assert other.event is None, "nobody asked for it, so nothing is written"
 
 
@@ -299,7 +297,7 @@ def test_each_endpoint_has_its_own_secret_that_serves_nowhere_else(world: World)
     world.encryption_key = f"{'22' * 32},{'11' * 32}"
     world.clock.pass_time(600)  # processes read the key anew
     before = world.stored()
-    done = rotation.re_encrypt(world.services, tell=lambda _: None)
+    done = rotation.re_encrypt(world.services, on_progress=lambda _: None)
     assert done.complete
     assert before.further_endpoints != world.stored().further_endpoints
 

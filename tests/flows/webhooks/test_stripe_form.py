@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 import stripe
 
+from checkout.domain.event_types import OPTIONAL, PAYMENT_FAILED
 from checkout.domain.ids import new_session_id
-from checkout.domain.session import Attention, Session, Status
-from checkout.domain.transitions import Event
-from checkout.domain.webhooks import OPTIONAL, PAYMENT_FAILED, Format
-from checkout.flows.payment import sessions
+from checkout.domain.payment import Attention
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.webhooks import Format
+from checkout.flows.checkout import ends
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import endpoints
 from tests.product import CEDAR, World
@@ -66,7 +68,7 @@ def test_a_payment_is_an_event_with_the_session_in_it(world: World) -> None:
 def test_a_cancel_is_an_expiry_there(world: World) -> None:
     secret = listens(world)
     session = world.create()
-    sessions.cancel(world.services, world.key(), session.id)
+    ends.cancel(world.services, world.key(), session.id)
     event = got(world, secret)
     assert event.type == "checkout.session.expired"
     assert event.data.object["status"] == "expired"

@@ -1,7 +1,7 @@
-"""AWS errors: which mean that nobody answered, and which are worth another try.
+"""AWS errors: which ones mean that there was no answer, and which ones are worth another try.
 
-An error that means a mistake of ours or of the deployment (validation, permission, missing table)
-is raised as it is.
+An error that shows a mistake in the code or the deployment (validation, permission, missing table)
+is raised unchanged.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _OVERLOAD: Final = {
     "ThrottlingException",
 }
 
-# Who lost to a transaction on the same item has written nothing, and may in some milliseconds.
-# The client itself has tried a lost connection again already: once more here, and no longer wait.
+# A write that lost to a concurrent transaction wrote nothing; retry after some milliseconds. The
+# client itself has already retried a lost connection, so it is tried only once more here, without a
+# longer wait.
 CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
@@ -58,7 +59,7 @@ def code(error: ClientError) -> str:
 
 
 def reasons(error: ClientError) -> list[Answer]:
-    """Return why a transaction was canceled, one entry per item; empty for another error."""
+    """Return the reasons of a canceled transaction, one per item; empty for another error."""
     if code(error) != _CANCELED:
         return []
     result: list[Answer] = error.response.get("CancellationReasons", [])
@@ -66,7 +67,7 @@ def reasons(error: ClientError) -> list[Answer]:
 
 
 def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
-    """One call. Raises Unavailable where there is no answer, and what AWS refuses as it is."""
+    """One call. Raises Unavailable if there is no answer. A refusal by AWS is raised unchanged."""
     try:
         return operation(**request)
     except AWS_ERRORS as error:
@@ -76,9 +77,9 @@ def ask(operation: Callable[..., Answer], **request: Any) -> Answer:
 
 
 class Persistent:
-    """Repeatable calls.
+    """Calls that may be repeated.
 
-    Their requests tell a repetition by condition and writer, or by ClientRequestToken.
+    A repetition is recognized by condition and writer, or by ClientRequestToken.
     """
 
     def __init__(self, sleep: Callable[[float], None], random_bytes: RandomBytes) -> None:
@@ -86,7 +87,7 @@ class Persistent:
         self._random_bytes = random_bytes
 
     def ask(self, operation: Callable[..., Answer], **request: Any) -> Answer:
-        """`ask`, tried again with growing, random pauses."""
+        """Call `ask`, and try again after growing, random pauses."""
         tried = 0
         while True:
             try:
@@ -103,9 +104,10 @@ class Persistent:
     def batch_get(
         self, client: Any, table: str, ids: list[str], attributes: Iterable[str] = ()
     ) -> dict[str, Answer]:
-        """Read up to 100 items by `id`, strongly; a missing one is not in the result.
+        """Read up to 100 items by `id`, strongly consistent.
 
-        With `attributes` only these are read: botocore takes 10 µs to parse each.
+        Missing items are left out. With `attributes` only these are read, because botocore takes 10
+        µs to parse each.
         """
         names = {f"#{name}": name for name in attributes}
         only = {"ProjectionExpression": ", ".join(names), "ExpressionAttributeNames": names}
@@ -123,7 +125,7 @@ class Persistent:
         return found
 
     def batch_put(self, client: Any, table: str, items: list[Answer]) -> None:
-        """Put items, without a condition: what is put again after a lost answer is the same."""
+        """Put items without a condition. Putting them again after a lost answer changes nothing."""
         left = [{"PutRequest": {"Item": item}} for item in items]
         without_progress = 0
         while left:
@@ -136,9 +138,10 @@ class Persistent:
                 without_progress = self._wait_for_progress(without_progress)
 
     def _wait_for_progress(self, times: int) -> int:
-        """Pause after an answer to a batch that did none of it; return how many there were.
+        """Pause after an answer to a batch of which nothing was done.
 
-        `times` is how many there were before. Raises Unavailable if they are too many.
+        Return the number of such answers; `times` is their number before. Raises Unavailable if
+        there are too many.
         """
         if times + 1 == _NO_PROGRESS_MAX:
             raise Unavailable("The data store is not answering.")
@@ -151,12 +154,12 @@ class Persistent:
 
 
 def _tries(error: ClientError | BotoCoreError) -> int:
-    """Return the total attempts worthwhile after `error`; 1 if AWS rejected the request."""
+    """Return the number of worthwhile attempts after `error`; 1 if AWS rejected the request."""
     if not isinstance(error, ClientError):
         lost = isinstance(error, ConnectionError | HTTPClientError | CredentialRetrievalError)
         return LOST_TRIES if lost else 1
     codes = {code(error)} | {reason.get("Code") for reason in reasons(error)}
-    if CONDITION_FAILED in codes:  # decided, whatever else was in the way
+    if CONDITION_FAILED in codes:  # a condition has decided, whatever other reasons there are
         return 1
     if codes & _CONFLICTS:
         return CONFLICT_TRIES
@@ -166,6 +169,6 @@ def _tries(error: ClientError | BotoCoreError) -> int:
 
 
 def _key_service_failed(error: ClientError) -> bool:
-    """Return whether a table refused because its key cannot be used, as the message says."""
+    """Return whether a table refused because its KMS key cannot be used."""
     message: str = error.response.get("Error", {}).get("Message", "")
     return code(error).startswith("KMS") or "services.kms" in message or "KMS key" in message

@@ -16,7 +16,7 @@ MERCHANTS_MAX: Final = 1_000
 
 
 class CachedMerchants:
-    """`ports.Merchants` in front of another; everything but `get` goes straight through."""
+    """`ports.Merchants` in front of another. Only `get` is cached."""
 
     def __init__(self, merchants: Merchants, clock: Clock) -> None:
         self._merchants = merchants

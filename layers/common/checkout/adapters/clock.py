@@ -1,4 +1,4 @@
-"""The system's clock and randomness: the only place of the product that asks for either."""
+"""The system's clock and randomness. No other module uses either."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class SystemClock:
     """`ports.Clock` of the machine."""
 
     def now(self) -> datetime:
-        """Return aware UTC, cut to whole milliseconds."""
+        """Return the time as aware UTC in whole milliseconds."""
         now = datetime.now(UTC)
         return now.replace(microsecond=now.microsecond // 1000 * 1000)
 

@@ -1,26 +1,29 @@
 """Log and count the work of the session store, the wallet transport and the webhook receivers.
 
 Each class wraps a port and reports an operation after it completes, so that flows contain no
-telemetry. Log lines name sessions by `telemetry.session_ref` and others by their host; no metric
-has a host as dimension, since customers choose hosts.
+telemetry. Log lines name sessions by `ids.session_ref` and others by their host. No metric has a
+host as dimension but those of the operator's list, because customers choose hosts.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout import telemetry
+from checkout.domain.ids import session_ref
+from checkout.domain.machine import Change
 from checkout.domain.merchant import Merchant
+from checkout.domain.parts import Lists
 from checkout.domain.session import Session
-from checkout.domain.transitions import Change, Event
+from checkout.domain.session_events import Event
 from checkout.domain.webhooks import WebhookEvent
 from checkout.open_payments.errors import OpenPaymentsError, Refused
 from checkout.open_payments.transport import Request, Response, Transport
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import WHOLE, Part, SideBySide
+from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.sessions import DueSessions, Reservation, SessionPage, Sessions
 from checkout.ports.webhooks import Receipt, Receivers
 
@@ -49,14 +52,16 @@ _THROTTLES: Final = frozenset(
         "ThrottlingException",
     }
 )
-# Many to a session, and none of them news.
+# Frequent events of a session that are not worth a log line.
 _DETAILS: Final = frozenset({Event.REFERENCE_STORED, Event.CHECKED})
+
+BUSY: Final = 429
 
 logger = logging.getLogger(__name__)
 
 
 class InstrumentedSessions:
-    """`ports.Sessions` in front of another: log and count what was written."""
+    """`ports.Sessions` in front of another: log and count the writes."""
 
     def __init__(self, sessions: Sessions) -> None:
         self._sessions = sessions
@@ -76,23 +81,24 @@ class InstrumentedSessions:
 
     def save(
         self,
-        change: Change,
+        change: Change[Any],
         event: WebhookEvent | None = None,
         reservation: Reservation | None = None,
-    ) -> Session:
+    ) -> Any:
         saved = self._sessions.save(change, event, reservation)
         if change.event in _COUNTED:
             telemetry.count(_COUNTED[change.event])
         if change.event in _FAILURES:
             problem = change.after.problem
             telemetry.count("SessionsFailed", reason=problem.value if problem else change.event)
-        level = logging.DEBUG if change.event in _DETAILS else logging.INFO
+        detail = change.event in _DETAILS and saved.attention is None
+        level = logging.DEBUG if detail else logging.INFO
         _log(level, change.event.value, saved)
         return saved
 
     def page(
         self,
-        merchant: str,
+        of: Lists,
         *,
         limit: int,
         after: str | None,
@@ -100,26 +106,22 @@ class InstrumentedSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
-        shards: int = 1,
     ) -> SessionPage:
         return self._sessions.page(
-            merchant,
+            of,
             limit=limit,
             after=after,
             created_from=created_from,
             created_before=created_before,
             search=search,
             upward=upward,
-            shards=shards,
         )
 
     def holder(self, merchant: str, outer_id: str) -> str | None:
         return self._sessions.holder(merchant, outer_id)
 
-    def ordered(
-        self, merchant: str, beginning: str, *, limit: int, shards: int = 1
-    ) -> tuple[Session, ...]:
-        return self._sessions.ordered(merchant, beginning, limit=limit, shards=shards)
+    def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
+        return self._sessions.ordered(of, beginning, limit=limit)
 
     def due(
         self,
@@ -128,7 +130,7 @@ class InstrumentedSessions:
         urgent: bool,
         limit: int,
         side_by_side: SideBySide,
-        part: Part = WHOLE,
+        part: ShardRange = WHOLE,
     ) -> DueSessions:
         return self._sessions.due(
             now, urgent=urgent, limit=limit, side_by_side=side_by_side, part=part
@@ -136,24 +138,40 @@ class InstrumentedSessions:
 
 
 class InstrumentedTransport:
-    """`open_payments.Transport` in front of another. `now` gives aware times."""
+    """`open_payments.Transport` in front of another. `now` gives aware times.
 
-    def __init__(self, transport: Transport, now: Callable[[], datetime]) -> None:
+    Failures at the hosts `known` are counted for each of them, all others together.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        now: Callable[[], datetime],
+        *,
+        known: Collection[str] = (),
+    ) -> None:
         self._transport = transport
         self._now = now
+        self._known = known
 
     def send(self, request: Request, *, timeout: float) -> Response:
         begun = self._now()
         try:
             response = self._transport.send(request, timeout=timeout)
         except OpenPaymentsError as error:
-            telemetry.count("ProviderFailures")
+            self._failed(request)
             self._log(logging.INFO, request, begun, type(error).__name__)
             raise
-        if response.status >= 500:
-            telemetry.count("ProviderFailures")
-        self._log(logging.DEBUG, request, begun, str(response.status))
+        failed = response.status >= 500 or response.status == BUSY
+        if failed:
+            self._failed(request)
+        level = logging.INFO if failed else logging.DEBUG
+        self._log(level, request, begun, str(response.status))
         return response
+
+    def _failed(self, request: Request) -> None:
+        host = authority(request.url)
+        telemetry.count("ProviderFailures", reason=host if host in self._known else "other")
 
     def _log(self, level: int, request: Request, begun: datetime, outcome: str) -> None:
         milliseconds = _milliseconds(self._now() - begun)
@@ -195,13 +213,27 @@ class InstrumentedReceivers:
         return receipt
 
 
-def report_refusal(merchant: Merchant, refused: Refused) -> None:
-    """Log and count a refusal of the merchant's key (revoked, unknown, of another pair)."""
-    if not refused.of_key:
-        return
-    telemetry.count("MerchantKeyRefused", reason=refused.reason.value)
-    logger.warning(
-        "the key of merchant %s was not accepted (%s): %s",
+_KEY_SHOWN: Final = {
+    True: (logging.WARNING, "the key of merchant %s was not accepted (%s): %s"),
+    False: (
+        logging.INFO,
+        "a provider did not find the key of merchant %s, which is there (%s): %s",
+    ),
+    None: (logging.INFO, "the wallet of merchant %s could not be read for its key (%s): %s"),
+}
+
+
+def report_refusal(merchant: Merchant, refused: Refused, lacks: bool | None) -> None:
+    """Log a refusal of the merchant's key, and count it if the merchant's wallet `lacks` the key.
+
+    A provider that could not read the wallet refuses the key as well, and nothing is wrong with it.
+    """
+    if lacks:
+        telemetry.count("MerchantKeyRefused", reason=refused.reason.value)
+    level, text = _KEY_SHOWN[lacks]
+    logger.log(
+        level,
+        text,
         merchant.id,
         refused.reason.value,
         refused.answered,
@@ -218,7 +250,7 @@ def report_refusal(merchant: Merchant, refused: Refused) -> None:
 
 
 def count_throttle(parsed_response: Mapping[str, Any] | None = None, **event: Any) -> None:
-    """Count a throttled answer of DynamoDB, also one that the client tries again.
+    """Count a throttled answer of DynamoDB, even if the client tries again.
 
     botocore calls this after each response. A throttled index refuses the table's write, so this
     counts indexes too; DynamoDB's own metrics are separate for each of them.
@@ -236,11 +268,12 @@ def _log(level: int, event: str, session: Session) -> None:
         "session",
         extra={
             "event": event,
-            "session": telemetry.session_ref(session.id),
+            "session": session_ref(session.id),
             "merchant": session.merchant,
             "status": session.status.value,
             "version": session.version,
             "problem": session.problem.value if session.problem else None,
+            "attention": session.attention.value if session.attention else None,
         },
     )
 

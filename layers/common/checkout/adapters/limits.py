@@ -1,4 +1,4 @@
-"""`ports.Limits` in the memory of this process, and in counters that all processes share."""
+"""`ports.RateLimits` in the memory of this process, and in counters that all processes share."""
 
 from __future__ import annotations
 
@@ -6,21 +6,30 @@ import threading
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from checkout.domain.limits import ITEMS_SHARE, KNOWN_FOR, WINDOW, Rule
+from checkout.domain.limits import (
+    ITEMS_LEAST,
+    ITEMS_SHARE,
+    KNOWN_FOR,
+    LEFT_SHARE,
+    LISTS,
+    WINDOW,
+    Rule,
+)
 from checkout.domain.links import HELD_FOR
 from checkout.ports.limits import Counters
 from checkout.ports.runtime import Clock
 
 _BEGINNING: Final = datetime.fromtimestamp(0, UTC)
-_MOST: Final = 10_000  # clients that are remembered; strangers choose how many there are
+_MOST: Final = 10_000  # clients that are remembered; there can be any number of them
 
 
 class Allowances:
-    """Thread-safe. A client may cause `a_minute` works at wallets; 0: clients have no limits.
+    """Thread-safe.
 
-    Of the stock of one payment link it may take a third as many items in half an hour.
-
-    What the shared counter refuses is remembered, so a flood costs one write a window and process.
+    A client may cause `a_minute` works at wallets; with 0, clients have no limits. It may take a
+    third of that number of items from the stock of one payment link in half an hour, or fewer if
+    little is left; items that it pays do not count. A refusal by
+    the shared counter is remembered, so a flood costs one write per window and process.
     """
 
     def __init__(self, clock: Clock, counters: Counters, *, a_minute: int) -> None:
@@ -29,9 +38,10 @@ class Allowances:
         self._limited = a_minute > 0
         self._a_window = max(1, int(a_minute * WINDOW / timedelta(minutes=1)))
         self._items = max(1, a_minute // ITEMS_SHARE)
-        # When an allowance will be whole again (the generic cell rate algorithm).
+        # The time at which a client's allowance is full again (generic cell rate algorithm).
         self._whole_at = _Times()
-        # Until when the shared counter has no room for a client, and a provider is known.
+        # The end of a client's refusal by the shared counter, and of the time for which a provider
+        # is known.
         self._full_until, self._known_until = _Times(), _Times()
 
     def take(self, rule: Rule, client: str) -> float:
@@ -40,20 +50,34 @@ class Allowances:
         return self._whole_at.advance(rule, client, self._clock.now()).total_seconds()
 
     def take_shared(self, client: str) -> float:
+        return self._take("work", client, self._a_window)
+
+    def take_list(self, merchant: str) -> float:
+        return self._take("list", merchant, LISTS)
+
+    def _take(self, name: str, client: str, limit: int) -> float:
+        """Count one more in this WINDOW, unless a refusal is remembered."""
         now = self._clock.now()
         if not self._limited:
             return 0
-        if (full_until := self._full_until.get(client)) > now:
+        counted = f"{name} {client}"
+        if (full_until := self._full_until.get(counted)) > now:
             return (full_until - now).total_seconds()
-        wait = self._attempt("work", client, now, WINDOW, self._a_window)
+        wait = self._attempt(name, client, now, WINDOW, limit)
         if wait:
-            self._full_until.set(client, now + timedelta(seconds=wait))
+            self._full_until.set(counted, now + timedelta(seconds=wait))
         return wait
 
-    def take_item(self, link: str, client: str) -> float:
+    def take_item(self, link: str, client: str, *, left: int) -> float:
         if not self._limited:
             return 0
-        return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, self._items)
+        limit = min(self._items, max(ITEMS_LEAST, left // LEFT_SHARE))
+        return self._attempt(f"item {link}", client, self._clock.now(), HELD_FOR, limit)
+
+    def give_item(self, link: str, client: str) -> None:
+        if self._limited:
+            counter, _ = _window(f"item {link}", client, self._clock.now(), HELD_FOR)
+            self._counters.give_back(counter)
 
     def take_receipt(self, session_id: str, *, most: int, until: datetime) -> bool:
         return self._counters.attempt(f"receipt {session_id}", limit=most, until=until)
@@ -61,10 +85,9 @@ class Allowances:
     def _attempt(
         self, name: str, client: str, now: datetime, length: timedelta, limit: int
     ) -> float:
-        """Count one more in the window of this length; return 0, or the seconds until it ends."""
-        window = int(now.timestamp() // length.total_seconds())
-        ends = _BEGINNING + (window + 1) * length
-        if self._counters.attempt(f"{name} {window} {client}", limit=limit, until=ends):
+        """Count one more in the window of this length. Return 0, or the seconds until it ends."""
+        counter, ends = _window(name, client, now, length)
+        if self._counters.attempt(counter, limit=limit, until=ends):
             return 0
         return (ends - now).total_seconds()
 
@@ -75,8 +98,14 @@ class Allowances:
         return self._known_until.get(provider) > self._clock.now()
 
 
+def _window(name: str, client: str, now: datetime, length: timedelta) -> tuple[str, datetime]:
+    """Return the counter of the window that `now` is in, and when the window ends."""
+    window = int(now.timestamp() // length.total_seconds())
+    return f"{name} {window} {client}", _BEGINNING + (window + 1) * length
+
+
 class _Times:
-    """Times by name. Forgets the one first that has not been set for the longest time."""
+    """Times by name. The one that was set longest ago is forgotten first."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +119,7 @@ class _Times:
             self._put(name, time)
 
     def advance(self, rule: Rule, client: str, now: datetime) -> timedelta:
-        """Move the client's time on by one step of the rule, or return how long to wait for it."""
+        """Use up one step of the client's allowance, or return the seconds to wait for it."""
         name = f"{rule.name} {client}"
         with self._lock:
             time = max(now, self.get(name))

@@ -13,7 +13,7 @@ from checkout.adapters.aws import AWS_ERRORS, code
 from checkout.domain.errors import MailRefused
 from checkout.ports.mail import Letter
 
-# A letter without an answer may have been sent: it is not sent again unasked. Times in seconds.
+# An e-mail without an answer may have been sent, so it is not sent again. Times in seconds.
 ONCE: Final = Config(
     connect_timeout=1, read_timeout=5, retries={"mode": "standard", "total_max_attempts": 1}
 )
@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class SesMail:
-    """Sends as `sender`. `client` is called at the first letter: few processes send one."""
+    """Sends as `sender`. `client` is called at the first e-mail, because few processes send one."""
 
     def __init__(self, client: Callable[[], Any], sender: str) -> None:
         self._client = client
@@ -42,7 +42,8 @@ class SesMail:
                 },
             )
         except AWS_ERRORS as error:
-            # The message of SES may name the address that the customer typed.
+            # The error's message may contain the address that the customer typed, so it is not
+            # logged.
             reason = code(error) if isinstance(error, ClientError) else type(error).__name__
             logger.warning("SES did not take a receipt: %s", reason, extra={"reason": reason})
             raise MailRefused("The mail service did not take the e-mail.") from None

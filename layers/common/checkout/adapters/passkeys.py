@@ -1,7 +1,7 @@
 """`ports.Passkeys` by py_webauthn, which is loaded at the first use of a passkey.
 
-What a browser sends may be anything: it is parsed strictly first, and whatever the library raises
-about it is a refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
+A browser may send anything: its answer is parsed strictly first, and every error of the library is
+a refusal. Source: W3C Web Authentication, Level 3, sections 7.1 and 7.2.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from checkout.domain.errors import InvalidJson
 from checkout.domain.people import Passkey
 from checkout.domain.strict_json import parse_object
 from checkout.open_payments.urls import host_and_port, split
-from checkout.ports.people import PasskeyRefused, Presented
+from checkout.ports.people import PasskeyRefused, PresentedPasskey
 
+_ID_MAX: Final = 1023  # bytes (section 5.8.3)
 _TIMEOUT: Final = 120_000  # milliseconds that the browser waits for the person
-# No attestation is asked for: browsers then send none, or the key's own signature.
+# No attestation is requested: browsers then send none, or the key's own signature.
 _ATTESTATIONS: Final = ("none", "packed")
 
 
@@ -75,9 +76,12 @@ class WebAuthnPasskeys:
             )
 
             credential = parse_registration_credential_json(_parsed(answer))
+            _require_here(credential.response.client_data_json)
+            if not 0 < len(credential.raw_id) <= _ID_MAX:
+                raise PasskeyRefused("an id of no length that WebAuthn allows")
             attested = parse_attestation_object(credential.response.attestation_object)
             if attested.fmt not in _ATTESTATIONS:
-                raise PasskeyRefused("an attestation that was not asked for")
+                raise PasskeyRefused("an attestation that was not requested")
             done = webauthn.verify_registration_response(
                 credential=credential,
                 expected_challenge=challenge,
@@ -91,7 +95,7 @@ class WebAuthnPasskeys:
                 sign_count=done.sign_count,
             )
 
-    def presented(self, answer: str) -> Presented:
+    def presented(self, answer: str) -> PresentedPasskey:
         with _refusing():
             from webauthn.helpers import (
                 bytes_to_base64url,
@@ -100,14 +104,17 @@ class WebAuthnPasskeys:
 
             credential = parse_authentication_credential_json(_parsed(answer))
             member = (credential.response.user_handle or b"").decode("ascii")
-            return Presented(passkey=bytes_to_base64url(credential.raw_id), member=member)
+            return PresentedPasskey(passkey=bytes_to_base64url(credential.raw_id), member=member)
 
     def used(self, answer: str, challenge: bytes, passkey: Passkey) -> Passkey:
         with _refusing():
             import webauthn
+            from webauthn.helpers import parse_authentication_credential_json
 
+            credential = parse_authentication_credential_json(_parsed(answer))
+            _require_here(credential.response.client_data_json)
             done = webauthn.verify_authentication_response(
-                credential=_parsed(answer),
+                credential=credential,
                 expected_challenge=challenge,
                 expected_rp_id=self._host,
                 expected_origin=self._origin,
@@ -124,9 +131,15 @@ def _parsed(answer: str) -> dict[str, Any]:
     return parse_object(answer.encode())
 
 
+def _require_here(client_data: bytes) -> None:
+    """Raise PasskeyRefused for a passkey used in a frame of another site's page: we have none."""
+    if parse_object(client_data).get("crossOrigin", False) is not False:
+        raise PasskeyRefused("a frame in a page of another site")
+
+
 @contextmanager
 def _refusing() -> Iterator[None]:
-    """Raise PasskeyRefused for whatever is wrong with a browser's answer."""
+    """Raise PasskeyRefused for any error in a browser's answer."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from webauthn.helpers.exceptions import WebAuthnException
 
@@ -134,6 +147,6 @@ def _refusing() -> Iterator[None]:
         yield
     except (WebAuthnException, InvalidJson, UnsupportedAlgorithm) as error:
         raise PasskeyRefused(type(error).__name__) from error
-    # What the library does not foresee in bytes that a stranger sends.
+    # Errors that the library does not handle in untrusted bytes.
     except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
         raise PasskeyRefused(type(error).__name__) from error

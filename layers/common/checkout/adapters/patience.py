@@ -1,9 +1,9 @@
-"""Wait for a silent store no longer than a request may take, nor than its process lives.
+"""Limit the wait for a silent store to the time that a request may take and its process has.
 
 A request that has lost one call to AWS does not wait that long again: further calls are made once,
-with short timeouts. So are those near the end of the process's time, since Lambda kills a process
-at its end, and nobody would get an answer. Whatever was sent and not answered has the same unknown
-outcome as before: its condition and writer tell (domain/transitions.py).
+with short timeouts. The same holds near the end of the process's time, because Lambda kills the
+process then, and nobody would get an answer. A write without an answer still has an unknown
+outcome, which its condition and writer resolve (domain/transitions.py).
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from botocore.exceptions import ConnectionError, HTTPClientError
 from checkout.domain.errors import Unavailable
 from checkout.version import VERSION
 
-# botocore would check each request against its model, and put the User-Agent together anew: a third
-# of the time of a call. What the stores send is checked by their tests, and by DynamoDB.
+# botocore would check each request against its model and build the User-Agent anew, which is a
+# third of the time of a call. The requests of the stores are checked by their tests and by
+# DynamoDB.
 _LEAN: Final[dict[str, Any]] = {
     "parameter_validation": False,
     "user_agent": f"checkout-sessions/{VERSION}",
 }
-# A table answers in milliseconds; what takes longer is tried again on another connection. Times are
-# in seconds.
+# A table answers in milliseconds; a slower call is tried again on another connection. Times are in
+# seconds.
 USUAL: Final = Config(
     connect_timeout=1,
     read_timeout=1.5,
@@ -37,7 +38,7 @@ USUAL: Final = Config(
     max_pool_connections=24,  # one for each thread of the sweep (adapters/side_by_side.py)
     **_LEAN,
 )
-# For what nobody should wait for: health, courtesies, and tasks after the answer.
+# For calls that nobody should wait for: health, courtesies, and tasks after the response.
 BRIEF: Final = Config(
     connect_timeout=0.5,
     read_timeout=1,
@@ -48,12 +49,12 @@ BRIEF: Final = Config(
 THOROUGH: Final = Config(
     connect_timeout=5, read_timeout=30, retries={"mode": "standard", "total_max_attempts": 5}
 )
-_BACKOFF: Final = 1.0  # botocore's standard mode waits up to so long before the second attempt
-_TO_ANSWER: Final = 1.0  # of the process's time is left for the answer
+_BACKOFF: Final = 1.0  # botocore's standard mode waits up to this long before the second attempt
+_TO_ANSWER: Final = 1.0  # of the process's time is reserved for the response
 
 
 def longest(config: Config) -> float:
-    """Return the seconds after which a call that gets no answer has failed."""
+    """Return the seconds after which a call without an answer has failed."""
     options: Any = config
     attempts: int = options.retries["total_max_attempts"]
     each: float = options.connect_timeout + options.read_timeout
@@ -81,9 +82,9 @@ _request: ContextVar[_Request | None] = ContextVar("aws_patience", default=None)
 
 @contextmanager
 def one_request(context: Context | None) -> Iterator[None]:
-    """Within, wait as this module says for a process that ends as Lambda's `context` says.
+    """Limit the waits within to the process's time, according to Lambda's `context`.
 
-    Without one, outside of Lambda, there is no end.
+    Without a context, outside of Lambda, there is no end.
     """
     left = math.inf if context is None else context.get_remaining_time_in_millis() / 1000
     before = _request.set(_Request(time.monotonic() + left))
@@ -96,7 +97,7 @@ def one_request(context: Context | None) -> Iterator[None]:
 class PatientClient:
     """A client of AWS in front of one of `USUAL` and one of `BRIEF`.
 
-    Outside of `one_request` it is the usual one. Raises Unavailable where no time is left.
+    Outside of `one_request` it is the usual one. Raises Unavailable if no time is left.
     """
 
     def __init__(self, usual: Any, brief: Any) -> None:

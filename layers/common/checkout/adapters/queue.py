@@ -1,8 +1,7 @@
 """The webhook queue and the clean-up queue, on SQS.
 
-Best effort: the event's record is the truth, and the scheduled job finds events that were not
-enqueued; at wallets, everything that is not cleaned up expires. So no failure here ever reaches a
-request.
+Best effort: the scheduled job finds the records of events that were not enqueued, and grants that
+are not cleaned up expire. So a failure here never makes a request fail.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from typing import Any, Final, Protocol
 from botocore.exceptions import BotoCoreError, ClientError
 
 from checkout import telemetry
+from checkout.domain.grammar import DELIVERY_ID
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
@@ -36,9 +36,9 @@ class SqsClient(Protocol):
 class SqsEventQueue:
     """`ports.EventQueue` on an SQS standard queue; a message is `{"event": id}`.
 
-    The merchant is its group, so that the queue serves merchants in turn (SQS "fair queues"),
-    and one with many events delays no other. `client` is called with the first message: most
-    requests send none, and making a client takes longer than they do.
+    Its message group is the merchant, so that the queue serves merchants in turn (SQS "fair
+    queues"), and a merchant with many events delays no other. `client` is called at the first
+    message, because most requests send none and making a client is slow.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:
@@ -74,15 +74,15 @@ def event_from(body: str) -> str:
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
     event = json.loads(body)["event"]
-    if not isinstance(event, str):
-        raise TypeError("The message names no event.")
-    return event
+    if not DELIVERY_ID.fullmatch(event):
+        raise ValueError("The message names no event.")
+    return str(event)
 
 
 class SqsTaskQueue:
     """`ports.TaskQueue` on an SQS standard queue; a message is `{"cleanup": {…}}`.
 
-    `client` is called at the first task, as there.
+    `client` is called at the first task.
     """
 
     def __init__(self, client: Callable[[], SqsClient], queue_url: str) -> None:

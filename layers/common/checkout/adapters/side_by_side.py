@@ -1,4 +1,4 @@
-"""Run work in several threads, or in one. The waiting for others' servers is what takes time."""
+"""Run work in several threads, or in one. Most of the time is spent waiting for other servers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def in_turn(do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
 class Threads:
     """`ports.SideBySide` on up to `width` threads, which end with each call.
 
-    Lambda freezes a process between events, so no thread may be left over. Log lines of a thread
+    Lambda freezes a process between events, so no thread may keep running. Log lines of a thread
     name the invocation of its caller.
     """
 
@@ -31,7 +31,7 @@ class Threads:
         self._width = width
 
     def __call__(self, do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-        """Return what `do` makes of each item. Raise what it raised first, at the end."""
+        """Return the results of `do` for each item. At the end, raise the first error of `do`."""
         width = min(self._width, length_hint(items, self._width))
         if width <= 1:
             return in_turn(do, items)

@@ -2,8 +2,8 @@
 
 A derivation happens once per process and key, at the first secret that needs it, and never per
 request. ENCRYPTION_KEY may hold two keys while it is being rotated: the first one seals, both open
-(docs/operating.md). A ciphertext opens only at the place (table, record, field) that it was sealed
-for. Refuses what was tampered with or moved. No plaintext and no key is in an error. Source:
+(docs/operating.md). A ciphertext opens only at the place (table, record, field) for which it was
+sealed. A changed or moved one is refused. Errors contain no plaintext and no key. Source:
 decisions.md "Service", ENCRYPTION_KEY.
 """
 
@@ -27,19 +27,19 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from checkout import telemetry
 from checkout.adapters.clock import SystemClock
 from checkout.domain.errors import Unavailable
+from checkout.domain.ids import session_ref
 from checkout.ports.runtime import Clock, RandomBytes, SecretUnreadable
 
-# A key that is put in is used by every running process after this time, or as soon as the process
-# meets a ciphertext of it.
+# Running processes use a new key after this time, or as soon as they meet a ciphertext of it.
 REFRESH: Final = timedelta(minutes=5)
-# Ciphertexts of a key that nobody has make a process ask no more often than this.
+# Ciphertexts of an unknown key make a process ask at most this often.
 UNKNOWN_PAUSE: Final = timedelta(seconds=10)
 
 _KEY_FORMAT: Final = re.compile(r"[0-9A-Fa-f]{64}")
 _KEY_ID_FORMAT: Final = re.compile(r"[0-9a-f]{8}")
 _KEYS_MAX: Final = 2
-# ENCRYPTION_KEY has 256 random bits of its own, so a fixed salt loses nothing; the cost is what the
-# specification asks for: about 25 ms, once.
+# ENCRYPTION_KEY has 256 random bits, so a fixed salt is safe. The cost is required by the
+# specification: about 25 ms, once.
 _SALT: Final = b"checkout-sessions/data-key/v1"
 _N, _R, _P = 2**14, 8, 1
 _NONCE_SIZE: Final = 12  # bytes, NIST SP 800-38D section 8.2
@@ -61,9 +61,9 @@ def derive(secret: str) -> bytes:
 class AesVault:
     """`ports.Vault`.
 
-    `key_source` returns ENCRYPTION_KEY; it is asked at the first use, every `REFRESH` while it
-    is in use, and when a ciphertext of an unknown key turns up. A known key stays in use if it
-    cannot be asked. `derive` is a parameter so that a test can count.
+    `key_source` returns ENCRYPTION_KEY; it is asked at the first use, every `REFRESH` while it is
+    in use, and when a ciphertext of an unknown key turns up. If it fails, a known key stays in use.
+    `derive` is a parameter so that a test can count.
     """
 
     def __init__(
@@ -92,12 +92,19 @@ class AesVault:
         return f"{_VERSION}.{key_id}.{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
     def open(self, sealed: str, *, place: tuple[str, str, str]) -> str:
-        """Open a ciphertext. Raise SecretUnreadable, which is counted and logged, as an alarm."""
+        """Open a ciphertext.
+
+        Raise SecretUnreadable, which is counted and logged and raises an alarm.
+        """
         try:
             return self._open(sealed, place)
         except SecretUnreadable as error:
             telemetry.count("SecretsUnreadable")
-            logger.error(str(error), extra={"table": place[0], "field": place[2]})
+            table, record, name = place
+            said = (
+                {"session": session_ref(record)} if record.startswith("cs_") else {"record": record}
+            )
+            logger.error(str(error), extra={"table": table, "field": name, **said})
             raise
 
     def _open(self, sealed: str, place: tuple[str, str, str]) -> str:
@@ -115,6 +122,10 @@ class AesVault:
         except (binascii.Error, InvalidTag, ValueError):
             raise SecretUnreadable(_REFUSAL) from None
         return plain.decode()
+
+    def inner(self, key: str) -> AesVault:
+        """Return a vault under `key`, which is random and so needs no derivation."""
+        return AesVault(lambda: key, self._random_bytes, clock=self._clock, derive=bytes.fromhex)
 
     def is_current(self, sealed: str) -> bool:
         """Return whether the newest key sealed it."""
@@ -164,13 +175,16 @@ class AesVault:
         try:
             self._read(now)
         except Unavailable:
-            telemetry.count("KeyUnreadable")
-            logger.warning("ENCRYPTION_KEY could not be read again; what is known is used")
+            logger.warning("ENCRYPTION_KEY could not be read again; the known key stays in use")
         return True
 
     def _read(self, now: datetime) -> None:
         self._asked_at = now
-        self._keys = _parsed(self._key_source())
+        try:
+            self._keys = _parsed(self._key_source())
+        except Unavailable:
+            telemetry.count("KeyUnreadable")
+            raise
         self._ciphers = {key: self._ciphers[key] for key in self._keys if key in self._ciphers}
 
 
@@ -208,5 +222,5 @@ def _passed(pause: timedelta, since: datetime | None, now: datetime) -> bool:
 
 
 def _associated(place: tuple[str, str, str]) -> bytes:
-    """Return a JSON list: no two places have the same bytes."""
+    """Return a place as a JSON list, so that no two places have the same bytes."""
     return json.dumps(place, separators=(",", ":")).encode()

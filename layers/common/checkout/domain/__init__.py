@@ -1,4 +1,4 @@
 """The rules, pure: no clock, no randomness, no I/O, no framework.
 
-`transitions.py` moves sessions; the rest is its vocabulary.
+`transitions.py` has the states of a session.
 """

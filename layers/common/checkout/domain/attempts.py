@@ -1,9 +1,9 @@
 """The payment attempts of a session: how a transition writes them, and how they are read.
 
 An attempt begins with W1. While it runs, its evidence is in the fields of the session, and a short
-record says when it began and what was typed. The transition that ends it copies the evidence into
-the record, from the session as it was before: the same transition may remove it there. So no write
-is added, and the evidence of one attempt cannot become that of the next.
+record holds the time of its beginning and the typed text. The transition that ends it copies the
+evidence into the record, from the session as it was before, because the same transition may remove
+it there. So no write is added, and the evidence of one attempt cannot appear in the next.
 
     fields of the session       evidence of the running attempt if
     customer, incoming_payment  W2 has stored them in this attempt: W1 leaves the earlier ones
@@ -18,69 +18,68 @@ from dataclasses import replace
 from datetime import datetime
 from enum import StrEnum
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
-from checkout.domain.session import Problem, Session, Status
-
-if TYPE_CHECKING:
-    from checkout.domain.transitions import Event
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 
 KEPT_MAX: Final = 20
-# A hostile wallet's URLs may be 2048 characters long; a record must stay below DynamoDB's 400 KB.
+# A hostile wallet's URLs may be 2048 characters long; a stored record must stay below 400 KB.
 CHARACTERS_MAX: Final = 24_000
 TYPED_MAX: Final = 200
 DETAIL_MAX: Final = 200
 
-# Of transitions.Event, which imports this module.
-_SUBMITTED: Final = "wallet_submitted"
-_STORED: Final = "reference_stored"
-_REPORTED: Final = "return_reported"
-_MONEY_FOUND: Final = "money_found"
-_DISPROVED: Final = "payment_disproved"
 _TIMES: Final = {
-    "prepared": "prepared_at",
-    "approval_claimed": "approved_at",
-    "payment_intended": "sent_at",
-    "payment_created": "accepted_at",
+    Event.PREPARED: "prepared_at",
+    Event.APPROVAL_CLAIMED: "approved_at",
+    Event.PAYMENT_INTENDED: "sent_at",
+    Event.PAYMENT_CREATED: "accepted_at",
 }
 _LIVE: Final = (Status.PREPARING, Status.AWAITING_APPROVAL, Status.PROCESSING)
 
-# How the attempt that runs is ended by an event, and where it matters by the problem.
+# The outcome of the running attempt by event, and by problem if that matters.
 ENDS: Final[Mapping[tuple[str, Problem | None], tuple[Outcome, EndedBy]]] = {
-    (_SUBMITTED, None): (Outcome.REPLACED, EndedBy.CUSTOMER),
-    ("preparation_failed", None): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
-    ("preparation_failed", Problem.WALLET_INVALID): (Outcome.FAILED, EndedBy.CUSTOMER),
-    ("preparation_failed", Problem.MERCHANT_WALLET_ERROR): (
+    (Event.WALLET_SUBMITTED, None): (Outcome.REPLACED, EndedBy.CUSTOMER),
+    (Event.PREPARATION_FAILED, None): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
+    (Event.PREPARATION_FAILED, Problem.WALLET_INVALID): (Outcome.FAILED, EndedBy.CUSTOMER),
+    (Event.PREPARATION_FAILED, Problem.MERCHANT_WALLET_ERROR): (
         Outcome.FAILED,
         EndedBy.MERCHANT_WALLET,
     ),
-    ("preparation_failed", Problem.PREPARATION_INTERRUPTED): (Outcome.FAILED, EndedBy.CHECKOUT),
-    ("approval_lost", None): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
-    ("approval_lost", Problem.PRICE_CHANGED): (Outcome.PRICE_CHANGED, EndedBy.CUSTOMER_WALLET),
-    ("payment_refused", None): (Outcome.REFUSED, EndedBy.CUSTOMER_WALLET),
-    ("payment_refused", Problem.WALLET_UNREACHABLE): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
-    ("payment_refused", Problem.APPROVAL_UNUSABLE): (Outcome.TIMED_OUT, EndedBy.CHECKOUT),
-    (_DISPROVED, None): (Outcome.FAILED, EndedBy.CHECKOUT),
-    (_MONEY_FOUND, None): (Outcome.REPLACED, EndedBy.OUTSIDE_PAYMENT),
-    ("reconciled", None): (Outcome.PAID, EndedBy.MERCHANT_WALLET),
-    ("accepted_as_paid", None): (Outcome.PAID_IN_PART, EndedBy.MERCHANT),
-    ("given_up", None): (Outcome.PAID_IN_PART, EndedBy.MERCHANT),
-    ("expiry_passed", None): (Outcome.TIMED_OUT, EndedBy.EXPIRY),
-    ("expire_requested", None): (Outcome.CANCELED, EndedBy.MERCHANT),
-    ("cancel_requested", None): (Outcome.CANCELED, EndedBy.MERCHANT),
+    (Event.PREPARATION_FAILED, Problem.PREPARATION_INTERRUPTED): (Outcome.FAILED, EndedBy.CHECKOUT),
+    (Event.APPROVAL_LOST, None): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
+    (Event.APPROVAL_LOST, Problem.MERCHANT_WALLET_ERROR): (Outcome.FAILED, EndedBy.MERCHANT_WALLET),
+    (Event.APPROVAL_LOST, Problem.PRICE_CHANGED): (Outcome.PRICE_CHANGED, EndedBy.CUSTOMER_WALLET),
+    (Event.PAYMENT_REFUSED, None): (Outcome.REFUSED, EndedBy.CUSTOMER_WALLET),
+    (Event.PAYMENT_REFUSED, Problem.MERCHANT_WALLET_ERROR): (
+        Outcome.FAILED,
+        EndedBy.MERCHANT_WALLET,
+    ),
+    (Event.PAYMENT_REFUSED, Problem.WALLET_UNREACHABLE): (Outcome.FAILED, EndedBy.CUSTOMER_WALLET),
+    (Event.PAYMENT_REFUSED, Problem.APPROVAL_UNUSABLE): (Outcome.TIMED_OUT, EndedBy.CHECKOUT),
+    (Event.PAYMENT_DISPROVED, None): (Outcome.FAILED, EndedBy.CHECKOUT),
+    (Event.MONEY_FOUND, None): (Outcome.REPLACED, EndedBy.OUTSIDE_PAYMENT),
+    (Event.RECONCILED, None): (Outcome.PAID, EndedBy.MERCHANT_WALLET),
+    (Event.ACCEPTED_AS_PAID, None): (Outcome.PAID_IN_PART, EndedBy.MERCHANT),
+    (Event.GIVEN_UP, None): (Outcome.PAID_IN_PART, EndedBy.MERCHANT),
+    (Event.EXPIRY_PASSED, None): (Outcome.TIMED_OUT, EndedBy.EXPIRY),
+    (Event.EXPIRE_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
+    (Event.CANCEL_REQUESTED, None): (Outcome.CANCELED, EndedBy.MERCHANT),
 }
-# Ends that tell nothing of what the customer did at the wallet: what the browser reported does.
-_UNTOLD: Final = (ENDS[_SUBMITTED, None], ENDS["expiry_passed", None])
-_WRITTEN: Final = {event for event, _ in ENDS} | {_STORED, _REPORTED}
+# Outcomes that do not say what the customer did at the wallet; for these the browser's report is
+# used.
+_UNTOLD: Final = (ENDS[Event.WALLET_SUBMITTED, None], ENDS[Event.EXPIRY_PASSED, None])
+_WRITTEN: Final = {event for event, _ in ENDS} | {Event.REFERENCE_STORED, Event.RETURN_REPORTED}
 _NO_FAILURE: Final = (Outcome.REPLACED, Outcome.CANCELED, Outcome.PAID, Outcome.PAID_IN_PART)
 
 
 def attempts_of(session: Session) -> tuple[PaymentAttempt, ...]:
     """Return the session's attempts, oldest first, the running one with its evidence so far.
 
-    The first one's number tells how many older ones are not kept. Of attempts that an earlier
-    release has ended nothing is known but their number.
+    The number of the first one shows how many older ones are not kept. Attempts that ended in an
+    earlier release are only counted.
     """
     kept = session.payment_attempts
     begun = _begun(session)
@@ -101,17 +100,17 @@ def running(session: Session) -> PaymentAttempt | None:
 
 
 def failed(attempt: PaymentAttempt) -> bool:
-    """Return whether something went wrong with it; that time ran out is not a failure."""
+    """Return whether something went wrong with it. A time-out is not a failure."""
     if attempt.outcome is None or attempt.ended_by is EndedBy.EXPIRY:
         return False
     return attempt.outcome not in _NO_FAILURE
 
 
 def failure_of(session: Session) -> Outcome | None:
-    """Return how the last attempt failed, of a session that is not paid and not being paid.
+    """Return the failure of the last attempt of a session that is not paid and not being paid.
 
     An attempt that waits for its approval counts as declined, or as timed out, once the customer's
-    browser has reported that. Of an earlier release's session only that it failed is known.
+    browser has reported that. For a session of an earlier release only the failure itself is known.
     """
     if session.payment_in_flight or session.status is Status.COMPLETED:
         return None
@@ -124,16 +123,16 @@ def failure_of(session: Session) -> Outcome | None:
 
 
 class Concern(StrEnum):
-    """A case that a merchant looks for in the list."""
+    """A case for which a merchant filters the list."""
 
     FAILED = "failed"
     DECLINED = "declined"
     ATTENTION = "attention"
 
     def holds(self, session: Session) -> bool:
-        """Return whether it is about this session."""
+        """Return whether this session is such a case."""
         if self is Concern.ATTENTION:
-            return session.attention is not None
+            return session.needs_attention
         failure = failure_of(session)
         declined = failure is Outcome.DECLINED
         return declined if self is Concern.DECLINED else failure is not None and not declined
@@ -149,23 +148,30 @@ def recorded(
     note: str | None,
     changes: Mapping[str, Any],
 ) -> tuple[PaymentAttempt, ...]:
-    """Return the attempts as `event` leaves them; `changes` are the fields that it sets."""
+    """Return the attempts after `event`. `changes` are the fields that it sets."""
     kept = before.payment_attempts
     if event not in _WRITTEN:
         return kept
     current, problem = running(before), changes.get("problem")
     end = ENDS.get((event, problem)) or ENDS.get((event, None))
     if current is not None and end is not None:
-        received = 0 if event == _DISPROVED else changes.get("received", before.received)
+        received = (
+            0 if event == Event.PAYMENT_DISPROVED else changes.get("received", before.received)
+        )
         if end[0] is Outcome.PAID and received is None:
-            end = (Outcome.PAID, EndedBy.CUSTOMER_WALLET)  # by its word (CompletionPolicy)
+            # By the wallet's claim (CompletionPolicy).
+            end = (Outcome.PAID, EndedBy.CUSTOMER_WALLET)
         ended = _ended(current, end, at, problem, note, received)
         kept = (*_without(kept, current), ended)
-    elif current is not None and event == _STORED and changes.get("customer") is not None:
+    elif (
+        current is not None
+        and event == Event.REFERENCE_STORED
+        and changes.get("customer") is not None
+    ):
         kept = _with(kept, current, resolved_at=at)
-    elif current is not None and event == _REPORTED:
+    elif current is not None and event == Event.RETURN_REPORTED:
         kept = _with(kept, current, reported=reported, reported_at=at)
-    if event == _SUBMITTED:
+    if event == Event.WALLET_SUBMITTED:
         text = typed.strip()[:TYPED_MAX] if typed else None
         number = 1 + max(_submissions(before), kept[-1].number if kept else 0)
         kept = (*kept, PaymentAttempt(number=number, submitted_at=at, typed=text))
@@ -173,38 +179,40 @@ def recorded(
 
 
 def _begun(session: Session) -> tuple[datetime, int] | None:
-    """Return when the last wallet was given, and the number of those in the history."""
+    """Return when the last wallet was given, and the number of wallets in the history."""
     for entry in reversed(session.history):
-        if entry.event == _SUBMITTED:
+        if entry.event == Event.WALLET_SUBMITTED:
             return entry.at, _submissions(session)
     return None
 
 
 def _submissions(session: Session) -> int:
-    return sum(entry.event == _SUBMITTED for entry in session.history)
+    return sum(entry.event == Event.WALLET_SUBMITTED for entry in session.history)
 
 
 def _of_an_earlier_release(
     session: Session, at: datetime, number: int
 ) -> tuple[PaymentAttempt, ...]:
-    """Return the last attempt, of which no record was stored, where the session shows it."""
+    """Return the last attempt if no record was stored but the session's fields show it."""
     paid = session.status is Status.COMPLETED
     shown = session.status in _LIVE or paid
-    if not shown or _since(session).get(_MONEY_FOUND) is not None or session.erased:
+    if not shown or _since(session).get(Event.MONEY_FOUND) is not None or session.erased:
         return ()
-    resolved = _since(session).get(_STORED, at) if session.quote is not None else None
+    resolved = (
+        _since(session).get(Event.REFERENCE_STORED, at) if session.quote is not None else None
+    )
     found = PaymentAttempt(number=number, submitted_at=at, resolved_at=resolved)
     found = _with_evidence(found, session)
     if not paid:
         return (found,)
-    accepted = _since(session).get("accepted_as_paid") is not None
-    end = ENDS["accepted_as_paid" if accepted else "reconciled", None]
+    accepted = _since(session).get(Event.ACCEPTED_AS_PAID) is not None
+    end = ENDS[Event.ACCEPTED_AS_PAID if accepted else Event.RECONCILED, None]
     ended_at = session.completed_at or session.updated_at
     return (_ended(found, end, ended_at, None, None, session.received),)
 
 
 def _with_evidence(attempt: PaymentAttempt, session: Session) -> PaymentAttempt:
-    """Return the attempt with what the session, in which it runs, shows of it."""
+    """Return the running attempt with its evidence from the session's fields."""
     since = _since(session)
     times: dict[str, Any] = {name: since.get(event) for event, name in _TIMES.items()}
     known = attempt.resolved_at is not None
@@ -222,7 +230,9 @@ def _with_evidence(attempt: PaymentAttempt, session: Session) -> PaymentAttempt:
 
 def _since(session: Session) -> dict[str, datetime]:
     """Return when each event first happened since the last wallet was given."""
-    since = takewhile(lambda entry: entry.event != _SUBMITTED, reversed(session.history))
+    since = takewhile(
+        lambda entry: entry.event != Event.WALLET_SUBMITTED, reversed(session.history)
+    )
     return {entry.event: entry.at for entry in since}
 
 
@@ -258,14 +268,14 @@ def _detail(problem: Problem | None, note: str | None) -> str | None:
 def _without(
     kept: tuple[PaymentAttempt, ...], current: PaymentAttempt
 ) -> tuple[PaymentAttempt, ...]:
-    """Return the attempts before `current`, whose record an earlier release has not stored."""
+    """Return the attempts before `current`, for which an earlier release stored no record."""
     return tuple(each for each in kept if each.number != current.number)
 
 
 def _with(
     kept: tuple[PaymentAttempt, ...], current: PaymentAttempt, **fields: Any
 ) -> tuple[PaymentAttempt, ...]:
-    """Return the attempts with `fields` in the stored record of the running one, if it has one."""
+    """Return the attempts, with `fields` set in the running one's record, if there is one."""
     return tuple(
         replace(each, **fields) if each.number == current.number else each for each in kept
     )

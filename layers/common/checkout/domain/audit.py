@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Action(StrEnum):
-    """An action in the dashboard. Reading is not noted, exporting is."""
+    """An action in the dashboard. Exports are noted, other reads are not."""
 
     SIGNED_IN = "signed_in"
     SIGNED_OUT = "signed_out"
@@ -18,6 +18,9 @@ class Action(StrEnum):
     SESSION_GIVEN_UP = "session_given_up"
     CLOSING_STARTED = "closing_started"
     EXPORTED = "exported"
+    NOTE_WRITTEN = "note_written"
+    DEALT_WITH = "dealt_with"
+    OPENED_AGAIN = "opened_again"
     KEY_CREATED = "key_created"
     KEY_ROLLED = "key_rolled"
     KEY_REVOKED = "key_revoked"
@@ -46,8 +49,8 @@ class Action(StrEnum):
 class AuditEntry:
     """One action by one actor, an API key or a member.
 
-    Its name, and a key's last four digits, are copied as they were then. `target` is the id of what
-    was changed, or a word on it; never a secret.
+    The actor's name, and a key's last four digits, are copied at that time. `target` is the id of
+    the changed record, or a short text; never a secret.
     """
 
     id: str

@@ -1,8 +1,9 @@
-"""Remove a customer's wallet from records: the text of its address, and what hangs on it.
+"""Remove a customer's wallet from records: its address, and everything that belongs to it.
 
-A record is cleaned of the address in every spelling. A session that the wallet was given to also
-loses the wallet, its quote and its outgoing payment, whose addresses may name the customer. Times,
-amounts and the merchant's own incoming payment stay: they are the merchant's accounts.
+A record is cleaned of the address in every spelling. A session of this customer also loses the
+wallet, its quote and its outgoing payment, whose addresses may name the customer, and the details
+that the customer gave at a payment link. Times, amounts and the merchant's own incoming payment
+stay: they are the merchant's accounts.
 """
 
 from __future__ import annotations
@@ -12,24 +13,24 @@ import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
+from checkout.domain.machine import Change
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.search import same_text
 from checkout.domain.session import Session
-from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent, compact
 
 T = TypeVar("T")
 
-ERASED: Final = "erased"  # stands where the wallet's address stood in a text
+ERASED: Final = "erased"  # replaces the wallet's address in a text
 
-# A slash as it is, within JSON, and percent-encoded; the same for what comes before the host.
+# A slash in plain text, in JSON, and percent-encoded; the same for the characters before the host.
 _SLASH: Final = r"(?:\\?/|%2F)"
 _BEFORE: Final = rf"(?<![A-Za-z0-9.@-])(?:https(?::|%3A){_SLASH}{_SLASH}|\$|%24)?"
-# The address ends here: what goes on is another wallet, or a resource of some wallet.
+# The address must end here: a longer one is another wallet, or a resource of a wallet.
 _BEHIND: Final = rf"{_SLASH}?(?![/\\A-Za-z0-9_~-]|\.[A-Za-z0-9]|%(?:2F|[89A-F]))"
-# The texts that an event may be sent as, one for each form.
+# The fields with an event's bodies, one for each form.
 _BODIES: Final = tuple(each.name for each in fields(WebhookEvent) if each.name.endswith("body"))
-# What a session tells about its customer in events and answers (domain/public.py).
+# The session's fields about its customer in events and responses (domain/public.py).
 _OF_THE_CUSTOMER: Final = frozenset({"customer_wallet", "outgoing_payment"})
 
 
@@ -45,17 +46,17 @@ class Wallet:
         object.__setattr__(self, "_pattern", re.compile(_BEFORE + words + _BEHIND, re.IGNORECASE))
 
     def gave(self, session: Session) -> bool:
-        """Return whether this wallet is the session's customer's."""
+        """Return whether this is the wallet of the session's customer."""
         customer = session.customer
         return customer is not None and same_text(customer.id) == same_text(self.url)
 
     def cleaned(self, record: T) -> T:
-        """Return a frozen record, text or tuple without the address; the same if it has none."""
+        """Return a frozen record, text or tuple without the address; itself if it has none."""
         after = self._cleaned(record)
         return record if after == record else after
 
     def _cleaned(self, value: Any) -> Any:
-        if type(value) is str:  # an enum's text is no customer's
+        if type(value) is str:  # an enum's text is not about a customer
             return self._pattern.sub(ERASED, value)
         if isinstance(value, tuple):
             return tuple(self._cleaned(each) for each in value)
@@ -66,24 +67,29 @@ class Wallet:
 
 
 def in_session(session: Session, wallet: Wallet) -> bool:
-    """Return whether the session holds anything of the wallet."""
+    """Return whether the session contains anything of the wallet."""
     return wallet.gave(session) or _cleaned(session, wallet) != session
 
 
-def without_wallet(change: Change, wallet: Wallet) -> Change:
+def without_wallet(change: Change[Session], wallet: Wallet) -> Change[Session]:
     """Return the change of `Event.ERASED` with the wallet removed from the session."""
     after = change.after
     if wallet.gave(after):
-        after = replace(after, customer=None, quote=None, outgoing_payment=None)
+        after = replace(
+            after, customer=None, quote=None, outgoing_payment=None, customer_details=None
+        )
+        # Fields that a later release has stored may be about the customer, too.
+        after = replace(after, later_json=None)
     attempts = tuple(_attempt_without(each, wallet) for each in after.payment_attempts)
     after = replace(after, payment_attempts=attempts)
     return replace(change, after=_cleaned(after, wallet))
 
 
 def _attempt_without(attempt: PaymentAttempt, wallet: Wallet) -> PaymentAttempt:
-    """Return a payment attempt as `without_wallet` leaves it.
+    """Return a payment attempt without the wallet.
 
-    What was typed may be another address, of the customer's own, that led to this wallet.
+    The typed text is removed, too: it may be another address of the customer, which redirects to
+    this wallet.
     """
     named = (attempt.wallet, attempt.typed)
     if all(name is None or wallet.cleaned(name) == name for name in named):
@@ -92,7 +98,10 @@ def _attempt_without(attempt: PaymentAttempt, wallet: Wallet) -> PaymentAttempt:
 
 
 def _cleaned(session: Session, wallet: Wallet) -> Session:
-    """Return the session without the address. A URL that is the address is the merchant's own."""
+    """Return the session without the address.
+
+    A URL that equals the address belongs to the merchant.
+    """
     after = wallet.cleaned(session)
     urls = {name: getattr(after, name) for name in ("success_url", "cancel_url")}
     own = {name: getattr(session, name) for name, url in urls.items() if url.startswith(ERASED)}
@@ -100,9 +109,10 @@ def _cleaned(session: Session, wallet: Wallet) -> Session:
 
 
 def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
-    """Return the next version of an event without the wallet; the same if it holds nothing of it.
+    """Return the next version of an event without the wallet; the same if it has nothing of it.
 
-    Where its customer is erased the receivers' answers go too: they may repeat the body.
+    If its customer is erased, the receivers' answers are removed, too, because they may repeat the
+    body.
     """
     bodies = {name: getattr(event, name) for name in _BODIES}
     changed: dict[str, Any] = {
@@ -119,14 +129,14 @@ def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
 
 
 def body_without_wallet(body: str, wallet: Wallet) -> str:
-    """Return a JSON text without the wallet; as it was if it holds nothing of it."""
+    """Return a JSON text without the wallet, or unchanged if it contains nothing of it."""
     value = json.loads(body)
     after = _without(value, wallet)
     return wallet.cleaned(body if after == value else compact(after))
 
 
 def _without(value: Any, wallet: Wallet) -> Any:
-    """Return a JSON value in which no object has this wallet as its customer's."""
+    """Return a JSON value in which no object names this wallet as its customer's."""
     if isinstance(value, list):
         return [_without(each, wallet) for each in value]
     if not isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The errors of the product. They know no HTTP: `web.py` has the one table that does.
+"""The errors of the product. `web.py` has the table of their HTTP statuses.
 
     CheckoutError
     ├── ParameterMissing ParameterUnknown ParameterInvalid ParameterInvalidInteger
@@ -7,7 +7,7 @@
     ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
     ├── WebhookUnexpectedState KeyUnexpectedState MemberUnexpectedState Conflict
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
-    ├── ApiKeyMissing ApiKeyInvalid PasskeyInvalid PermissionMissing
+    ├── ApiKeyMissing ApiKeyInvalid PasskeyInvalid PermissionMissing MerchantSuspended
     ├── MethodNotAllowed BodyTooLarge ContentTypeInvalid
     ├── WalletUnreachable WalletInvalid WalletUnavailable AmountTooSmallForWallet
     ├── MerchantWalletError
@@ -15,8 +15,8 @@
     ├── EmailInvalid ReceiptsUsedUp MailRefused
     └── Unavailable
 
-`code` is stable and public (decisions.md "Errors"). A message is written for a person and holds no
-secret.
+`code` is stable and public (decisions.md "Errors"). A message is written for a person and contains
+no secret.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class CursorInvalid(CheckoutError):
 
 
 class SessionUnexpectedState(CheckoutError):
-    """The session's status does not allow this; the message names it and the allowed ones."""
+    """The session's status does not allow this. The message names it and the allowed ones."""
 
     code = "session_unexpected_state"
 
@@ -120,7 +120,7 @@ class Conflict(CheckoutError):
 
 
 class PaymentInProgress(CheckoutError):
-    """A payment may be under way, so the session cannot be taken back."""
+    """A payment may be under way, so the session cannot be ended."""
 
     code = "payment_in_progress"
 
@@ -130,7 +130,7 @@ class EmailInvalid(CheckoutError):
 
 
 class ReceiptsUsedUp(CheckoutError):
-    """The receipt of this session was sent as often as it may be."""
+    """The receipt of this session has already been sent three times, the maximum."""
 
     code = "receipts_used_up"
 
@@ -187,6 +187,12 @@ class PermissionMissing(CheckoutError):
     code = "permission_missing"
 
 
+class MerchantSuspended(CheckoutError):
+    """The operator has suspended the merchant, or paused all sales."""
+
+    code = "merchant_suspended"
+
+
 class MethodNotAllowed(CheckoutError):
     code = "method_not_allowed"
 
@@ -206,10 +212,10 @@ class WalletUnreachable(CheckoutError):
 
 
 class WalletInvalid(CheckoutError):
-    """The text is no wallet address, or there is no Open Payments wallet behind it.
+    """The text is not a wallet address, or there is no Open Payments wallet at it.
 
-    `slip` is the mistake in a text that is none (open_payments/slips.py), "" for an address;
-    `character` is the one that a slip is about.
+    `slip` is the mistake in the text (open_payments/slips.py), or "" for an address. `character` is
+    the character that a slip is about.
     """
 
     code = "wallet_invalid"
@@ -223,7 +229,7 @@ class WalletInvalid(CheckoutError):
 
 
 class WalletUnavailable(CheckoutError):
-    """The wallet exists and cannot make this payment: perhaps the wallets are not connected."""
+    """The wallet exists but cannot make this payment: perhaps the wallets are not connected."""
 
     code = "wallet_unavailable"
 
@@ -245,6 +251,6 @@ class CallbackInvalid(CheckoutError):
 
 
 class Unavailable(CheckoutError):
-    """Something this service needs (store, key service) is not answering; nothing is lost."""
+    """The store or the key service does not answer. Nothing is lost."""
 
     code = "unavailable"

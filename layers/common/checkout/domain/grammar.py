@@ -1,9 +1,9 @@
 """The grammars of ids, of positions in lists and of the merchant's URLs, each written once.
 
 The merchant's URLs are `success_url` and `cancel_url`, where a customer is sent, pictures of items,
-and the addresses of webhooks. Everything that two programs could read differently is refused.
-Nothing is repaired: a URL goes into a page exactly as it was checked. URLs of wallet providers have
-the protocol's grammar, checkout/open_payments/urls.py, which also splits URLs for this one.
+and the addresses of webhooks. A text that two programs could read differently is refused. Nothing
+is repaired: a URL is used exactly as it was checked. URLs of wallet providers have the protocol's
+grammar, checkout/open_payments/urls.py, which also splits the URLs here.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 
 from checkout.domain.errors import UrlInvalid
 from checkout.open_payments.urls import (
+    NAME_MAX,
     Parts,
     host_and_port,
     is_address,
@@ -55,21 +56,25 @@ EMAIL_MAX: Final = 254  # RFC 5321, section 4.5.3.1.3
 # The dot-atom of RFC 5322, section 3.2.3: neither quotes nor line ends, which mail programs split.
 _ATOM: Final = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _EMAIL_NAME: Final = re.compile(rf"(?=.{{1,64}}\Z){_ATOM}(?:\.{_ATOM})*")
-_MAILTO_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")  # what needs no escaping in mailto:
+# Characters that need no escaping in mailto:
+_MAILTO_NAME: Final = re.compile(r"[A-Za-z0-9._+-]{1,64}")
 # RFC 3986 characters of path, query and fragment, and the brackets that browsers allow there too;
-# what is not ASCII must be printable, so that no control or direction mark hides in it.
+# other characters must be printable, so that there is no hidden control or direction mark.
 _REST: Final = re.compile(r"(?:[A-Za-z0-9\-._~:/?#\[\]@!$&'()*+,;=]|%[0-9A-Fa-f]{2}|[^\x00-\x7f])*")
-# Unlike the protocol's: an underscore and the dot of the root are seen in merchants' host names.
+# Unlike in the protocol's grammar, an underscore and a trailing dot are allowed, because merchants'
+# host names have them.
 _LABEL: Final = r"[A-Za-z0-9_](?:[A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
 _HOST: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*\.?|\[[0-9A-Fa-f:.]{{2,45}}\]")
 _PORT: Final = re.compile(r"[0-9]{1,5}")
+# Some programs decode a URL before they put it into a header.
+_LINE_END: Final = re.compile(r"%0[0AaDd]")
 
 
 def position(at: datetime, record_id: str = "") -> str:
-    """Return a record's position in a list: text by which stores sort, and the `next_key` of pages.
+    """Return a record's position in a list: the text by which stores sort, and `next_key` of pages.
 
-    It sorts as (time, id); without an id it stands before every record of its millisecond. Times
-    beyond thirteen digits stand at the end.
+    It sorts by (time, id); without an id it is before every record of its millisecond. Times beyond
+    thirteen digits are at the end.
     """
     digits = f"{min((at - _EPOCH) // timedelta(milliseconds=1), _POSITION_MAX):013d}"
     return f"{digits}#{record_id}" if record_id else digits
@@ -81,7 +86,7 @@ def position_pattern(ids: str) -> re.Pattern[str]:
 
 
 def is_http(base_url: str) -> bool:
-    """Return whether the service's own address is http, as it may be in development only."""
+    """Return whether the service's own address is http, which is allowed in development only."""
     return split(base_url).scheme == "http"
 
 
@@ -95,10 +100,11 @@ def redirect_url(
 ) -> str:
     """Return `template` with each `{CHECKOUT_SESSION_ID}` (also percent-encoded) replaced.
 
-    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. `hosts`:
-    the return hosts that the merchant has limited itself to. Raises UrlInvalid, naming `param`.
+    `base_is_http`: BASE_URL itself is http, so addresses of this machine may be http too. `hosts`
+    are the merchant's return hosts; without any, all are allowed. Raises UrlInvalid, naming
+    `param`.
     """
-    # The placeholder is a letter-and-digit word once replaced: in a host it would pass as a name.
+    # Once replaced, the placeholder could pass as a part of a host name.
     if PLACEHOLDER.search(split(template).authority or ""):
         raise UrlInvalid(
             "{CHECKOUT_SESSION_ID} may stand only in the path, query or fragment.", param=param
@@ -106,20 +112,20 @@ def redirect_url(
     url = PLACEHOLDER.sub(session_id, template)
     problem = _problem(url, base_is_http=base_is_http)
     if not problem and hosts and return_host(_host_and_port(url)[0]) not in hosts:
-        problem = "The URL's host is none of the return hosts that are set in the dashboard."
+        problem = "The URL's host is not one of the return hosts that are set in the dashboard."
     if problem:
         raise UrlInvalid(problem, param=param)
     return url
 
 
 def return_host(typed: str) -> str | None:
-    """Return a host name as `redirect_url` compares it, or None if `typed` is none."""
+    """Return a host name in the form that `redirect_url` compares, or None if it is not one."""
     host = typed.strip().lower().removesuffix(".")
     return None if _authority_problem(host, None) else host
 
 
 def contact_of(typed: str) -> str | None:
-    """Return an e-mail address or an https URL that customers may be shown; None for all else."""
+    """Return an e-mail address or https URL that customers may be shown; None for other texts."""
     text = typed.strip()
     if split(text).scheme == "https":
         return None if _problem(text, base_is_http=False) else text
@@ -128,7 +134,7 @@ def contact_of(typed: str) -> str | None:
 
 
 def email_of(typed: str) -> str | None:
-    """Return an e-mail address as a mail service takes it, in ASCII; None for all else."""
+    """Return an e-mail address in the ASCII form for mail services; None for anything else."""
     text = typed.strip()
     name, _, host = text.rpartition("@")
     fits = len(text) <= EMAIL_MAX and _EMAIL_NAME.fullmatch(name)
@@ -138,8 +144,8 @@ def email_of(typed: str) -> str | None:
 def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
     """Return the address of an item's picture, which is https at a host with a name.
 
-    Its origin stands in the page's policy, so it is written in ASCII (urls.target_uri).
-    `base_is_http` as in `redirect_url`. Raises UrlInvalid, naming `param`.
+    Its origin is part of the page's policy, so it is in ASCII (urls.target_uri). `base_is_http` as
+    in `redirect_url`. Raises UrlInvalid, naming `param`.
     """
     problem = _problem(url, base_is_http=base_is_http) or _picture_problem(url, base_is_http)
     if problem:
@@ -148,11 +154,11 @@ def picture_url(url: str, *, base_is_http: bool, param: str) -> str:
 
 
 def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
-    """Check an address for a merchant's events, given as it will be used; return its host name.
+    """Check an address for a merchant's events, in its final form, and return its host name.
 
-    https on the usual port, so that it cannot be pointed at another service; with `allow_loopback`,
-    for development, any port, and http on this machine. Where the name leads is judged when it is
-    resolved. Raises UrlInvalid, naming `param`.
+    It must be https on the usual port, so that it cannot address another service. With
+    `allow_loopback`, for development, any port is allowed, and http on this machine. The IP
+    addresses of the name are checked when it is resolved. Raises UrlInvalid, naming `param`.
     """
     problem = _problem(url, base_is_http=allow_loopback) or _webhook_problem(url, allow_loopback)
     if problem:
@@ -163,8 +169,9 @@ def webhook_url(url: str, *, allow_loopback: bool, param: str) -> str:
 def link_host(url: str, *, base_is_http: bool) -> str | None:
     """Return the host of `url` if a browser may follow it, else None.
 
-    Followed are https, and http on this machine while `base_is_http`. Looser than `redirect_url`:
-    a wallet provider's page may have any printable characters in its path and query.
+    Allowed are https, and http on this machine while `base_is_http`. Less strict than
+    `redirect_url`: a wallet provider's page may have any printable characters in its path and
+    query.
     """
     return None if _link_problem(split(url), url, base_is_http) else _host_and_port(url)[0]
 
@@ -186,20 +193,22 @@ def _webhook_problem(url: str, allow_loopback: bool) -> str | None:
     if not url.startswith(("https://", "http://")):
         return "The URL must start with https:// in lower case."
     if _host_and_port(url)[1] not in (None, "443") and not allow_loopback:
-        return "The URL must be of port 443: leave the port out."
+        return "The URL must use port 443: leave the port out."
     if not url.isascii():
         return "The URL must be written in ASCII (percent-encoded)."
     return None
 
 
 def _problem(url: str, *, base_is_http: bool) -> str | None:
-    """Return a sentence on what is wrong with `url`, or None."""
+    """Return a sentence about the error in `url`, or None."""
     if len(url) > URL_MAX:
         return f"The URL must be at most {URL_MAX} characters long, the session id included."
     parts = split(url)
     problem = _link_problem(parts, url, base_is_http)
     if not problem and not _REST.fullmatch(parts.path + parts.query + parts.fragment):
         return "The URL contains characters that must be percent-encoded."
+    if not problem and _LINE_END.search(url):
+        return "The URL must not contain a line end (%0A, %0D) or a null (%00)."
     return problem
 
 
@@ -214,14 +223,14 @@ def _link_problem(parts: Parts, url: str, base_is_http: bool) -> str | None:
     if parts.scheme not in ("https", "http") or (parts.scheme == "http" and not base_is_http):
         return "The URL must start with https://."
     if parts.scheme == "http" and not is_loopback(host):
-        return "A URL with http:// must be of this machine (localhost); use https://."
+        return "http:// is allowed for this machine only (localhost); use https://."
     return _authority_problem(host, port)
 
 
 def _authority_problem(host: str, port: str | None) -> str | None:
     if not host.isascii():
         return "The URL's host name must be written in ASCII (xn--…)."
-    if not _HOST.fullmatch(host) or len(host) > 253:
+    if len(host) > NAME_MAX or not _HOST.fullmatch(host):
         return "The URL's host name is malformed."
     if is_infrastructure(host):
         return "The URL's host belongs to a cloud's infrastructure."

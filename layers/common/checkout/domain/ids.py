@@ -13,13 +13,14 @@ from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS
 
 RandomBytes = Callable[[int], bytes]
 
+SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def _base62(random_bytes: RandomBytes, digits: int) -> str:
     """Return `digits` uniform base62 digits.
 
-    The number drawn is so much larger than the range that its bias is below 2^-64.
+    The random number is much larger than the range, so its bias is below 2^-64.
     """
     number = int.from_bytes(random_bytes(digits * 6 // 8 + 9), "big")
     out = []
@@ -29,8 +30,13 @@ def _base62(random_bytes: RandomBytes, digits: int) -> str:
     return "".join(out)
 
 
+def kind_of(record_id: str) -> str:
+    """Return the kind of the record with this id: the text before the first underscore."""
+    return record_id.partition("_")[0]
+
+
 def new_session_id(random_bytes: RandomBytes) -> str:
-    return "cs_" + _base62(random_bytes, ID_DIGITS)
+    return f"{SESSION}_{_base62(random_bytes, ID_DIGITS)}"
 
 
 def new_merchant_id(random_bytes: RandomBytes) -> str:
@@ -62,7 +68,7 @@ def new_invitation_id(random_bytes: RandomBytes) -> str:
 
 
 def new_invitation_token(random_bytes: RandomBytes) -> str:
-    """Return the token of an invitation's link; only its hash is stored."""
+    """Return the token of an invitation's link. Only its hash is stored."""
     return _base62(random_bytes, KEY_DIGITS)
 
 
@@ -85,3 +91,12 @@ def api_key_hash(api_key: str) -> str:
     Both have 256 random bits, so no salt is needed.
     """
     return hashlib.sha256(api_key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def session_ref(session_id: str) -> str:
+    """Return the reference of a session in log lines.
+
+    It is derived from the id, which cannot be derived from it: `printf %s cs_… | sha256sum | cut
+    -c1-12`.
+    """
+    return hashlib.sha256(session_id.encode()).hexdigest()[:12]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-# Each by the name that its speakers give it.
+# Each with its name in the language itself.
 LANGUAGES: Final[dict[str, str]] = {
     "en": "English",
     "es": "Español",

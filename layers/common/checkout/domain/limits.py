@@ -1,7 +1,7 @@
 """The limits on what one client may cause (docs/decisions/0009).
 
-A client is a network address (`clients.py`). Strangers may share one, so a limit never keeps
-anybody from what they have proven to be theirs, such as signing in with a right key.
+A client is a network address (`clients.py`). Strangers may share one, so a limit never blocks a
+proven right, such as signing in with a correct key.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`burst` at once and one more `every` so often, in each process by itself."""
+    """Allow `burst` at once and one more after each `every`, in each process separately."""
 
     name: str
     burst: int
@@ -26,18 +26,26 @@ REQUEST: Final = Rule("request", burst=40, every=timedelta(milliseconds=200))
 PURCHASE: Final = Rule("purchase", burst=10, every=timedelta(seconds=30))
 # Receipts by e-mail, which are also counted by session.
 RECEIPT: Final = Rule("receipt", burst=6, every=timedelta(minutes=5))
-# Wrong keys, passkeys and invitations only: 20 in 15 minutes.
+# Only wrong keys, passkeys and invitations count: 20 in 15 minutes.
 WRONG_KEY: Final = Rule("wrong key", burst=20, every=timedelta(seconds=45))
-# Beginnings of a use of a passkey, each of which is a write.
+# Each begun use of a passkey is a write.
 CHALLENGE: Final = Rule("challenge", burst=20, every=timedelta(seconds=6))
 
-# Work at wallets holds a process for as long as servers of the client's choice take to answer. So
-# all processes together count it, in windows of WINDOW: a call to the store. This is saved for the
-# first ones of a client, in this process, with a provider that this process knows.
+# Work at wallets holds a process until servers of the client's choice answer. So all processes
+# together count it, in windows of WINDOW, which costs a call to the store. This call is saved for
+# the first works of a client in this process, at a provider that this process knows.
 WINDOW: Final = timedelta(seconds=10)
-ITEMS_SHARE: Final = 3  # of the works a minute: items of one stock in half an hour
+# The share of the works a minute that a client may hold unpaid of one stock in half an hour; and
+# that of what is left, two at least, so that a few clients do not empty a stock.
+ITEMS_SHARE: Final = 3
+LEFT_SHARE: Final = 4
+ITEMS_LEAST: Final = 2
+# Lists that a merchant's keys ask for by the API in one WINDOW. They are counted likewise, but for
+# the first of the merchant in a process.
+LISTS: Final = 50
+LIST: Final = Rule("list", burst=1, every=timedelta(minutes=5))
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))
 RETURN: Final = Rule("return", burst=1, every=timedelta(minutes=5))
-# A provider is known for so long after a payment with it was completed: less than `every`, so that
-# a client does not profit from what it has paid itself.
+# A provider is known for this long after a payment with it was completed. This is less than
+# `every`, so that a client does not profit from its own payment.
 KNOWN_FOR: Final = timedelta(minutes=4)

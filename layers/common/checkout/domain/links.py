@@ -1,7 +1,7 @@
 """Payment links: a fixed price at a public address, where each purchase makes its own session.
 
 Name and price of a link never change, because it may be printed. A link may have a stock: a session
-takes an item of it with its creation, and gives it back once nothing was sold for certain
+takes an item of it when it is created, and gives it back once it is certain that nothing was sold
 (domain/transitions.py, "Stock"; docs/decisions/0015).
 """
 
@@ -12,17 +12,19 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
+from checkout.domain.customer_details import Detail
 from checkout.domain.grammar import redirect_url
+from checkout.domain.machine import HistoryEntry
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import to_wallet
-from checkout.domain.session import HistoryEntry, LineItem, Session, Status
-from checkout.domain.shards import shard_of
+from checkout.domain.parts import part_of
+from checkout.domain.session import LineItem, Session, Status
 
 NAME_MAX: Final = 200  # characters, as of a line item
 STOCK_MAX: Final = 1_000_000
-# So long a session holds an item of a stock, unless a payment is in flight.
+# A session holds an item of a stock for this long, unless a payment is in flight.
 HELD_FOR: Final = timedelta(minutes=30)
-LASTS: Final = timedelta(days=1)  # a session that holds nothing
+LASTS: Final = timedelta(days=1)  # a session that holds no item
 METADATA_NAME: Final = "payment_link"
 
 
@@ -30,8 +32,10 @@ METADATA_NAME: Final = "payment_link"
 class PaymentLink:
     """A fixed price. `unit_amount` is in the currency's minor units.
 
-    `left` is how many items are neither held nor sold; None where there is no stock. `success_url`
-    None leaves customers on the receipt. `stopped_at` is set while the link sells nothing.
+    `left` is the number of items that are neither held nor sold, or None without a stock limit. If
+    `success_url` is None, customers stay on the receipt. `stopped_at` is set while the link is
+    stopped. `asked` are the details that a customer is asked for, `required` those of them without
+    which they cannot buy.
     """
 
     id: str
@@ -43,6 +47,8 @@ class PaymentLink:
     success_url: str | None = None
     left: int | None = None
     stopped_at: datetime | None = None
+    asked: tuple[Detail, ...] = ()
+    required: tuple[Detail, ...] = ()
 
     @property
     def limited(self) -> bool:
@@ -63,10 +69,12 @@ class PaymentLink:
         now: datetime,
         base_url: str,
         base_is_http: bool,
+        customer_details: str | None = None,
     ) -> Session:
         """Return the open session of one purchase.
 
-        Its customers return to the link's own page. Without a `success_url` it names the receipt.
+        Its customers return to the link's own page. Without a `success_url` they get the receipt.
+        `customer_details` are sealed.
         Raises AmountNotRepresentable and UrlInvalid: wallet or return hosts may have changed since.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
@@ -99,7 +107,8 @@ class PaymentLink:
             metadata_json=json.dumps({METADATA_NAME: self.id}),
             success_url=success_url,
             cancel_url=f"{base_url}/buy/{self.id}",
+            customer_details=customer_details,
             link=self.id if self.limited else None,
-            shard=shard_of(session_id, merchant.shards),
+            part=part_of(session_id, merchant.parts),
             history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
         )

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.parts import Lists
 from checkout.domain.people import Role, Scope
 from checkout.domain.providers import Provider
 from checkout.domain.webhooks import Endpoint, endpoint_id, secret_place
 
 NAME_MAX: Final = 100  # characters of a merchant's name
-TOLERANCE_MAX: Final = 1_000_000_000  # a hundredth of each payment bounds it as well
+TOLERANCE_MAX: Final = 1_000_000_000  # money.least_accepted limits it, too
+
+
+class Suspension(StrEnum):
+    """Why the operator lets a merchant sell nothing: for itself, or since all sales are paused."""
+
+    ALONE = "alone"
+    WITH_ALL = "with_all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,17 +35,19 @@ class Logo:
 class Merchant:
     """The receiver of payments.
 
-    `private_key` is sealed; asset and servers are from the wallet address document at setup.
-    `version` grows by one with each write. The operator sets `shards`, the number of parts of the
-    merchant's lists (domain/shards.py).
+    `private_key` is sealed, and so is `details_key`, under which what customers give is sealed
+    (flows/checkout/details.py); asset and servers are from the wallet address document at setup.
+    `version` grows by one with each write. The operator sets `parts`, the number of parts of the
+    merchant's lists (domain/parts.py), and `suspended`: then no session is created and no wallet
+    taken, and payments in flight finish.
 
     The merchant sets: `endpoint` for webhooks, and `further_endpoints`; logo, `accent_color`
     (#rrggbb) and `locale` (a language tag) of the customer's pages; `contact` (an e-mail address or
     an https URL) and `website` (a host), which they and receipts show; `return_hosts`, the only
     hosts that customers may be sent back to (empty: any); `tolerance`, the units of the wallet's
-    scale that may be missing of a payment (money.least_accepted); `providers`, which their page
-    offers in place of the operator's; `key_sign_in_off_at`, since when API keys do not sign in to
-    the dashboard.
+    scale that may be missing from a payment (money.least_accepted); `providers`, which their page
+    offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys do not
+    sign in to the dashboard.
     """
 
     id: str
@@ -60,8 +71,10 @@ class Merchant:
     website: str | None = None
     providers: tuple[Provider, ...] = ()
     key_sign_in_off_at: datetime | None = None
-    shards: int = 1
+    parts: int = 1
+    suspended: Suspension | None = None
     further_endpoints: tuple[Endpoint, ...] = ()
+    details_key: str | None = field(default=None, repr=False)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
@@ -84,9 +97,9 @@ class Merchant:
         return replace(self, version=self.version + 1, **fields)
 
     def with_endpoint(self, old: Endpoint | None, new: Endpoint | None) -> Merchant:
-        """Return the next version with `new` in place of the endpoint `old`, or without it.
+        """Return the next version with `new` in place of the endpoint `old`, or without `old`.
 
-        Without `old`, `new` is added: as the first endpoint if there is none.
+        If there is no `old`, `new` is added: as the first endpoint if there is none.
         """
         if old == self.endpoint:
             return self.changed(endpoint=new)
@@ -96,7 +109,7 @@ class Merchant:
         return self.changed(further_endpoints=tuple(each for each in kept if each is not None))
 
     def disabled(self, at: datetime, endpoint: Endpoint | None = None) -> Merchant:
-        """Return the next version, with an endpoint that receives nothing more: the first one."""
+        """Return the next version with the first endpoint disabled."""
         found = endpoint or self.endpoint
         assert found is not None
         return self.with_endpoint(found, replace(found, disabled_at=at))
@@ -106,10 +119,10 @@ class Merchant:
 class ApiKey:
     """An API key of a merchant. `hash` is the SHA-256 of the key.
 
-    The merchant's asset, return hosts, shards and `key_sign_in_off_at` are copied here, so that a
-    request needs one look-up. `expires_at` is set when a newer key replaces this one, which serves
-    until then; `ends_at` is the end that it was created with. `maker` is the id of the member who
-    made it, if one did.
+    The merchant's asset, return hosts, parts, `suspended` and `key_sign_in_off_at` are copied here,
+    so that a request needs one look-up. `expires_at` is set when a newer key replaces this one,
+    which works until then. `ends_at` is the expiry date that it was created with. `maker` is the id
+    of the member who made it, if any.
     """
 
     id: str
@@ -128,11 +141,17 @@ class ApiKey:
     ends_at: datetime | None = None
     maker: str | None = None
     key_sign_in_off_at: datetime | None = None
-    shards: int = 1
+    parts: int = 1
+    suspended: Suspension | None = None
 
     def active_at(self, now: datetime) -> bool:
-        ends = (at for at in (self.expires_at, self.ends_at) if at is not None)
-        return self.revoked_at is None and all(now < at for at in ends)
+        ends = self.lasts_until
+        return self.revoked_at is None and (ends is None or now < ends)
+
+    @property
+    def lasts_until(self) -> datetime | None:
+        """The earliest end that it has, if it has one."""
+        return min((at for at in (self.expires_at, self.ends_at) if at is not None), default=None)
 
     @property
     def current(self) -> bool:
@@ -148,20 +167,34 @@ class ApiKey:
     def signs_in(self) -> bool:
         """Whether the key may sign in to the dashboard.
 
-        A key that a member made is for servers: it would give its maker the rights of an owner.
+        A key that a member made does not sign in: it would give its maker the rights of an owner.
         """
         return self.key_sign_in_off_at is None and self.maker is None and Scope.READ in self.scopes
+
+    @property
+    def owns(self) -> bool:
+        """Whether a browser that signs in with the key may do everything."""
+        return self.signs_in and self.role is Role.OWNER
 
     @property
     def label(self) -> str:
         return f"{self.name} (…{self.last_four})"
 
     @property
+    def lists(self) -> Lists:
+        return Lists(self.merchant, self.parts)
+
+    @property
     def role(self) -> Role:
         """The role of a browser that signed in with the key."""
-        return Role.OWNER if Scope.WRITE in self.scopes else Role.SUPPORT
+        return Role.OWNER if set(self.scopes) == set(Scope) else Role.SUPPORT
 
 
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:
     """Return the place of a merchant's private key in the vault: table, record, field."""
     return ("merchants", merchant_id, "private_key")
+
+
+def details_key_place(merchant_id: str) -> tuple[str, str, str]:
+    """Return the place of the key of a merchant's customer details in the vault."""
+    return ("merchants", merchant_id, "details_key")

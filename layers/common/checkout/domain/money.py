@@ -1,7 +1,7 @@
-"""Exact money: merchants speak in ISO 4217 minor units, wallets in their own asset scale.
+"""Exact money: merchants use ISO 4217 minor units, wallets their own asset scale.
 
-Refuses what cannot be represented exactly; never rounds, never a float (decisions.md "Session
-object and amounts").
+An amount that cannot be represented exactly is refused; nothing is rounded, and there are no floats
+(decisions.md "Session object and amounts").
 """
 
 from __future__ import annotations
@@ -15,6 +15,9 @@ from checkout.open_payments.models import Amount
 UNIT_AMOUNT_MAX: Final = 999_999_999_999
 QUANTITY_MAX: Final = 1_000_000
 TOTAL_MAX: Final = 999_999_999_999_999
+
+# Below this many units, one unit is more than a tenth of the price: nothing may be missing.
+ROUNDED_FROM: Final = 10
 
 _TYPED: Final = re.compile(r"([0-9]{1,15})(?:[.,]([0-9]{1,15}))?")
 # ISO 4217 list one: the codes with two minor-unit digits, then those with another number of them.
@@ -39,7 +42,7 @@ _OTHER_DIGITS: Final = {
 def minor_unit_digits(currency: str, *, wallet_scale: int) -> int:
     """Return the number of decimal digits of the smallest unit of `currency`.
 
-    A code unknown to ISO 4217 has the wallet's.
+    A code unknown to ISO 4217 has the wallet's scale.
     """
     code = currency.upper()
     if code in _TWO_DIGITS:
@@ -80,14 +83,12 @@ def to_wallet(amount_total: int, *, currency: str, asset_code: str, asset_scale:
                 param="line_items",
             )
     if value > 2**64 - 1:
-        raise AmountTooLarge(
-            "The total is larger than a wallet can be asked for.", param="line_items"
-        )
+        raise AmountTooLarge("The total is too large for a wallet.", param="line_items")
     return Amount(value=value, asset_code=asset_code, asset_scale=asset_scale)
 
 
 def typed_amount(typed: str, *, currency: str, wallet_scale: int) -> int | None:
-    """Return a typed decimal amount in minor units, exactly; None for what is no such amount."""
+    """Return a typed decimal amount in minor units, exactly, or None if it is not valid."""
     digits = minor_unit_digits(currency, wallet_scale=wallet_scale)
     found = _TYPED.fullmatch(typed.strip())
     fraction = (found[2] or "").rstrip("0") if found else ""
@@ -102,11 +103,16 @@ def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:
     return Amount(value=value, asset_code=currency.upper(), asset_scale=digits)
 
 
-def least_accepted(amount: int, *, tolerance: int) -> int:
+def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
     """Return the smallest value received that counts as payment of `amount`, in the same units.
 
-    `tolerance` is the merchant's setting. At most a hundredth of the amount may be missing, rounded
-    down, so that nothing may be missing of fewer than 100 units: wallets with two conversions
-    deliver one unit less than quoted (decisions.md "completed means paid").
+    Nothing may be missing, unless the money was `converted`: wallets with two conversions deliver
+    one unit less than quoted (decisions.md "completed means paid"). Then it may be as much as the
+    `tolerance`, the merchant's setting, but no more than a hundredth of the amount, rounded down.
+    Once the payment has `ended`, as the customer's wallet says, it may be one unit of an amount of
+    ROUNDED_FROM units or more, although that is more than a hundredth of fewer than 100.
     """
-    return amount - min(tolerance, amount // 100)
+    if not converted:
+        return amount
+    one = 1 if ended and amount >= ROUNDED_FROM else 0
+    return amount - min(tolerance, max(amount // 100, one))

@@ -1,7 +1,7 @@
-"""The parameters of a new session, once the form of the request has been checked.
+"""The parameters of a new session, after the form of the request was checked.
 
-Refuses what only the whole request shows: items of several currencies, a currency that is not the
-merchant wallet's, a total out of bounds, unsafe addresses.
+Refuses errors that only the whole request shows: items of several currencies, another currency than
+the merchant wallet's, a total out of bounds, unsafe addresses.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from typing import Any
 
 from checkout.domain.errors import CurrencyMismatch, CurrencyNotSupported
 from checkout.domain.grammar import picture_url, redirect_url
+from checkout.domain.machine import HistoryEntry
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import to_wallet, total
-from checkout.domain.session import HistoryEntry, LineItem, Session, Status
-from checkout.domain.shards import shard_of
+from checkout.domain.parts import part_of
+from checkout.domain.session import LineItem, Session, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,7 +27,7 @@ class NewSession:
     """The validated parameters.
 
     `metadata_json` is a JSON object; the addresses may hold the placeholder. `expires_at` takes the
-    place of `expires_in_seconds`; whoever sets it has checked its bounds.
+    place of `expires_in_seconds`; its bounds must have been checked by the caller.
     """
 
     line_items: tuple[LineItem, ...]
@@ -40,10 +41,10 @@ class NewSession:
     expires_at: datetime | None = None
 
     def fingerprint(self) -> str:
-        """Return SHA-256 in hex of the parameters, equal for requests that ask for the same.
+        """Return the SHA-256 in hex of the parameters.
 
-        How they are written makes no difference: keys in any order, defaults spelled out or not.
-        An optional field that is absent is not hashed, so that a new one changes no fingerprint.
+        It is equal for equal requests, with keys in any order, and with or without the defaults. An
+        absent optional field is not hashed, so that a new field changes no fingerprint.
         """
         parameters = asdict(self, dict_factory=_present)
         parameters["metadata_json"] = json.loads(self.metadata_json)
@@ -99,7 +100,7 @@ class NewSession:
             client_reference_id=self.client_reference_id,
             echo_json=self.echo_json,
             request_id=request_id,
-            shard=shard_of(session_id, key.shards),
+            part=part_of(session_id, key.parts),
             history=(HistoryEntry(at=now, event="created"),),
         )
 

@@ -1,7 +1,7 @@
-"""The record of a payment attempt: what came of one wallet that the customer gave.
+"""The record of a payment attempt, one for each wallet that the customer gave.
 
 `attempts.py` begins, completes and reads these records. A session keeps them in its own item, so
-each is written with the transition that it tells of.
+each is written together with its transition.
 """
 
 from __future__ import annotations
@@ -34,23 +34,21 @@ class EndedBy(StrEnum):
     CUSTOMER_WALLET = "customer_wallet"
     MERCHANT = "merchant"
     MERCHANT_WALLET = "merchant_wallet"
-    CHECKOUT = "checkout"  # this service: it was interrupted, or has proven that no money came
+    CHECKOUT = "checkout"  # this service: it was interrupted, or has proven that no money arrived
     EXPIRY = "expiry"
-    OUTSIDE_PAYMENT = "outside_payment"  # money that no approval on the checkout page paid
+    OUTSIDE_PAYMENT = "outside_payment"  # money that was not paid through the checkout page
 
 
 @dataclass(frozen=True, slots=True)
 class PaymentAttempt:
-    """One wallet submission and what came of it.
+    """One wallet submission and its result.
 
-    `typed` is None once it was erased, and where an earlier release began the attempt. While the
-    attempt runs, only what its beginning has told is stored: the fields up to `reported_at`. The
-    rest is stored with its `outcome`, and nothing changes after that but by erasure.
-
-    `resolved_at` is when the wallet address was found and the incoming payment was there.
-    `reported` is DECLINED or TIMED_OUT, as the customer's browser said; nothing has signed that.
-    `problem` is the name of a Problem, `detail` what the provider or the process said.
-    `received` is in the merchant wallet's scale, None where it is not known.
+    `typed` is None after an erasure, and if an earlier release began the attempt. While the attempt
+    runs, only the fields up to `reported_at` are stored. The others are stored with its `outcome`;
+    after that only an erasure changes it. `resolved_at` is the time at which the wallet address was
+    found and the incoming payment existed. `reported` is DECLINED or TIMED_OUT, an unsigned report
+    by the customer's browser. `problem` is the name of a Problem, `detail` the text of the provider
+    or the process. `received` is in the merchant wallet's scale, or None if it is not known.
     """
 
     number: int
@@ -76,7 +74,7 @@ class PaymentAttempt:
 
     @property
     def characters(self) -> int:
-        """Return the length of its texts, most of which wallet providers choose."""
+        """Return the length of its texts. Wallet providers choose most of them."""
         quote = self.quote.id if self.quote else None
         texts = (self.typed, self.detail, self.wallet, self.incoming_payment, quote)
         return sum(len(text) for text in (*texts, self.outgoing_payment) if text)

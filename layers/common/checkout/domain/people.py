@@ -1,7 +1,7 @@
 """The people of a merchant: members with a role, their passkeys, and invitations.
 
-Also the rights that roles and API keys have in the dashboard. An actor is one of them: a key or a
-member, on whose behalf a flow is called.
+Also the rights that roles and API keys have in the dashboard. An actor is a key or a member on
+whose behalf a flow is called.
 """
 
 from __future__ import annotations
@@ -11,16 +11,22 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from checkout.domain.parts import Lists
+
 INVITATION_LASTS: Final = timedelta(days=7)
 CHALLENGE_LASTS: Final = timedelta(minutes=5)
 NAME_MAX: Final = 60  # characters of a member's name
-MEMBERS_MAX: Final = 50  # active ones and open invitations, of one merchant
+MEMBERS_MAX: Final = 50  # active members and open invitations of one merchant
 
 
 class Right(StrEnum):
-    """A right in the dashboard; `functions/dashboard/rights.py` says which route needs which."""
+    """A right in the dashboard.
+
+    `functions/dashboard/rights.py` names the right that each route needs.
+    """
 
     READ = "read"
+    NOTE = "note"  # private notes and tags on sessions
     INTEGRATE = "integrate"  # API keys and webhooks
     MANAGE = "manage"  # everything else: sessions, settings, people
 
@@ -34,23 +40,32 @@ class Role(StrEnum):
 
 
 class Scope(StrEnum):
-    """A scope of an API key: requests that only read, and all others."""
+    """A scope of an API key."""
 
     READ = "read"
-    WRITE = "write"
+    WRITE = "write"  # create sessions; webhook endpoints
+    MANAGE = "manage"  # end a session, accept it as paid, give it up
 
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
-    Role.SUPPORT: frozenset({Right.READ}),
-    Role.DEVELOPER: frozenset({Right.READ, Right.INTEGRATE}),
+    Role.SUPPORT: frozenset({Right.READ, Right.NOTE}),
+    Role.DEVELOPER: frozenset({Right.READ, Right.NOTE, Right.INTEGRATE}),
     Role.OWNER: frozenset(Right),
 }
 
 
-class Actor(Protocol):
-    """An API key or a member: on whose behalf something is done.
+# The scopes of a key that a member with this role makes: never more than the role's rights.
+GIVEN: Final[dict[Role, frozenset[Scope]]] = {
+    Role.SUPPORT: frozenset(),
+    Role.DEVELOPER: frozenset({Scope.READ, Scope.WRITE}),
+    Role.OWNER: frozenset(Scope),
+}
 
-    `label` is its name for people, as history and audit log show it.
+
+class Actor(Protocol):
+    """An API key or a member on whose behalf something is done.
+
+    `label` is its name for people, in history and audit log.
     """
 
     @property
@@ -75,7 +90,12 @@ class Actor(Protocol):
     def asset_scale(self) -> int: ...
 
     @property
-    def shards(self) -> int: ...
+    def lists(self) -> Lists: ...
+
+    @property
+    def lasts_until(self) -> datetime | None:
+        """The time of its end that is known already; nothing that it makes outlives it."""
+        ...
 
 
 def may(actor: Actor, right: Right) -> bool:
@@ -85,9 +105,10 @@ def may(actor: Actor, right: Right) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passkey:
-    """A WebAuthn credential. `id` is in base64url, `public_key` as COSE has it.
+    """A WebAuthn credential. `id` is in base64url, `public_key` in COSE form.
 
-    `sign_count` is the authenticator's counter at its last use; many always say 0.
+    `sign_count` is the authenticator's counter at its last use; for many authenticators it is
+    always 0.
     """
 
     id: str
@@ -99,9 +120,9 @@ class Passkey:
 class Member:
     """A person of a merchant, who signs in with a passkey.
 
-    The merchant's asset is copied here as it is to keys, and the number of shards at each request,
-    because it can grow. `invited_by` is the id of who invited
-    them; `version` grows by one with each write.
+    The merchant's asset is copied here as it is to keys, and the number of parts at each request,
+    because it can grow. `invited_by` is the id of the actor who invited them; `version` grows by
+    one with each write.
     """
 
     id: str
@@ -113,7 +134,7 @@ class Member:
     asset_scale: int
     invited_by: str
     created_at: datetime
-    shards: int = 1
+    parts: int = 1
     version: int = 1
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
@@ -125,6 +146,14 @@ class Member:
     @property
     def active(self) -> bool:
         return self.revoked_at is None
+
+    @property
+    def lists(self) -> Lists:
+        return Lists(self.merchant, self.parts)
+
+    @property
+    def lasts_until(self) -> datetime | None:
+        return None
 
     @property
     def owns(self) -> bool:

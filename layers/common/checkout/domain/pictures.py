@@ -1,7 +1,7 @@
 """Recognize pictures by their bytes alone.
 
-Refuses every kind but three that all browsers show and that can hold no script, and files that are
-cut short or go on after their end.
+Accepts only three types that all browsers show and that cannot contain a script. Refuses files that
+are cut short or continue after their end.
 """
 
 from __future__ import annotations

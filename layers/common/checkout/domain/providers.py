@@ -1,10 +1,12 @@
 """The directory of wallet providers that the hosted page offers, and the form of their addresses.
 
 A provider is written on one line: name | form of its addresses | where to get a wallet | countries
-| logo, of which the last two may be left out. A logo is a small picture in base64, which the page
-carries in itself: a request for each would be too many, and elsewhere would learn of the customer.
-The operator's list is the setting WALLET_PROVIDERS, and a merchant may have a list of their own.
-Both are only an offer: customers may always type a wallet address of any provider.
+| logo, of which the last two may be left out. The form has one or two fields to fill in, such as
+{name}, {name: alice} or {Wallet number: 123456789}/{Currency: USD}: what the provider calls it, and
+an example. A logo is a small picture in base64, which is
+embedded in the page: a request for each would be too many, and other hosts would learn about the
+customer. The operator's list is the setting WALLET_PROVIDERS, and a merchant may have a list of
+their own. Both are only suggestions: customers may always type a wallet address of any provider.
 """
 
 from __future__ import annotations
@@ -24,19 +26,32 @@ _NAME_MAX: Final = 40  # characters
 _LINE_MAX: Final = 2000
 LOGO_MAX: Final = 600  # bytes
 _PLACE: Final = "{name}"
+# A field of a form. `split` by it returns the text before, label, example and text after, in turn.
+_FIELD: Final = re.compile(r"\{([^{}:]{1,40})(?::([^{}]{1,40}))?\}")
 _COUNTRIES: Final = re.compile(r"(?:[A-Z]{2}(?: [A-Z]{2}){0,29})?")
 
 # Known on 2026-08-20 (openpayments.dev and webmonetization.org, lists of wallets): GateHub is the
 # only one with real money. An address there has a number and a currency.
-KNOWN: Final = "GateHub | https://ilp.gatehub.net/{name} | https://gatehub.net/ | US EU"
+KNOWN: Final = (
+    "GateHub | https://ilp.gatehub.net/{Wallet number: 123456789}/{Currency: USD} "
+    "| https://gatehub.net/ | US EU"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """A field to fill in: what the provider calls it, "" for a name, and an example or ""."""
+
+    label: str
+    example: str
 
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """A provider; `form` is a wallet address with {name} in its path, `website` a page.
+    """A provider; `form` is a wallet address with fields in its path, `website` a page.
 
-    `countries` are ISO 3166-1 codes (and EU) for the merchant's eyes: nobody is turned away. `logo`
-    is a picture in base64, "" for none.
+    `countries` are ISO 3166-1 codes (and EU), which only inform the merchant: no customer is
+    refused. `logo` is a picture in base64, or "".
     """
 
     name: str
@@ -52,22 +67,60 @@ class Provider:
         return f"data:{kind};base64,{self.logo}" if kind else None
 
     @property
+    def fields(self) -> tuple[Field, ...]:
+        """Return the one or two fields of the form."""
+        return tuple(
+            Field("" if label == "name" else label.strip(), example.strip())
+            for label, example in _FIELD.findall(self.form)
+        )
+
+    @property
+    def example(self) -> str:
+        """Return an example of what to type, or ""."""
+        examples = [each.example for each in self.fields]
+        return self.between.join(examples) if all(examples) else ""
+
+    @property
     def stem(self) -> str:
-        """Return the text before the customer's name, without the scheme."""
-        return self.form.partition(_PLACE)[0].removeprefix("https://")
+        """Return the text before the fields, without the scheme."""
+        return self.form.partition("{")[0].removeprefix("https://")
+
+    @property
+    def between(self) -> str:
+        """Return the text between two fields, "" with one."""
+        pieces = _FIELD.split(self.form)
+        return pieces[3] if len(pieces) > 4 else ""
 
     @property
     def rest(self) -> str:
-        """Return the text after the customer's name."""
-        return self.form.partition(_PLACE)[2]
+        """Return the text after the fields."""
+        return self.form.rpartition("}")[2]
+
+    def parts(self, typed: str) -> tuple[str, str]:
+        """Return what of `typed` is for the first field, and what for the second."""
+        if not self.between:
+            return typed, ""
+        first, _, second = typed.partition(self.between)
+        return first, second
 
     def address(self, name: str) -> str:
-        """Return the wallet address of the customer who is called `name` there."""
-        return self.form.replace(_PLACE, quote(name, safe="/~"))
+        """Return the wallet address of the customer `name` at this provider.
+
+        For two fields, `name` has the text between them.
+        """
+        return f"{self.form.partition('{')[0]}{quote(name, safe='/~')}{self.rest}"
 
     def has(self, wallet: str) -> bool:
         """Return whether the wallet address `wallet` is at this provider's host."""
-        return split(wallet).authority == split(self.form).authority
+        return split(wallet).authority == split(self.address("name")).authority
+
+
+def has_fields(form: str) -> bool:
+    """Return whether `form` has one field, or two different ones with a text between them."""
+    pieces = _FIELD.split(form)
+    if len(pieces) not in (4, 7) or any("{" in each or "}" in each for each in pieces[::3]):
+        return False
+    return len(pieces) == 4 or (pieces[3] != "" and pieces[1] != pieces[4])
 
 
 def parse(text: str) -> tuple[Provider, ...]:
@@ -82,7 +135,7 @@ def parse(text: str) -> tuple[Provider, ...]:
 
 
 def written(providers: tuple[Provider, ...]) -> str:
-    """Return `providers` as `parse` reads them."""
+    """Return `providers` as a text that `parse` reads."""
     return "\n".join(
         " | ".join((each.name, each.form, each.website, each.countries, each.logo)).rstrip("| ")
         for each in providers
@@ -102,9 +155,11 @@ def _provider(line: str) -> Provider:
     name, form, website, countries, logo = (*parts, "", "")[:5]
     if not (0 < len(name) <= _NAME_MAX and name.isprintable()):
         raise ValueError(f"“{shown}”: the name must have 1 to {_NAME_MAX} printable characters.")
-    path = split(form).path
-    if form.count(_PLACE) != 1 or path.count(_PLACE) != 1 or not _is_form(form):
-        raise ValueError(f"“{shown}”: the address must be https with {_PLACE} once in its path.")
+    if not _is_form(form):
+        raise ValueError(
+            f"“{shown}”: the address must be https with {_PLACE} once in its path, or with two "
+            "fields such as {Number: 12}/{Currency: USD}."
+        )
     if link_host(website, base_is_http=True) is None or not website.isascii():
         raise ValueError(f"“{shown}”: the website must be an https address.")
     if not _COUNTRIES.fullmatch(countries):
@@ -118,7 +173,10 @@ def _provider(line: str) -> Provider:
 
 
 def _logo_type(logo: str) -> str | None:
-    """Return the media type; a browser runs no script of an SVG that is an image."""
+    """Return the media type.
+
+    SVG is allowed, because browsers run no script of an SVG in an image.
+    """
     try:
         data = b64decode(logo, validate=True)
     except ValueError:
@@ -130,6 +188,10 @@ def _logo_type(logo: str) -> str | None:
     return picture_type(data)
 
 
-def _is_form(url: str) -> bool:
-    plain = url.replace(_PLACE, "name")
-    return url.isascii() and link_host(plain, base_is_http=False) is not None
+def _is_form(form: str) -> bool:
+    if not has_fields(form) or not form.isprintable():
+        return False
+    around = _FIELD.split(form)[::3]
+    in_path = around[0].count("/") > 2 and not any("?" in each or "#" in each for each in around)
+    plain = "name".join(around)
+    return in_path and plain.isascii() and link_host(plain, base_is_http=False) is not None

@@ -1,6 +1,6 @@
-"""The public checkout session: the fields of spec.md in its order, then those added since.
+"""The public checkout session: the fields of spec.md in its order, then newer fields.
 
-Grants, tokens, nonces, interact addresses, merchant ids and servers have no place here.
+It has no field for grants, tokens, nonces, interact addresses, merchant ids and servers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from checkout.open_payments.models import Amount
 def public_session(session: Session, *, base_url: str, now: datetime) -> dict[str, Any]:
     """Return `session` as its merchant sees it at `now`.
 
-    Past its expiry it reads `expired` even before that is written. `base_url` has no trailing
-    slash. Amounts are in minor units.
+    After its expiry it is shown as `expired`, even before that is written. `base_url` has no
+    trailing slash. Amounts are in minor units.
     """
     return {
         "id": session.id,
@@ -43,7 +43,7 @@ def public_session(session: Session, *, base_url: str, now: datetime) -> dict[st
 
 
 def amount(value: Amount | None) -> dict[str, Any] | None:
-    """Return an amount of a wallet, whose value is a string of digits as Open Payments has it."""
+    """Return an amount of a wallet, whose value is a string of digits, as in Open Payments."""
     if value is None:
         return None
     scale = value.asset_scale

@@ -7,11 +7,13 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain.attempts import attempts_of, failed
+from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import Outcome, PaymentAttempt
 from checkout.domain.public import amount, timestamp
-from checkout.domain.session import Problem, Session, Status
+from checkout.domain.session import Session, Status
+from checkout.open_payments.errors import Reason
 
-# By the problem, or by the outcome of an attempt that has none.
+# By the problem, or by the outcome of an attempt without a problem.
 MESSAGES: Final[Mapping[str, str]] = {
     Problem.WALLET_UNREACHABLE: "The customer's wallet provider did not answer.",
     Problem.WALLET_INVALID: "There is no wallet at the address that the customer gave.",
@@ -24,23 +26,31 @@ MESSAGES: Final[Mapping[str, str]] = {
     Problem.PRICE_CHANGED: "The price rose above what the customer had approved.",
     Problem.PAYMENT_REFUSED: "The customer's wallet refused the payment, such as for lack of "
     "funds.",
-    Problem.PAYMENT_FAILED: "The customer's wallet was told to pay, but no money arrived.",
+    Problem.PAYMENT_FAILED: "The customer's wallet accepted the payment, but no money arrived.",
     Outcome.DECLINED: "The customer declined, as their browser reported. The report is not signed.",
     Outcome.TIMED_OUT: "The approval took too long, as the customer's browser reported. The report "
     "is not signed.",
+}
+
+# In place of it, by the reason that begins the detail: the merchant's key was not accepted.
+KEY_MESSAGES: Final[Mapping[str, str]] = {
+    Reason.CLIENT_UNKNOWN: "A wallet provider did not find your key at your wallet address: it was "
+    "removed there, or could not be read.",
+    Reason.BAD_SIGNATURE: "A wallet provider says that the key at your wallet address is not the "
+    "one that this service signs with.",
 }
 
 
 def public_attempts(session: Session) -> list[dict[str, Any]]:
     """Return the session's payment attempts, oldest first.
 
-    The first one's number tells how many older ones are not kept.
+    The number of the first one shows how many older ones are not kept.
     """
     return [public_attempt(each, session) for each in attempts_of(session)]
 
 
 def public_attempt(attempt: PaymentAttempt, session: Session) -> dict[str, Any]:
-    """Return one attempt. What is not known, or not there yet, is null."""
+    """Return one attempt. Unknown and future values are null."""
     quote = attempt.quote
     expires_at = quote.expires_at if quote else None
     return {
@@ -70,9 +80,9 @@ def public_attempt(attempt: PaymentAttempt, session: Session) -> dict[str, Any]:
 
 
 def last_payment_error(session: Session) -> dict[str, str] | None:
-    """Return why the last attempt that failed did so; None once the session is paid.
+    """Return the error of the last failed attempt, or None once the session is paid.
 
-    Of an earlier release's session, which kept no attempts, it is the problem of the session.
+    For a session of an earlier release, which stored no attempts, it is the problem of the session.
     """
     if session.status is Status.COMPLETED:
         return None
@@ -83,7 +93,7 @@ def last_payment_error(session: Session) -> dict[str, str] | None:
 
 
 def _error(attempt: PaymentAttempt) -> dict[str, str] | None:
-    """Return the error of an attempt that failed, or was declined as far as is known."""
+    """Return the error of an attempt that failed, or was declined according to the browser."""
     if failed(attempt):
         return _said(attempt.problem or str(attempt.outcome), attempt.detail or "")
     running = attempt.outcome is None and attempt.approved_at is None
@@ -92,6 +102,9 @@ def _error(attempt: PaymentAttempt) -> dict[str, str] | None:
 
 def _said(code: str, detail: str) -> dict[str, str]:
     message = MESSAGES[code]
+    reason, _, answered = detail.partition(" ")
+    if reason in KEY_MESSAGES:
+        message, detail = KEY_MESSAGES[reason], answered.strip("()")
     return {"code": str(code), "message": f"{message} ({detail})" if detail else message}
 
 

@@ -1,70 +1,61 @@
-"""Search texts: those by which a session is found, and their keys.
+"""Search texts: those by which a session is found.
 
-    the customer's wallet    whole in any spelling, or only its name, by the key of the name
-    ids at the wallets       of incoming payments, quotes and outgoing payments, bare or as URLs
-    the request's id         of the API request that created the session
-    the order number         from its beginning, or from that of its last part with a digit
-    metadata, item names     further values in full; the first words of the items' names
+    the customer's wallet     whole in any spelling, or only its name
+    ids at the wallets        of incoming payments, quotes and outgoing payments, bare or as URLs
+    the request's id          of the API request that created the session
+    the order number          from its beginning, or the beginning of its last part with a digit
+    metadata, item names      further values in full, once a wallet was given; the first words of
+                              the items' names
 
-Case, blanks around a text, and the ways to write an address (`$host/path`, `https://host/path`,
+Case, blanks around a text, and the form of an address (`$host/path`, `https://host/path`,
 `host/path`) make no difference.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
+from checkout.domain.order_number import metadata_values, order_number
 from checkout.domain.session import Session
+from checkout.domain.session_events import Event
 
 METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
 WORDS_FOUND_MAX: Final = 4  # different words of a session's items, in their order
 PREFIX_LEAST: Final = 2  # characters of an order number that find it
-_PREPARED: Final = "prepared"  # of transitions.Event
+NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds sessions that were flagged; nobody types a line
 _WORD: Final = re.compile(r"[^\W_]{3,}")
-_LAST_PART: Final = re.compile(r"[^\W_]*[0-9][^\W_]*(?=[\W_]*$)")
+_PART: Final = re.compile(r"[^\W_]+")
+_DIGIT: Final = re.compile(r"[0-9]")
 _ORDER_MAX: Final = 200  # characters
 
 
-def search_key(merchant: str, text: str) -> str:
-    """Return the index's key for `text`. It is a hash, because a wallet address is private."""
-    return hashlib.sha256(f"search\n{merchant}\n{same_text(text)}".encode()).hexdigest()[:32]
-
-
-def prefix_key(merchant: str, text: str) -> str:
-    """Return the key under which order numbers lie that begin as `text` does."""
-    return search_key(merchant, "order\n" + same_text(text)[:PREFIX_LEAST])
-
-
-def order_number(session: Session) -> str | None:
-    """Return the merchant's reference, or else the first value of the metadata."""
-    if session.client_reference_id:
-        return session.client_reference_id
-    first = next(iter(session.metadata.values()), None)
-    return str(first) if findable(first) else None
-
-
 def order_parts(session: Session) -> list[str]:
-    """Return the texts whose beginnings find the order number: all of it, and its last part."""
+    """Return the texts whose beginnings find the order number: the number, and its last part."""
     number = order_number(session)
     whole = same_text(number or "")[:_ORDER_MAX]
-    last = _LAST_PART.search(whole)
-    parts = dict.fromkeys((whole, last[0] if last else whole))
+    last = next(reversed(_PART.findall(whole)), "")
+    parts = dict.fromkeys((whole, last if _DIGIT.search(last) else whole))
     return [part for part in parts if len(part) >= PREFIX_LEAST]
 
 
 def metadata_texts(session: Session) -> list[str]:
     """Return the values of the metadata that find the session in full, each once."""
-    values = [value for value in session.metadata.values() if findable(value)]
-    texts = dict.fromkeys(same_text(str(value)) for value in values[:METADATA_FOUND_MAX])
-    return [text for text in texts if text not in order_parts(session)]
+    texts = dict.fromkeys(map(same_text, metadata_values(session)[:METADATA_FOUND_MAX]))
+    number = order_parts(session)
+    return [text for text in texts if text and text not in number]
+
+
+def short_order_number(session: Session) -> list[str]:
+    """Return an order number of the metadata that is too short to be found by its beginning."""
+    number = same_text(order_number(session) or "")
+    return [text for text in metadata_texts(session) if text == number]
 
 
 def words(session: Session) -> list[str]:
     """Return the words of the items' names that find the session, once it can be paid."""
-    if not session.happened(_PREPARED):
+    if not session.happened(Event.PREPARED):
         return []
     names = " ".join(item.name for item in session.line_items).casefold()
     return list(dict.fromkeys(_WORD.findall(names)))[:WORDS_FOUND_MAX]
@@ -72,17 +63,17 @@ def words(session: Session) -> list[str]:
 
 def wallets(session: Session) -> list[str]:
     """Return the name of the customer's wallet, which finds the session once it can be paid."""
-    customer = session.customer if session.happened(_PREPARED) else None
+    customer = session.customer if session.happened(Event.PREPARED) else None
     return [last_part(customer.id)] if customer else []
 
 
 def outer_ids(session: Session) -> list[str]:
-    """Return the ids elsewhere that find the session, once it can be paid: the oldest first.
+    """Return the outer ids that find the session once it can be paid, the oldest first.
 
-    They are the id of the request that created it, and at the wallets the last parts of the
-    addresses of payments and quotes.
+    They are the id of the request that created it, and the last parts of the addresses of payments
+    and quotes at the wallets.
     """
-    if not session.happened(_PREPARED):
+    if not session.happened(Event.PREPARED):
         return []
     return list(dict.fromkeys(last_part(each) for each in _outer(session) if each))
 
@@ -112,13 +103,7 @@ def finds(session: Session, text: str) -> bool:
     return typed in (*metadata_texts(session), *order_parts(session), *words(session))
 
 
-def findable(value: Any) -> bool:
-    if isinstance(value, str):
-        return bool(same_text(value))
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
 def same_text(text: str) -> str:
-    """Return `text` as it is compared: spellings of the same wallet address are equal."""
+    """Return `text` for comparison: all spellings of one wallet address become equal."""
     plain = text.strip().casefold()
     return plain.removeprefix("$").removeprefix("https://").rstrip("/")

@@ -29,7 +29,7 @@ class SignIn:
 
     @property
     def ends_at(self) -> datetime:
-        """The time of its end if it is not used any more."""
+        """The time of its end if it is not used again."""
         return min(self.seen_at + IDLE, self.created_at + LONGEST)
 
     def seen(self, now: datetime) -> SignIn:

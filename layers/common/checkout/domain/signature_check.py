@@ -1,8 +1,8 @@
 """Diagnose a webhook signature that a merchant's program refused.
 
 Pure comparison of the pasted headers and body with what we sign, in both schemes of
-`webhook_signature.py`. A signature that we compute is never shown: only whether, and where, a given
-one differs from it in a few characters.
+`webhook_signature.py`. A signature that we compute is never shown, only whether and where a given
+one differs in a few characters.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Final
 from checkout.domain.grammar import id_pattern
 from checkout.domain.webhook_signature import hex_signature, standard_signature
 
-TOLERANCE: Final = timedelta(minutes=5)  # what verifying libraries allow
+TOLERANCE: Final = timedelta(minutes=5)  # the age that verifying libraries accept
 NEAR: Final = 600  # seconds around a timestamp that are tried
-_HOURS: Final = 14  # time zones are at most so far from UTC
-_FEW: Final = 4  # characters that make a signature a damaged one
+_HOURS: Final = 14  # the largest distance of a time zone from UTC
+_FEW: Final = 4  # up to this many different characters, a signature counts as damaged
 _ID: Final = re.compile(rf'"id"\s*:\s*"({id_pattern("cs", "evt")})"')
 _TIME: Final = re.compile(r"[0-9]{1,13}")
-# As a server got it, or as a program prints it: in quotes, a comma behind.
+# In the form that a server got, or as printed by a program: in quotes, with a comma.
 _LINE: Final = re.compile(
     r"^[ \t{]*[\"']?([A-Za-z-]+)[\"']?[ \t]*:[ \t]*[\"']?(.*?)[\"']?[ \t\r},]*$", re.MULTILINE
 )
@@ -32,7 +32,7 @@ _COMBINED: Final = re.compile(r"\s*t=([^,\s]*)((?:\s*,\s*v[0-9]+=[^,\s]*)*)\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Presented:
+class PastedHeaders:
     """The headers that a merchant has pasted.
 
     `event_id` is None in the scheme of Checkout-Signature, unless Checkout-Event-Id was pasted
@@ -47,7 +47,7 @@ class Presented:
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """`name` is its name on the page; `plain` stays here."""
+    """`name` is its name on the page; `plain` is never shown."""
 
     name: str
     plain: str
@@ -55,7 +55,7 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """`code` names the sentence that is shown (dashboard/checker.py), the rest fills it in."""
+    """`code` names the sentence (dashboard/checker.py), the other fields are its values."""
 
     code: str
     good: bool = False
@@ -67,7 +67,7 @@ class Finding:
     change: str | None = None
 
 
-def presented(pasted: str) -> Presented | None:
+def presented(pasted: str) -> PastedHeaders | None:
     """Parse header lines, or the value of Checkout-Signature alone. Return None for neither."""
     lines = {name.lower(): value for name, value in _LINE.findall(pasted)}
     value = lines.get("checkout-signature", pasted if not lines else "")
@@ -76,17 +76,17 @@ def presented(pasted: str) -> Presented | None:
     if found is not None:
         pairs = [part.strip().partition("=") for part in found[2].split(",") if part.strip()]
         signatures = tuple(signature for name, _, signature in pairs if name == "v1")
-        return Presented(False, found[1], signatures, event_id)
+        return PastedHeaders(False, found[1], signatures, event_id)
     if "webhook-signature" in lines:
         pairs = [part.partition(",") for part in lines["webhook-signature"].split()]
         signatures = tuple(signature for name, _, signature in pairs if name == "v1")
         time = lines.get("webhook-timestamp", "")
-        return Presented(True, time, signatures, lines.get("webhook-id"))
+        return PastedHeaders(True, time, signatures, lines.get("webhook-id"))
     return None
 
 
 def id_in(body: str) -> str | None:
-    """Return the id that a body names, also one that is no valid JSON any more.
+    """Return the id in a body, even if the body is no longer valid JSON.
 
     It is the id of a session, or of a test event.
     """
@@ -95,9 +95,9 @@ def id_in(body: str) -> str | None:
 
 
 def check(
-    given: Presented, body: str, *, secrets: Sequence[Secret], sent: str | None, now: datetime
+    given: PastedHeaders, body: str, *, secrets: Sequence[Secret], sent: str | None, now: datetime
 ) -> tuple[Finding, ...]:
-    """Return what is wrong, most important first; one good finding if nothing is.
+    """Return the problems, most important first, or one finding that all is right.
 
     `sent` is the stored body of this event, if it is known.
     """
@@ -121,9 +121,9 @@ def check(
 
 
 def _unsigned(
-    given: Presented, body: str, *, secrets: Sequence[Secret], sent: str | None
+    given: PastedHeaders, body: str, *, secrets: Sequence[Secret], sent: str | None
 ) -> tuple[Finding, ...]:
-    """Report that no secret has made this signature over this body at any time near."""
+    """Report that no secret made this signature for this body and a time nearby."""
     for text in (body, *([sent] if sent is not None else [])):
         for secret in secrets:
             expected = _sign(given, int(given.time), text, secret)
@@ -157,7 +157,7 @@ def _differences(name: str, body: str, sent: str | None, secret: str) -> tuple[F
     return (Finding(code="body", secret=secret, change=name),)
 
 
-def _age(given: Presented, now: datetime, secret: str) -> tuple[Finding, ...]:
+def _age(given: PastedHeaders, now: datetime, secret: str) -> tuple[Finding, ...]:
     age = int(now.timestamp()) - int(given.time)
     if abs(age) <= TOLERANCE.total_seconds():
         return ()
@@ -200,7 +200,7 @@ def _variants(body: str) -> Iterator[tuple[str, str]]:
 
 
 def _other_times(time: int) -> Iterator[int]:
-    """Return times nearby, in other time zones, and seconds given in milliseconds."""
+    """Return times nearby, times in other time zones, and milliseconds read as seconds."""
     for distance in range(1, NEAR + 1):
         yield from (time - distance, time + distance)
     quarter = 900
@@ -210,8 +210,8 @@ def _other_times(time: int) -> Iterator[int]:
         yield time // 1000
 
 
-def _signer(given: Presented, time: int, body: str, secrets: Iterable[Secret]) -> str | None:
-    """Return the name of the secret that made one of the signatures, in constant time for each."""
+def _signer(given: PastedHeaders, time: int, body: str, secrets: Iterable[Secret]) -> str | None:
+    """Return the name of the secret that made one of the signatures, compared in constant time."""
     for secret in secrets:
         expected = _sign(given, time, body, secret)
         if any(hmac.compare_digest(expected, _bytes(each)) for each in given.signatures):
@@ -219,7 +219,7 @@ def _signer(given: Presented, time: int, body: str, secrets: Iterable[Secret]) -
     return None
 
 
-def _sign(given: Presented, time: int, body: str, secret: Secret) -> bytes:
+def _sign(given: PastedHeaders, time: int, body: str, secret: Secret) -> bytes:
     if given.standard:
         assert given.event_id is not None
         return standard_signature(given.event_id, str(time), body, secret.plain).encode()

@@ -2,8 +2,8 @@
 
 Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
 units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
-Fields without a meaning here are null, so that clients that read them do not fail. What only this
-service knows is in the field `open_payments`.
+Fields without a meaning here are null, so that clients that read them do not fail. Facts that only
+this service knows are in the field `open_payments`.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain.errors import AmountNotRepresentable
+from checkout.domain.event_types import stripe_name
 from checkout.domain.public import amount
 from checkout.domain.session import LineItem, Session, Status
-from checkout.domain.webhooks import CANCELED, EXPIRED, PAYMENT_FAILED
 
 API_VERSION: Final = "2026-10-28.endive"  # the version whose shapes these are
 STATUS: Final = {
@@ -23,11 +23,6 @@ STATUS: Final = {
     Status.EXPIRED: "expired",
     Status.CANCELED: "expired",
 }  # else "open": a payment that has not arrived can still fail, and then the customer pays again
-# What an event is called there; a type that is not in the table has one name.
-EVENT_TYPES: Final = {
-    CANCELED: EXPIRED,
-    PAYMENT_FAILED: "checkout.session.async_payment_failed",
-}
 
 # Stripe's currencies whose smallest unit is not ISO 4217's: (Stripe's units, ISO units) of one sum.
 # 5 krónur are 500 there and 5 here; 5 ariary are 5 there and 500 here (Stripe, "Supported
@@ -215,13 +210,13 @@ def envelope(
         "livemode": livemode(base_url),
         "pending_webhooks": 1,
         "request": {"id": None, "idempotency_key": None},
-        "type": EVENT_TYPES.get(event_type, event_type),
+        "type": stripe_name(event_type),
     }
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False)
 
 
 def echo_of(session: Session) -> dict[str, Any]:
-    """Return what the request gave that is only given back; empty for a native session."""
+    """Return the request's parameters that are only echoed; empty for a native session."""
     echo: dict[str, Any] = json.loads(session.echo_json or "{}")
     return echo
 
@@ -231,7 +226,7 @@ def payment_intent_id(session_id: str) -> str:
 
 
 def livemode(base_url: str) -> bool:
-    """Return false where the service itself is http, as it is in development only."""
+    """Return false if the service itself is http, which is possible in development only."""
     return base_url.startswith("https://")
 
 
@@ -310,7 +305,7 @@ def _customer(email: str | None) -> dict[str, Any]:
 
 
 def _strings(metadata: Any) -> dict[str, str]:
-    """Return metadata as /v1 has it: a value that is no text is written as JSON."""
+    """Return metadata for /v1: values that are not text are written as JSON."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
         for name, value in metadata.items()

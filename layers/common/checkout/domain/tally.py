@@ -1,6 +1,6 @@
-"""Daily totals of a merchant's ended sessions: how many, how far they got, the money paid.
+"""Daily totals of a merchant's ended sessions: number, steps reached, money paid.
 
-A session counts once, on the UTC day of its end, as it is then; nothing changes it afterwards.
+A session counts once, on the UTC day of its end, with its values at that time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, date
 
 from checkout.domain.session import Session, Status
-from checkout.domain.transitions import Event
+from checkout.domain.session_events import Event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +19,7 @@ class DayTally:
 
     Of `ended` sessions, `wallet` gave a wallet, `approved` approved, `paid` paid; `amount` is
     the sum of the paid ones, in minor units: what was asked, or less if less has arrived. The
-    sessions of each `shard` of a merchant are counted apart, and shown as one sum.
+    sessions of each `part` of a merchant are counted apart, and shown as one sum.
     """
 
     merchant: str
@@ -30,7 +30,7 @@ class DayTally:
     approved: int = 0
     paid: int = 0
     amount: int = 0
-    shard: int = 0
+    part: int = 0
 
     def plus(self, session: Session) -> DayTally:
         paid = session.status is Status.COMPLETED
@@ -46,19 +46,19 @@ class DayTally:
             approved=self.approved + (paid or session.happened(Event.APPROVAL_CLAIMED)),
             paid=self.paid + paid,
             amount=self.amount + (amount if paid else 0),
-            shard=self.shard,
+            part=self.part,
         )
 
 
 def tallied(sessions: Iterable[Session]) -> tuple[DayTally, ...]:
-    """Return the tallies of these ended sessions, one per merchant, shard, currency and day."""
+    """Return the tallies of these ended sessions, one per merchant, part, currency and day."""
     found: dict[tuple[str, int, str, date], DayTally] = {}
     for session in sessions:
         assert session.over_at is not None
         day = session.over_at.astimezone(UTC).date()
-        key = (session.merchant, session.shard, session.currency, day)
+        key = (session.merchant, session.part, session.currency, day)
         empty = DayTally(
-            merchant=session.merchant, currency=session.currency, day=day, shard=session.shard
+            merchant=session.merchant, currency=session.currency, day=day, part=session.part
         )
         found[key] = found.get(key, empty).plus(session)
     return tuple(found.values())

@@ -12,9 +12,15 @@ have its answer lost. A process may die between any two lines. So every step fol
 
     Write the intent, make the call, write the result.
 
-The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them.
+The writes have names, W1 to W8, and the calls C1 to C9. Other files cite them. The pages
+docs/payments.md and docs/reference/states.md are made from this text (`make docs`).
 
-Prepare (flows/payment/prepare.py). No money can move.
+Create (flows/checkout/create.py). The stored answer to the idempotency key, a large cart
+and the session: a write each, and no other call. A replay whose session is missing makes it, the
+same one, until its expiry. At a payment link with a stock, one transaction writes answer and
+session, and takes the item.
+
+Prepare (flows/checkout/prepare.py). No money can move.
 
     W1  open, awaiting_approval -> preparing. Takes a lease; removes the secrets and the quote of an
         earlier approval.
@@ -28,7 +34,8 @@ Prepare (flows/payment/prepare.py). No money can move.
     W4  preparing -> awaiting_approval, with the nonces and the quote. After any failure instead
         -> open.
 
-Approve (flows/payment/approve.py). Runs when the customer returns and the callback's hash verifies.
+Approve (flows/checkout/approve.py; flows/payment/approval.py, instruct.py). Runs when the customer
+returns and the callback's hash verifies.
 
     W5  phase = continuing. Takes a lease: the interact_ref can be redeemed once.
     C7  Continue the grant. Refused or unknown: the token is lost, no money can move, -> open.
@@ -44,12 +51,14 @@ Approve (flows/payment/approve.py). Runs when the customer returns and the callb
         payment shows no money: -> open.
         Anything else: the session stays in paying, and reconciliation decides. Never definite are
         408, 409, 425, 429 and 400 "invalid quote", which a doubled delivery gets, and any refusal
-        where one of the two cannot be asked. -> open is PAYMENT_REFUSED, in the same transaction
-        with the event PAYMENT_FAILED, if the merchant asks for it.
-    W7  -> processing, with the outgoing payment. Its condition is the instruction and not the version:
-        a sweep that only rescheduled the session must not lose the 201.
+        where one of the two cannot be asked. If the incoming payment is completed, the fence begins
+        at once. -> open is PAYMENT_REFUSED, in the same transaction with the event PAYMENT_FAILED,
+        if the merchant asks for it.
+    W7  -> processing, with the outgoing payment. A sweep that rescheduled the session meanwhile must
+        not lose the 201: after a lost race it is written again, over the winner's version, while
+        that is still paying by the same instruction and nobody closes.
 
-Confirm (flows/payment/reconcile.py, witness.py).
+Confirm (flows/checkout/completion.py, reconcile.py; flows/payment/proof.py).
 
     C9  Read the merchant's own incoming payment. Only money received there counts; a payer's wallet
         may say anything.
@@ -65,9 +74,13 @@ Until one of these holds:
                                     same transaction the event PARTIALLY_PAID, if asked for
     nothing, and the wait is over   the fence
 
-    The least accepted is the amount, less the merchant's tolerance for roundings (money.py).
+    The least accepted is the amount; where the money was converted, less the merchant's tolerance
+    for roundings (money.py). Of a small price one unit may be missing once the customer's wallet
+    shows the same sum as sent in two looks, a second apart, and no failure.
     The wait ends 30 s after the earlier of the quote's and the incoming payment's expiry, at once
-    if the wallet reports that the payment failed, and when the merchant asks to end the session. A
+    if the wallet reports that the payment failed (the callback, too, asks it each second from the
+    first one after W7 on), at once if the incoming payment is completed with too little (somebody
+    else has closed it), and when the merchant asks to end the session. A
     quote that names no expiry ends 10 minutes after the send. A part of the money makes the quote's
     expiry void: the rest may come until the incoming payment expires.
 
@@ -85,7 +98,7 @@ The fence proves what will have arrived, so that the customer can pay again, or 
        Too little received: no further check. The merchant accepts it as paid (-> completed) or
        gives it up (-> expired).
 
-Money from outside (flows/payment/outside.py). Anybody who knows an incoming payment can pay it until
+Money from outside (flows/checkout/outside.py). Anybody who knows an incoming payment can pay it until
 it is closed. A submission that uses a stored incoming payment reads it first, and the customer's
 open page once a minute. MONEY_FOUND: open, preparing, awaiting_approval -> processing, and on as
 above. After an end that leaves an incoming payment open, the sweep takes steps 2 to 4 of the fence.
@@ -114,26 +127,26 @@ Expiry and cancellation are single conditional writes. They are refused while a 
 flight, and while a continuing lease is live. A lapsed lease in preparing or continuing means that
 the process died before money could move; the sweep sets the session to open, or to expired.
 
+A request to end a session whose payment is in flight is refused, and begins the fence from 30 s
+after the deadline of the send. An end that leaves an incoming payment sets the time of its check in
+the same write.
+
 A lost race is never repeated blindly: the loser reads the session again and decides again. `writer`
 tells a write whose answer was lost from a race that was lost. The process of a lapsed lease may
 still be running; its next write fails because its version is old.
 
-Source: docs/reference/design.md "The order of writes around the money", which also reports how this
-order was model-checked; docs/payments.md.
+The invariants, and how this order was model-checked: docs/reference/design.md.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from enum import StrEnum
+from dataclasses import replace
+from datetime import datetime
 from typing import Any, Final
 
+from checkout.domain import machine
 from checkout.domain.attempts import recorded
-from checkout.domain.payment_attempt import Outcome
-from checkout.domain.session import HistoryEntry, Phase, Session, Status
-from checkout.domain.webhooks import (
+from checkout.domain.event_types import (
     CANCELED,
     COMPLETED,
     EXPIRED,
@@ -141,96 +154,61 @@ from checkout.domain.webhooks import (
     PARTIALLY_PAID,
     PAYMENT_FAILED,
 )
+from checkout.domain.machine import ALWAYS, Change, Condition, Row, row
+from checkout.domain.payment import FENCE, Phase
+from checkout.domain.payment_attempt import Outcome
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
 
-# A packet prepared before the incoming payment was closed may still be fulfilled for 30 s
-# (design.md, the fence).
-FENCE: Final = timedelta(seconds=35)
-HISTORY_MAX: Final = 200
-
-
-class Event(StrEnum):
-    """The events that can happen to a session."""
-
-    WALLET_SUBMITTED = "wallet_submitted"
-    REFERENCE_STORED = "reference_stored"
-    PREPARED = "prepared"
-    PREPARATION_FAILED = "preparation_failed"
-    RETURN_REPORTED = "return_reported"
-    APPROVAL_CLAIMED = "approval_claimed"
-    APPROVAL_LOST = "approval_lost"
-    PAYMENT_INTENDED = "payment_intended"
-    PAYMENT_REFUSED = "payment_refused"
-    PAYMENT_CREATED = "payment_created"
-    CHECKED = "checked"
-    PART_ARRIVED = "part_arrived"
-    CLOSING_STARTED = "closing_started"
-    CLOSED = "closed"
-    PAYMENT_DISPROVED = "payment_disproved"
-    RECONCILED = "reconciled"
-    MONEY_FOUND = "money_found"
-    ACCEPTED_AS_PAID = "accepted_as_paid"
-    GIVEN_UP = "given_up"
-    LATE_PAYMENT = "late_payment"
-    EXPIRY_PASSED = "expiry_passed"
-    EXPIRE_REQUESTED = "expire_requested"
-    CANCEL_REQUESTED = "cancel_requested"
-    ERASED = "erased"
-
-
-@dataclass(frozen=True, slots=True)
-class Condition:
-    """A condition on the session as read and the clock; the documentation shows `text`."""
-
-    text: str
-    holds: Callable[[Session, datetime], bool]
-
-
-ALWAYS = Condition("", lambda s, now: True)
-IN_TIME = Condition("not expired", lambda s, now: now < s.expires_at)
-IDLE_IN_TIME = Condition(
-    "no payment in flight, not expired", lambda s, now: s.phase is None and now < s.expires_at
+When = Condition[Session]
+IN_TIME = When("not expired", lambda s, now: now < s.expires_at, in_time=True)
+IDLE_IN_TIME = When(
+    "no payment in flight, not expired",
+    lambda s, now: s.phase is None and now < s.expires_at,
+    in_time=True,
 )
-OVERDUE = Condition("`expires_at` passed", lambda s, now: s.overdue(now))
-NOT_IN_FLIGHT = Condition(
+OVERDUE = When("`expires_at` passed", lambda s, now: s.overdue(now))
+NOT_IN_FLIGHT = When(
     "no payment in flight, not expired",
     lambda s, now: (
         now < s.expires_at
         and s.phase is not Phase.PAYING
         and not (s.phase is Phase.CONTINUING and s.lease_live(now))
     ),
+    in_time=True,
 )
-NOT_PAYING = Condition("no money instructed", lambda s, now: s.phase is not Phase.PAYING)
-CLAIMED = Condition(
+NOT_PAYING = When("no money instructed", lambda s, now: s.phase is not Phase.PAYING)
+CLAIMED = When(
     "approval claimed, lease live",
     lambda s, now: s.phase is Phase.CONTINUING and s.lease_live(now),
 )
-PAYING = Condition("intent to pay written", lambda s, now: s.phase is Phase.PAYING)
-PAYING_OR_IDLE = Condition(
+PAYING = When("intent to pay written", lambda s, now: s.phase is Phase.PAYING)
+PAYING_OR_IDLE = When(
     "intent to pay written, or not expired and no approval claimed",
     lambda s, now: s.phase is Phase.PAYING or (s.phase is None and now < s.expires_at),
 )
-PAYING_NOT_CLOSING = Condition(
+PAYING_NOT_CLOSING = When(
     "intent to pay written, not closing",
     lambda s, now: s.phase is Phase.PAYING and s.closing_at is None,
 )
-IN_FLIGHT_NOT_CLOSING = Condition(
+IN_FLIGHT_NOT_CLOSING = When(
     "payment in flight, not closing", lambda s, now: s.payment_in_flight and s.closing_at is None
 )
-CLOSING = Condition("closing", lambda s, now: s.payment_in_flight and s.closing_at is not None)
-FENCED = Condition(
+CLOSING = When("closing", lambda s, now: s.payment_in_flight and s.closing_at is not None)
+FENCED = When(
     "incoming payment closed for 35 s, nothing received",
     lambda s, now: s.payment_in_flight and s.closed_at is not None and now >= s.closed_at + FENCE,
 )
-IN_FLIGHT = Condition("payment in flight", lambda s, now: s.payment_in_flight)
-PARTLY_PAID = Condition("flagged as partly paid", lambda s, now: s.partly_paid)
-PARTLY_PAID_FOR_GOOD = Condition(
+IN_FLIGHT = When("payment in flight", lambda s, now: s.payment_in_flight)
+PARTLY_PAID = When("flagged as partly paid", lambda s, now: s.partly_paid)
+PARTLY_PAID_FOR_GOOD = When(
     "flagged as partly paid, incoming payment closed and checked for the last time",
     lambda s, now: s.partly_paid and s.check_at is None,
 )
-UNACCOUNTED = Condition("not yet certain what was received", lambda s, now: s.check_at is not None)
-ACCOUNTED = Condition("certain what was received", lambda s, now: s.check_at is None)
+UNACCOUNTED = When("not yet certain what was received", lambda s, now: s.check_at is not None)
+ACCOUNTED = When("certain what was received", lambda s, now: s.check_at is None)
 
-# What a step removes. SECRETS never outlive the phase that needs them.
+# The fields that a step removes. SECRETS never outlive the phase that needs them.
 SECRETS: Final = ("grant", "token", "interact_url")
 APPROVAL: Final = (
     *SECRETS,
@@ -243,21 +221,6 @@ APPROVAL: Final = (
     "hung_until",
 )
 FENCE_MARKS: Final = ("closing_at", "closed_at")
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One transition: target status and phase, condition, fields removed, webhook event made.
-
-    `then_check`: what the incoming payment received is checked after this end.
-    """
-
-    to: Status
-    when: Condition = ALWAYS
-    drops: tuple[str, ...] = ()
-    webhook: str | None = None
-    phase: Phase | None = None
-    then_check: bool = False
 
 
 _S, _E = Status, Event
@@ -327,48 +290,10 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 # fmt: on
 
 
-class IllegalTransition(Exception):
-    """The table has no row for this, or the row's condition does not hold. Nothing changed."""
-
-    def __init__(self, session: Session, event: Event, condition: Condition | None = None) -> None:
-        super().__init__(f"{event} does not apply to a session that is {session.status}")
-        self.session = session
-        self.event = event
-        self.condition = condition
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """A session before and after one event, which happened `at` this time.
-
-    `in_time`: the write is also conditional on `expires_at` being ahead. `by_instruction`: it is
-    conditional on the instruction and on nobody closing, not on the version, so that a sweep that
-    only rescheduled cannot cost us the 201.
-    """
-
-    before: Session
-    after: Session
-    event: Event
-    at: datetime
-    webhook: str | None
-    in_time: bool
-    by_instruction: bool = False
-
-    @property
-    def restocks(self) -> str | None:
-        """Return the payment link whose stock this write gives an item back to, or None."""
-        given_back = self.before.restocked_at is None and self.after.restocked_at is not None
-        return self.after.link if given_back else None
-
-
-def row(session: Session, event: Event, now: datetime) -> Row:
-    """Return the row for `event`. Raise IllegalTransition."""
-    found = TRANSITIONS.get((session.status, event))
-    if found is None:
-        raise IllegalTransition(session, event)
-    if not found.when.holds(session, now):
-        raise IllegalTransition(session, event, found.when)
-    return found
+def given_back(change: Change[Session]) -> str | None:
+    """Return the payment link whose stock this write gives an item back to, or None."""
+    back = change.before.restocked_at is None and change.after.restocked_at is not None
+    return change.after.link if back else None
 
 
 def advance(
@@ -381,44 +306,21 @@ def advance(
     typed: str | None = None,
     reported: Outcome | None = None,
     **changes: Any,
-) -> Change:
+) -> Change[Session]:
     """Return the change that `event` makes to `session` at `now`. Raise IllegalTransition.
 
-    `writer` marks the write, so that one whose answer was lost can be told from a lost race.
-    `changes` are fields that the event sets; the row says which it removes. `note` goes into the
-    session's history. `typed` and `reported` go into the payment attempt that begins or runs.
-    `updated_at` stays at the session's end. An item of a payment link's stock is given back by the
-    first write after which it is certain that nothing was sold.
+    Beside what any record's change has (machine.py), `typed` and `reported` go into the payment
+    attempt that begins or runs. An item of a payment link's stock is given back by the first write
+    after which it is certain that nothing was sold.
     """
-    found = row(session, event, now)
-    fields: dict[str, Any] = dict.fromkeys(found.drops)
-    if found.phase is not None:
-        fields["phase"] = found.phase
+    found = row(TRANSITIONS, session, event, now)
     if found.then_check and session.incoming_payment is not None:
-        fields["check_at"] = now
-    fields.update(changes)
-    if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
-        entry = HistoryEntry(at=now, event=event.value, note=note)
-        fields["history"] = (*session.history, entry)[-HISTORY_MAX:]
-        fields["payment_attempts"] = recorded(
-            session, event, at=now, typed=typed, reported=reported, note=note, changes=changes
-        )
-    after = replace(
-        session,
-        status=found.to,
-        version=session.version + 1,
-        writer=writer,
-        updated_at=session.updated_at if session.terminal else now,
-        **fields,
+        changes = {"check_at": now} | changes
+    changes["payment_attempts"] = recorded(
+        session, event, at=now, typed=typed, reported=reported, note=note, changes=changes
     )
+    change = machine.advance(found, session, event, now=now, writer=writer, note=note, **changes)
+    after = change.after
     if after.holds_item and after.unsold:
-        after = replace(after, restocked_at=now)
-    return Change(
-        before=session,
-        after=after,
-        event=event,
-        at=now,
-        webhook=found.webhook,
-        in_time=found.when in (IN_TIME, IDLE_IN_TIME, NOT_IN_FLIGHT),
-        by_instruction=event is Event.PAYMENT_CREATED and session.closing_at is None,
-    )
+        change = replace(change, after=replace(after, restocked_at=now))
+    return change

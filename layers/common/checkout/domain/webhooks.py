@@ -1,6 +1,6 @@
 """Webhook events: bodies, delivery attempts, retry schedule.
 
-Pure rules: `flows/webhooks/deliver.py` makes the attempts, `adapters/dynamo/events.py` writes them.
+Pure rules: `flows/webhooks/deliver.py` makes the attempts, `ports.Events` stores them.
 Source: spec.md "Events", decisions.md "Webhooks". Times are aware UTC datetimes.
 """
 
@@ -14,20 +14,13 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
+from checkout.domain.event_types import COMPLETED, OPTIONAL, PING, WITH_AMOUNT
+from checkout.domain.ids import SESSION, kind_of
 from checkout.domain.session import Session
 
-COMPLETED: Final = "checkout.session.completed"
-EXPIRED: Final = "checkout.session.expired"
-CANCELED: Final = "checkout.session.canceled"
-LATE_PAYMENT: Final = "checkout.session.late_payment"
-PAYMENT_FAILED: Final = "checkout.session.payment_failed"
-PARTIALLY_PAID: Final = "checkout.session.partially_paid"
-PING: Final = "ping"
-OPTIONAL: Final = (EXPIRED, CANCELED, PAYMENT_FAILED, PARTIALLY_PAID)  # sent to who asks for them
-WITH_AMOUNT: Final = (LATE_PAYMENT, PARTIALLY_PAID)  # whose bodies say what was received
 ENDPOINTS_MAX: Final = 8  # of a merchant
 
-# How long after an attempt has failed the next one is made (decisions.md "Webhooks").
+# The delays after failed attempts (decisions.md "Webhooks").
 DELAYS: Final = (
     timedelta(seconds=1),
     timedelta(seconds=5),
@@ -42,18 +35,18 @@ DELAYS: Final = (
 )
 ATTEMPTS_MAX: Final = len(DELAYS) + 1
 TIMEOUT: Final = timedelta(seconds=10)
-# Longer than any attempt can take: a lease older than this belongs to a dead process.
+# Longer than any attempt can take, so an older lease belongs to a dead process.
 LEASE: Final = timedelta(seconds=30)
 RETRY_AFTER_MAX: Final = timedelta(hours=24)
 # An event has this long from its creation before the sweep enqueues it: the message of its first
-# attempt is in the queue. Its place in the index `due` stays the same so long, which costs nothing.
+# attempt is in the queue.
 FIRST_MESSAGE: Final = timedelta(minutes=1)
-KEPT: Final = timedelta(days=30)  # after the last attempt; until then it can be sent again
+KEPT: Final = timedelta(days=30)  # after the last attempt; until then the event can be sent again
 ANSWER_MAX: Final = 1024  # bytes of each answer in the delivery log
 DELIVERIES_MAX: Final = 50
 COPY_MARK: Final = "~"  # between the ids of the event and of the endpoint, in a copy's id
 _MILLISECOND: Final = timedelta(milliseconds=1)
-_JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not spread
+_JITTER_FROM: Final = timedelta(minutes=1)  # the immediate attempts are not varied
 _JITTER: Final = 0.09  # below 10 %, which leaves room for queue delay
 
 
@@ -76,16 +69,16 @@ class GivenUp(StrEnum):
     ATTEMPTS = "attempts"  # all were made
     GONE = "gone"  # the endpoint said 410, which also disabled it
     DISABLED = "disabled"  # the endpoint was disabled before
-    NO_ENDPOINT = "no_endpoint"  # the merchant has set none, or has removed it
-    NOT_WANTED = "not_wanted"  # the first endpoint has not asked for it, but another one has
+    NO_ENDPOINT = "no_endpoint"  # the merchant has set no endpoint, or has removed it
+    NOT_WANTED = "not_wanted"  # the first endpoint did not ask for it, but another one did
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """One attempt.
 
-    Without a duration its process died, and the outcome is unknown. `answer` are the first
-    bytes of the response body, as text; `error` says why there is no status.
+    Without a duration its process died, and the outcome is unknown. `answer` is the beginning of
+    the response body, as text; `error` says why there is no status.
     """
 
     at: datetime
@@ -103,21 +96,22 @@ class Delivery:
 class WebhookEvent:
     """A message to one endpoint of the merchant's, and the state of its delivery.
 
-    An event is for the merchant's first endpoint. For each other one that wants it there is a copy
-    (`copies`), whose `endpoint` is that one's id. An event that was resent by hand has the id of
-    the endpoint that the merchant had then; with None it is for the endpoint that there was when
+    An event is for the merchant's first endpoint. For each further endpoint that wants it there is
+    a copy (`copies`), with that endpoint's id in `endpoint`. An event that was resent by hand has
+    the id of the first endpoint at that time; with None it is for the endpoint that existed when
     the event was made.
 
     `body` and `stripe_body`, one for each `Format`, are frozen when the session changes: every
-    attempt sends the same bytes. Events from before there was a choice have only one. `attempts`
-    counts those of this round; resending begins a new round. While it is pending, no attempt is
-    made before `next_at`. `session` is None for a test event, else `shard` is the session's.
-    `writer` is a nonce that distinguishes two leases taken at the same instant.
+    attempt sends the same bytes. Events of earlier releases have only one. `attempts` counts the
+    attempts of this round; resending begins a new round. While it is pending, no attempt is made
+    before `next_at`. `subject` is the id of the record that it is about, and `part` that record's;
+    a test event has none. `writer` is a nonce that distinguishes two leases taken at the same
+    instant.
     """
 
     id: str
     merchant: str
-    session: str | None
+    subject: str | None
     type: str
     body: str
     created_at: datetime
@@ -130,13 +124,19 @@ class WebhookEvent:
     given_up: GivenUp | None = None
     writer: str = ""
     stripe_body: str | None = None
-    shard: int = 0
+    part: int = 0
     endpoint: str | None = None
 
     @property
     def event(self) -> str:
-        """The id that the receiver is told: a copy has its original's."""
+        """The id that the receiver sees. A copy has the id of its original."""
         return self.id.partition(COPY_MARK)[0]
+
+    @property
+    def session(self) -> str | None:
+        """The id of the session that it is about, if it is about one."""
+        about = self.subject
+        return about if about and kind_of(about) == SESSION else None
 
     @property
     def is_copy(self) -> bool:
@@ -144,7 +144,7 @@ class WebhookEvent:
 
     @property
     def in_vain(self) -> bool:
-        """Whether it was given up although an endpoint was to get it."""
+        """Whether it was given up although an endpoint asked for it."""
         return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
 
     @property
@@ -160,7 +160,10 @@ class WebhookEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookSecret:
-    """`sealed` is ciphertext; it signs until `expires_at`, the newest one without an end."""
+    """A signing secret.
+
+    `sealed` is ciphertext. It signs until `expires_at`; the newest secret has no end.
+    """
 
     sealed: str = field(repr=False)
     created_at: datetime
@@ -171,7 +174,7 @@ class WebhookSecret:
 class Endpoint:
     """The merchant's URL, the optional events it wants, and its secrets, newest first.
 
-    `id` and `created_at` are None in records from before there were any.
+    `id` and `created_at` are None in records of earlier releases.
     """
 
     url: str
@@ -188,7 +191,7 @@ class Endpoint:
         return event_type not in OPTIONAL or event_type in self.events
 
     def was_there(self, at: datetime) -> bool:
-        """Return whether the endpoint existed at that time; one without a time always did."""
+        """Return whether the endpoint existed at that time. One without a time always existed."""
         return self.created_at is None or self.created_at <= at
 
     def signing(self, now: datetime) -> tuple[WebhookSecret, ...]:
@@ -197,7 +200,10 @@ class Endpoint:
 
 
 def endpoint_id(merchant_id: str, endpoint: Endpoint) -> str:
-    """Return the endpoint's id; one without gets its merchant's, hashed: it is the first one."""
+    """Return the endpoint's id.
+
+    The first one may have none, and gets a hash of the merchant's id.
+    """
     digest = hashlib.sha256(f"endpoint\n{merchant_id}".encode()).hexdigest()
     return endpoint.id or f"we_{digest[:22]}"
 
@@ -216,7 +222,7 @@ def copy_id(event_id: str, endpoint_id: str) -> str:
 
 
 def copies(event: WebhookEvent, further: Iterable[Endpoint]) -> tuple[WebhookEvent, ...]:
-    """Return the copies of a new event, one for each of these endpoints that is to get it.
+    """Return the copies of a new event, one for each of these endpoints that wants it.
 
     They are the same each time, so that each is stored once.
     """
@@ -269,7 +275,7 @@ def may_attempt(event: WebhookEvent, now: datetime) -> bool:
 
 
 def waiting(event: WebhookEvent, now: datetime) -> bool:
-    """Whether the last attempt has failed and the next one is some time away."""
+    """Whether the last attempt has failed and the next one is not due yet."""
     ended = bool(event.deliveries) and event.deliveries[-1].duration_ms is not None
     return event.status is EventStatus.PENDING and ended and now < event.next_at
 
@@ -317,8 +323,8 @@ def ended(
 ) -> WebhookEvent:
     """Record the result of the leased attempt.
 
-    `spread`, -1..1, places the next attempt within ±10 %; `retry_after` and `gone` (send no
-    more) are what the receiver asked for.
+    `spread`, -1..1, places the next attempt within ±10 %; `retry_after` and `gone` (send no more)
+    come from the receiver's response.
     """
     entries = (*event.deliveries[:-1], delivery)
     noted = replace(event, version=event.version + 1, deliveries=entries)
@@ -347,7 +353,7 @@ def given_up(event: WebhookEvent, reason: GivenUp, *, now: datetime) -> WebhookE
 
 
 def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = None) -> WebhookEvent:
-    """Return the event with a new round of attempts from now on; at `endpoint`, if it is given."""
+    """Return the event with a new round of attempts from now on, for `endpoint` if it is given."""
     return replace(
         event,
         version=event.version + 1,
@@ -361,7 +367,7 @@ def sent_again(event: WebhookEvent, now: datetime, *, endpoint: str | None = Non
 
 
 def _delay(attempts: int) -> timedelta:
-    """Return the delay after so many attempts."""
+    """Return the delay after this number of attempts."""
     return DELAYS[min(attempts, len(DELAYS)) - 1]
 
 

@@ -1,1 +1,1 @@
-"""Decide with the domain, call the outside through ports, write on condition: one file a flow."""
+"""Decide with the domain, call the outside through ports, write conditionally; a file per flow."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.audit import Action, AuditEntry
-from checkout.domain.grammar import BASE62, position_pattern
+from checkout.domain.grammar import NONCE
 from checkout.domain.ids import new_nonce
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Actor
@@ -14,11 +14,10 @@ from checkout.flows import cursors
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
-_POSITION: Final = position_pattern(BASE62)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EntryList:
     """A page of the log; `next_cursor` is None at the end."""
 
     entries: tuple[AuditEntry, ...]
@@ -28,7 +27,7 @@ class Listed:
 def note(
     services: DashboardServices, key: Actor, action: Action, target: str | None = None
 ) -> None:
-    """Write an entry: `key`, an API key or a member, did `action` to `target`."""
+    """Write an entry: the API key or member `key` did `action` to `target`."""
     services.audit.add(
         AuditEntry(
             id=new_nonce(services.random_bytes),
@@ -43,9 +42,9 @@ def note(
     )
 
 
-def list_page(services: DashboardServices, key: Actor, cursor: str | None) -> Listed:
+def list_page(services: DashboardServices, key: Actor, cursor: str | None) -> EntryList:
     """Return a page of the merchant's entries, newest first. Raise CursorInvalid."""
-    after = cursors.position_of(key.merchant, cursor, _POSITION) if cursor else None
+    after = cursors.position_of(key.merchant, cursor, NONCE)
     page = services.audit.page(key.merchant, limit=PAGE, after=after)
     more = cursors.cursor(key.merchant, page.next_key) if page.next_key else None
-    return Listed(page.entries, more)
+    return EntryList(page.entries, more)

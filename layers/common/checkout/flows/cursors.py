@@ -1,4 +1,4 @@
-"""Make opaque cursors: a position in a list of one merchant, useless to any other merchant."""
+"""Make opaque cursors: a position in a merchant's list, which no other merchant can use."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import hashlib
 import re
 
 from checkout.domain.errors import CursorInvalid
+from checkout.domain.grammar import position_pattern
 
 
 def cursor(merchant: str, position: str) -> str:
@@ -16,17 +17,20 @@ def cursor(merchant: str, position: str) -> str:
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
-def position_of(merchant: str, presented: str, shape: re.Pattern[str]) -> str:
-    """Return the position that a cursor of this merchant holds. Raises CursorInvalid.
+def position_of(merchant: str, presented: str | None, ids: re.Pattern[str]) -> str | None:
+    """Return the position that a cursor of this merchant holds, or None without a cursor.
 
-    `shape` is the position's pattern.
+    `ids` is the pattern of the ids in the list. Raises CursorInvalid.
     """
+    if presented is None:
+        return None
     try:
         padded = presented + "=" * (-len(presented) % 4)
         text = base64.b64decode(padded, altchars=b"-_", validate=True)
         position, _, checksum = text.decode("ascii").rpartition("#")
     except (binascii.Error, ValueError):
         position = checksum = ""
+    shape = position_pattern(ids.pattern)
     if not shape.fullmatch(position) or checksum != _checksum(merchant, position):
         raise CursorInvalid("The cursor does not belong to this list.", param="cursor")
     return position

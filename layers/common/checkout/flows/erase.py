@@ -1,8 +1,8 @@
 """Erase a customer's wallet from everything that is kept, for the operator.
 
-Each record is written on condition that it is as it was read, so this runs beside checkouts and the
-sweep. It can be stopped and started again: what is erased already is left alone. What somebody
-still needs is kept and counted, and goes with a later run.
+Each record is written on condition that it has not changed since it was read, so this runs beside
+checkouts and the sweep. It can be stopped and started again. Records that are still needed are kept
+and counted; a later run erases them.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from checkout.domain.erasure import (
     without_wallet,
 )
 from checkout.domain.errors import Conflict
+from checkout.domain.machine import Change
+from checkout.domain.note import Note
 from checkout.domain.session import Session
-from checkout.domain.transitions import Change, Event
+from checkout.domain.session_events import Event
 from checkout.domain.webhooks import EventStatus, WebhookEvent
-from checkout.flows.give_way import give_way
+from checkout.flows.checkout.clock import write_clock
 from checkout.flows.payment import writes
-from checkout.flows.payment.sessions import conclude
-from checkout.ports.erasure import Records
+from checkout.flows.retry_on_conflict import retry_on_conflict
+from checkout.ports.erasure import AllRecords
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleSession
 
@@ -49,7 +51,7 @@ class Kept(StrEnum):
 
 @dataclass(slots=True)
 class Report:
-    """The counts of one run: records read and erased, by what they are, and kept, by reason."""
+    """The counts of one run: records read and erased, by kind, and records kept, by reason."""
 
     read: Counter[str] = field(default_factory=Counter)
     erased: Counter[str] = field(default_factory=Counter)
@@ -62,39 +64,41 @@ class Report:
 
 def erase(
     services: DashboardServices,
-    records: Records,
+    records: AllRecords,
     wallet: Wallet,
     *,
-    tell: Callable[[Report], None],
+    on_progress: Callable[[Report], None],
 ) -> Report:
-    """Go through all records; call `tell` now and then.
+    """Go through all records and call `on_progress` now and then.
 
-    Raises `errors.Unavailable`: what is done is done, and the next run continues.
+    Raises `errors.Unavailable`; then the next run continues.
     """
     report = Report()
-    for session in _each(records.sessions(), "sessions", report, tell):
+    for session in _each(records.sessions(), "sessions", report, on_progress):
         _erase_session(services, session, wallet, report)
-    for event in _each(records.events(), "webhook events", report, tell):
+    for event in _each(records.events(), "webhook events", report, on_progress):
         _erase_event(services, event, wallet, report)
-    for entry in _each(records.audit_entries(), "audit entries", report, tell):
+    for entry in _each(records.audit_entries(), "audit entries", report, on_progress):
         if (cleaned := wallet.cleaned(entry)) is not entry:
             services.audit.add(cleaned)
             report.erased["audit entries"] += 1
-    for answer in _each(records.answers(), "stored answers", report, tell):
+    for note in _each(records.notes(), "notes", report, on_progress):
+        _erase_note(services, note, wallet, report)
+    for answer in _each(records.answers(), "stored answers", report, on_progress):
         if (body := body_without_wallet(answer.body, wallet)) != answer.body:
             records.replace_answer(replace(answer, body=body))
             report.erased["stored answers"] += 1
-    tell(report)
+    on_progress(report)
     return report
 
 
 def _each(
-    records: Iterable[T | None], kind: str, report: Report, tell: Callable[[Report], None]
+    records: Iterable[T | None], kind: str, report: Report, on_progress: Callable[[Report], None]
 ) -> Iterator[T]:
     for record in records:
         report.read[kind] += 1
         if report.read.total() % TELL_EVERY == 0:
-            tell(report)
+            on_progress(report)
         if record is None:
             report.kept[Kept.UNREADABLE] += 1
         else:
@@ -107,13 +111,16 @@ def _erase_session(
     if not in_session(session, wallet):
         return
 
-    def erased(current: Session) -> Change | None:
+    def erased(current: Session) -> Change[Session] | None:
         if not in_session(current, wallet) or _needed(current) is not None:
             return None
         return without_wallet(writes.change(services, current, Event.ERASED), wallet)
 
     try:
-        session = writes.give_way(services, conclude(services, session), erased)
+        session = write_clock(services, session)
+        if _needed(session) is None and wallet.gave(session):
+            _clear_note(services, session.id, report)
+        session = writes.write_decided(services, session, erased)
     except StaleSession:
         report.kept[Kept.BUSY] += 1
         return
@@ -124,8 +131,33 @@ def _erase_session(
         report.kept[reason] += 1
 
 
+def _clear_note(services: DashboardServices, session_id: str, report: Report) -> None:
+    """Empty the note on a session of this customer: it may say anything about them.
+
+    It is emptied first, because a later run passes over a session that is erased already.
+    """
+    note = services.notes.get(session_id)
+    if note is None or not (note.text or note.tags):
+        return
+    _put_note(services, replace(note, text="", tags=()), report)
+
+
+def _erase_note(services: DashboardServices, note: Note, wallet: Wallet, report: Report) -> None:
+    """Erase the wallet from a note and its tags."""
+    cleaned = wallet.cleaned(note)
+    if cleaned is not note:
+        _put_note(services, cleaned, report)
+
+
+def _put_note(services: DashboardServices, note: Note, report: Report) -> None:
+    if services.notes.put(replace(note, version=note.version + 1)):
+        report.erased["notes"] += 1
+    else:
+        report.kept[Kept.BUSY] += 1
+
+
 def _needed(session: Session) -> Kept | None:
-    """Return why the session needs its customer's wallet, or None."""
+    """Return the reason why the session needs its customer's wallet, or None."""
     if session.payment_in_flight:
         return Kept.IN_FLIGHT
     if not session.terminal:
@@ -136,7 +168,10 @@ def _needed(session: Session) -> Kept | None:
 def _erase_event(
     services: DashboardServices, event: WebhookEvent, wallet: Wallet, report: Report
 ) -> None:
-    """Erase an event that was delivered or given up: others have still to tell who paid."""
+    """Erase an event that was delivered or given up.
+
+    Pending events must still name the customer.
+    """
     if event_without_wallet(event, wallet) is event:
         return
 
@@ -145,7 +180,7 @@ def _erase_event(
         return current if pending else event_without_wallet(current, wallet)
 
     try:
-        after = give_way(event, erased, services.events.save)
+        after = retry_on_conflict(event, erased, services.events.save)
     except Conflict:
         report.kept[Kept.BUSY] += 1
         return

@@ -1,8 +1,8 @@
 """Answer a repeated request as the first time, by its `Idempotency-Key` (decisions.md).
 
-The answer is stored in the transaction that makes the change of which it tells, so there is no
-state in between. That of a new session is stored before it (`Reservation.session`). A refused
-request stores nothing and leaves its key free.
+The answer is stored in the transaction of its change, so there is no state in between. The answer
+to the creation of a session is stored before the session (`Reservation.session`). A refused request
+stores nothing and leaves its key free.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ from checkout.ports.sessions import KeyHeld, Reservation
 T = TypeVar("T")
 
 LIFETIME: Final = timedelta(hours=24)
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _KEY: Final = re.compile(r"[\x20-\x7e]{1,255}")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The response to a POST; a replay of the idempotency key has the same `body`."""
+    """The response to a POST. A replay of the idempotency key has the same `body`."""
 
     status: int
     body: str
@@ -38,8 +39,9 @@ class Answer:
 class Posted(Generic[T]):
     """A POST of a merchant: its key or None, its fingerprint, and how its result is answered.
 
-    The fingerprint is read only if there is a key. `lasting`: what is accepted once is always
-    accepted, so a refusal is never due to the first request or to the time since.
+    The fingerprint is read only if there is a key. With `lasting`, a request that was accepted once
+    would always be accepted, so a refusal is never caused by the first request or by the time
+    since.
     """
 
     merchant: str
@@ -50,30 +52,30 @@ class Posted(Generic[T]):
     lasting: bool = False
 
 
-# Makes the record that is written with a result; the text is the writer that marks the write.
+# Makes the record that is written with a result. The text is the writer, which marks the write.
 Reserve = Callable[[T, str], Reservation]
 
 
 def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | None], T]) -> Answer:
-    """Return the answer to `posted`: the stored one, or that of `act`, which writes it.
+    """Return the answer to `posted`: the stored one, or the result of `act`, which stores it.
 
-    `act` gets the function that makes the record, or None without a key. When `act` is refused, the
-    first request may have been the reason: then its answer is returned. Raises
-    IdempotencyKeyInvalid, IdempotencyKeyReused, and what `act` raises.
+    `act` gets the function that makes the record, or None without a key. If `act` is refused
+    because the first request has changed the state, the first answer is returned. Raises
+    IdempotencyKeyInvalid, IdempotencyKeyReused, and the errors of `act`.
     """
     if posted.key is None:
         return Answer(posted.status, posted.render(act(None)), replayed=False)
     place = _place(posted.merchant, posted.key)
-    told: tuple[T, str] | None = None
+    answered: tuple[T, str] | None = None
 
     def reserve(result: T, writer: str) -> Reservation:
-        nonlocal told
-        now, told = services.clock.now(), (result, posted.render(result))
+        nonlocal answered
+        now, answered = services.clock.now(), (result, posted.render(result))
         return Reservation(
             key=place,
             fingerprint=posted.fingerprint,
             status=posted.status,
-            body=told[1],
+            body=answered[1],
             writer=writer,
             created_at=now,
             expires_at=now + LIFETIME,
@@ -88,8 +90,8 @@ def answer(services: Services, posted: Posted[T], act: Callable[[Reserve[T] | No
         if found is None or (found.session and services.sessions.get(found.session) is None):
             raise
         return replayed(posted.fingerprint, found)
-    # The stored body, byte for byte: rendered again, it could tell of a later time, as expired.
-    body = told[1] if told is not None and told[0] == result else posted.render(result)
+    # The stored body, byte for byte. Rendered again, it could show a later state, such as expired.
+    body = answered[1] if answered is not None and answered[0] == result else posted.render(result)
     return Answer(posted.status, body, replayed=False)
 
 
@@ -101,7 +103,10 @@ def stored(services: Services, merchant: str, key: str) -> Reservation | None:
 
 
 def replayed(fingerprint: str, held: Reservation) -> Answer:
-    """Return the stored answer. Raises IdempotencyKeyReused if other parameters had it."""
+    """Return the stored answer.
+
+    Raises IdempotencyKeyReused if it was stored for other parameters.
+    """
     if held.fingerprint != fingerprint:
         raise IdempotencyKeyReused(
             "This Idempotency-Key was used with other parameters; use a new key.",
@@ -117,10 +122,15 @@ def fingerprint_of(operation: str, parameters: Any) -> str:
 
 
 def _place(merchant: str, key: str) -> str:
-    """Return the place of a key's record. Raises IdempotencyKeyInvalid."""
+    """Return the id of a key's record. Raises IdempotencyKeyInvalid."""
     if not _KEY.fullmatch(key):
         raise IdempotencyKeyInvalid(
             "Idempotency-Key must be 1 to 255 printable ASCII characters.", param="Idempotency-Key"
         )
     # Neither part can hold a line break, so no two pairs hash the same text.
     return hashlib.sha256(f"{merchant}\n{key}".encode()).hexdigest()
+
+
+def json_text(value: Any) -> str:
+    """Return compact JSON: the response's body, which a replay repeats byte for byte."""
+    return _COMPACT.encode(value)

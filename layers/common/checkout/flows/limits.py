@@ -1,4 +1,4 @@
-"""Refuse a client who causes more than its share. None is nobody, and has no limit."""
+"""Rate limits per client and per merchant. A client of None is not limited."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import math
 from typing import Protocol
 
 from checkout.domain.errors import RateLimited
-from checkout.domain.limits import Rule
-from checkout.ports.limits import Limits
+from checkout.domain.limits import LIST, Rule
+from checkout.ports.limits import RateLimits
 
 
 class Limited(Protocol):
-    """A bag of services with limits."""
+    """Services that include limits."""
 
     @property
-    def limits(self) -> Limits: ...
+    def limits(self) -> RateLimits: ...
 
 
 def admit(services: Limited, rule: Rule, client: str) -> None:
@@ -23,9 +23,9 @@ def admit(services: Limited, rule: Rule, client: str) -> None:
 
 
 def admit_work(services: Limited, rule: Rule, client: str | None, *, provider: str) -> None:
-    """Count one more work at the wallets of `provider`, before it begins. Raises RateLimited.
+    """Count one more work at the wallets of `provider`, before it begins.
 
-    The first ones by `rule` at a provider that is known are not counted.
+    Raises RateLimited. At a known provider, the first works allowed by `rule` are not counted.
     """
     if client is None:
         return
@@ -34,19 +34,28 @@ def admit_work(services: Limited, rule: Rule, client: str | None, *, provider: s
         _refuse(services.limits.take_shared(client))
 
 
-def admit_item(services: Limited, link: str, client: str) -> None:
+def admit_list(services: Limited, merchant: str) -> None:
+    """Count one more list that a merchant's program asks for. Raises RateLimited.
+
+    The first in a process is not counted: most merchants pay no call to the store for it.
+    """
+    if services.limits.take(LIST, merchant) > 0:
+        _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")
+
+
+def admit_item(services: Limited, link: str, client: str, *, left: int) -> None:
     """Count one more item that `client` takes of a link's stock. Raises RateLimited."""
-    _refuse(services.limits.take_item(link, client))
+    _refuse(services.limits.take_item(link, client, left=left))
 
 
 def admits_work(services: Limited, client: str | None) -> bool:
-    """Count one more work at wallets; return whether it may begin."""
+    """Count one more work at wallets. Return whether it may begin."""
     return client is None or services.limits.take_shared(client) == 0
 
 
-def _refuse(wait: float) -> None:
+def _refuse(wait: float, which: str = "from this network address") -> None:
     if wait > 0:
         raise RateLimited(
-            "There were too many requests from this network address; try again later.",
+            f"There were too many requests {which}; try again later.",
             retry_after=math.ceil(wait),
         )

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import Merchant
-from checkout.flows.give_way import give_way
+from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.merchants import Merchants
 
 
@@ -24,8 +24,8 @@ def change(
     changed: Callable[[Merchant], Merchant],
     write: Callable[[Merchant], None] | None = None,
 ) -> Merchant:
-    """Write what `changed` makes of the merchant, by `write` or `Merchants.replace`.
+    """Write the result of `changed`, with `write` or `Merchants.replace`.
 
-    A record that `changed` returns as it was is not written. Raises ResourceMissing, Conflict.
+    A merchant that `changed` returns unchanged is not written. Raises ResourceMissing, Conflict.
     """
-    return give_way(get(merchants, merchant_id), changed, write or merchants.replace)
+    return retry_on_conflict(get(merchants, merchant_id), changed, write or merchants.replace)

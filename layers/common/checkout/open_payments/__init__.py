@@ -1,5 +1,4 @@
 """A client of Open Payments: wallet addresses, GNAP grants, incoming payments, quotes, payments.
 
-It knows the protocol and its traps, and nothing of checkouts: it imports nothing else of the
-product.
+It knows nothing about checkouts and imports no other package of the product.
 """

@@ -1,7 +1,7 @@
 """JSON answers, checked member by member and made into `models`.
 
-Everything that a server says is a claim: types, ranges, https, and that it answers the request. A
-member that fails raises an UntrustedAnswer that names it and never quotes it.
+Nothing that a server sends is trusted: types, ranges, https, and the match with the request are
+checked. If a member fails, UntrustedAnswer names it and never quotes it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NoReturn
 
 from checkout.open_payments.errors import UntrustedAnswer
+from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import (
     AccessToken,
     Amount,
     Continuation,
+    GrantSpent,
     IncomingPayment,
     Jwk,
     OutgoingPayment,
@@ -27,13 +29,13 @@ from checkout.open_payments.models import (
 from checkout.open_payments.urls import origin
 
 _UINT64 = re.compile(r"[0-9]{1,20}")
-_ASCII = re.compile(r"[ -~]+")  # all that the standard's machine-read members need
+_ASCII = re.compile(r"[ -~]+")  # enough for the standard's machine-read members
 _ASSET_CODE = re.compile(r"[A-Za-z0-9]{1,64}")  # of ISO 4217, or of an asset that it does not have
-# Line breaks, control characters and marks that turn the direction of the text behind them.
+# Line breaks, control characters and marks that change the direction of the following text.
 _UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _SECRET = re.compile(r"[\x21-\x7e]{1,4096}")  # goes into a header
 _MAX_SECONDS = 10**9
-_DEFAULT_WAIT = 5  # seconds, where the server names none
+_DEFAULT_WAIT = 5  # seconds, if the server names none
 
 
 def loads(body: bytes) -> object:
@@ -189,7 +191,7 @@ def wallet_address(answer: Answer) -> WalletAddress:
 
 
 def _base(answer: Answer, name: str) -> str:
-    """Return a URL that paths are put under."""
+    """Return a URL to which paths are added."""
     url = answer.https(name)
     if "?" in url:
         answer.distrust("has a query", name)
@@ -216,10 +218,10 @@ def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> Acce
     )
 
 
-def granted_payment(token: Answer, *, wallet: str, receiver: str, debit: Amount) -> None:
-    """Distrust a token for another wallet, receiver or amount than was asked for.
+def granted_payment(token: Answer, *, wallet: str, limits: Limits) -> None:
+    """Distrust a token for another wallet, or with other limits, than was asked for.
 
-    What the server leaves out is not judged: not every server repeats what it granted.
+    Omitted members are not checked, because not every server repeats the granted access.
     """
     for access in token.children("access") if token.has("access") else ():
         access.echo("type", "outgoing-payment")
@@ -227,14 +229,16 @@ def granted_payment(token: Answer, *, wallet: str, receiver: str, debit: Amount)
             access.echo("identifier", wallet)
         if not access.has("limits"):
             continue
-        limits = access.child("limits")
-        if limits.has("receiver"):
-            limits.echo("receiver", receiver)
-        if limits.has("debitAmount") and limits.amount("debitAmount") != debit:
-            limits.distrust("is not what was asked for", "debitAmount")
-        for name in ("receiveAmount", "interval"):
-            if limits.has(name):
-                limits.distrust("was not asked for", name)
+        granted = access.child("limits")
+        for name, amount in (
+            ("debitAmount", limits.debit_amount),
+            ("receiveAmount", limits.receive_amount),
+        ):
+            if granted.has(name) and granted.amount(name) != amount:
+                granted.distrust("is not what was asked for", name)
+        for name, text in (("receiver", limits.receiver), ("interval", limits.interval)):
+            if granted.has(name):
+                granted.echo(name, str(text or ""))
 
 
 def continuation(answer: Answer, *, auth_server: str, answered_at: datetime) -> Continuation:
@@ -261,7 +265,15 @@ def incoming_payment(answer: Answer, *, wallet: str, id_on: str | None = None) -
     )
 
 
-def quote(answer: Answer, *, wallet: WalletAddress, receiver: str, receive: Amount) -> Quote:
+def quote(
+    answer: Answer,
+    *,
+    wallet: WalletAddress,
+    receiver: str,
+    receive: Amount | None,
+    debit: Amount | None,
+) -> Quote:
+    """Return a quote that delivers at least `receive`, and that costs exactly `debit`, if given."""
     answer.echo("walletAddress", wallet.id)
     answer.echo("receiver", receiver)
     found = Quote(
@@ -270,10 +282,24 @@ def quote(answer: Answer, *, wallet: WalletAddress, receiver: str, receive: Amou
         receive=answer.amount("receiveAmount"),
         expires_at=answer.moment("expiresAt"),
     )
-    if not found.receive.same_asset(receive) or found.receive.value < receive.value:
-        answer.distrust("is not what the merchant is owed", "receiveAmount")
-    if (found.debit.asset_code, found.debit.asset_scale) != (wallet.asset_code, wallet.asset_scale):
+    if receive is not None and (
+        not found.receive.same_asset(receive) or found.receive.value < receive.value
+    ):
+        answer.distrust("is not what the receiver is owed", "receiveAmount")
+    if debit is not None and found.debit != debit:
+        answer.distrust("is not what was asked for", "debitAmount")
+    if not found.debit.is_of(wallet):
         answer.distrust("is not of the wallet's asset", "debitAmount")
+    return found
+
+
+def grant_spent(answer: Answer, *, wallet: WalletAddress) -> GrantSpent:
+    found = GrantSpent(
+        debit=answer.amount("spentDebitAmount") if answer.has("spentDebitAmount") else None,
+        receive=answer.amount("spentReceiveAmount") if answer.has("spentReceiveAmount") else None,
+    )
+    if found.debit is not None and not found.debit.is_of(wallet):
+        answer.distrust("is not of the wallet's asset", "spentDebitAmount")
     return found
 
 

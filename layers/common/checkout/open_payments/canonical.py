@@ -2,7 +2,7 @@
 
 The reference server verifies Content-Digest over `JSON.stringify(JSON.parse(body))` and not over
 the bytes it received. Values that this round trip would change are refused here, because the server
-would answer them with a puzzling 401.
+would answer them with a 401 that is hard to explain.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ _INTEGER_LIKE = re.compile(r"0|[1-9][0-9]*")
 
 
 def canonical(value: object) -> bytes:
-    """Return the one encoding of `value` that survives the round trip, as UTF-8.
+    """Return the only encoding of `value` that survives the round trip, as UTF-8.
 
-    `value` is made of dict, list, str, int, bool and None. Raises ValueError for floats,
-    integers beyond 2^53-1, integer-like keys (JavaScript moves them to the front), lone
-    surrogates, and anything that JSON has no word for.
+    `value` is made of dict, list, str, int, bool and None. Raises ValueError for floats, integers
+    beyond 2^53-1, integer-like keys (JavaScript moves them to the front), lone surrogates, and
+    anything that JSON cannot represent.
     """
     _check(value)
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()

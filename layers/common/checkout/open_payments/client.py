@@ -1,8 +1,8 @@
-"""The calls of Open Payments that a checkout makes, each answer checked against the request.
+"""The calls of Open Payments that we make, each answer checked against its request.
 
-Refuses to send when no time is left, to send a token to another server than it came from, and to
-believe an answer that contradicts its request. It repeats nothing but a grant request whose form of
-`client` was refused: `errors.py` says what may be repeated, and the callers do it.
+Refuses to send if no time is left, to send a token to another server than it came from, and to
+accept an answer that contradicts its request. It repeats only a grant request whose form of
+`client` was refused: `errors.py` says which calls may be repeated, and the callers do it.
 
 Source: Open Payments OpenAPI 1.3 (wallet address, auth and resource server), RFC 9635 (GNAP).
 """
@@ -18,13 +18,15 @@ from urllib.parse import urlencode
 from checkout.open_payments import answers
 from checkout.open_payments.answers import Answer
 from checkout.open_payments.client_forms import ClientForms
-from checkout.open_payments.errors import Reason, Refused, UntrustedAnswer
+from checkout.open_payments.errors import NotSent, Reason, Refused, UntrustedAnswer
 from checkout.open_payments.exchange import CALL, DOCUMENT, SLOW_CALL, Exchange, Reply
+from checkout.open_payments.limits import Limits
 from checkout.open_payments.models import (
     AccessToken,
     Amount,
     ClientIdentity,
     Continuation,
+    GrantSpent,
     IncomingPayment,
     Jwk,
     OutgoingPayment,
@@ -33,7 +35,15 @@ from checkout.open_payments.models import (
     WalletAddress,
 )
 from checkout.open_payments.transport import Transport
-from checkout.open_payments.urls import is_loopback, last_segment, origin, target, target_uri, under
+from checkout.open_payments.urls import (
+    is_address,
+    is_loopback,
+    last_segment,
+    origin,
+    target,
+    target_uri,
+    under,
+)
 
 
 class Access(StrEnum):
@@ -50,10 +60,10 @@ _ACTIONS: Final = {
 
 
 class OpenPayments:
-    """A client for one request of ours: `deadline` bounds all its calls together.
+    """A client for one request of ours: `deadline` limits all its calls together.
 
-    `identity` signs; without one, only the two unsigned reads work. `forms` outlives the client.
-    `on_refusal` is called with each refusal before it is raised. All methods raise
+    `identity` signs; without one, only the two unsigned reads work. `forms` is shared by many
+    clients. `on_refusal` is called with each refusal before it is raised. All methods raise
     errors.OpenPaymentsError.
     """
 
@@ -96,8 +106,7 @@ class OpenPayments:
         found = answers.wallet_address(document)
         if origin(found.id) == origin(served_at):
             return found
-        # Another server may serve this document, but only the server of `id` can say that it is
-        # true.
+        # Another server may serve this document, but only the server of `id` can confirm it.
         left = DOCUMENT - (self._now() - begun_at).total_seconds()
         read = self._read_public("get_wallet_address", found.id, cap=left)
         confirmed = answers.wallet_address(read)
@@ -114,14 +123,17 @@ class OpenPayments:
 
     # Grants, at an authorization server. `auth_server` is WalletAddress.auth_server throughout.
 
-    def request_grant(self, auth_server: str, access: Access) -> AccessToken:
+    def request_grant(
+        self, auth_server: str, access: Access, *, wallet: str | None = None
+    ) -> AccessToken:
         """Return a token for `access`, given without interaction.
 
+        Incoming payments are those of the wallet address `wallet`, by default of the client's own.
         Raises Refused(INTERACTION_REQUIRED) if the server wants an interaction.
         """
         wanted: dict[str, Any] = {"type": access.value, "actions": _ACTIONS[access]}
         if access is Access.INCOMING_PAYMENT:
-            wanted["identifier"] = self.identity.wallet_address
+            wanted["identifier"] = wallet or self.identity.wallet_address
         body = {"access_token": {"access": [wanted]}}
         reply = self._ask_grant("request_grant", auth_server, body)
         if reply.answer.has("interact"):
@@ -134,18 +146,25 @@ class OpenPayments:
         return self._token(reply, auth_server)
 
     def request_payment_grant(
-        self, wallet: WalletAddress, *, receiver: str, debit: Amount, finish_uri: str, nonce: str
+        self, wallet: WalletAddress, *, limits: Limits, finish_uri: str, nonce: str
     ) -> PendingGrant:
-        """Ask the customer to approve one payment to `receiver` of at most `debit`.
+        """Ask the owner of `wallet` to approve payments within `limits`.
 
         `finish_uri` must not use the query names hash, interact_ref, result and message: the server
-        sets them.
+        sets them. Raises NotSent for a debit limit in another asset than the wallet's: the server
+        would grant it, and then refuse each payment.
         """
+        debit = limits.debit_amount
+        if debit is not None and not debit.is_of(wallet):
+            raise NotSent(
+                "request_payment_grant: the limit is of another asset than the wallet",
+                operation="request_payment_grant",
+            )
         wanted = {
             "type": "outgoing-payment",
             "actions": ["create", "read", "list"],
             "identifier": wallet.id,
-            "limits": {"receiver": receiver, "debitAmount": _amount(debit)},
+            "limits": limits.members(),
         }
         body = {
             "access_token": {"access": [wanted]},
@@ -172,13 +191,12 @@ class OpenPayments:
         continuation: Continuation,
         *,
         interact_ref: str,
-        receiver: str,
-        debit: Amount,
+        limits: Limits,
     ) -> AccessToken:
         """Redeem `interact_ref`, once, and not before `continuation.not_before`.
 
-        `receiver` and `debit` are those of `request_payment_grant`: a token for another payment is
-        not believed. A lost answer loses the token.
+        `limits` are those of `request_payment_grant`: a token with others is not believed. A lost
+        answer loses the token.
         """
         self._check_home("continue_grant", continuation.uri, wallet.auth_server)
         reply = self._exchange.json(
@@ -188,9 +206,7 @@ class OpenPayments:
             token=continuation.token,
             body={"interact_ref": interact_ref},
         )
-        answers.granted_payment(
-            reply.answer.child("access_token"), wallet=wallet.id, receiver=receiver, debit=debit
-        )
+        answers.granted_payment(reply.answer.child("access_token"), wallet=wallet.id, limits=limits)
         return self._token(reply, wallet.auth_server)
 
     def cancel_grant(self, auth_server: str, continuation: Continuation) -> None:
@@ -199,9 +215,11 @@ class OpenPayments:
         self._exchange.empty("cancel_grant", "DELETE", continuation.uri, token=continuation.token)
 
     def rotate_token(self, auth_server: str, token: AccessToken) -> AccessToken:
-        """Return a new token for an old one, expired or not.
+        """Return a new token, with a new manage URI, for an old one, expired or not.
 
-        The old one is dead even if the answer is lost.
+        The old one is dead even if the answer is lost. Raises Refused(TOKEN_GONE) if there is no
+        such token any more, Refused(NOT_ROTATED) if the server was busy or rotated it for another
+        request at that moment: then nothing is lost, and the same call may be made again.
         """
         self._check_home("rotate_token", token.manage, auth_server)
         reply = self._exchange.json("rotate_token", "POST", token.manage, token=token.value)
@@ -211,46 +229,53 @@ class OpenPayments:
         self._check_home("revoke_token", token.manage, auth_server)
         self._exchange.empty("revoke_token", "DELETE", token.manage, token=token.value)
 
-    # Incoming payments, at the merchant's resource server.
+    # Incoming payments, at the receiver's resource server. `wallet` is the receiver's wallet
+    # address, by default the client's own.
 
     def create_incoming_payment(
-        self, resource_server: str, token: AccessToken, *, amount: Amount, expires_at: datetime
+        self,
+        resource_server: str,
+        token: AccessToken,
+        *,
+        amount: Amount | None,
+        expires_at: datetime,
+        wallet: str | None = None,
     ) -> IncomingPayment:
-        """Create an incoming payment at the client's own wallet address.
+        """Create an incoming payment. Without an `amount` it takes any, and never completes itself.
 
         Not idempotent: each call makes one.
         """
+        wallet = wallet or self.identity.wallet_address
+        expected = {} if amount is None else {"incomingAmount": amount.members()}
         reply = self._exchange.json(
             "create_incoming_payment",
             "POST",
             under(resource_server, "incoming-payments"),
             token=token.value,
-            body={
-                "walletAddress": self.identity.wallet_address,
-                "incomingAmount": _amount(amount),
-                "expiresAt": _iso(expires_at),
-            },
+            body={"walletAddress": wallet, **expected, "expiresAt": _iso(expires_at)},
             expect=201,
             cap=SLOW_CALL,
         )
-        found = answers.incoming_payment(
-            reply.answer, wallet=self.identity.wallet_address, id_on=resource_server
-        )
+        found = answers.incoming_payment(reply.answer, wallet=wallet, id_on=resource_server)
         if found.incoming_amount != amount:
             reply.answer.distrust("is not what was asked for", "incomingAmount")
         if found.completed or found.received.value:
-            reply.answer.distrust("was paid or closed before anybody knew of it")
+            reply.answer.distrust("was already paid or closed when it was created")
         return found
 
-    def get_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
-        """Read an incoming payment from the merchant's server.
+    def get_incoming_payment(
+        self, url: str, token: AccessToken, *, wallet: str | None = None
+    ) -> IncomingPayment:
+        """Read an incoming payment.
 
-        An unpaid one is NOT_FOUND once it has expired.
+        An unpaid one is NOT_FOUND once it has expired, one that another client made NOT_OURS.
         """
         reply = self._exchange.json("get_incoming_payment", "GET", url, token=token.value)
-        return self._incoming(reply, url)
+        return self._incoming(reply, url, wallet)
 
-    def complete_incoming_payment(self, url: str, token: AccessToken) -> IncomingPayment:
+    def complete_incoming_payment(
+        self, url: str, token: AccessToken, *, wallet: str | None = None
+    ) -> IncomingPayment:
         """Close an incoming payment to further money.
 
         Raises Refused(WRONG_STATE) if it is completed or expired already.
@@ -258,31 +283,44 @@ class OpenPayments:
         reply = self._exchange.json(
             "complete_incoming_payment", "POST", under(url, "complete"), token=token.value
         )
-        return self._incoming(reply, url)
+        return self._incoming(reply, url, wallet)
 
-    # Quotes and outgoing payments, at the customer's resource server.
+    # Quotes and outgoing payments, at the sender's resource server.
 
     def create_quote(
-        self, wallet: WalletAddress, token: AccessToken, *, receiver: str, receive: Amount
+        self,
+        wallet: WalletAddress,
+        token: AccessToken,
+        *,
+        receiver: str,
+        receive: Amount | None = None,
+        debit: Amount | None = None,
     ) -> Quote:
-        """Create a quote for delivering all that `receiver` asks for, at least `receive`."""
+        """Create a quote for delivering all that `receiver` asks for, at least `receive`.
+
+        With `debit` it is a quote for what this debit, fees included, delivers.
+        """
+        fixed = {} if debit is None else {"debitAmount": debit.members()}
         reply = self._exchange.json(
             "create_quote",
             "POST",
             under(wallet.resource_server, "quotes"),
             token=token.value,
-            body={"walletAddress": wallet.id, "receiver": receiver, "method": "ilp"},
+            body={"walletAddress": wallet.id, "receiver": receiver, "method": "ilp", **fixed},
             expect=201,
             cap=SLOW_CALL,
         )
-        return answers.quote(reply.answer, wallet=wallet, receiver=receiver, receive=receive)
+        return answers.quote(
+            reply.answer, wallet=wallet, receiver=receiver, receive=receive, debit=debit
+        )
 
     def create_outgoing_payment(
         self, wallet: WalletAddress, token: AccessToken, *, quote: Quote, receiver: str
     ) -> OutgoingPayment:
-        """Move the money. A quote pays once.
+        """Move the money.
 
-        After anything but a payment, ask what exists before sending again.
+        A quote can be used once. After any failure, read the existing payments before sending
+        again.
         """
         reply = self._exchange.json(
             "create_outgoing_payment",
@@ -304,8 +342,14 @@ class OpenPayments:
         reply.answer.echo("id", url)
         return answers.outgoing_payment(reply.answer, id_on=url)
 
+    def get_grant_spent(self, wallet: WalletAddress, token: AccessToken) -> GrantSpent:
+        """Return the sums that the payments of the token's grant count against its limits."""
+        url = under(wallet.resource_server, "outgoing-payment-grant")
+        reply = self._exchange.json("get_grant_spent", "GET", url, token=token.value)
+        return answers.grant_spent(reply.answer, wallet=wallet)
+
     def outgoing_payment_url(self, wallet: WalletAddress, quote_id: str) -> str:
-        """Return the URL of a quote's payment at servers that give both the same last segment."""
+        """Return the URL of a quote's payment, for servers that give both the same last segment."""
         return under(wallet.resource_server, "outgoing-payments", last_segment(quote_id))
 
     def list_outgoing_payments(
@@ -333,9 +377,10 @@ class OpenPayments:
         return tuple(found), following
 
     def _ask_grant(self, operation: str, auth_server: str, body: Mapping[str, object]) -> Reply:
-        """Request a grant; where the form of `client` is refused, once more with the other form.
+        """Request a grant.
 
-        A refused request had no effect, so a second one asks for nothing twice.
+        If the form of `client` is refused, try once more with the other form. A refused request had
+        no effect, so nothing is requested twice.
         """
         as_object = self._forms.wants_object(auth_server)
         try:
@@ -362,20 +407,24 @@ class OpenPayments:
             reply.answer.child("access_token"), auth_server=auth_server, sent_at=reply.sent_at
         )
 
-    def _incoming(self, reply: Reply, url: str) -> IncomingPayment:
+    def _incoming(self, reply: Reply, url: str, wallet: str | None) -> IncomingPayment:
         reply.answer.echo("id", url)
-        return answers.incoming_payment(reply.answer, wallet=self.identity.wallet_address)
+        wallet = wallet or self.identity.wallet_address
+        return answers.incoming_payment(reply.answer, wallet=wallet)
 
     def _interact_url(self, interact: Answer) -> str:
-        """Return the URL for the customer's browser: https, or loopback in development."""
+        """Return the URL for the customer's browser: https at a name, or loopback in development.
+
+        An address could be a device in the customer's own network.
+        """
         url = interact.text("redirect")
         try:
             where = target(target_uri(url.replace("#", "?", 1)))  # the browser's: any fragment
         except ValueError:
             interact.distrust("is not a usable URL", "redirect")
         local = self._allow_http_interaction and is_loopback(where.host)
-        if where.scheme != "https" and not local:
-            interact.distrust("is not https", "redirect")
+        if not local and (where.scheme != "https" or is_address(where.host)):
+            interact.distrust("is not https at a name", "redirect")
         return url
 
     def _check_home(self, operation: str, url: str, auth_server: str) -> None:
@@ -388,14 +437,6 @@ class OpenPayments:
             raise UntrustedAnswer(
                 f"{operation}: the URL is not on the authorization server", operation=operation
             )
-
-
-def _amount(amount: Amount) -> dict[str, str | int]:
-    return {
-        "value": str(amount.value),
-        "assetCode": amount.asset_code,
-        "assetScale": amount.asset_scale,
-    }
 
 
 def _iso(moment: datetime) -> str:

@@ -1,7 +1,7 @@
 """The form in which authorization servers take the member `client` of a grant request.
 
 Open Payments 1.3 made it an object, and deprecated the string, the only form that older servers
-take. Which one a server wants shows only when it refuses the other.
+take. A server shows which one it wants only by refusing the other.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-_MOST: Final = 1024  # customers choose the servers: their number is bounded here
+_MOST: Final = 1024  # customers choose the servers, so their number is limited here
 
 
 class ClientForms:

@@ -1,4 +1,4 @@
-"""Errors of calls to an Open Payments server, by what is known about the call's effect.
+"""Errors of calls to an Open Payments server, grouped by the possible effect of the call.
 
     OpenPaymentsError
     ├── NotSent            it certainly had no effect: the request never reached the server
@@ -6,10 +6,10 @@
     ├── Refused            it certainly had no effect: the server answered 4xx; `reason` says why
     └── OutcomeUnknown     it may have had its effect: no answer, a 5xx, or an answer cut short
         └── UntrustedAnswer    an answer came and contradicts what was asked, or is malformed
-            └── BadRedirect        it redirects too often, or to what is no https URL
+            └── BadRedirect        it redirects too often, or not to an https URL
 
-Two refusals are not what they seem, and `flows/` knows it: 400 "invalid quote" may follow an
-accepted first delivery, and a hostile wallet may refuse what it accepted. Messages never hold a
+`flows/` does not trust two kinds of refusals: 400 "invalid quote" may follow an accepted first
+delivery, and a hostile wallet may refuse a payment that it has accepted. Messages never contain a
 token, a nonce or a whole body.
 """
 
@@ -30,7 +30,8 @@ class Reason(StrEnum):
     NOT_APPROVED = "not_approved"  # not approved yet, or the interact_ref was already redeemed
     GRANT_GONE = "grant_gone"  # rejected, cancelled, revoked or unknown continuation
     TOKEN_INACTIVE = "token_inactive"  # unknown, expired, rotated or revoked access token
-    TOKEN_GONE = "token_gone"  # the manage URI refuses: rotated or revoked already
+    TOKEN_GONE = "token_gone"  # the token was rotated, revoked or deleted already
+    NOT_ROTATED = "not_rotated"  # busy, or another request rotates it: this one had no effect
     INSUFFICIENT_GRANT = "insufficient_grant"
     BEYOND_LIMITS = "beyond_limits"  # the grant does not cover this payment
     INVALID_QUOTE = "invalid_quote"  # expired, used, or the receiver is not payable: never definite
@@ -38,13 +39,14 @@ class Reason(StrEnum):
     INVALID_RECEIVER = "invalid_receiver"  # not payable, or the wallets are not connected
     AMOUNT_TOO_SMALL = "amount_too_small"
     INVALID_AMOUNT = "invalid_amount"
-    NOT_FOUND = "not_found"  # resource servers say 401 "Unauthorized" of what does not exist
+    NOT_FOUND = "not_found"  # resource servers answer 401 "Unauthorized" if it does not exist
+    NOT_OURS = "not_ours"  # it exists, and another client made it
     WRONG_STATE = "wrong_state"  # complete: already completed or expired
-    CLIENT_UNKNOWN = "client_unknown"  # key or client wallet address not found or not reachable
+    CLIENT_UNKNOWN = "client_unknown"  # our key or wallet address not found or not readable
     BAD_SIGNATURE = "bad_signature"
     CLIENT_FORM = "client_form"  # the client is an object where a string is wanted, or the reverse
-    INTERACTION_REQUIRED = "interaction_required"  # a grant that we need without asking anybody
-    BUSY = "busy"  # 408, 409, 425, 429: says nothing about the effect
+    INTERACTION_REQUIRED = "interaction_required"  # a grant that must not need an interaction
+    BUSY = "busy"  # 408, 409, 425, 429: the effect is unknown
     OTHER = "other"
 
 
@@ -70,7 +72,7 @@ class NotSent(OpenPaymentsError):
 
 
 class NoSuchHost(NotSent):
-    """The name in the URL does not exist, as the resolver knows for certain."""
+    """The name in the URL certainly does not exist, according to the resolver."""
 
 
 class OutcomeUnknown(OpenPaymentsError):
@@ -90,9 +92,9 @@ class BadRedirect(UntrustedAnswer):
 
 
 class Refused(OpenPaymentsError):
-    """The server answered 4xx, or asks for an interaction (200) where there can be none.
+    """The server answered 4xx, or asks for an interaction (200) where none is possible.
 
-    `code` is one that `reasons` knows, or "": the server chose it. `host` is the server's.
+    `code` is a code in `reasons`, or "", because the server chose it. `host` is the server's.
     """
 
     def __init__(
@@ -118,12 +120,12 @@ class Refused(OpenPaymentsError):
 
     @property
     def answered(self) -> str:
-        """Return who answered what, such as "wallet.example answered 400 invalid_client"."""
+        """Return server and answer, such as "wallet.example answered 400 invalid_client"."""
         return f"{self.host} answered {self.status} {self.code}".strip()
 
     @property
     def retryable(self) -> bool:
-        # A server that does not know the client may be unable to read its keys for now.
+        # A server that does not know the client may be temporarily unable to read its keys.
         if self.reason is Reason.BUSY:
             return self.operation not in _ONCE
-        return self.reason is Reason.CLIENT_UNKNOWN
+        return self.reason in (Reason.CLIENT_UNKNOWN, Reason.NOT_ROTATED)

@@ -1,8 +1,8 @@
 """One request and its answer: time, signature, status, JSON.
 
-Decides what an answer says about the request's effect (`errors.py`), before anybody reads what else
-it says. Refuses every status that the call does not expect, and redirects but those of a wallet
-address (`discover`).
+Decides from the answer whether the request had an effect (`errors.py`), before the answer is read
+further. Refuses every unexpected status, and all redirects except those of a wallet address
+(`discover`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from checkout.open_payments.urls import authority, joined, target_uri
 # Seconds. A quote probes the payment network, and an incoming payment may await its wallet.
 CALL: Final = 10.0
 SLOW_CALL: Final = 15.0
-DOCUMENT: Final = 3.5  # a wallet address document: a small public file, on a server of anybody's
+DOCUMENT: Final = 3.5  # a wallet address document: a small public file on any server
 
 REDIRECTS_MAX: Final = 3
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -80,7 +80,7 @@ class Exchange:
         expect: int = 200,
         cap: float = CALL,
     ) -> Reply:
-        """Send once; the answer is a JSON object with status `expect`. `cap` is in seconds."""
+        """Send once. The answer is a JSON object with status `expect`. `cap` is in seconds."""
         sent_at = self._now()
         request = self._request(operation, method, url, token=token, body=body, signed=signed)
         response = self._send(operation, request, sent_at=sent_at, cap=cap)
@@ -106,7 +106,7 @@ class Exchange:
         raise BadRedirect(f"{operation}: more than {REDIRECTS_MAX} redirects", operation=operation)
 
     def empty(self, operation: str, method: str, url: str, *, token: str) -> None:
-        """Send once; the answer is 204 and says nothing."""
+        """Send once. The answer is 204 without a body."""
         request = self._request(operation, method, url, token=token, body=None, signed=True)
         response = self._send(operation, request, sent_at=self._now(), cap=CALL)
         self._check_status(operation, request, response, expect=204)
@@ -184,7 +184,10 @@ def _json(operation: str, response: Response) -> Answer:
 
 
 def _refusal(operation: str, request: Request, response: Response) -> Refused:
-    """Return the error. The server's words go no further: a hostile server chose them."""
+    """Return the error.
+
+    The server's text is not kept, because a hostile server may have chosen it.
+    """
     code, description = _error_body(response.body)
     why = reason(operation, response.status, code, description)
     return Refused(

@@ -1,8 +1,8 @@
 """The interaction hash: proof that an approval comes from the server that was asked.
 
-Servers disagree over the URL and the encoding that go into it, so a small set of candidates is
-accepted. All of them are made of back-channel data only, so each binds the approval to our nonce,
-the server's nonce and that server.
+Servers differ in the URL and the encoding of the hash, so a small set of candidates is accepted.
+All of them use back-channel data only, so each binds the approval to our nonce, the server's nonce
+and that server.
 
 Source: RFC 9635, section 4.2.3.
 """
@@ -32,8 +32,8 @@ def matches(
 ) -> str | None:
     """Return the name of the candidate whose hash is `presented` (query-decoded), else None.
 
-    `grant_url` is the URL the grant was requested at, `continue_uri` is from that server's
-    answer. The comparison takes the same time whichever candidate matches, or none.
+    `grant_url` is the URL the grant was requested at, `continue_uri` is from that server's answer.
+    The comparison takes the same time for any candidate, or none.
     """
     digest = _decode(presented)
     if digest is None or not 0 < len(interact_ref) <= _MAX_REF or not _is_plain(interact_ref):

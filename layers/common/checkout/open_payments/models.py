@@ -22,6 +22,18 @@ class Amount:
     def same_asset(self, other: Amount) -> bool:
         return (self.asset_code, self.asset_scale) == (other.asset_code, other.asset_scale)
 
+    def is_of(self, wallet: WalletAddress) -> bool:
+        """Return whether the amount is of the wallet's asset."""
+        return (self.asset_code, self.asset_scale) == (wallet.asset_code, wallet.asset_scale)
+
+    def members(self) -> dict[str, str | int]:
+        """Return the JSON object that requests carry."""
+        return {
+            "value": str(self.value),
+            "assetCode": self.asset_code,
+            "assetScale": self.asset_scale,
+        }
+
     def decimal(self) -> str:
         """Return the amount in plain digits with a point, such as "25.00"; exact at any scale."""
         digits = str(abs(self.value)).rjust(self.asset_scale + 1, "0")
@@ -70,7 +82,7 @@ class ClientIdentity:
 class AccessToken:
     """A GNAP access token.
 
-    `expires_at` is counted from before the request was sent, so it errs early.
+    `expires_at` is counted from before the request was sent, so it may be a little early.
     """
 
     value: str = field(repr=False)
@@ -100,8 +112,19 @@ class PendingGrant:
 
 
 @dataclass(frozen=True, slots=True)
+class GrantSpent:
+    """The sums that the payments of a grant count against its limits, in the present period.
+
+    None before the first payment, and outside of all periods.
+    """
+
+    debit: Amount | None
+    receive: Amount | None
+
+
+@dataclass(frozen=True, slots=True)
 class IncomingPayment:
-    """The merchant's side. `received.value` is the witness of payment; `completed` alone is not."""
+    """The receiver's side. `received.value` is the witness of payment; `completed` alone is not."""
 
     id: str
     wallet_address: str
@@ -115,7 +138,7 @@ class IncomingPayment:
 class Quote:
     """`debit` includes the sender's fees.
 
-    `expires_at` is the word of the customer's wallet, and may be absent.
+    `expires_at` is set by the customer's wallet, and may be absent.
     """
 
     id: str
@@ -126,7 +149,7 @@ class Quote:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingPayment:
-    """The customer's side. Neither `failed: False` nor `sent` proves that the merchant was paid."""
+    """The sender's side. Neither `failed: False` nor `sent` proves what has arrived."""
 
     id: str
     wallet_address: str

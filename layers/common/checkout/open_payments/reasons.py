@@ -23,11 +23,10 @@ _GRANTS: Final = frozenset(
     }
 )
 _REQUESTS: Final = frozenset({"request_grant", "request_payment_grant"})
-_TOKENS: Final = frozenset({"rotate_token", "revoke_token"})
 _BUSY: Final = frozenset({408, 409, 425, 429})
 
-# At authorization servers the code tells; where one code means several things, the text does, and
-# the first row that fits counts. An empty text fits all.
+# At authorization servers the code decides; if one code has several meanings, the text decides, and
+# the first matching row is used. An empty text matches all.
 _AT_AUTH_SERVER: Final = (
     ("too_fast", "", Reason.TOO_FAST),
     ("request_denied", "", Reason.NOT_APPROVED),
@@ -35,7 +34,7 @@ _AT_AUTH_SERVER: Final = (
     ("invalid_interaction", "", Reason.GRANT_GONE),
     ("unknown_interaction", "", Reason.GRANT_GONE),
     ("user_denied", "", Reason.GRANT_GONE),
-    ("invalid_rotation", "", Reason.TOKEN_GONE),
+    ("invalid_rotation", "", Reason.NOT_ROTATED),  # the server's code for any failure of it
     ("invalid_client", "invalid access token", Reason.TOKEN_GONE),
     ("invalid_client", "invalid signature", Reason.BAD_SIGNATURE),
     ("invalid_client", "jwk client identifier", Reason.OTHER),
@@ -50,7 +49,7 @@ _CLIENT_FORM: Final = re.compile(
     r"\bclient\b.{0,80}\b(?:must|should|expected|object|string|type)\b"
 )
 
-# At resource servers the code repeats the status: status and text tell.
+# At resource servers the code repeats the status, so status and text decide.
 _AT_RESOURCE_SERVER: Final = (
     (403, "inactive token", Reason.TOKEN_INACTIVE),
     (401, "invalid token", Reason.TOKEN_INACTIVE),
@@ -65,17 +64,22 @@ _AT_RESOURCE_SERVER: Final = (
     (400, "non-positive receive amount", Reason.AMOUNT_TOO_SMALL),
     (400, "invalid amount", Reason.INVALID_AMOUNT),
     (400, "could not get wallet address", Reason.NOT_FOUND),
+    (404, "incoming payment does not exist", Reason.NOT_OURS),
+    (404, "quote does not exist", Reason.NOT_OURS),
+    (404, "outgoing payment does not exist", Reason.NOT_OURS),
 )
 
 
 def reason(operation: str, status: int, code: str, description: str) -> Reason:
-    """Return why a server refused `operation` (the client method's name) with 4xx `status`.
+    """Return the reason why a server refused `operation` (the client's method) with 4xx `status`.
 
     `code` and `description` may be "".
     """
     text = description.lower()
     if operation == "complete_incoming_payment" and status == 409 and text == "wrong state":
         return Reason.WRONG_STATE
+    if operation in _GRANTS and code == "too_fast":  # some answer with 429, which alone is BUSY
+        return Reason.TOO_FAST
     if status in _BUSY:
         return Reason.BUSY
     if operation in _REQUESTS and _CLIENT_FORM.search(text):
@@ -88,9 +92,7 @@ def reason(operation: str, status: int, code: str, description: str) -> Reason:
         for row_status, row_text, found in _AT_RESOURCE_SERVER:
             if status == row_status and text.startswith(row_text):
                 return found
-    if status in (404, 410):
-        return Reason.TOKEN_GONE if operation in _TOKENS else Reason.NOT_FOUND
-    return Reason.OTHER
+    return Reason.NOT_FOUND if status in (404, 410) else Reason.OTHER
 
 
 def known_code(code: str) -> str:

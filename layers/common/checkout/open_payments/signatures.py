@@ -1,8 +1,8 @@
 """HTTP Message Signatures (RFC 9421) in the form of the reference client, and keys.
 
-Label, order of components and of parameters follow that client, because deployed servers accept
-less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed; it never changes
-the body.
+The label, and the order of components and parameters, follow that client, because deployed servers
+accept less than the RFC allows. `sign` refuses a URL or a key id that cannot be signed; it never
+changes the body.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from checkout.open_payments.models import ClientIdentity
 from checkout.open_payments.transport import Request
 from checkout.open_payments.urls import target_uri
 
-_LABEL = "sig1"  # the only one that deployed servers look for
+_LABEL = "sig1"  # the only label that deployed servers look for
 _KEY_ID = re.compile(
     r"[\x21\x23-\x3a\x3c-\x5b\x5d-\x7e]{1,256}"
 )  # no space, quote, semicolon, backslash
 
 
 def sign(request: Request, identity: ClientIdentity, *, created: int) -> Request:
-    """Return `request` with its URL as it will be sent, and the headers that sign it.
+    """Return `request` with its final URL and the headers that sign it.
 
     Adds the headers of its body, Signature-Input and Signature. `created` is in Unix seconds.
     The signature covers method, URL, Authorization when present, and with a body its digest,
@@ -72,7 +72,7 @@ def content_digest(body: bytes) -> str:
 def load_private_key(text: str) -> bytes:
     """Return the raw 32 bytes of an Ed25519 private key.
 
-    `text` is PEM PKCS#8, or base64 of that PEM as wallets hand it out. Raises ValueError with a
+    `text` is PEM PKCS#8, or base64 of that PEM, as wallets offer it. Raises ValueError with a
     sentence for the operator, which never contains the text itself.
     """
     pem = text.strip()
@@ -86,6 +86,7 @@ def load_private_key(text: str) -> bytes:
             "This is not a PEM file. Use the private.key file that the wallet offered when the key "
             "was created; it begins with -----BEGIN PRIVATE KEY-----."
         )
+    _require_one_key(pem)
     if "PUBLIC KEY-----" in pem:
         raise ValueError("This is the public key. Use the private key that belongs to it.")
     if "ENCRYPTED PRIVATE KEY-----" in pem:
@@ -105,7 +106,19 @@ def load_private_key(text: str) -> bytes:
             "This private key is not an Ed25519 key. Create a developer key at the wallet "
             "and use that."
         )
-    return key.private_bytes_raw()
+    raw = key.private_bytes_raw()
+    _require_random(raw)
+    return raw
+
+
+def _require_one_key(pem: str) -> None:
+    if pem.count("-----BEGIN") > 1:
+        raise ValueError("There is more than one key in this file. Leave only the private key.")
+
+
+def _require_random(raw: bytes) -> None:
+    if len(set(raw)) == 1:  # a file that was overwritten, or an example
+        raise ValueError("This private key is one byte repeated. Create a new key at the wallet.")
 
 
 def public_x(private_key: bytes) -> str:

@@ -1,8 +1,12 @@
-"""Tell what somebody typed who should have typed a wallet address: a card number, an IBAN, a name.
+"""Recognize texts that are typed in place of a wallet address: a card number, an IBAN, a name.
 
-Pure: nothing here resolves a name or sends a byte. The customer is told what the text looks like,
-and no text that is no address leaves the server. Only forms that cannot be an address are named, so
-an address is never mistaken for something else.
+Pure: nothing here resolves a name or sends a byte. The customer sees what the text looks like, and
+the text never leaves the server. Only forms that cannot be an address are recognized, so an address
+is never mistaken for something else.
+
+The text is a stranger's, and is read before anything else is known. So its length is bounded first,
+as it is and as it is normalized, and no pattern has two repeats beside each other that match the
+same character: the steps of each grow with the length and not with its square.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ import re
 import unicodedata
 from enum import StrEnum
 from typing import Final
+
+from checkout.open_payments.urls import MAX_URL
 
 
 class Slip(StrEnum):
@@ -61,7 +67,7 @@ SENTENCES: Final = {
 
 
 class NotAnAddress(ValueError):
-    """The text is no wallet address. `character` is the one that a `CHARACTER` is about."""
+    """The text is not a wallet address. `character` is set for the mistake CHARACTER."""
 
     def __init__(self, slip: Slip, character: str = "") -> None:
         super().__init__(SENTENCES[slip].replace("{character}", character))
@@ -74,14 +80,15 @@ _PHONE: Final = re.compile(r"(?:\+|00)[\d]{7,15}|0\d{8,11}")
 _CARD_DIGITS: Final = range(13, 20)
 _USUAL_CARD: Final = 16
 _IBAN: Final = re.compile(r"(?:IBAN:?)?[A-Z]{2}\d{2}[A-Z0-9]{11,30}")
-_EMAIL: Final = re.compile(r"[^\s@/:]+@[^\s@/:]+|[^/]*[^\s@/<]+@[^\s@/>]+\.[^/]+", re.DOTALL)
+_EMAIL: Final = re.compile(r"[^\s@/:]+@[^\s@/:]+")
+_EMAIL_WITHIN: Final = re.compile(r"[^\s@<]@[^\s@>][^\s@>.]*\..", re.DOTALL)
 _PHRASE: Final = re.compile(r"(?:[a-z]{3,8}[\s,]+){11,23}[a-z]{3,8}", re.IGNORECASE)
 _PRIVATE_KEY: Final = re.compile(r"(?:0x)?[0-9a-f]{64}|s[1-9A-HJ-NP-Za-km-z]{28}|S[A-Z2-7]{55}")
 _CRYPTO: Final = re.compile(
     r"(?:bitcoin|ethereum|xrp|solana):.+|0x[0-9A-Fa-f]{40}|bc1[0-9a-z]{11,71}|G[A-Z2-7]{55}"
     r"|(?=\D*\d)(?=[^A-Z]*[A-Z])[1-9A-HJ-NP-Za-km-z]{26,44}"
 )
-# "http", "https" and their misspellings, and what stands between them and the name.
+# "http", "https" and their misspellings, and the characters between them and the name.
 _SCHEME: Final = re.compile(r"(h{0,2}t{1,3}p{0,2}s{0,2})([:;.,]*[\\/]+)", re.IGNORECASE)
 _OTHER_SCHEME: Final = re.compile(
     r"\$?(?:[a-z][a-z0-9+.-]*:(?://|\\\\)|(?:mailto|acct|tel|sms|data|javascript|file):)",
@@ -92,22 +99,33 @@ _READ: Final = ("http", "https")
 
 
 def slip_in(text: str) -> Slip | None:
-    """Return the mistake if `text`, without outer blanks, has no form of a wallet address."""
+    """Return the mistake if `text`, without outer blanks, cannot be a wallet address."""
+    if len(text) > MAX_URL:
+        return Slip.TOO_LONG
     plain = unicodedata.normalize("NFKC", text).replace("。", ".")
+    if len(plain) > MAX_URL:  # one character may become eighteen
+        return Slip.TOO_LONG
     compact = "".join(plain.split())
     return (
         _numbers(plain)
         or (Slip.SECRET if _PHRASE.fullmatch(plain) or _PRIVATE_KEY.fullmatch(compact) else None)
         or (Slip.IBAN if _IBAN.fullmatch(compact.replace("-", "").upper()) else None)
         or (Slip.CRYPTO if _CRYPTO.fullmatch(compact) else None)
-        or (Slip.EMAIL if _EMAIL.fullmatch(plain.removeprefix("mailto:")) else None)
+        or (Slip.EMAIL if _is_email(plain.removeprefix("mailto:")) else None)
         or _beginning(plain)
         or (Slip.NAME if _is_name(plain) else None)
     )
 
 
+def _is_email(text: str) -> bool:
+    """Return whether this is an e-mail address, also with a name or in angle brackets."""
+    if _EMAIL.fullmatch(text):
+        return True
+    return "/" not in text and _EMAIL_WITHIN.search(text) is not None
+
+
 def _is_name(text: str) -> bool:
-    """Return whether these are words without the marks of an address."""
+    """Return whether the text consists of words, without the marks of an address."""
     letters = text.isprintable() and any(map(str.isalpha, text))
     return letters and not _NO_NAME.search(text.rstrip(".!?"))
 
@@ -123,9 +141,10 @@ def _numbers(text: str) -> Slip | None:
 
 
 def _is_card(digits: str) -> bool:
-    """Return whether it can be a card's number; one of the usual length may have a wrong digit.
+    """Return whether it can be a card number.
 
-    More digits may follow it: the date and the code on the card.
+    A number of the usual length may have a wrong digit. More digits may follow: the date and the
+    code on the card.
     """
     if len(digits) in _CARD_DIGITS:
         return len(digits) == _USUAL_CARD or _luhn(digits)

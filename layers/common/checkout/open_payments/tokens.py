@@ -1,8 +1,8 @@
 """Tokens of grants that need no approval, kept in this process and renewed by rotation.
 
-A rotation whose answer is lost has killed the old token, so none is ever repeated: after any failed
-rotation a new grant is requested. Tokens of interactive grants are not kept, and nothing outlives
-the process.
+If the answer to a rotation is lost, the old token is invalid, so no rotation is repeated: after any
+failed rotation a new grant is requested. Tokens of interactive grants are not kept, and nothing
+outlives the process.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from checkout.open_payments.client import Access, OpenPayments
@@ -19,11 +20,13 @@ from checkout.open_payments.errors import OpenPaymentsError, Reason, Refused
 from checkout.open_payments.models import AccessToken
 
 T = TypeVar("T")
+_Rotate = Callable[[AccessToken], AccessToken]
+_Ask = Callable[[], AccessToken]
 
 _MARGIN: Final = timedelta(
     seconds=30
 )  # longer than a call, so that a token does not expire on its way
-_MOST: Final = 1024  # customers choose the servers: their number is bounded here
+_MOST: Final = 1024  # customers choose the servers, so their number is limited here
 
 
 @dataclass(slots=True)
@@ -46,7 +49,7 @@ class TokenKeeper:
         self._now = now
         self._new_lock = new_lock
         self._lock = threading.Lock()
-        self._slots: dict[tuple[str, str, str, str, Access], _Slot] = {}
+        self._slots: dict[tuple[str, str, str, str, Access, str], _Slot] = {}
 
     def use(
         self,
@@ -55,22 +58,27 @@ class TokenKeeper:
         resource_server: str,
         access: Access,
         call: Callable[[AccessToken], T],
+        *,
+        wallet: str | None = None,
     ) -> T:
         """Call `call` with a token for `access`; with a kept token this sends nothing else.
 
-        `call` sends it to `resource_server` only, and each has a token of its own: a stranger may
-        name an honest authorization server beside their own resource server.
-        If the server says that the token is inactive (which certainly had no effect), the
-        token is renewed once and `call` is made once more. Raises what the calls raise.
+        `wallet` is the one that the grant names, as for `OpenPayments.request_grant`. `call` sends
+        it to `resource_server` only, and each resource server has a token of its own: a hostile
+        wallet may name an honest authorization server beside its own resource server. If the server
+        says that the token is inactive (the call certainly had no effect), the token is renewed
+        once and `call` is made once more. Raises the errors of the calls.
         """
-        slot = self._slot(client, auth_server, resource_server, access)
-        token = self._valid(slot, client, auth_server, access)
+        slot = self._slot(client, auth_server, resource_server, access, wallet)
+        ask = partial(client.request_grant, auth_server, access, wallet=wallet)
+        rotate = partial(client.rotate_token, auth_server)
+        token = self._valid(slot, rotate, ask)
         try:
             return call(token)
         except Refused as refusal:
             if refusal.reason is not Reason.TOKEN_INACTIVE:
                 raise
-        token = self._renewed(slot, token, client, auth_server, access)
+        token = self._renewed(slot, token, rotate, ask)
         try:
             return call(token)
         except Refused as refusal:
@@ -79,10 +87,16 @@ class TokenKeeper:
             raise
 
     def _slot(
-        self, client: OpenPayments, auth_server: str, resource_server: str, access: Access
+        self,
+        client: OpenPayments,
+        auth_server: str,
+        resource_server: str,
+        access: Access,
+        wallet: str | None,
     ) -> _Slot:
-        identity = client.identity
-        key = (identity.wallet_address, identity.key_id, auth_server, resource_server, access)
+        own = client.identity
+        named = wallet or own.wallet_address
+        key = (own.wallet_address, own.key_id, auth_server, resource_server, access, named)
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot(self._new_lock())
             self._slots[key] = slot  # last in, last out
@@ -90,34 +104,27 @@ class TokenKeeper:
                 del self._slots[next(iter(self._slots))]
             return slot
 
-    def _valid(
-        self, slot: _Slot, client: OpenPayments, auth_server: str, access: Access
-    ) -> AccessToken:
+    def _valid(self, slot: _Slot, rotate: _Rotate, ask: _Ask) -> AccessToken:
         token = slot.token
         if token is not None and (
             token.expires_at is None or token.expires_at - _MARGIN > self._now()
         ):
             return token
-        return self._renewed(slot, token, client, auth_server, access)
+        return self._renewed(slot, token, rotate, ask)
 
     def _renewed(
-        self,
-        slot: _Slot,
-        stale: AccessToken | None,
-        client: OpenPayments,
-        auth_server: str,
-        access: Access,
+        self, slot: _Slot, stale: AccessToken | None, rotate: _Rotate, ask: _Ask
     ) -> AccessToken:
-        """Return a token other than `stale`: another thread's, a rotated or a new one."""
+        """Return a token other than `stale`: from another thread, rotated, or new."""
         with slot.lock:
             if slot.token is not None and slot.token is not stale:
                 return slot.token
             old, slot.token = slot.token, None
             if old is not None:
                 with suppress(OpenPaymentsError):
-                    slot.token = client.rotate_token(auth_server, old)
+                    slot.token = rotate(old)
             if slot.token is None:
-                slot.token = client.request_grant(auth_server, access)
+                slot.token = ask()
             return slot.token
 
     def _forget(self, slot: _Slot, token: AccessToken) -> None:

@@ -1,8 +1,8 @@
 """The transport that this package needs: something that sends an HTTP request.
 
 `adapters/outbound/http.py` is the real one; the sandbox's and the simulator's are in-process. A
-transport follows no redirect, adds no header of its own that is signed, and never re-serialises the
-URL or the body.
+transport follows no redirect, adds no signed header, and never changes the bytes of the URL or the
+body.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`url` is absolute and final (the URL signed is the URL sent); so are the bytes of `body`."""
+    """`url` and the bytes of `body` are final: the signed URL is the sent URL."""
 
     method: str
     url: str

@@ -2,8 +2,8 @@
 
 `split` takes any text apart (RFC 3986); nothing else in the product parses URLs by hand. `target`
 is the grammar of a URL that requests go to: it refuses what two URL libraries would print
-differently, because a signature covers the printed form. Where a customer's browser may go, and
-what a merchant may register, is the merchant's grammar, checkout/domain/grammar.py.
+differently, because a signature covers the printed form. The URLs for a customer's browser, and
+those that a merchant may register, have the merchant's grammar, checkout/domain/grammar.py.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import socket
 from dataclasses import dataclass
-from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, NamedTuple
 from urllib.parse import urljoin
 
 MAX_URL: Final = 2048
+NAME_MAX: Final = 253  # characters of a host name (RFC 1123)
 
 # RFC 3986, appendix B, with section 3.1's scheme.
 _PARTS: Final = re.compile(
@@ -34,7 +34,7 @@ _NAME: Final = re.compile(rf"{_LABEL}(?:\.{_LABEL})*")
 _IPV6: Final = re.compile(r"\[[0-9a-f:.]+\]")
 _LOOPBACK: Final = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))  # RFC 1122, RFC 4291
 # Metadata and platform services of clouds. All but Azure's are in ranges that are not public, and
-# refused for that as well (adapters/outbound/addresses.py); a list does not depend on a range.
+# refused for that as well (adapters/outbound/addresses.py); this list does not depend on ranges.
 _CLOUD_V4: Final = (
     IPv4Network("169.254.0.0/16"),  # link local: metadata at 169.254.169.254 nearly everywhere
     IPv4Network("168.63.129.16/32"),  # Azure's platform, a public address
@@ -47,7 +47,7 @@ _CLOUD_V6: Final = (
     IPv6Network("fd20:ce::/32"),  # Google Cloud
     IPv6Network("fd00:42::/32"),  # Scaleway
 )
-# Each name stands with the dot before it: so it ends its own subdomains, and no other name.
+# Each name begins with a dot, so it matches its own subdomains and no other name.
 _CLOUD_NAMES: Final = (
     ".metadata", ".metadata.goog", ".metadata.google.internal",  # Google Cloud
     ".instance-data", ".instance-data.ec2.internal",  # AWS
@@ -79,7 +79,7 @@ class Target:
     """A URL that requests go to.
 
     `authority`, `path` and `query` ("" or "?…") are as written; `scheme` and `host` are in lower
-    case, an IPv6 `host` in brackets; `port` is the scheme's where none is written.
+    case, an IPv6 `host` in brackets; `port` is the scheme's default if none is written.
     """
 
     scheme: str
@@ -95,9 +95,8 @@ class Target:
         return f"{self.scheme}://{self.host}{port}"
 
 
-@lru_cache(maxsize=1024)
 def split(url: str) -> Parts:
-    """Take any text apart as a URL; nothing is checked."""
+    """Split any text as a URL. Nothing is checked."""
     found = _PARTS.fullmatch(url)
     assert found is not None  # every part may be empty
     scheme, authority, path, query, fragment = found.groups()
@@ -113,7 +112,7 @@ def host_and_port(authority: str) -> tuple[str, str | None]:
 
 def is_name(host: str) -> bool:
     """Return whether `host` is a DNS name (RFC 1123)."""
-    return len(host) <= 253 and _NAME.fullmatch(host) is not None
+    return len(host) <= NAME_MAX and _NAME.fullmatch(host) is not None
 
 
 def is_loopback(host: str) -> bool:
@@ -131,7 +130,7 @@ def is_address(host: str) -> bool:
 
 
 def is_infrastructure(host: str) -> bool:
-    """Return whether `host`, a name or an address in any notation, is listed as a cloud's own."""
+    """Return whether `host`, a name or an address in any notation, is listed as a cloud's host."""
     plain = host.removeprefix("[").removesuffix("]").lower().removesuffix(".")
     address = _address(plain)
     if address is None:
@@ -142,7 +141,7 @@ def is_infrastructure(host: str) -> bool:
 
 
 def _address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return the address that browsers and resolvers read in `text`, also in 2852039166."""
+    """Return the address that browsers and resolvers read in `text`, even in 2852039166."""
     try:
         if ":" not in text:
             return IPv4Address(socket.inet_aton(text))
@@ -173,10 +172,10 @@ def target(url: str) -> Target:
 
 
 def target_uri(url: str) -> str:
-    """Return `url` as the server will see it, and as it is signed (RFC 9421, section 2.2.2).
+    """Return `url` as the server will see it and as it is signed (RFC 9421, section 2.2.2).
 
     Adds the root slash, writes host and scheme in lower case, drops the default port and leaves the
-    rest untouched. Raises ValueError where that is not certain; it never quotes the URL.
+    rest unchanged. Raises ValueError if libraries could differ; the error never quotes the URL.
     """
     found = target(url)
     if not _SIGNED.fullmatch(url):
@@ -196,7 +195,7 @@ def is_sent(url: str) -> bool:
 
 
 def joined(base: str, reference: str) -> str:
-    """Return the URL that `reference` in an answer from `base` means (RFC 3986, section 5).
+    """Resolve `reference` from an answer of `base` (RFC 3986, section 5).
 
     It is in the form of `target_uri`. Raises ValueError as that does, and for an empty reference.
     """

@@ -1,9 +1,9 @@
-"""Declare what the flows need of the outside world, as protocols.
+"""Declare the protocols through which the flows use the outside world.
 
-`wiring.py` chooses what stands behind each.
+`wiring.py` chooses their implementations.
 
-A store that does not answer raises `errors.Unavailable`. A conditional write that lost raises
-`StaleSession`, `StaleMerchant` or `StaleEvent` with the winner's version on it; the loser decides
+A store that does not answer raises `errors.Unavailable`. A conditional write that lost a race
+raises `StaleSession`, `StaleMerchant` or `StaleEvent` with the winner's version; the loser decides
 again from that version and never repeats its write blindly.
 
 - `runtime`: clock, randomness, vault, database health

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from checkout.domain.audit import AuditEntry
+from checkout.domain.note import Note
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.sessions import Reservation
 
 
-class Records(Protocol):
+class AllRecords(Protocol):
     """Read whole tables, in no order; None stands for a row that cannot be read.
 
     Each raises `errors.Unavailable`.
@@ -19,9 +20,19 @@ class Records(Protocol):
 
     def sessions(self) -> Iterator[Session | None]: ...
 
+    def session_ids(self) -> Iterator[str]:
+        """Return the ids of all sessions, also of those that cannot be read."""
+        ...
+
+    def merchant_of(self, session_id: str) -> str | None:
+        """Return the id of a session's merchant, also if the session cannot be read."""
+        ...
+
     def events(self) -> Iterator[WebhookEvent | None]: ...
 
     def audit_entries(self) -> Iterator[AuditEntry | None]: ...
+
+    def notes(self) -> Iterator[Note | None]: ...
 
     def answers(self) -> Iterator[Reservation | None]:
         """Return the stored answers of requests with an idempotency key."""

@@ -34,12 +34,12 @@ class Links(Protocol):
         ...
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
-        """Write what is left in stock, if what was read is still stored.
+        """Write the number of items left, if the stored number is still `read`.
 
-        Returns False where it is not: then nothing was written.
+        Otherwise returns False, and nothing is written.
         """
         ...
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
-        """Stop the link, or let it sell again where `at` is None."""
+        """Stop the link, or let it sell again if `at` is None."""
         ...

@@ -8,7 +8,7 @@ from typing import Protocol
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """An e-mail with a text and an HTML part; answers to it go to `reply_to`."""
+    """An e-mail with a text and an HTML part. Replies go to `reply_to`."""
 
     to: str
     subject: str
@@ -21,5 +21,5 @@ class Mail(Protocol):
     """Sends from the address that the operator has set."""
 
     def send(self, letter: Letter) -> None:
-        """Give the letter to the mail service, once. Raises MailRefused."""
+        """Send the e-mail, once. Raises MailRefused."""
         ...

@@ -62,8 +62,8 @@ class Merchants(Protocol):
 class ApiKeys(Protocol):
     """Store API keys.
 
-    Where a `merchant` is passed, it is the version that was read: with another version stored,
-    nothing is written and the method returns False.
+    A `merchant` argument is the version that was read: if another version is stored, nothing is
+    written and the method returns False.
     """
 
     def find(self, key_hash: str) -> ApiKey | None:
@@ -78,7 +78,12 @@ class ApiKeys(Protocol):
         """Return all keys of a merchant, unordered, by an index that lags a little."""
         ...
 
-    def add(self, key: ApiKey, merchant: Merchant) -> bool: ...
+    def add(self, key: ApiKey, merchant: Merchant) -> bool:
+        """Write the key and the merchant's next version, if the merchant is as it was read.
+
+        So a limit holds that was counted after the merchant was read. Return False otherwise.
+        """
+        ...
 
     def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
         """Write both keys, if `ended` had no end before."""
@@ -89,9 +94,9 @@ class ApiKeys(Protocol):
         ...
 
     def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
-        """Replace the merchant and write what keys copy of it to these, or write nothing.
+        """Replace the merchant and write its copied fields to these keys, or write nothing.
 
-        Keys copy the return hosts, the number of shards, and whether keys sign in.
+        Keys copy the return hosts, the number of parts, whether keys sign in, and `suspended`.
 
         Raises StaleMerchant.
         """

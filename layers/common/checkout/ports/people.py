@@ -1,4 +1,4 @@
-"""Declare the store of a merchant's people, that of challenges, and the check of passkeys."""
+"""Declare the stores of a merchant's people and of challenges, and the check of passkeys."""
 
 from __future__ import annotations
 
@@ -34,8 +34,11 @@ class People(Protocol):
         """Write the end of the invitation, if it had none before."""
         ...
 
-    def join(self, member: Member, accepted: Invitation) -> bool:
-        """Write the member and the end of their invitation, if it was still open at that time."""
+    def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
+        """Write the member and the end of their invitation, if it was still open at that time.
+
+        The member who invited, if one did, must be an active owner.
+        """
         ...
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
@@ -49,7 +52,7 @@ class Challenges(Protocol):
     def put(self, place: str, challenge: bytes, until: datetime) -> None: ...
 
     def take(self, place: str, now: datetime) -> bytes | None:
-        """Return the challenge of this place once, if its time has not ended."""
+        """Return the challenge of this browser and purpose once, if it has not expired."""
         ...
 
 
@@ -58,7 +61,7 @@ class PasskeyRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Presented:
+class PresentedPasskey:
     """A passkey that a browser presents: its id, and the id of its member, both unverified."""
 
     passkey: str
@@ -68,7 +71,7 @@ class Presented:
 class Passkeys(Protocol):
     """Make the options of WebAuthn, and verify what browsers return, as JSON text.
 
-    Only for this service's origin, and only where the person was verified by their device.
+    Only for this service's origin, and only if the device has verified the person.
     """
 
     def creation_options(self, member_id: str, name: str, challenge: bytes) -> str: ...
@@ -79,8 +82,8 @@ class Passkeys(Protocol):
         """Return the new passkey. Raises PasskeyRefused."""
         ...
 
-    def presented(self, answer: str) -> Presented:
-        """Return whose passkey it is said to be. Raises PasskeyRefused."""
+    def presented(self, answer: str) -> PresentedPasskey:
+        """Return the member that the passkey claims to be. Raises PasskeyRefused."""
         ...
 
     def used(self, answer: str, challenge: bytes, passkey: Passkey) -> Passkey:

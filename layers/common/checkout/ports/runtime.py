@@ -28,30 +28,30 @@ class RandomBytes(Protocol):
 
 
 class SideBySide(Protocol):
-    """Do one thing to many items, to several of them at a time."""
+    """Do the same work for many items, several at a time."""
 
     def __call__(self, do: Callable[[T], R], items: Iterable[T], /) -> list[R]:
-        """Return what `do` makes of each item, in their order.
+        """Return the results of `do` for each item, in order.
 
-        The next item is taken when there is room for it, so an iterator may end the work. Raises
-        what `do` raises, after everything that had begun.
+        The next item is taken when there is room for it, so an iterator may end the work early.
+        Raises the error of `do`, after all begun work has ended.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """A part of all shards: each `of`-th of them, from `number` on."""
+class ShardRange:
+    """A range of all shards: each `of`-th of them, from `number` on."""
 
     number: int = 0
     of: int = 1
 
     def among(self, shards: int) -> range:
-        """Return the shards of this part."""
+        """Return the shards of this range."""
         return range(self.number, shards, self.of)
 
 
-WHOLE: Final = Part()
+WHOLE: Final = ShardRange()
 
 
 class SecretUnreadable(ValueError):
@@ -61,7 +61,7 @@ class SecretUnreadable(ValueError):
 class Vault(Protocol):
     """Encrypt secrets for storage.
 
-    `place` names table, record and field: a ciphertext opens in no other place.
+    `place` names table, record and field. A ciphertext opens in no other place.
     """
 
     def seal(self, plain: str, *, place: tuple[str, str, str]) -> str: ...
@@ -72,6 +72,10 @@ class Vault(Protocol):
         Raises `errors.Unavailable` when the key cannot be read, SecretUnreadable when the
         ciphertext was not made for this place or with none of the keys.
         """
+        ...
+
+    def inner(self, key: str) -> Vault:
+        """Return a vault under this key: 64 hexadecimal characters, at random."""
         ...
 
     def is_current(self, sealed: str) -> bool:

@@ -1,8 +1,8 @@
-"""Group the ports in the three bags that flows take, one for each kind of entry point.
+"""Group the ports in three classes of services, one for each kind of entry point.
 
-`Services` is what every entry point has. `PayServices` adds wallets, for functions/pay,
-functions/expirer and the command line. `DashboardServices` adds the merchant's own records, for
-functions/dashboard. Flows ask for the smallest bag that has what they use.
+Every entry point has `Services`. `PayServices` adds wallets, for functions/pay, functions/expirer
+and the command line. `DashboardServices` adds the merchant's own records, for functions/dashboard.
+A flow takes the smallest class that has the ports it uses.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from checkout.domain.providers import Provider
-from checkout.ports.limits import Limits
+from checkout.ports.limits import RateLimits
 from checkout.ports.links import Links
 from checkout.ports.mail import Mail
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
+from checkout.ports.notes import Notes
 from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
@@ -28,8 +29,8 @@ class Services:
     """The ports of every entry point.
 
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
-    endpoints on this machine are allowed. `providers` are the operator's, which the hosted page
-    offers.
+    endpoints on this machine are allowed. `providers` are the operator's wallet providers for the
+    hosted page.
     """
 
     clock: Clock
@@ -44,6 +45,7 @@ class Services:
     events: Events
     queue: EventQueue
     tasks: TaskQueue
+    limits: RateLimits
 
     def shared(self) -> dict[str, Any]:
         """Return these ports by name, to compose a larger bag of them."""
@@ -52,17 +54,15 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PayServices(Services):
-    """The ports of flows that speak to wallets, and of the sweep.
+    """The ports of flows that call wallets, and of the sweep.
 
-    With `edge_secret`, an edge proves that it names the client (`clients.py`). Without `mail`,
-    nothing is sent by e-mail.
+    An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent.
     """
 
     vault: Vault
     wallets: Wallets
     tallies: Tallies
     links: Links
-    limits: Limits
     mail: Mail | None = None
     edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
@@ -73,8 +73,8 @@ class PayServices(Services):
 class DashboardServices(Services):
     """The ports of flows that act for a signed-in merchant.
 
-    `known_merchants` are as they were up to a minute ago, for the head of each page. `wallets`
-    makes what speaks to wallets, which most pages do not need.
+    `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
+    the wallet clients, which most pages do not need.
     """
 
     known_merchants: Merchants
@@ -82,11 +82,11 @@ class DashboardServices(Services):
     vault: Vault
     tallies: Tallies
     links: Links
+    notes: Notes
     sign_ins: SignIns
     people: People
     challenges: Challenges
     passkeys: Passkeys
     audit: Audit
     hosts: Hosts
-    limits: Limits
     edge_secret: str = field(default="", repr=False)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
+from checkout.domain.machine import Change, Record
+from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
-from checkout.domain.transitions import Change
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, Part, SideBySide
+from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.stale import Stale
+
+R = TypeVar("R", bound=Record)
 
 
 class StaleSession(Stale):
@@ -29,14 +32,14 @@ class Reservation:
     `key` is a hash over merchant and header value; `writer` marks the write. The key is free again
     from `expires_at`, 24 hours after its first use.
 
-    With `session`, the answer tells that this session was made at `created_at`, and is stored
-    before it: whoever gives the answer again first makes sure of the session.
+    With `session`, the answer says that this session was created at `created_at`, and is stored
+    before it: a replay first makes sure that the session exists.
     """
 
     key: str
     fingerprint: str
     status: int
-    body: str
+    body: str = field(repr=False)  # it may hold a webhook endpoint's new secret
     writer: str
     created_at: datetime
     expires_at: datetime
@@ -44,7 +47,7 @@ class Reservation:
 
 
 class KeyHeld(Exception):
-    """Report that the place of a reservation is taken by this live one; nothing was written."""
+    """Report that another live reservation holds the key. Nothing was written."""
 
     def __init__(self, reservation: Reservation) -> None:
         super().__init__("the idempotency key is in use")
@@ -52,7 +55,7 @@ class KeyHeld(Exception):
 
 
 class OutOfStock(Exception):
-    """Report that a payment link has no item left, or is stopped; nothing was written."""
+    """Report that a payment link has no item left, or is stopped. Nothing was written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,22 +68,44 @@ class SessionPage:
 
 @dataclass(frozen=True, slots=True)
 class DueSessions:
-    """The ids of due sessions, the longest due first, since `oldest`; `total` counts all."""
+    """The ids of due sessions, the longest due first.
+
+    `oldest` is the earliest due time; `total` counts all.
+    """
 
     ids: tuple[str, ...]
     total: int
     oldest: datetime | None
 
 
-class Sessions(Protocol):
+class Records(Protocol):
+    """Write the changes of all kinds of records that are paid with (domain/subjects.py)."""
+
+    def save(
+        self,
+        change: Change[R],
+        event: WebhookEvent | None = None,
+        reservation: Reservation | None = None,
+    ) -> R:
+        """Write the change on its condition, with event and reservation in the same transaction.
+
+        The same transaction gives an item back to the stock of the link that the change `restocks`.
+        Returns the record as written. A write of ours whose response was lost counts as written.
+        Raises KeyHeld if a live record holds the reservation's key, else StaleSession. Only
+        `flows.payment.writes` calls this.
+        """
+        ...
+
+
+class Sessions(Records, Protocol):
     """Store checkout sessions, and the records written in the same transactions."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
         """Write the record, then the session, and take an item from the stock of its `link`.
 
-        Where an item is taken, or the record names no session, it is both or neither. Raises
-        OutOfStock. Returns None if they were written, or the live record that already holds the
-        key (then nothing was written). An expired record is replaced.
+        Both are written in one transaction if an item is taken, or if the record names no session.
+        Raises OutOfStock. Returns None if they were written, or the live record that already holds
+        the key (then nothing was written). An expired record is replaced.
         """
         ...
 
@@ -92,24 +117,9 @@ class Sessions(Protocol):
         """Read the idempotency record, strongly consistent; it may be expired."""
         ...
 
-    def save(
-        self,
-        change: Change,
-        event: WebhookEvent | None = None,
-        reservation: Reservation | None = None,
-    ) -> Session:
-        """Write the change on its condition, and event and reservation in the same transaction.
-
-        In it too, an item goes back to the stock of the link that the change `restocks`. Returns
-        the session as written. A write of ours whose response was lost counts as written. Raises
-        KeyHeld if a live record holds the reservation's key, else StaleSession. Only
-        `flows.payment.writes` calls this.
-        """
-        ...
-
     def page(
         self,
-        merchant: str,
+        of: Lists,
         *,
         limit: int,
         after: str | None,
@@ -117,14 +127,12 @@ class Sessions(Protocol):
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
-        shards: int = 1,
     ) -> SessionPage:
         """Read a merchant's sessions, newest first by `grammar.position`; `limit` is 1 to 100.
 
         `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last session seen. `shards` is the most that the merchant has ever had. `search` keeps
-        those with a wallet of that name, with that value in their metadata, or that word in an
-        item's name (domain/search.py), by an index that lags.
+        the last session seen. `search` finds sessions by the name of a wallet, a metadata value, or
+        a word in an item's name (domain/search.py), with an index that lags.
         """
         ...
 
@@ -132,10 +140,8 @@ class Sessions(Protocol):
         """Return the session of an id of `search.outer_ids`, or None."""
         ...
 
-    def ordered(
-        self, merchant: str, beginning: str, *, limit: int, shards: int = 1
-    ) -> tuple[Session, ...]:
-        """Return up to `limit` sessions whose order number, or its last part, begins like this."""
+    def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
+        """Return up to `limit` sessions whose order number, or its last part, begins with it."""
         ...
 
     def due(
@@ -145,26 +151,33 @@ class Sessions(Protocol):
         urgent: bool,
         limit: int,
         side_by_side: SideBySide,
-        part: Part = WHOLE,
+        part: ShardRange = WHOLE,
     ) -> DueSessions:
         """Return the sessions due for a check at `now` that are, or are not, `urgent`.
 
-        Only those of a part of the shards are looked at. Of each shard of the index at most
-        `limit` are named. The index lags a little: read each session before acting on it.
+        At most `limit` of each shard are returned. The index lags a little: read each session
+        before acting on it.
         """
         ...
 
 
 class Walk(StrEnum):
-    """A walk along sessions by the time of their end, each of which it passes once."""
+    """A walk along sessions by the time of their end. It passes each session once."""
 
-    TELL = "tell"  # of those that the clock ends: writes the event where the merchant wants it
-    COUNT = "count"  # of the same
-    ENDS = "ends"  # of those whose end was written: counts them
+    TELL = "tell"  # sessions that end by the clock: write the event if the merchant wants it
+    COUNT = "count"  # the same sessions: count them
+    ENDS = "ends"  # sessions whose end was written: count them
 
 
-# How far each walk has come along each shard; nothing for one that never began.
-Marks = Mapping[tuple[Walk, int], datetime]
+@dataclass(frozen=True, slots=True)
+class Positions:
+    """The mark of each walk in each shard, and the ids that TELL has passed there `untold`.
+
+    A walk that never began has no mark. The end of an untold session could not be written.
+    """
+
+    marks: Mapping[tuple[Walk, int], datetime]
+    untold: Mapping[int, frozenset[str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +185,7 @@ class Stretch:
     """The sessions of one shard that a walk passes next, by the time of their end.
 
     `since` is where the walk stands, None at its beginning, and `to` where it stands afterwards.
-    `unreadable` counts records that are no session. `more`: the stretch ends before its time.
+    `unreadable` are the ids of damaged records. With `more`, sessions before `until` are left.
     """
 
     walk: Walk
@@ -180,14 +193,14 @@ class Stretch:
     since: datetime | None
     to: datetime
     sessions: tuple[Session, ...]
-    unreadable: int = 0
+    unreadable: tuple[str, ...] = ()
     more: bool = False
 
 
 class Tallies(Protocol):
     """Store the daily sums of each merchant, counted after sessions have ended.
 
-    No session is written to be counted: walks remember how far they have come along the ends.
+    Counting writes no session: the walks store their positions.
     """
 
     @property
@@ -195,8 +208,8 @@ class Tallies(Protocol):
         """Return the shards along which walks go."""
         ...
 
-    def marks(self) -> Marks:
-        """Return how far all walks have come."""
+    def positions(self) -> Positions:
+        """Return the positions of all walks."""
         ...
 
     def ahead(
@@ -211,24 +224,29 @@ class Tallies(Protocol):
     ) -> Stretch | None:
         """Return the next stretch of a walk, of about `limit` sessions that ended by `until`.
 
-        `since` is the walk's mark, if it has one. None if there is none, or if there are far fewer,
-        the first of which ended less than `gathered` before `until`: to pass them later together
-        costs less.
+        `since` is the walk's mark, if it has one. Returns None if there are none, or if there are
+        far fewer and the first ended less than `gathered` before `until`: passing them together
+        later costs less.
         """
         ...
 
-    def passed(self, stretch: Stretch, tallies: Sequence[DayTally]) -> bool:
-        """Add to the days and remember that the stretch is passed, or do neither.
+    def passed(
+        self,
+        stretch: Stretch,
+        tallies: Sequence[DayTally],
+        untold: frozenset[str] = frozenset(),
+    ) -> bool:
+        """Add to the days and store that the stretch was passed, or do neither.
 
-        Returns False if another run has passed it.
+        The shard's `untold` sessions, if there are any, are stored with it. Returns False if
+        another run has passed it.
         """
         ...
 
-    def days(
-        self, merchant: str, currency: str, days: Sequence[date], *, shards: int = 1
-    ) -> tuple[DayTally, ...]:
-        """Return the sums of these days, at most 100, in their order.
+    def told(self, shard: int, was: frozenset[str], untold: frozenset[str]) -> None:
+        """Store the shard's `untold` sessions, unless another run has changed them as they were."""
+        ...
 
-        `shards` is the most that the merchant has ever had.
-        """
+    def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
+        """Return the sums of these days, at most 100, in their order."""
         ...

@@ -15,7 +15,7 @@ if TYPE_CHECKING:  # not loaded by functions that speak to no wallet
 
 
 class CompletionPolicy(StrEnum):
-    """Choose the evidence that completes a session (decisions.md "completed means paid")."""
+    """The evidence that completes a session (decisions.md "completed means paid")."""
 
     RECEIVED = "received"  # the merchant's own incoming payment shows the money
     INSTRUCTED = "instructed"  # the customer's wallet accepted the payment
@@ -26,7 +26,7 @@ class Wallets(Protocol):
 
     @property
     def tokens(self) -> TokenKeeper:
-        """Return the non-interactive grants, kept per merchant and pair of servers."""
+        """Return the non-interactive grants, kept for each merchant and pair of servers."""
         ...
 
     def client(self, merchant: Merchant, *, deadline: datetime) -> OpenPayments:
@@ -55,9 +55,9 @@ class Cleanup:
 
 
 class TaskQueue(Protocol):
-    """Hand work to the function that speaks to wallets.
+    """Hand work to the function that calls wallets.
 
-    A lost message does no harm: grants expire on their own.
+    A lost message does no harm, because grants expire.
     """
 
     def clean_up(self, cleanup: Cleanup) -> None:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Protocol
 
+from checkout.domain.parts import Lists
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, Part, SideBySide
+from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 from checkout.ports.stale import Stale
 
 
@@ -22,7 +23,7 @@ class StaleEvent(Stale):
 class DueEvent:
     """An entry of the due index: an event that should have been enqueued at `since`.
 
-    `at` is its sort key; postponing changes it.
+    `at` is its sort key, which postponing changes.
     """
 
     id: str
@@ -47,7 +48,7 @@ class Events(Protocol):
         ...
 
     def add_copy(self, event: WebhookEvent) -> None:
-        """Write a copy of an event, unless it is stored already, in whatever state."""
+        """Write a copy of an event, unless it is already stored in any state."""
         ...
 
     def get(self, event_id: str) -> WebhookEvent | None:
@@ -62,12 +63,12 @@ class Events(Protocol):
         ...
 
     def due(
-        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: Part = WHOLE
+        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: ShardRange = WHOLE
     ) -> tuple[DueEvent, ...]:
         """Return events whose next attempt is due by `until`, oldest first.
 
-        Only those of a part of the shards are looked at. Of each shard of the index, which lags a
-        little, at most `limit`.
+        Only a range of the shards is read, and at most `limit` events of each shard. The index lags
+        a little.
         """
         ...
 
@@ -80,21 +81,19 @@ class Events(Protocol):
 
     def page(
         self,
-        merchant: str,
+        of: Lists,
         *,
         limit: int,
         after: str | None = None,
         created_from: datetime | None = None,
         created_before: datetime | None = None,
         upward: bool = False,
-        shards: int = 1,
         endpoint: str | None = None,
     ) -> EventPage:
         """Read a merchant's events, newest first by `grammar.position`; `limit` is 1 to 100.
 
-        With the id of an `endpoint` that is not the first, it is the copies for that one.
-        `upward` reads from the oldest, or from `after`, to the newest. `after` is the position of
-        the last event seen, `shards` the most that the merchant has ever had.
+        With the id of a further `endpoint`, these are the copies for it. `upward` reads from the
+        oldest, or from `after`, to the newest. `after` is the position of the last event seen.
         """
         ...
 
@@ -138,7 +137,10 @@ class QueuedEvent:
 
 
 class EventQueue(Protocol):
-    """Announce events to the sender. The record is the truth: the sweep finds what is lost here."""
+    """Announce events to the sender.
+
+    The sweep finds events whose message is lost, by their records.
+    """
 
     def enqueue(self, messages: Sequence[QueuedEvent]) -> None:
         """Send the messages, best effort; never raises."""

@@ -1,24 +1,17 @@
 """DynamoDB implementations of `ports`, one file per store. `wiring.py` makes the client."""
 
-from checkout.adapters.dynamo.answers import read_as_sent
-from checkout.adapters.dynamo.api_keys import DynamoApiKeys
 from checkout.adapters.dynamo.audit import DynamoAudit
-from checkout.adapters.dynamo.challenges import DynamoChallenges
-from checkout.adapters.dynamo.client import (
-    Client,
-    DatabaseUrl,
-    DynamoDatabase,
-    parse_database_url,
-)
-from checkout.adapters.dynamo.counters import DynamoCounters
+from checkout.adapters.dynamo.client import Client, DatabaseUrl, DynamoDatabase, parse_database_url
+from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.events import DynamoEvents
-from checkout.adapters.dynamo.everything import DynamoRecords
 from checkout.adapters.dynamo.links import DynamoLinks
-from checkout.adapters.dynamo.merchants import DynamoMerchants
+from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
+from checkout.adapters.dynamo.notes import DynamoNotes
 from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.sessions import DynamoSessions
-from checkout.adapters.dynamo.sign_ins import DynamoSignIns
+from checkout.adapters.dynamo.short_lived import DynamoChallenges, DynamoCounters, DynamoSignIns
 from checkout.adapters.dynamo.tallies import DynamoTallies
+from checkout.adapters.dynamo.wire import read_as_sent
 
 __all__ = [
     "Client",
@@ -31,6 +24,7 @@ __all__ = [
     "DynamoEvents",
     "DynamoLinks",
     "DynamoMerchants",
+    "DynamoNotes",
     "DynamoPeople",
     "DynamoRecords",
     "DynamoSessions",

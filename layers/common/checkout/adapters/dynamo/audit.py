@@ -1,4 +1,4 @@
-"""`ports.Audit` on DynamoDB: rows among the API keys, which the entries are about.
+"""`ports.Audit` on DynamoDB: rows among the API keys, because the entries are about them.
 
 The index of that table reads a merchant's entries in one query (docs/decisions/0004).
 """
@@ -11,8 +11,8 @@ from typing import Final
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.records import ttl
-from checkout.adapters.dynamo.values import Item, Value, text, text_from
+from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.wire import Item, Value, text, text_from
 from checkout.domain.audit import AuditEntry
 from checkout.domain.grammar import position
 from checkout.domain.retention import RETENTION
@@ -23,7 +23,7 @@ _ENTRY: Final = Codec(AuditEntry, names={"actor_id": "key_id", "actor_name": "ke
 
 
 class DynamoAudit:
-    """Keys begin with `audit#`, which the hash of an API key never does.
+    """Keys begin with `audit#`, unlike the hash of any API key.
 
     An entry is kept for `retention`; an API key has no time to live.
     """
@@ -34,7 +34,7 @@ class DynamoAudit:
         self._table = f"{prefix}-api_keys"
 
     def add(self, entry: AuditEntry) -> None:
-        # The same id is the same entry: writing it again after a lost answer is no harm.
+        # The same id is the same entry, so writing it again after a lost answer does no harm.
         place = {
             "hash": text(f"audit#{entry.id}"),
             "merchant": _owner(entry.merchant),
@@ -54,7 +54,7 @@ class DynamoAudit:
             # ":" sorts behind every digit.
             ExpressionAttributeValues={":merchant": _owner(merchant), ":after": text(after or ":")},
             ScanIndexForward=False,
-            Limit=limit + 1,  # one more tells whether there are more
+            Limit=limit + 1,  # one more, to see whether there are more
         )
         rows = found["Items"]
         return AuditPage(

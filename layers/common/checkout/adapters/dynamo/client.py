@@ -8,17 +8,16 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from checkout.adapters.aws import AWS_ERRORS, Answer, Persistent, ask
-from checkout.adapters.dynamo.records import cart_id
-from checkout.adapters.dynamo.values import Item, Value, instant, text
+from checkout.adapters.aws import AWS_ERRORS, Answer, ask
+from checkout.adapters.dynamo.wire import Item, Value, instant, text
 from checkout.domain.errors import CheckoutError
 from checkout.open_payments.urls import split
-from checkout.ports.runtime import WHOLE, Part, SideBySide
+from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 
 T = TypeVar("T")
 
 _MILLISECOND: Final = timedelta(milliseconds=1)  # the unit of stored times
-PAGE_MAX: Final = 100  # what one BatchGetItem takes
+PAGE_MAX: Final = 100  # the limit of one BatchGetItem
 _PLACE: Final = re.compile(r"[A-Za-z0-9.-]+(?::[0-9]{1,5})?")
 _PREFIX: Final = re.compile(r"/(?P<prefix>[A-Za-z0-9_.-]+)")
 
@@ -45,7 +44,7 @@ class Client(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class DatabaseUrl:
-    """Tables are named `prefix-<table>`; without an endpoint it is AWS itself."""
+    """The address of the tables, named `prefix-<table>`. Without an endpoint it is AWS itself."""
 
     prefix: str
     endpoint_url: str | None
@@ -66,7 +65,7 @@ def parse_database_url(url: str) -> DatabaseUrl:
 
 @dataclass(frozen=True, slots=True)
 class Entries(Generic[T]):
-    """Entries of an index, oldest first. `total` also counts those that were not kept."""
+    """Entries of an index, oldest first. `total` also counts entries that were not kept."""
 
     kept: list[T]
     total: int
@@ -113,29 +112,6 @@ def all_of(client: Client, table: str, merchant: str) -> list[Item]:
         start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
 
 
-def with_cart(client: Client, table: str, item: Item) -> Item:
-    """Return a session's item with its cart, which is read if it lies in an item of its own.
-
-    A cart is stored before its session, so a read that begins after the session's finds it.
-    """
-    if "cart" in item:
-        return item
-    return item | _cart(get(client, table, id=text(cart_id(item["id"]["S"]))))
-
-
-def with_carts(
-    client: Client, persistent: Persistent, table: str, items: dict[str, Item]
-) -> dict[str, Item]:
-    """Return up to 100 sessions' items by their ids, with their carts."""
-    without = [each for each, item in items.items() if "cart" not in item]
-    carts = persistent.batch_get(client, table, [cart_id(each) for each in without])
-    return items | {each: items[each] | _cart(carts.get(cart_id(each))) for each in without}
-
-
-def _cart(row: Item | None) -> Item:
-    return {"cart": row["cart"]} if row else {}
-
-
 def due(
     client: Client,
     table: str,
@@ -146,21 +122,26 @@ def due(
     side_by_side: SideBySide,
     shards: int,
     lane: str = "",
-    part: Part = WHOLE,
+    part: ShardRange = WHOLE,
 ) -> Entries[T]:
-    """Return what a part of a lane of the `due` index holds up to `until`.
+    """Return the entries of a range of shards of a lane of the `due` index up to `until`.
 
-    At most `limit` entries of each shard are kept, the oldest; all are counted. One query per shard
-    and page.
+    Of each shard `limit` entries are kept, and all are counted. Of more, half are the oldest and
+    half the newest: records that cannot be processed stay the oldest, and would else hide all
+    others. One query per shard and page.
     """
+    half = limit // 2
 
     def in_shard(shard: int) -> tuple[list[Item], int]:
-        kept: list[Item] = []
+        oldest: list[Item] = []
+        newest: list[Item] = []
         total = 0
         for page in entries(client, table, "due", f"{lane}{shard}", until):
-            kept += page[: limit - len(kept)]
+            room = limit - half - len(oldest)
+            oldest += page[:room]
+            newest = [*newest, *page[room:]][-half:] if half else []
             total += len(page)
-        return kept, total
+        return oldest + newest, total
 
     found = side_by_side(in_shard, part.among(shards))
     rows = [row for kept, _ in found for row in kept]
@@ -180,7 +161,7 @@ def entries(
 ) -> Iterator[list[Item]]:
     """Yield the pages of a shard of an index by time, after `since` and up to `until`.
 
-    A page of DynamoDB's ends at 1 MB, or after `limit` entries.
+    DynamoDB ends a page at 1 MB, or after `limit` entries.
     """
     key = "#shard = :shard AND #at <= :until"
     values = {":shard": text(shard), ":until": instant(until)}

@@ -1,6 +1,6 @@
 """Frozen dataclasses as DynamoDB items and back, by their field types.
 
-`Codec(kind)` reads the annotations once, at import; a new field needs no line here. Each field is
+`Codec(kind)` reads the annotations once, at import; a new field needs no change here. Each field is
 an attribute of its name:
 
     str, StrEnum      S               tuple[X, ...]   L
@@ -8,14 +8,15 @@ an attribute of its name:
     datetime          N, epoch ms     X | None        no attribute for None
     bytes             B
 
-DynamoDB charges a write by the size of the whole item, names included, and allows 400 KB. So what
-no condition and no index needs takes little room:
+DynamoDB charges a write by the size of the whole item, names included, and allows 400 KB. So fields
+that no condition and no index needs are stored in little space:
 
     packed     a tuple of dataclasses as one JSON text (S): a row per record with the values in the
                order of the fields; a row may lack the last ones, if they have defaults
     deflated   a text, compressed (B)
     groups     several fields as one JSON object by their names, compressed (B); dataclasses in it
-               are rows, too. A field that is None is left out.
+               are rows, too. A field that is None is left out. One field of a group may hold the
+               members that only a later release knows, so that they are written again
 
 In JSON, times are epoch milliseconds.
 """
@@ -31,8 +32,8 @@ from operator import attrgetter, itemgetter
 from types import NoneType
 from typing import Any, Final, Generic, TypeVar, get_args, get_origin, get_type_hints
 
-from checkout.adapters.dynamo.deflate import deflated, inflated
-from checkout.adapters.dynamo.values import (
+from checkout.adapters.dynamo.compression import deflated, inflated
+from checkout.adapters.dynamo.wire import (
     Item,
     Value,
     instant,
@@ -62,8 +63,9 @@ class Codec(Generic[T]):
     """Encodes and decodes records of the dataclass `kind`.
 
     `names` maps fields to attributes of another name, `groups` attributes to the fields in them.
-    Attributes that are no field are ignored. A record of a class without slots is made without its
-    `__init__`, in a tenth of the time.
+    `later` is a field of a group: the JSON text of its unknown members. Other attributes are
+    ignored. A record of a class without slots is made without its `__init__`,
+    in a tenth of the time.
     """
 
     def __init__(
@@ -74,13 +76,14 @@ class Codec(Generic[T]):
         packed: Collection[str] = (),
         deflated: Collection[str] = (),
         groups: Mapping[str, Collection[str]] | None = None,
+        later: str | None = None,
     ) -> None:
         renamed, hints, columns = names or {}, get_type_hints(kind), _columns(kind)
         without = [name for name, default in columns.items() if not default]
         self._absent: dict[str, Any] = {name: None for name in without if _optional(hints[name])}
         self._required = set(without) - set(self._absent)
         self._groups = {
-            attribute: _Group({name: hints[name] for name in members})
+            attribute: _Group({name: hints[name] for name in members}, later)
             for attribute, members in (groups or {}).items()
         }
         grouped = {name for group in self._groups.values() for name in group.members}
@@ -101,7 +104,7 @@ class Codec(Generic[T]):
         return (*(name for name, _ in self._encoders), *self._groups)
 
     def encode(self, record: T, groups: Collection[str] | None = None) -> Item:
-        """Return the attributes of `record`; of the groups these, or all."""
+        """Return the attributes of `record`, with these groups or all."""
         item = {
             name: encode(value)
             for (name, encode), value in zip(self._encoders, self._values(record), strict=True)
@@ -120,7 +123,7 @@ class Codec(Generic[T]):
         return [name for name, group in self._groups.items() if group.differs(before, after)]
 
     def decode(self, item: Mapping[str, Value]) -> T:
-        """Return the record of `item`. A field without attribute has its default, or is None.
+        """Return the record of `item`. A field without an attribute has its default, or is None.
 
         Raises KeyError if a required attribute is missing.
         """
@@ -133,7 +136,7 @@ class Codec(Generic[T]):
                 found |= group.decode(value)
         if not found.keys() >= self._required:
             raise KeyError(*self._required - found.keys())
-        if hasattr(self._kind, "__slots__"):
+        if "__slots__" in vars(self._kind):  # its own: those of ABC, a base of sessions, are none
             return self._kind(**found)
         record = object.__new__(self._kind)
         record.__dict__.update(found)
@@ -143,8 +146,9 @@ class Codec(Generic[T]):
 class _Group:
     """Encodes and decodes the fields that share an attribute."""
 
-    def __init__(self, hints: Mapping[str, Any]) -> None:
+    def __init__(self, hints: Mapping[str, Any], later: str | None) -> None:
         self.members = {name: _json(hint) for name, hint in hints.items()}
+        self._later = later if later in hints else None
         self._values = attrgetter(*hints)
         self._decoders = [(name, back) for name, (_, back) in self.members.items() if back]
 
@@ -158,6 +162,8 @@ class _Group:
             for (name, (to, _)), value in values
             if value is not None
         }
+        if self._later in found:
+            found = {**json.loads(found.pop(self._later)), **found}
         return deflated(compact(found))
 
     def decode(self, value: Value) -> dict[str, Any]:
@@ -167,7 +173,10 @@ class _Group:
         if end != len(plain):
             raise ValueError("a group is not one JSON object")
         if not found.keys() <= self.members.keys():  # a later release may have more
+            later = {name: each for name, each in found.items() if name not in self.members}
             found = {name: each for name, each in found.items() if name in self.members}
+            if self._later is not None:
+                found[self._later] = compact(later)
         for name, back in self._decoders:
             if name in found:
                 found[name] = back(found[name])
@@ -175,7 +184,7 @@ class _Group:
 
 
 def compact(value: Any) -> str:
-    """Return `value` as JSON without spaces, in which text stays as it is."""
+    """Return `value` as JSON without spaces and without escapes for non-ASCII text."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
@@ -225,9 +234,9 @@ def _packed(hint: Any) -> tuple[Encode, Decode]:
 
 
 def _json(hint: Any) -> tuple[Convert, Convert]:
-    """Return the functions that make a value of this type one of JSON, and back.
+    """Return the functions that convert a value of this type to JSON and back, or None for JSON.
 
-    None: it is one. No value that is None is given to them.
+    They are never called with None.
     """
     if _optional(hint):
         (hint,) = (each for each in get_args(hint) if each is not NoneType)
@@ -249,7 +258,7 @@ def _json(hint: Any) -> tuple[Convert, Convert]:
 
 
 def _row(kind: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-    """Return the same for a dataclass, which becomes a list of its values."""
+    """Return these functions for a dataclass, which becomes a list of its values."""
     columns, hints = list(_columns(kind)), get_type_hints(kind)
     values, pairs = attrgetter(*columns), [_json(hints[name]) for name in columns]
     to_convert = [(place, to, back) for place, (to, back) in enumerate(pairs) if to and back]

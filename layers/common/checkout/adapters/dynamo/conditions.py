@@ -1,7 +1,7 @@
 """Conditional requests to DynamoDB, and the meaning of a failed condition.
 
-Each clause of a condition has a name before they are joined. Nothing is sent from here. Source: the
-order of writes, domain/transitions.py.
+Each clause of a condition has a name before the clauses are joined. Nothing is sent from here.
+Source: the order of writes, domain/transitions.py.
 """
 
 from __future__ import annotations
@@ -23,60 +23,44 @@ from checkout.adapters.dynamo.records import (
     rows_of,
     same_cart,
 )
-from checkout.adapters.dynamo.values import Item, Value, instant, number, text
+from checkout.adapters.dynamo.wire import Item, instant, number, text
+from checkout.domain.machine import Change
 from checkout.domain.retention import RETENTION, rows_kept_until
-from checkout.domain.session import Phase
-from checkout.domain.transitions import Change, Event
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
 from checkout.ports.sessions import KeyHeld, Reservation
 
-TAKEN: Final = "A new record's id is taken; nothing was written."  # 2^-130, or a mistake
+# A chance of a chance of 2^-130, or a mistake.
+TAKEN: Final = "A new record's id is taken; nothing was written."
 
 
-def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict[str, Any]:
-    """Return the UpdateItem of the changed attributes, on the change's condition.
-
-    read ─── decide (updated_at) ─── write: still the version that was read, still in time
-    W6 ───── send ─── 201 ────────── write: the same instruction, not closing, whoever rescheduled
-    """
+def update(table: str, change: Change[Session], retention: timedelta = RETENTION) -> dict[str, Any]:
+    """Return the UpdateItem of the changed attributes: over the version read, and still in time."""
     before, after = changed_items(change.before, change.after, retention)
-    names = {"#version": "version"}
-    values: dict[str, Value] = {}
+    names = {"#status": "status", "#version": "version"}
+    values = {
+        ":from": text(change.before.status),
+        ":read": before["version"],
+        ":set_version": after["version"],
+    }
+    sets = ["#version = :set_version"]
 
-    still_this_one = "#phase = :paying AND #attempt.#id = :instruction"  # stored as `attempt`
-    not_closing = "attribute_not_exists(#closing_at)"
     still_as_read = "#status = :from AND #version = :read"
     in_time = "#expires_at > :now"
-    if change.by_instruction:
-        assert change.before.instruction is not None
-        conditions = [still_this_one, not_closing]
-        names |= {name: name[1:] for name in ("#phase", "#attempt", "#id", "#closing_at")}
-        values |= {
-            ":paying": text(Phase.PAYING),
-            ":instruction": text(change.before.instruction.id),
-            ":one": number(1),
-        }
-        sets = ["#version = #version + :one"]
-    else:
-        conditions = [still_as_read]
-        names["#status"] = "status"
-        values |= {
-            ":from": text(change.before.status),
-            ":read": before["version"],
-            ":set_version": after["version"],
-        }
-        sets = ["#version = :set_version"]
+    conditions = [still_as_read]
     if change.in_time:
         conditions.append(in_time)
         names["#expires_at"] = "expires_at"
         values[":now"] = instant(change.after.updated_at)
 
     for name, value in after.items():
-        # The stored `ttl` may come from another retention than today's.
+        # The stored `ttl` may come from an earlier retention setting.
         if name != "version" and (before.get(name) != value or name == "ttl"):
             names[f"#{name}"] = name
             values[f":set_{name}"] = value
             sets.append(f"#{name} = :set_{name}")
-    # An older release may have put it into the index, and a changed cart may have lain anywhere.
+    # An older release may have put it into the index, and a changed cart may have been stored in
+    # either place.
     moved = () if same_cart(change.before, change.after) else ("cart",)
     maybe = dict.fromkeys((*before, "due_shard", "due_at", *moved))
     removed = [name for name in maybe if name not in after]
@@ -93,19 +77,21 @@ def update(table: str, change: Change, retention: timedelta = RETENTION) -> dict
     }
 
 
-def row_updates(table: str, change: Change, retention: timedelta) -> list[dict[str, Any]]:
-    """Return what a change does to the session's other rows, for its transaction.
+def row_updates(table: str, change: Change[Session], retention: timedelta) -> list[dict[str, Any]]:
+    """Return the writes to the session's other rows, for the transaction of a change.
 
-    Most changes do nothing there (domain/retention.py).
+    Most changes do nothing there (domain/retention.py). The rows of a session with its first wallet
+    are kept longer before its change is written (sessions.py).
     """
     before, after = change.before, change.after
     as_long = rows_kept_until(before, retention) == rows_kept_until(after, retention)
+    as_long = as_long or before.wallet_given is not after.wallet_given
     same = same_cart(before, after)
     if as_long and same and change.event is not Event.ERASED:
         return []
     old = {row["id"]["S"]: row for row in rows_of(before, retention)}
     if not same:
-        old.setdefault(cart_id(before.id), {})  # it may have been larger for another release
+        old.setdefault(cart_id(before.id), {})  # another release may have stored a larger one
     new = {row["id"]["S"]: row for row in rows_of(after, retention)}
     return [
         *({"Update": _written(table, row)} for key, row in new.items() if row != old.get(key)),
@@ -113,8 +99,23 @@ def row_updates(table: str, change: Change, retention: timedelta) -> list[dict[s
     ]
 
 
+def keep_longer(table: str, row: Item) -> dict[str, Any]:
+    """Return the UpdateItem that lets a stored row live as long as `row` does.
+
+    It writes no more than the time, since an operator may have erased a customer's text meanwhile.
+    """
+    return {
+        "TableName": table,
+        "Key": {"id": row["id"]},
+        "UpdateExpression": "SET #ttl = :ttl",
+        "ConditionExpression": "attribute_exists(#id)",
+        "ExpressionAttributeNames": {"#id": "id", "#ttl": "ttl"},
+        "ExpressionAttributeValues": {":ttl": row["ttl"]},
+    }
+
+
 def _written(table: str, row: Item) -> dict[str, Any]:
-    """Return the UpdateItem that makes a row this one, whatever it was."""
+    """Return the UpdateItem that replaces a row, whatever it was."""
     names = [name for name in row if name != "id"]
     maybe = [name for name in ("ttl", "search_key", "created_key") if name not in row]
     remove = " REMOVE " + ", ".join(f"#{name}" for name in maybe) if maybe else ""
@@ -158,7 +159,7 @@ def raise_if_held(error: ClientError, reservation: Reservation, *, index: int) -
 
 
 def put_next(table: str, item: Item, version: int) -> dict[str, Any]:
-    """Return the PutItem of a record that has become `version`, if the one before is stored."""
+    """Return the PutItem of a record's next `version`, if the previous one is stored."""
     return {
         "TableName": table,
         "Item": item,
@@ -177,7 +178,7 @@ def at_version(version: int) -> dict[str, Any]:
 
 
 def condition_failed(error: ClientError, *, index: int = 0) -> bool:
-    """Return whether a condition decided it; `index` is the item's place in a transaction."""
+    """Return whether a condition failed; `index` is the item's place in a transaction."""
     canceled = reasons(error)
     if canceled:
         return canceled[index].get("Code") == CONDITION_FAILED
@@ -196,7 +197,7 @@ def met(operation: Callable[..., Any], **request: Any) -> bool:
 
 
 def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
-    """Return the item that the condition found; None if there is none, or it did not fail there.
+    """Return the item that failed the condition, or None if there is none or another one failed.
 
     Raises `error` itself if no condition failed.
     """
@@ -212,8 +213,8 @@ def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
 def transaction(*items: dict[str, Any]) -> dict[str, Any]:
     """Return the request of a transaction.
 
-    Its token is the request's own digest, the writer in it: a repetition after a lost answer
-    changes nothing.
+    Its token is the request's digest, which includes the writer, so a repetition after a lost
+    answer changes nothing.
     """
     digest = hashlib.sha256(
         json.dumps(items, sort_keys=True, default=bytes.hex).encode()

@@ -1,4 +1,10 @@
-"""`ports.Events` on DynamoDB: webhook events outside of the transaction that made them."""
+"""`ports.Events` on DynamoDB: webhook events outside of the transaction that made them.
+
+The next attempt is made from `retry_at`; `next_at` is its place in an index (places.py).
+
+The copies for each further endpoint are a list of their own: their `merchant` includes the
+endpoint, as `mer_…/we_…`.
+"""
 
 from __future__ import annotations
 
@@ -13,19 +19,26 @@ from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, due, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, met, put_new, put_next
-from checkout.adapters.dynamo.event_records import event_from, event_item, log_of, of_merchant
-from checkout.adapters.dynamo.records import due_shards
-from checkout.adapters.dynamo.values import instant, text
+from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
+from checkout.adapters.dynamo.wire import Item, instant, text, text_from
 from checkout.domain.errors import Unavailable
+from checkout.domain.parts import Lists
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
+from checkout.ports.runtime import WHOLE, RandomBytes, ShardRange, SideBySide
 from checkout.ports.webhooks import DueEvent, EventPage, StaleEvent
 
+_EVENT: Final = Codec(
+    WebhookEvent,
+    packed=("deliveries",),
+    deflated=("body", "stripe_body"),
+    names={"next_at": "retry_at", "part": "shard", "subject": "session"},
+)
+_OF: Final = "/"
 _DUE: Final = Codec(DueEvent, names={"at": "due_at", "since": "next_at"})
 
 
 class DynamoEvents:
-    """`sleep` takes seconds; it and `random_bytes` pace retries."""
+    """`sleep` takes seconds; with `random_bytes` it paces retries."""
 
     def __init__(
         self,
@@ -44,7 +57,7 @@ class DynamoEvents:
         try:
             self._persistent.ask(self._client.put_item, **put_new(self._table, item, "id"))
         except ClientError as error:
-            if failed_item(error) != item:  # else it is our own write, whose answer was lost
+            if failed_item(error) != item:  # otherwise it is our own write, whose answer was lost
                 raise Unavailable(TAKEN) from error
 
     def add_copy(self, event: WebhookEvent) -> None:
@@ -64,11 +77,11 @@ class DynamoEvents:
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such event") from None
-            if event_from(found) != event:  # else it is our own write, whose answer was lost
+            if event_from(found) != event:  # otherwise it is our own write, whose answer was lost
                 raise StaleEvent(event_from(found)) from None
 
     def due(
-        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: Part = WHOLE
+        self, until: datetime, *, limit: int, side_by_side: SideBySide, part: ShardRange = WHOLE
     ) -> tuple[DueEvent, ...]:
         found = due(
             self._client,
@@ -97,20 +110,19 @@ class DynamoEvents:
             )
         except ClientError as error:
             found = failed_item(error) or {}
-            # As we want it: our own write, whose answer was lost, or one that did the same.
+            # As intended: our own write, whose answer was lost, or one that did the same.
             return found.get("due_at") == instant(until)
         return True
 
     def page(
         self,
-        merchant: str,
+        of: Lists,
         *,
         limit: int,
         after: str | None = None,
         created_from: datetime | None = None,
         created_before: datetime | None = None,
         upward: bool = False,
-        shards: int = 1,
         endpoint: str | None = None,
     ) -> EventPage:
         """Return a page: a query for each shard, and one batch read."""
@@ -119,8 +131,8 @@ class DynamoEvents:
             self._table,
             "by_merchant",
             "merchant",
-            log_of(merchant, endpoint),
-            shards=shards,
+            log_of(of.merchant, endpoint),
+            shards=of.parts,
             limit=limit,
             after=after,
             created_from=created_from,
@@ -130,3 +142,27 @@ class DynamoEvents:
         items = self._persistent.batch_get(self._client, self._table, found.ids)
         shown = tuple(event_from(items[each]) for each in found.ids if each in items)
         return EventPage(shown, found.next_key)
+
+
+def log_of(merchant: str, endpoint: str | None) -> str:
+    """Return the owner of a list of events: the merchant, or an endpoint for its copies."""
+    return f"{merchant}{_OF}{endpoint}" if endpoint else merchant
+
+
+def of_merchant(item: Item) -> Item:
+    """Return the item, or an entry of the index `due`, with merchant and shard as two fields."""
+    found = unsharded(item)
+    merchant, _, _ = text_from(found["merchant"]).partition(_OF)
+    return found | {"merchant": text(merchant)}
+
+
+def event_from(item: Item) -> WebhookEvent:
+    return _EVENT.decode(of_merchant(item))
+
+
+def event_item(event: WebhookEvent) -> Item:
+    """Return the whole item, index attributes included."""
+    item = _EVENT.encode(event)
+    if event.is_copy:
+        item["merchant"] = text(log_of(event.merchant, event.endpoint))
+    return sharded(item) | of_event(event)

@@ -1,6 +1,6 @@
 """`ports.Links` on DynamoDB: rows among the sessions, whose transactions change their stock.
 
-The index `by_search` lists those of a merchant (docs/decisions/0015).
+The index `by_search` lists a merchant's links (docs/decisions/0015).
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met
-from checkout.adapters.dynamo.values import instant, number, text
+from checkout.adapters.dynamo.wire import instant, number, text
 from checkout.domain.grammar import position
 from checkout.domain.links import PaymentLink
 from checkout.ports.links import LinkPage
 from checkout.ports.runtime import RandomBytes
 
-# `merchant` is the key of the sessions' list, in which a link has no place.
+# `merchant` is the key of the list of sessions, which must not contain links.
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
 
 
 def take_item(table: str, link_id: str) -> dict[str, Any]:
-    """Return the update that takes an item from the link's stock, if one is left to be sold."""
+    """Return the update that takes an item from the link's stock, if one is left."""
     request = _of_stock(table, link_id, -1)
     request["ExpressionAttributeNames"]["#stopped_at"] = "stopped_at"
     request["ExpressionAttributeValues"][":one"] = number(1)
@@ -34,7 +34,7 @@ def take_item(table: str, link_id: str) -> dict[str, Any]:
 
 
 def give_back(table: str, link_id: str) -> dict[str, Any]:
-    """Return the update that gives an item back, also to a link that is stopped."""
+    """Return the update that gives an item back, even to a stopped link."""
     return _of_stock(table, link_id, 1)
 
 
@@ -49,7 +49,7 @@ def _of_stock(table: str, link_id: str, change: int) -> dict[str, Any]:
 
 
 class DynamoLinks:
-    """Ids begin with `plink_`, which a session's never does."""
+    """Ids begin with `plink_`, unlike the id of any session."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class DynamoLinks:
         self._persistent = Persistent(sleep, random_bytes)
 
     def add(self, link: PaymentLink) -> None:
-        # The id is new, so writing it again after a lost answer is no harm.
+        # The id is new, so writing it again after a lost answer does no harm.
         place = {
             "search_key": text(_listed_under(link.merchant)),
             "created_key": text(position(link.created_at, link.id)),

@@ -1,7 +1,7 @@
 """Pages of a list by time in an index, which is spread over the shards of a merchant.
 
-A page reads all shards and merges them by position. So a cursor is valid however many shards there
-are, and a merchant can have more of them without moving what is stored.
+A page reads all shards and merges them by position. So a cursor is valid for any number of shards,
+and a merchant can get more of them without moving stored records.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Final
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client
-from checkout.adapters.dynamo.sharding import owned
-from checkout.adapters.dynamo.values import text, text_from
+from checkout.adapters.dynamo.places import owned
+from checkout.adapters.dynamo.wire import text, text_from
 from checkout.domain.grammar import position
 
 _FIRST: Final = "0"
@@ -46,7 +46,7 @@ def page(
 ) -> Places:
     """Return a page of the list, newest first or `upward`: one query for each shard.
 
-    `limit` is 1..100. A record may have as many entries as `entries_each` in the list, all at its
+    `limit` is 1..100. A record may have up to `entries_each` entries in the list, all at its
     position.
     """
     if not 1 <= limit <= PAGE_MAX:
@@ -71,7 +71,8 @@ def page(
                 ":high": text(highest),
             },
             ScanIndexForward=upward,
-            # One more tells whether there are more; BETWEEN includes `after` itself, seen already.
+            # One more, to see whether there are more. BETWEEN includes `after` itself, which was
+            # seen already.
             Limit=(limit + (1 if after is None else 2)) * entries_each,
         )
         found.update(text_from(row["created_key"]) for row in answer["Items"])
@@ -85,7 +86,7 @@ def page(
 def beginning(
     client: Client, table: str, owner: str, prefix: str, *, shards: int, limit: int
 ) -> list[str]:
-    """Return the ids, newest first, of up to `limit` records whose texts begin like this.
+    """Return the ids of up to `limit` records whose texts have this beginning, newest first.
 
     The index `by_search` has each at `text#position`. One query for each shard.
     """

@@ -1,16 +1,25 @@
-"""`ports.Merchants` on DynamoDB: merchants, their API keys, and one guard row per wallet."""
+"""`ports.Merchants` and `ports.ApiKeys` on DynamoDB.
+
+Beside the merchants lies one guard row per wallet, which keeps a wallet from having two merchants.
+Each change of keys is one transaction. The last key without an expiry date cannot be revoked, even
+if two browsers each revoke one of the last two: every revocation checks in its transaction that
+another key stays.
+"""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import ask
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.aws import AWS_ERRORS, ask
+from checkout.adapters.dynamo.client import Client, all_of, get
+from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
+    at_version,
     failed_item,
     put_new,
     put_next,
@@ -18,23 +27,47 @@ from checkout.adapters.dynamo.conditions import (
     raise_if_held,
     transaction,
 )
-from checkout.adapters.dynamo.merchant_records import (
-    key_item,
-    merchant_from,
-    merchant_item,
-)
-from checkout.adapters.dynamo.values import Item, Value, text
-from checkout.domain.errors import Unavailable
+from checkout.adapters.dynamo.wire import Item, Value, instant, number, text, texts
+from checkout.domain.errors import CheckoutError, Unavailable
 from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.people import Scope
 from checkout.ports.merchants import MerchantPage, StaleMerchant
 from checkout.ports.sessions import Reservation
 
-_TOUCH_EVERY: Final = timedelta(minutes=1)
+_MERCHANT: Final = Codec(Merchant, names={"parts": "shards"})
+_KEY: Final = Codec(ApiKey, names={"parts": "shards"})
+merchant_item: Final = _MERCHANT.encode
+merchant_from: Final = _MERCHANT.decode
+
+
+def key_item(key: ApiKey) -> Item:
+    """Return the row of a key.
+
+    Releases that know no scope to manage read `scopes`, where writing is managing as well.
+    """
+    item = _KEY.encode(key)
+    older = [each for each in key.scopes if each is not Scope.MANAGE]
+    return item | {"scopes": texts(older), "may": item["scopes"]}
+
+
+def key_from(item: Item) -> ApiKey:
+    """Return the key of a row; a key of before the scope to manage keeps what it could do."""
+    stored = item.get("may") or item.get("scopes")
+    if "may" not in item and stored is not None and text(Scope.WRITE) in stored["L"]:
+        stored = {"L": [*stored["L"], text(Scope.MANAGE)]}
+    return _KEY.decode(item if stored is None else {**item, "scopes": stored})
+
+
 _GUARD: Final = "wallet:"
+_TOUCH_EVERY: Final = timedelta(minutes=1)
+_NOT_REVOKED = "attribute_exists(#hash) AND attribute_not_exists(#revoked_at)"
+_LASTING = f"{_NOT_REVOKED} AND attribute_not_exists(#expires_at)"
+_NAMES = {"#hash": "hash", "#revoked_at": "revoked_at"}
+_LASTING_NAMES = {**_NAMES, "#expires_at": "expires_at"}
 
 
 class DynamoMerchants:
-    """`ports.Merchants`. One guard row per wallet keeps a wallet from having two merchants."""
+    """Stores merchants, and the first key with each."""
 
     def __init__(self, client: Client, prefix: str) -> None:
         self._client = client
@@ -75,7 +108,7 @@ class DynamoMerchants:
             found = failed_item(error)
             if found is None:
                 raise LookupError("no such merchant") from None
-            if found != item:  # else it is our own write, whose answer was lost
+            if found != item:  # otherwise it is our own write, whose answer was lost
                 raise StaleMerchant(merchant_from(found)) from None
 
     def get(self, merchant_id: str) -> Merchant | None:
@@ -104,6 +137,144 @@ class DynamoMerchants:
         if merchant is None:
             raise LookupError("a wallet's guard row names a merchant that does not exist")
         return merchant
+
+
+class DynamoApiKeys:
+    """Stores keys in the tables of `DynamoMerchants`.
+
+    `courtesy` is the client for writes that no request waits for.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
+        self._client = client
+        self._courtesy = courtesy or client
+        self._merchants = f"{prefix}-merchants"
+        self._keys = f"{prefix}-api_keys"
+
+    def find(self, key_hash: str) -> ApiKey | None:
+        item = get(self._client, self._keys, hash=text(key_hash))
+        return key_from(item) if item else None
+
+    def touch(self, key: ApiKey, now: datetime) -> None:
+        if key.last_used_at is not None and key.last_used_at > now - _TOUCH_EVERY:
+            return
+        exists = "attribute_exists(#hash)"
+        stale = "(attribute_not_exists(#last_used_at) OR #last_used_at <= :minute_ago)"
+        try:
+            ask(
+                self._courtesy.update_item,
+                TableName=self._keys,
+                Key={"hash": text(key.hash)},
+                UpdateExpression="SET #last_used_at = :now",
+                ConditionExpression=f"{exists} AND {stale}",
+                ExpressionAttributeNames={"#hash": "hash", "#last_used_at": "last_used_at"},
+                ExpressionAttributeValues={
+                    ":now": instant(now),
+                    ":minute_ago": instant(now - _TOUCH_EVERY),
+                },
+            )
+        except (CheckoutError, *AWS_ERRORS):
+            return  # the time of last use is a courtesy; the request must not fail for it
+
+    def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
+        """Return the keys of a merchant: one query for up to 1 MB, some three thousand keys."""
+        return tuple(map(key_from, all_of(self._client, self._keys, merchant_id)))
+
+    def add(self, key: ApiKey, merchant: Merchant) -> bool:
+        # The next version, so that of two keys that were counted for at once one is added.
+        after = merchant_item(merchant.changed())
+        put = put_next(self._merchants, after, merchant.version + 1)
+        return self._written({"Put": put}, self._new(key))
+
+    def roll(self, ended: ApiKey, new: ApiKey, merchant: Merchant) -> bool:
+        return self._written(self._as_read(merchant), self._new(new), self._end(ended, _LASTING))
+
+    def revoke(self, revoked: ApiKey, kept: ApiKey) -> bool:
+        still_lasting = {
+            "TableName": self._keys,
+            "Key": {"hash": text(kept.hash)},
+            "ConditionExpression": _LASTING,
+            "ExpressionAttributeNames": _LASTING_NAMES,
+        }
+        return self._written(self._end(revoked, _NOT_REVOKED), {"ConditionCheck": still_lasting})
+
+    def settle(self, merchant: Merchant, keys: Sequence[ApiKey]) -> None:
+        put = put_next(self._merchants, merchant_item(merchant), merchant.version)
+        updates = [self._copied(key, merchant) for key in keys]
+        try:
+            ask(self._client.transact_write_items, **transaction({"Put": put}, *updates))
+        except ClientError as error:
+            found = failed_item(error)
+            if found is None:
+                raise
+            if found != put["Item"]:  # otherwise it is our own write, whose answer was lost
+                raise StaleMerchant(merchant_from(found)) from None
+
+    def _written(self, *items: dict[str, Any]) -> bool:
+        """Write a transaction; return False if a condition failed."""
+        try:
+            ask(self._client.transact_write_items, **transaction(*items))
+        except ClientError as error:
+            failed_item(error)  # raises every other error
+            return False
+        return True
+
+    def _as_read(self, merchant: Merchant) -> dict[str, Any]:
+        key = {"TableName": self._merchants, "Key": {"id": text(merchant.id)}}
+        return {"ConditionCheck": key | at_version(merchant.version)}
+
+    def _new(self, key: ApiKey) -> dict[str, Any]:
+        return {"Put": put_new(self._keys, key_item(key), "hash")}
+
+    def _end(self, key: ApiKey, condition: str) -> dict[str, Any]:
+        """Return the update that ends `key`, if the stored key meets `condition`."""
+        name = "revoked_at" if key.revoked_at is not None else "expires_at"
+        at = key.revoked_at or key.expires_at
+        assert at is not None
+        return {
+            "Update": {
+                "TableName": self._keys,
+                "Key": {"hash": text(key.hash)},
+                "UpdateExpression": f"SET #{name} = :at",
+                "ConditionExpression": condition,
+                "ExpressionAttributeNames": _LASTING_NAMES if condition == _LASTING else _NAMES,
+                "ExpressionAttributeValues": {":at": instant(at)},
+            }
+        }
+
+    def _copied(self, key: ApiKey, merchant: Merchant) -> dict[str, Any]:
+        """Return the update that writes the merchant's copied fields to `key`."""
+        change, removed = "SET #hosts = :hosts, #shards = :shards", []
+        values = {":hosts": texts(merchant.return_hosts), ":shards": number(merchant.parts)}
+        off_at, suspended = merchant.key_sign_in_off_at, merchant.suspended
+        optional = {
+            "off_at": None if off_at is None else instant(off_at),
+            "suspended": None if suspended is None else text(suspended),
+        }
+        for name, value in optional.items():
+            if value is None:
+                removed.append(f"#{name}")
+            else:
+                change += f", #{name} = :{name}"
+                values[f":{name}"] = value
+        if removed:
+            change += f" REMOVE {', '.join(removed)}"
+        names = {
+            "#hosts": "return_hosts",
+            "#shards": "shards",
+            "#off_at": "key_sign_in_off_at",
+            "#suspended": "suspended",
+        }
+        return {
+            "Update": {
+                "TableName": self._keys,
+                "Key": {"hash": text(key.hash)},
+                "UpdateExpression": change,
+                "ConditionExpression": "attribute_exists(#hash)",
+                "ExpressionAttributeNames": {"#hash": "hash", **names},
+                "ExpressionAttributeValues": values,
+            }
+        }
 
 
 def _guard_id(wallet_address: str) -> Value:

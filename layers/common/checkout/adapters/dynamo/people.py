@@ -1,8 +1,8 @@
-"""`ports.People` on DynamoDB: rows among the API keys, which members stand beside.
+"""`ports.People` on DynamoDB: rows among the API keys, so that a sign-in reads one row for either.
 
 The index of that table lists a merchant's members, and its invitations, with a query each. The last
-owner stays, even if two owners revoke each other: each such write checks, in its transaction, an
-owner who stays.
+owner stays, even if two owners revoke each other: each such write checks in its transaction that
+another owner stays.
 """
 
 from __future__ import annotations
@@ -15,24 +15,18 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, all_of, get
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import (
-    failed_item,
-    met,
-    put_new,
-    put_next,
-    transaction,
-)
-from checkout.adapters.dynamo.records import ttl
-from checkout.adapters.dynamo.values import Item, Value, instant, text, text_from
+from checkout.adapters.dynamo.conditions import failed_item, met, put_new, put_next, transaction
+from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
 from checkout.domain.people import Invitation, Member, Role
 from checkout.domain.retention import RETENTION
 
-_MEMBER: Final = Codec(Member)
+_MEMBER: Final = Codec(Member, names={"parts": "shards"})
 _INVITATION: Final = Codec(Invitation)
 
 
 class DynamoPeople:
-    """Keys begin with `member#` and `invitation#`, which the hash of an API key never does.
+    """Keys begin with `member#` and `invitation#`, unlike the hash of any API key.
 
     A revoked member and an ended invitation are kept for `retention`.
     """
@@ -59,7 +53,8 @@ class DynamoPeople:
         )
 
     def invite(self, invitation: Invitation) -> None:
-        # The same hash is the same invitation: writing it again after a lost answer is no harm.
+        # The same hash is the same invitation, so writing it again after a lost answer does no
+        # harm.
         ask(self._client.put_item, TableName=self._table, Item=self._invitation_item(invitation))
 
     def withdraw(self, ended: Invitation) -> bool:
@@ -67,10 +62,11 @@ class DynamoPeople:
             self._client.update_item, **self._ending(ended, "attribute_not_exists(#ended_at)")
         )
 
-    def join(self, member: Member, accepted: Invitation) -> bool:
+    def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
         still_open = "attribute_not_exists(#ended_at) AND #expires_at > :at"
         new = put_new(self._table, self._member_item(member), "hash")
-        return self._put(new, {"Update": self._ending(accepted, still_open)})
+        owners = [] if inviter is None else [self._still_owner(inviter)]
+        return self._put(new, {"Update": self._ending(accepted, still_open)}, *owners)
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
         next_one = put_next(self._table, self._member_item(member), member.version)

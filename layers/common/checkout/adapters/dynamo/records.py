@@ -3,55 +3,54 @@
 DynamoDB charges each write by the size of the whole item, and a checkout writes its session nine
 times. So the item is small (docs/decisions/0016):
 
-    CART       what is given at creation and hardly ever changes: one compressed attribute. Where it
-               is not small, it lies in an item of its own, `cart#` and the session's id
+    CART       what is given at creation and hardly ever changes: one compressed attribute. A larger
+               cart is an item of its own, `cart#` and the session's id
     PAYMENT    what is known of the payment, and the history: one compressed attribute
-    the rest   an attribute each: what conditions and indexes need, what is sealed, and what checks
-               write. W7 is conditional on the attempt and not on the version, so it must not write
-               back what a check has changed meanwhile: no check writes anything in PAYMENT.
+    the rest   an attribute each: what conditions and indexes need, what is sealed, and what most
+               checks write, so that a check does not write PAYMENT again
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.sharding import owned, sharded, unsharded
-from checkout.adapters.dynamo.values import Item, Value, instant, milliseconds, number, text
+from checkout.adapters.dynamo.places import (
+    of_session,
+    owned,
+    prefix_key,
+    search_key,
+    sharded,
+    ttl,
+    unsharded,
+)
+from checkout.adapters.dynamo.wire import Item, Value, text
 from checkout.domain.grammar import position
 from checkout.domain.retention import (
     RETENTION,
+    flag_kept_until,
     rows_kept_until,
-    session_kept_until,
 )
 from checkout.domain.search import (
+    NEEDS_SOMEBODY,
     last_part,
     metadata_texts,
     order_parts,
     outer_ids,
-    prefix_key,
-    search_key,
+    short_order_number,
     wallets,
     words,
 )
 from checkout.domain.session import Session
-from checkout.domain.shards import shard_of
 from checkout.ports.sessions import Reservation
 
-# The partitions of each lane of an index, so that none is hot. A later release may have more, since
-# what is in the first ones is still found, but never fewer.
-DUE_SHARDS: Final = 8
-URGENT_SHARDS: Final = 16  # of the first lane of `due`, where each payment writes eight times
-# The second lane of `due`, for what is not urgent, and of `uncounted`, for what the clock ends.
-LATER: Final = "later-"
-CLOCK: Final = "clock-"
-_TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, it decides nothing
-
-SEARCH_ROW: Final = "search#"  # begins the id of a row by which a session is found
-CART_ROW: Final = "cart#"  # begins the id of a cart's own item
-# Bytes of a cart that lies in its session's item: with more, several writes would cost two units.
+SEARCH_ROW: Final = "search#"  # prefix of the id of a search row
+FLAG_ROW: Final = "flag#"  # prefix of the id of the row that finds a flagged session
+CART_ROW: Final = "cart#"  # prefix of the id of a cart's own item
+# The largest cart, in bytes, that is stored in its session's item: with more, several writes would
+# cost two units.
 CART_INSIDE_MAX: Final = 100
 
 CART: Final = (
@@ -67,6 +66,7 @@ CART: Final = (
     "client_reference_id",
     "echo_json",
     "link",
+    "customer_details",
 )
 PAYMENT: Final = (
     "request_id",
@@ -83,46 +83,33 @@ PAYMENT: Final = (
     "event",
     "submissions",
     "payment_attempts",
+    "later_json",
     "history",
 )
 
 # Sealed texts are base64, which shrinks by a quarter.
 _SESSION: Final = Codec(
     Session,
-    names={"instruction": "attempt"},
+    names={"instruction": "attempt", "part": "shard"},
     deflated=("grant", "token"),
     groups={"cart": CART, "payment": PAYMENT},
+    later="later_json",
 )
-SESSION_ATTRIBUTES: Final = _SESSION.attributes  # without those that only indexes need
+SESSION_ATTRIBUTES: Final = _SESSION.attributes  # without the attributes that only indexes need
 _RESERVATION: Final = Codec(Reservation, deflated=("body",))
 
 reservation_from: Final = _RESERVATION.decode
 
 
 def session_from(item: Item) -> Session:
-    """Return the session of its item with its cart (client.py, `with_cart`). Raise KeyError."""
+    """Return the session of its item with its cart (sessions.py, `with_cart`). Raise KeyError."""
     return _SESSION.decode(unsharded(item))
 
 
-def due_shards(*, urgent: bool = False) -> int:
-    """Return the number of partitions of a lane of an index by time."""
-    return URGENT_SHARDS if urgent else DUE_SHARDS
-
-
-def due_shard(record_id: str, *, urgent: bool = False) -> str:
-    """Return the partition of a lane of an index in which this record is."""
-    return str(shard_of(record_id, due_shards(urgent=urgent)))
-
-
-def ttl(at: datetime) -> Value:
-    """Return the time to live of a record that is of no use from `at` on, in epoch seconds."""
-    return number(milliseconds(at) // 1000 + _TTL_DELAY)
-
-
 def changed_items(before: Session, after: Session, retention: timedelta) -> tuple[Item, Item]:
-    """Return the items of before and after a change, to compare them.
+    """Return the items before and after a change, for comparison.
 
-    The groups that the change leaves as they are lie in neither, the others in the second only.
+    Unchanged groups are in neither item, changed ones only in the second.
     """
     groups = _SESSION.changed_groups(before, after)
     return session_item(before, retention, ()), session_item(after, retention, groups)
@@ -133,32 +120,17 @@ def session_item(
 ) -> Item:
     """Return the session's item, index attributes and time to live included.
 
-    The cart is in it unless `cart_item` makes an item of its own. Of CART and PAYMENT only
-    these `groups` are in it, if any are given.
+    The cart is in it unless `cart_item` returns an item of its own. If `groups` are given, only
+    these of CART and PAYMENT are in it.
     """
     item = sharded(_SESSION.encode(session, groups))
     if "cart" in item and _large(item["cart"]):
         del item["cart"]
-    item["created_key"] = text(position(session.created_at, session.id))
-    due = session.due_at()
-    if due:
-        item["due_shard"] = text(
-            due_shard(session.id, urgent=True) if session.urgent else LATER + due_shard(session.id)
-        )
-        item["due_at"] = instant(due)
-    # For good: the walks of tallies.py pass it once.
-    if session.over_at is not None:
-        clock = CLOCK if session.left_to_clock else ""
-        item["uncounted_shard"] = text(clock + due_shard(session.id))
-        item["uncounted_at"] = instant(session.over_at)
-    kept_until = session_kept_until(session, retention)
-    if kept_until is not None:
-        item["ttl"] = ttl(kept_until)
-    return item
+    return item | of_session(session, retention)
 
 
 def cart_item(session: Session, retention: timedelta = RETENTION) -> Item | None:
-    """Return the item of a cart that is too large for its session's, or None."""
+    """Return a cart's own item if it is too large for its session's item, else None."""
     cart = cart_of(session)
     if not _large(cart):
         return None
@@ -168,17 +140,17 @@ def cart_item(session: Session, retention: timedelta = RETENTION) -> Item | None
 
 
 def cart_of(session: Session) -> Value:
-    """Return the session's cart as it is stored."""
+    """Return the session's cart in its stored form."""
     return _SESSION.encode_group("cart", session)
 
 
 def cart_id(session_id: str) -> str:
-    """Return the id of the item in which a session's cart lies if it is not in the session's."""
+    """Return the id of the item for a cart that is not in its session's item."""
     return CART_ROW + session_id
 
 
 def same_cart(one: Session, other: Session) -> bool:
-    """Return whether both have the same cart, which only erasure changes."""
+    """Return whether both have the same cart. Only erasure changes it."""
     return "cart" not in _SESSION.changed_groups(one, other)
 
 
@@ -189,16 +161,18 @@ def _large(cart: Value) -> bool:
 def search_items(session: Session, retention: timedelta = RETENTION) -> list[Item]:
     """Return the rows by which the session is found (domain/search.py).
 
-    An id elsewhere is the key of a row that names the session. All else is in the index
-    `by_search`: order numbers in the order of their texts, other texts in the order of all lists.
-    The rows of ids are in the index for the wallet and for words, which saves rows of their own.
+    The id of a payment, a quote or a request is the key of a row that names the session. Everything
+    else is in the index `by_search`: order numbers in the order of their texts, other texts in the
+    order of all lists. The rows of ids are in the index for the wallet and for words, which saves
+    rows of their own. Until a wallet is given, the order number alone finds the session: each cart
+    that is left would pay for the further values.
     """
     merchant, place = session.merchant, position(session.created_at, session.id)
     kept_until = rows_kept_until(session, retention)
     common = {} if kept_until is None else {"ttl": ttl(kept_until)}
 
     def entry(key: str, at: str = place) -> Item:
-        return {"search_key": owned(key, session.shard), "created_key": text(at)}
+        return {"search_key": owned(key, session.part), "created_key": text(at)}
 
     def row(name: str, indexed: Item) -> Item:
         return {"id": text(f"{SEARCH_ROW}{name}#{session.id}"), **indexed, **common}
@@ -207,7 +181,7 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     for part in order_parts(session):
         name = search_key(merchant, f"part\n{part}")
         rows.append(row(name, entry(prefix_key(merchant, part), f"{part}#{place}")))
-    texts = metadata_texts(session)
+    texts = metadata_texts(session) if session.wallet_given else short_order_number(session)
     keys = list(dict.fromkeys(search_key(merchant, last_part(each)) for each in texts))
     rows += [row(key, entry(key)) for key in keys]
     texts = [*wallets(session), *words(session)]
@@ -220,13 +194,27 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     return rows + [row(key, entry(key)) for key in left]
 
 
+def flag_item(session: Session, retention: timedelta = RETENTION) -> Item:
+    """Return the row by which a session is found that was flagged for its merchant.
+
+    It stays when the flag goes, and is the same each time; it is not among `rows_of`.
+    """
+    key = search_key(session.merchant, NEEDS_SOMEBODY)
+    return {
+        "id": text(FLAG_ROW + session.id),
+        "search_key": owned(key, session.part),
+        "created_key": text(position(session.created_at, session.id)),
+        "ttl": ttl(flag_kept_until(session, retention)),
+    }
+
+
 def id_row(merchant: str, outer_id: str) -> str:
-    """Return the key of the row that names the session of an id elsewhere."""
+    """Return the key of the row that names the session of a payment's, quote's or request's id."""
     return SEARCH_ROW + search_key(merchant, outer_id)
 
 
 def rows_of(session: Session, retention: timedelta = RETENTION) -> list[Item]:
-    """Return a session's other rows: its cart, where that is large, and those that find it."""
+    """Return a session's other rows: its cart, if that is large, and its search rows."""
     cart = cart_item(session, retention)
     return [*([cart] if cart else []), *search_items(session, retention)]
 

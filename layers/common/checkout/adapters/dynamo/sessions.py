@@ -1,24 +1,26 @@
 """`ports.Sessions` on DynamoDB, by the low-level client that is passed in.
 
-Every write is conditional; the loser learns the winner from the same response. All reads are
-strong, except of the indexes. Source: domain/transitions.py, design.md "Records".
+Every write is conditional; if it loses, the same response contains the winner. All reads are
+strongly consistent, except those of indexes. Source: domain/transitions.py, design.md "Records".
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final, Generic, TypeVar
 
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, due, get, with_cart, with_carts
+from checkout.adapters.dynamo.client import Client, due, get
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
     failed_item,
+    keep_longer,
     put_new,
     put_reservation,
     raise_if_held,
@@ -26,28 +28,33 @@ from checkout.adapters.dynamo.conditions import (
     transaction,
     update,
 )
-from checkout.adapters.dynamo.event_records import event_item
+from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.links import give_back, take_item
+from checkout.adapters.dynamo.places import LATER, due_shards, prefix_key, search_key
 from checkout.adapters.dynamo.records import (
-    LATER,
     SESSION_ATTRIBUTES,
+    cart_id,
     cart_item,
     cart_of,
-    due_shards,
+    flag_item,
     id_row,
     reservation_from,
     search_items,
     session_from,
     session_item,
 )
-from checkout.adapters.dynamo.values import Item, instant_from, text, text_from
+from checkout.adapters.dynamo.wire import Item, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
+from checkout.domain.ids import SESSION, kind_of
+from checkout.domain.machine import Change, Record
+from checkout.domain.parts import Lists
 from checkout.domain.retention import RETENTION
-from checkout.domain.search import outer_ids, prefix_key, same_text, search_key, wallets
+from checkout.domain.search import outer_ids, same_text, wallets
 from checkout.domain.session import Session
-from checkout.domain.transitions import Change, Event
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import given_back
 from checkout.domain.webhooks import WebhookEvent
-from checkout.ports.runtime import WHOLE, Part, RandomBytes, SideBySide
+from checkout.ports.runtime import WHOLE, RandomBytes, ShardRange, SideBySide
 from checkout.ports.sessions import (
     DueSessions,
     OutOfStock,
@@ -56,11 +63,13 @@ from checkout.ports.sessions import (
     StaleSession,
 )
 
+R = TypeVar("R", bound=Record)
+
 
 class DynamoSessions:
-    """`ports.Sessions`. `sleep` takes seconds; it and `random_bytes` pace retries.
+    """`ports.Sessions`. `sleep` takes seconds; with `random_bytes` it paces retries.
 
-    `retention` is for how long an ended session is kept (domain/retention.py).
+    `retention` is the time for which an ended session is kept (domain/retention.py).
     """
 
     def __init__(
@@ -80,7 +89,7 @@ class DynamoSessions:
         self._retention = retention
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write both, as the port says: in a transaction, or each for half of the price."""
+        """Write both, in a transaction, or one after the other for half of the price."""
         if session.holds_item or (reservation is not None and reservation.session is None):
             return self._create_at_once(session, reservation)
         if reservation is not None:
@@ -97,14 +106,14 @@ class DynamoSessions:
         return None
 
     def _put_rows(self, rows: list[Item]) -> None:
-        """Store rows by which a session is found: before it, so that it is found once it is there.
+        """Store a session's search rows before the session, so that it can be found at once.
 
-        A row whose session is never stored finds nothing, and goes with its time to live.
+        A row whose session is never stored finds nothing, and ends with its time to live.
         """
         self._persistent.batch_put(self._client, self._sessions, rows)
 
     def _reserve(self, reservation: Reservation) -> Reservation | None:
-        """Store a reservation; return the live one that holds its key, if there is one."""
+        """Store a reservation. Return the live one that holds its key, if there is one."""
         request = put_reservation(self._reservations, reservation)
         try:
             self._persistent.ask(self._client.put_item, **request)
@@ -147,41 +156,43 @@ class DynamoSessions:
 
     def save(
         self,
-        change: Change,
+        change: Change[R],
         event: WebhookEvent | None = None,
         reservation: Reservation | None = None,
-    ) -> Session:
-        """Write a change, as the port says. Raise LookupError if there is no such session."""
-        request = update(self._sessions, change, self._retention)
-        rows = row_updates(self._sessions, change, self._retention)
+    ) -> R:
+        """Write a change, as the port says. Raise LookupError if there is no such record."""
+        kind: Kind[R] = _KINDS[kind_of(change.after.id)]
+        request = kind.update(self._sessions, change, self._retention)
+        rows = kind.beside(self._sessions, change, self._retention)
         puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
         if reservation is not None:
             puts.append(put_reservation(self._reservations, reservation))
-        if change.restocks is not None:
-            rows.append({"Update": give_back(self._sessions, change.restocks)})
-        found_by = self._new_rows(change)
-        if not change.by_instruction:  # nothing comes between a 201 and its W7
+        found_by = kind.found_by(change, self._retention)
+        for row in kind.kept_longer(change, self._retention):
+            self._keep_longer(row)
+        late = change.event is Event.PAYMENT_CREATED  # nothing may come between a 201 and its W7
+        if not late:
             self._put_rows(found_by)
+        saved = change.after
         try:
-            if not puts and not rows:
+            if puts or rows:
+                self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)
+            else:
                 answer = self._persistent.ask(
                     self._client.update_item, **request, ReturnValues="ALL_NEW"
                 )
-                if change.by_instruction:
-                    self._put_rows(found_by)
-                return _with_cart_of(change, answer["Attributes"])
-            self._transact({"Update": request}, *({"Put": put} for put in puts), *rows)
+                saved = kind.stored(change, answer["Attributes"])
         except ClientError as error:
             if reservation is not None:
                 raise_if_held(error, reservation, index=len(puts))
-            return self._stale_unless_ours(error, change)
-        if change.by_instruction:  # it goes on from whatever version was stored
-            return self.get(change.after.id) or change.after
-        return change.after
+            saved = _stale_unless_ours(kind, error, change)
+        if late:
+            self._put_rows(found_by)
+        return saved
 
     def page(
         self,
-        merchant: str,
+        of: Lists,
         *,
         limit: int,
         after: str | None,
@@ -189,19 +200,18 @@ class DynamoSessions:
         created_before: datetime | None,
         search: str | None = None,
         upward: bool = False,
-        shards: int = 1,
     ) -> SessionPage:
         """Return a page: a query for each shard, and one batch read."""
-        index, attribute, owner = "by_merchant", "merchant", merchant
+        index, attribute, key = "by_merchant", "merchant", of.merchant
         if search is not None:
-            index, attribute, owner = "by_search", "search_key", search_key(merchant, search)
+            index, attribute, key = "by_search", "search_key", search_key(key, search)
         found = lists.page(
             self._client,
             self._sessions,
             index,
             attribute,
-            owner,
-            shards=shards,
+            key,
+            shards=of.parts,
             limit=limit,
             after=after,
             created_from=created_from,
@@ -218,16 +228,14 @@ class DynamoSessions:
         row = get(self._client, self._sessions, id=text(id_row(merchant, outer_id)))
         return text_from(row["session"]) if row else None
 
-    def ordered(
-        self, merchant: str, beginning: str, *, limit: int, shards: int = 1
-    ) -> tuple[Session, ...]:
+    def ordered(self, of: Lists, beginning: str, *, limit: int) -> tuple[Session, ...]:
         """Return sessions: a query for each shard, and one batch read."""
         ids = lists.beginning(
             self._client,
             self._sessions,
-            prefix_key(merchant, beginning),
+            prefix_key(of.merchant, beginning),
             same_text(beginning),
-            shards=shards,
+            shards=of.parts,
             limit=limit,
         )
         found = self._batch_get(ids)
@@ -240,7 +248,7 @@ class DynamoSessions:
         urgent: bool,
         limit: int,
         side_by_side: SideBySide,
-        part: Part = WHOLE,
+        part: ShardRange = WHOLE,
     ) -> DueSessions:
         found = due(
             self._client,
@@ -257,7 +265,7 @@ class DynamoSessions:
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
 
     def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
-        """Read up to 100 sessions, strongly; a missing one is not in the result."""
+        """Read up to 100 sessions, strongly consistent. Missing sessions are left out."""
         found = self._persistent.batch_get(
             self._client, self._sessions, session_ids, SESSION_ATTRIBUTES
         )
@@ -265,9 +273,9 @@ class DynamoSessions:
         return {session_id: session_from(item) for session_id, item in found.items()}
 
     def _put_cart(self, session: Session) -> None:
-        """Store a large cart, before its session: no session is ever without its cart.
+        """Store a large cart before its session, so that no session is ever without its cart.
 
-        A cart whose session is never stored is found by nobody, and goes with its time to live.
+        A cart whose session is never stored is not read, and ends with its time to live.
         """
         cart = cart_item(session, self._retention)
         if cart is None:
@@ -275,42 +283,107 @@ class DynamoSessions:
         try:
             self._persistent.ask(self._client.put_item, **put_new(self._sessions, cart, "id"))
         except ClientError as error:
-            if failed_item(error) != cart:  # else it is our own write, whose answer was lost
+            if failed_item(error) != cart:  # otherwise it is our own write, whose answer was lost
                 raise Unavailable(TAKEN) from error
 
-    def _new_rows(self, change: Change) -> list[Item]:
-        """Return the rows that find the changed session by what the change has brought."""
-        before, after = change.before, change.after
-        if change.event is Event.ERASED or _of_wallets(before) == _of_wallets(after):
-            return []
-        known = search_items(before, self._retention)
-        return [row for row in search_items(after, self._retention) if row not in known]
+    def _keep_longer(self, row: Item) -> None:
+        """Let a stored row live as long as `row`; one that is not stored is not made."""
+        try:
+            self._persistent.ask(self._client.update_item, **keep_longer(self._sessions, row))
+        except ClientError as error:
+            failed_item(error)  # it is not there: another release has the cart in the session
 
     def _transact(self, *items: dict[str, Any]) -> None:
         self._persistent.ask(self._client.transact_write_items, **transaction(*items))
 
-    @staticmethod
-    def _stale_unless_ours(error: ClientError, change: Change) -> Session:
-        """Return our own write, whose answer was lost. Raise StaleSession of another's."""
-        item = failed_item(error, index=0)
-        if not condition_failed(error, index=0):
-            raise Unavailable(TAKEN) from error
-        if item is None:
-            raise LookupError("no such session") from None
-        current = _with_cart_of(change, item)
-        if current.writer != change.after.writer:
-            raise StaleSession(current) from None
-        return current
+
+@dataclass(frozen=True, slots=True)
+class Kind(Generic[R]):
+    """How the records of one kind are stored; all lie in the sessions' table.
+
+    `update` is the write of a change, `beside` the writes in its transaction, `found_by` the rows
+    by which what the change has brought is found, `kept_longer` the rows that must live longer from
+    now on. `stored` reads the item that a write returned.
+    """
+
+    update: Callable[[str, Change[R], timedelta], dict[str, Any]]
+    beside: Callable[[str, Change[R], timedelta], list[dict[str, Any]]]
+    found_by: Callable[[Change[R], timedelta], list[Item]]
+    kept_longer: Callable[[Change[R], timedelta], list[Item]]
+    stored: Callable[[Change[R], Item], R]
+
+
+def _beside_session(
+    table: str, change: Change[Session], retention: timedelta
+) -> list[dict[str, Any]]:
+    """Return the writes to the session's other rows, and to the stock that it gives back to."""
+    rows, link = row_updates(table, change, retention), given_back(change)
+    return rows if link is None else [*rows, {"Update": give_back(table, link)}]
+
+
+def _new_rows(change: Change[Session], retention: timedelta) -> list[Item]:
+    """Return the rows that find the changed session by what the change has brought."""
+    before, after = change.before, change.after
+    flagged = after.needs_attention and not before.needs_attention
+    flag = [flag_item(after, retention)] if flagged else []
+    same = _of_wallets(before) == _of_wallets(after) and not _first_wallet(change)
+    if change.event is Event.ERASED or same:
+        return flag
+    known = search_items(before, retention)
+    return flag + [row for row in search_items(after, retention) if row not in known]
+
+
+def _first_wallet(change: Change[Session]) -> bool:
+    """Return whether the change gives the session its first wallet.
+
+    From then on it is kept longer, and found by more. Its rows are written first: a session whose
+    cart ages out before it could not be read.
+    """
+    return change.after.wallet_given and not change.before.wallet_given
+
+
+def _kept_longer(change: Change[Session], retention: timedelta) -> list[Item]:
+    cart = cart_item(change.after, retention) if _first_wallet(change) else None
+    return [cart] if cart else []
+
+
+def _with_cart_of(change: Change[Session], item: Item) -> Session:
+    """Return the stored session of a change. A cart in an item of its own is as it was read."""
+    return session_from({"cart": cart_of(change.before)} | item)
+
+
+_KINDS: Final[Mapping[str, Kind[Any]]] = {
+    SESSION: Kind(
+        update=update,
+        beside=_beside_session,
+        found_by=_new_rows,
+        kept_longer=_kept_longer,
+        stored=_with_cart_of,
+    ),
+}
+
+
+def _stale_unless_ours(kind: Kind[R], error: ClientError, change: Change[R]) -> R:
+    """Return our own write, whose answer was lost. Raise StaleSession for another's."""
+    item = failed_item(error, index=0)
+    if not condition_failed(error, index=0):
+        raise Unavailable(TAKEN) from error
+    if item is None:
+        raise LookupError("no such record") from None
+    current = kind.stored(change, item)
+    if current.writer != change.after.writer:
+        raise StaleSession(current) from None
+    return current
 
 
 def _of_another(held: Item, ours: Reservation) -> Reservation | None:
-    """Return the reservation that holds the key; None if it is ours, whose answer was lost."""
+    """Return the reservation that holds the key, or None if it is our own lost write."""
     winner = reservation_from(held)
     return None if winner.writer == ours.writer else winner
 
 
 def _raise_if_taken(found: Item | None, session: Session, error: ClientError) -> None:
-    """Raise Unavailable unless the item found is our own write, whose answer was lost."""
+    """Raise Unavailable unless the stored item is our own write, whose answer was lost."""
     if found is None or text_from(found["writer"]) != session.writer:
         raise Unavailable(TAKEN) from error
 
@@ -319,6 +392,24 @@ def _of_wallets(session: Session) -> tuple[list[str], list[str]]:
     return wallets(session), outer_ids(session)
 
 
-def _with_cart_of(change: Change, item: Item) -> Session:
-    """Return the stored session of a change. A cart that lies elsewhere is as it was read."""
-    return session_from({"cart": cart_of(change.before)} | item)
+def with_cart(client: Client, table: str, item: Item) -> Item:
+    """Return a session's item with its cart, which is read if it is an item of its own.
+
+    A cart is stored before its session, so a read after the session's read finds it.
+    """
+    if "cart" in item:
+        return item
+    return item | _cart(get(client, table, id=text(cart_id(item["id"]["S"]))))
+
+
+def with_carts(
+    client: Client, persistent: Persistent, table: str, items: dict[str, Item]
+) -> dict[str, Item]:
+    """Return up to 100 sessions' items by their ids, with their carts."""
+    without = [each for each, item in items.items() if "cart" not in item]
+    carts = persistent.batch_get(client, table, [cart_id(each) for each in without])
+    return items | {each: items[each] | _cart(carts.get(cart_id(each))) for each in without}
+
+
+def _cart(row: Item | None) -> Item:
+    return {"cart": row["cart"]} if row else {}

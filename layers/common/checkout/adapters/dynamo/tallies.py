@@ -1,7 +1,7 @@
 """`ports.Tallies` on DynamoDB: a row per merchant, currency, day and shard, among the sessions.
 
-The index `uncounted` holds sessions by the time of their end, in two lanes: those that the clock
-ends, and those whose end is written. They stay in it (docs/decisions/0019).
+The index `uncounted` holds sessions by the time of their end, in two lanes: sessions that end by
+the clock, and sessions whose end is written. They stay in it (docs/decisions/0019).
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, with_carts
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries
 from checkout.adapters.dynamo.conditions import failed_item, transaction
-from checkout.adapters.dynamo.records import CLOCK, due_shards, session_from
-from checkout.adapters.dynamo.values import (
+from checkout.adapters.dynamo.places import CLOCK, due_shards
+from checkout.adapters.dynamo.records import session_from
+from checkout.adapters.dynamo.sessions import with_carts
+from checkout.adapters.dynamo.wire import (
     Item,
     instant,
     instant_from,
@@ -27,18 +29,21 @@ from checkout.adapters.dynamo.values import (
     text,
     text_from,
 )
+from checkout.domain.ids import session_ref
+from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.ports.runtime import RandomBytes
-from checkout.ports.sessions import Marks, Stretch, Walk
+from checkout.ports.sessions import Positions, Stretch, Walk
 
 logger = logging.getLogger(__name__)
 
+_UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
 _COUNTS: Final = ("ended", "wallet", "approved", "paid", "amount")
 
 
 class DynamoTallies:
-    """Ids begin with `day#` and `clock#`, which a session's never does."""
+    """Ids begin with `day#` and `clock#`, unlike the id of any session."""
 
     def __init__(
         self,
@@ -56,16 +61,22 @@ class DynamoTallies:
     def shards(self) -> range:
         return range(due_shards())
 
-    def marks(self) -> Marks:
-        """Return the marks, which lie in a row for each shard: one call."""
+    def positions(self) -> Positions:
+        """Return the positions, one row for each shard, with one call."""
         ids = {_mark(shard): shard for shard in self.shards}
         rows = self._persistent.batch_get(self._client, self._table, list(ids))
-        return {
+        marks = {
             (walk, ids[each]): instant_from(row[walk])
             for each, row in rows.items()
             for walk in Walk
             if walk in row
         }
+        untold = {
+            ids[each]: frozenset(text_from(row[_UNTOLD]).split())
+            for each, row in rows.items()
+            if _UNTOLD in row
+        }
+        return Positions(marks, untold)
 
     def ahead(
         self,
@@ -77,7 +88,10 @@ class DynamoTallies:
         limit: int,
         gathered: timedelta = timedelta(0),
     ) -> Stretch | None:
-        """Return the next stretch, of whole milliseconds: then none is passed by half."""
+        """Return the next stretch.
+
+        It ends at a whole millisecond, so that no millisecond is passed in part.
+        """
         if since is not None and since >= until:
             return None
         rows: list[Item] = []
@@ -95,7 +109,7 @@ class DynamoTallies:
             rows += page
             more = len(page) == limit
             last = rows[-1]["uncounted_at"] if rows else None
-            if more and rows[0]["uncounted_at"] != last:  # the last one may go on
+            if more and rows[0]["uncounted_at"] != last:  # the last millisecond may go on
                 rows = [row for row in rows if row["uncounted_at"] != last]
                 break
         if not rows:
@@ -104,7 +118,7 @@ class DynamoTallies:
             return None
         ids = [text_from(row["id"]) for row in rows]
         sessions: list[Session] = []
-        unreadable = 0
+        unreadable: list[str] = []
         for start in range(0, len(ids), PAGE_MAX):
             some = ids[start : start + PAGE_MAX]
             items = self._persistent.batch_get(self._client, self._table, some)
@@ -112,20 +126,29 @@ class DynamoTallies:
             for each in (items[one] for one in some if one in items):
                 try:
                     sessions.append(session_from(each))
-                except Exception as error:  # noqa: BLE001 - one poisoned record stops no other
-                    logger.warning("a record is no session: %s", type(error).__name__)
-                    unreadable += 1
+                except Exception as error:  # noqa: BLE001 - one damaged record stops no other
+                    unreadable.append(text_from(each["id"]))
+                    logger.warning(
+                        "a record is no session: %s",
+                        type(error).__name__,
+                        extra={"session": session_ref(unreadable[-1])},
+                    )
         return Stretch(
             walk=walk,
             shard=shard,
             since=since,
             to=instant_from(rows[-1]["uncounted_at"]),
             sessions=tuple(sessions),
-            unreadable=unreadable,
+            unreadable=tuple(unreadable),
             more=more,
         )
 
-    def passed(self, stretch: Stretch, tallies: Sequence[DayTally]) -> bool:
+    def passed(
+        self,
+        stretch: Stretch,
+        tallies: Sequence[DayTally],
+        untold: frozenset[str] = frozenset(),
+    ) -> bool:
         still = "attribute_not_exists(#mark)" if stretch.since is None else "#mark = :since"
         values = {":to": instant(stretch.to)}
         if stretch.since is not None:
@@ -139,6 +162,10 @@ class DynamoTallies:
             "ExpressionAttributeValues": values,
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
+        if untold:
+            moved["UpdateExpression"] += ", #untold = :untold"
+            moved["ExpressionAttributeNames"]["#untold"] = _UNTOLD
+            values[":untold"] = _ids(untold)
         try:
             if not tallies:
                 self._persistent.ask(self._client.update_item, **moved)
@@ -148,24 +175,36 @@ class DynamoTallies:
                 self._persistent.ask(self._client.transact_write_items, **request)
         except ClientError as error:
             found = failed_item(error) or {}
-            # As we want it: our own write, whose answer was lost; two that pass the same stretch
-            # add the same, and a transaction's token lets only one of them through.
+            # As intended: our own write, whose answer was lost. If two pass the same stretch, they
+            # add the same numbers, and the transaction's token lets only one of them through.
             return not tallies and found.get(stretch.walk.value) == instant(stretch.to)
         return True
 
-    def days(
-        self, merchant: str, currency: str, days: Sequence[date], *, shards: int = 1
-    ) -> tuple[DayTally, ...]:
+    def told(self, shard: int, was: frozenset[str], untold: frozenset[str]) -> None:
+        try:
+            self._persistent.ask(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"id": text(_mark(shard))},
+                UpdateExpression="SET #untold = :untold",
+                ConditionExpression="#untold = :was",
+                ExpressionAttributeNames={"#untold": _UNTOLD},
+                ExpressionAttributeValues={":was": _ids(was), ":untold": _ids(untold)},
+            )
+        except ClientError as error:
+            failed_item(error)  # as intended: another run has changed them, or our answer was lost
+
+    def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
         found: dict[date, Counter[str]] = {day: Counter() for day in days}
-        for shard in range(shards):
-            ids = {_id(merchant, currency, day, shard): day for day in days}
+        for part in range(of.parts):
+            ids = {_id(of.merchant, currency, day, part): day for day in days}
             items = self._persistent.batch_get(self._client, self._table, list(ids))
             for each, item in items.items():
                 counts = {name: number_from(item[name]) for name in _COUNTS if name in item}
                 found[ids[each]].update(counts)
         return tuple(
             DayTally(
-                merchant=merchant,
+                merchant=of.merchant,
                 currency=currency,
                 day=day,
                 **{name: sums[name] for name in _COUNTS},
@@ -176,7 +215,7 @@ class DynamoTallies:
     def _added(self, tally: DayTally) -> dict[str, Any]:
         return {
             "TableName": self._table,
-            "Key": {"id": text(_id(tally.merchant, tally.currency, tally.day, tally.shard))},
+            "Key": {"id": text(_id(tally.merchant, tally.currency, tally.day, tally.part))},
             "UpdateExpression": "ADD " + ", ".join(f"#{name} :{name}" for name in _COUNTS),
             "ExpressionAttributeNames": {f"#{name}": name for name in _COUNTS},
             "ExpressionAttributeValues": {
@@ -185,11 +224,15 @@ class DynamoTallies:
         }
 
 
+def _ids(untold: frozenset[str]) -> dict[str, Any]:
+    return text(" ".join(sorted(untold)))
+
+
 def _mark(shard: int) -> str:
-    """Return the id of the row that remembers how far the walks along a shard have come."""
+    """Return the id of the row with the walks' positions in a shard."""
     return f"clock#{shard}"
 
 
-def _id(merchant: str, currency: str, day: date, shard: int) -> str:
+def _id(merchant: str, currency: str, day: date, part: int) -> str:
     row = f"day#{merchant}#{currency}#{day.isoformat()}"
-    return f"{row}#{shard}" if shard else row
+    return f"{row}#{part}" if part else row

@@ -1,8 +1,8 @@
 """The hosts and network addresses that this product connects to: public unicast only.
 
-An allow-list, because whoever types a wallet address chooses where our requests go, and our own
-network is the prize. `ipaddress.is_global` is not used: its table differs between Python releases,
-and it lets multicast and blocks with an IPv4 address hidden inside pass.
+This is an allow-list, because a customer who types a wallet address chooses the target of our
+requests, which could be in our own network. `ipaddress.is_global` is not used: its table differs
+between Python releases, and it allows multicast and blocks that contain an IPv4 address.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ Resolve = Callable[[str, int, int, int], Iterable[tuple[Any, ...]]]
 WITHIN: Final = 3.0  # seconds
 _HTTPS_PORT: Final = 443
 
-# IPv4 has no prefix that says "public": it is all of unicast space less these (IANA's registry of
-# special-purpose addresses, RFC 6890).
+# IPv4 has no prefix that says "public": it is all of unicast space without these (IANA's registry
+# of special-purpose addresses, RFC 6890).
 _NOT_PUBLIC_V4: Final = tuple(
     map(
         IPv4Network,
@@ -72,7 +72,7 @@ _NUMBER: Final = re.compile(r"[0-9]+|0[xX][0-9A-Fa-f]*")
 
 
 class ResolvedHosts:
-    """`ports.Hosts` by the system's resolver, which is given `WITHIN` seconds."""
+    """`ports.Hosts` with the system's resolver, within `WITHIN` seconds."""
 
     def __init__(
         self, *, allow_loopback: bool = False, resolve: Resolve = socket.getaddrinfo
@@ -85,7 +85,7 @@ class ResolvedHosts:
             return False
         try:
             found = list(look_up(self._resolve, host, _HTTPS_PORT, WITHIN))
-        except Exception:  # noqa: BLE001 - whatever a resolver raises, it leads nowhere
+        except Exception:  # noqa: BLE001 - after any error the name has no address
             return False
         return bool(found) and all(
             is_permitted(address, allow_loopback=self._allow_loopback) for address in found
@@ -95,15 +95,15 @@ class ResolvedHosts:
 def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
     """Return the host's addresses, each once.
 
-    Runs in a thread, as getaddrinfo knows no timeout; a daemon, so that it holds up no exit.
-    Raises what the resolver raises, and TimeoutError.
+    Runs in a thread, because getaddrinfo has no timeout, and in a daemon, so that it delays no
+    exit. Raises the resolver's errors, and TimeoutError.
     """
     found: Future[Iterable[tuple[Any, ...]]] = Future()
 
     def ask() -> None:
         try:
             found.set_result(resolve(host, port, socket.AF_UNSPEC, socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001 - handed to whoever waits
+        except Exception as error:  # noqa: BLE001 - for the waiting thread
             found.set_exception(error)
 
     threading.Thread(target=ask, name="resolve", daemon=True).start()
@@ -111,9 +111,9 @@ def look_up(resolve: Resolve, host: str, port: int, within: float) -> list[str]:
 
 
 def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
-    """Return whether `address`, as a resolver gave it, may be connected to.
+    """Return whether a connection to `address`, as resolved, is permitted.
 
-    `allow_loopback` adds 127.0.0.0/8 and ::1, and nothing else.
+    `allow_loopback` adds only 127.0.0.0/8 and ::1.
     """
     try:
         parsed = ip_address(address)
@@ -135,10 +135,10 @@ def is_permitted(address: str, *, allow_loopback: bool = False) -> bool:
 
 
 def is_host(host: str) -> bool:
-    """Return whether `host`, without brackets or port, means one thing to every reader.
+    """Return whether every program reads `host`, without brackets or port, in the same way.
 
-    That is a DNS name, a dotted quad or an IPv6 address; the names of `is_infrastructure` are none.
-    `is_permitted` judges its addresses after resolution.
+    Allowed are a DNS name, a dotted quad and an IPv6 address, but not the names of
+    `is_infrastructure`. `is_permitted` judges its addresses after resolution.
     """
     if is_infrastructure(host):
         return False

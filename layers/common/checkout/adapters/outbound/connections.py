@@ -1,33 +1,34 @@
-"""Connections to public addresses, for `http.py`: opened where permitted, bounded, watched.
+"""Connections to public addresses, for `http.py`: permitted, limited in time and size.
 
-Refuses an address that is not permitted, an exchange that is over its time, and an answer that is
-over its size. httpcore speaks HTTP over the connection.
+Refuses an address that is not permitted, an exchange that takes too long, and an answer that is too
+large. httpx asks, and httpcore, the library under httpx, speaks HTTP over the connection.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
 import httpcore
+import httpx
 
 from checkout.adapters.outbound.addresses import Resolve, is_permitted, look_up
 
-_MOST_ADDRESSES: Final = 8  # tried for one name
+_MOST_ADDRESSES: Final = 8  # addresses addresses tried for one name
 
 
 class Stopped(Exception):
-    """We ended the exchange. The message quotes nothing that was sent or received."""
+    """The exchange was ended by us. The message contains nothing that was sent or received."""
 
 
 @dataclass(slots=True)
 class Call:
     """One exchange: the time and bytes it has left, and whether anything was sent.
 
-    httpcore hands a request's `timeout` to the backend and the streams unread, so this travels
-    as that timeout. A plain number would start anew at every read.
+    httpcore passes a request's `timeout` to the backend and the streams unread, so this object is
+    passed as the timeout. A plain number would start anew at every read.
     """
 
     monotonic: Callable[[], float]
@@ -43,11 +44,64 @@ class Call:
         return left
 
 
-class PublicBackend(httpcore.NetworkBackend):
-    """Resolves a name once, judges every address it has, and connects to one of those.
+class PublicTransport(httpx.BaseTransport):
+    """Sends requests of httpx over the connections of `backend`.
 
-    Resolving anew for the connection would let a name answer a public address to the check and a
-    private one to the connection (DNS rebinding). The certificate is checked against the name.
+    The request's extension `timeout` holds a `Call`. Raises Stopped and the errors of httpcore. An
+    idle connection is used again within `keep_alive` seconds. Thread-safe.
+    """
+
+    def __init__(
+        self, backend: httpcore.NetworkBackend, tls: ssl.SSLContext, *, keep_alive: float
+    ) -> None:
+        self._pool = httpcore.ConnectionPool(
+            ssl_context=tls,
+            max_connections=None,  # a hanging connection must not delay another
+            keepalive_expiry=keep_alive,
+            network_backend=backend,
+        )
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        """Send `request`, and return its answer with the body unread. Close that."""
+        url = request.url
+        assert isinstance(request.stream, httpx.SyncByteStream)
+        answer = self._pool.handle_request(
+            httpcore.Request(
+                request.method,
+                httpcore.URL(
+                    scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path
+                ),
+                headers=request.headers.raw,
+                content=request.stream,
+                extensions=request.extensions,
+            )
+        )
+        return httpx.Response(answer.status, headers=answer.headers, stream=_Body(answer))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+
+class _Body(httpx.SyncByteStream):
+    """The body of httpcore's answer, as it comes."""
+
+    def __init__(self, answer: httpcore.Response) -> None:
+        self._answer = answer
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self._answer.iter_stream()
+
+    def close(self) -> None:
+        self._answer.close()
+
+
+class PublicBackend(httpcore.NetworkBackend):
+    """Resolves a name once, checks all its addresses, and connects to one of them.
+
+    If the name were resolved again for the connection, it could return a public address to the
+    check and a private one to the connection (DNS rebinding). The certificate is checked against
+    the name.
     """
 
     def __init__(self, resolve: Resolve, *, allow_loopback: bool) -> None:
@@ -71,7 +125,8 @@ class PublicBackend(httpcore.NetworkBackend):
             raise Stopped("address refused")
         addresses = addresses[:_MOST_ADDRESSES]
         while True:
-            # An even share of the time each: a dead address does not use up the others' time.
+            # Each address gets an even share of the time, so that a dead one does not use up the
+            # others'.
             share = call.seconds_left() / len(addresses)
             try:
                 return _Stream(self._sockets.connect_tcp(addresses.pop(0), port, timeout=share))
@@ -95,7 +150,7 @@ class _Stream(httpcore.NetworkStream):
         except BaseException:
             self._stream.close()
             raise
-        # An answer that ends with the connection is whole only if TLS says that it ended.
+        # An answer that ends with the connection is complete only if TLS was closed properly.
         stream.get_extra_info("socket").suppress_ragged_eofs = False
         return _Stream(stream)
 

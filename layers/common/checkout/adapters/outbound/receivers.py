@@ -1,6 +1,6 @@
 """`ports.Receivers`: merchants' webhook endpoints, over the same guarded HTTP as wallets.
 
-That is https, public addresses, no redirect, checked on the address that is connected to.
+That means https, public addresses, no redirect, checked on the address of the connection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from checkout.open_payments.transport import Request
 from checkout.ports.webhooks import Receipt
 
-# As JSON, in which the delivery log is stored, each of these is six bytes long.
+# In the JSON of the delivery log, each of these characters takes six bytes.
 _CONTROL: Final = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
@@ -46,7 +46,7 @@ def _retry_after(value: str, now: datetime) -> timedelta | None:
     """Parse RFC 9110 10.2.3: seconds or a date; anything else is ignored."""
     value = value.strip()
     if value.isascii() and value.isdigit():
-        return timedelta(seconds=int(value[:9]))  # what is longer is beyond every bound
+        return timedelta(seconds=int(value[:9]))  # longer numbers are above every limit
     try:
         at = parsedate_to_datetime(value)
     except (ValueError, IndexError, TypeError, OverflowError):

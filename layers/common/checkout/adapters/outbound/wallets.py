@@ -1,27 +1,33 @@
-"""Open Payments clients that sign with a merchant's key, opened from the vault for one flow."""
+"""Open Payments clients that sign with a merchant's key from the vault, each for one flow."""
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Final
 
 from checkout.domain.merchant import Merchant, private_key_place
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.client_forms import ClientForms
-from checkout.open_payments.errors import Refused
-from checkout.open_payments.models import ClientIdentity
+from checkout.open_payments.errors import OpenPaymentsError, Refused
+from checkout.open_payments.models import ClientIdentity, Jwk
+from checkout.open_payments.signatures import public_x
 from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Transport
 from checkout.ports.runtime import Clock, Vault
+
+OnRefusal = Callable[[Merchant, Refused, bool | None], None]
+LOOK_FOR_KEY: Final = timedelta(seconds=2)
 
 
 class SignedWallets:
     """`ports.Wallets` over one transport.
 
-    `tokens`, and the form in which each server takes the client, are kept for the life of the
-    process. `on_refusal` is called with each refusal of a request that a merchant signed.
+    `tokens`, and the form of the client that each server accepts, are kept as long as the process
+    lives. `on_refusal` is called with each refusal of a merchant's key, and with whether the
+    merchant's wallet, asked then, shows keys without this one; None if it cannot be read.
     """
 
     def __init__(
@@ -31,7 +37,7 @@ class SignedWallets:
         clock: Clock,
         *,
         allow_loopback: bool = False,
-        on_refusal: Callable[[Merchant, Refused], None] = lambda merchant, refused: None,
+        on_refusal: OnRefusal | None = None,
     ) -> None:
         self._transport = transport
         self._vault = vault
@@ -56,8 +62,22 @@ class SignedWallets:
             deadline=deadline,
             allow_http_interaction=self._allow_loopback,
             forms=self._forms,
-            on_refusal=partial(self._on_refusal, merchant),
+            on_refusal=partial(self._refused, merchant, identity, deadline),
         )
+
+    def _refused(
+        self, merchant: Merchant, identity: ClientIdentity, deadline: datetime, refused: Refused
+    ) -> None:
+        if self._on_refusal is None or not refused.of_key:
+            return
+        until = min(deadline, self._clock.now() + LOOK_FOR_KEY)
+        try:
+            keys = self.anonymous(deadline=until).get_jwks(merchant.wallet_address)
+        except OpenPaymentsError:
+            lacks = None
+        else:
+            lacks = Jwk(identity.key_id, public_x(identity.private_key)) not in keys
+        self._on_refusal(merchant, refused, lacks)
 
     def anonymous(self, *, deadline: datetime) -> OpenPayments:
         return OpenPayments(self._transport, None, now=self._clock.now, deadline=deadline)

@@ -1,4 +1,4 @@
-"""Do what a merchant asks for in the dashboard, and write it to the audit log.
+"""Do the actions of the dashboard, and write each to the audit log.
 
 The webhook endpoints of /v1 are set here too. The native API and the command line call the flows
 underneath, without an audit entry.
@@ -16,39 +16,39 @@ from checkout.domain.people import Actor
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
 from checkout.flows import audit
+from checkout.flows.checkout import ends, lookup
+from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import export
 from checkout.flows.merchant.export import Part
-from checkout.flows.payment import sessions
-from checkout.flows.payment.sessions import ListQuery
 from checkout.flows.webhooks import delivery_log, endpoints
 from checkout.flows.webhooks.endpoints import Configured, Resent
 from checkout.ports.services import DashboardServices
 
 
 def expire_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
-    """Expire a session. Raise as `sessions.expire` does."""
-    return _end(services, key, session_id, sessions.expire, Action.SESSION_EXPIRED)
+    """Expire a session. Raise as `ends.expire` does."""
+    return _end(services, key, session_id, ends.expire, Action.SESSION_EXPIRED)
 
 
 def cancel_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
-    """Cancel a session, or begin to close its payment in doubt. Raise as `sessions.cancel` does."""
-    return _end(services, key, session_id, sessions.cancel, Action.SESSION_CANCELED)
+    """Cancel a session, or begin to close its payment in doubt. Raise as `ends.cancel` does."""
+    return _end(services, key, session_id, ends.cancel, Action.SESSION_CANCELED)
 
 
 def accept_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
-    """Accept a part of the money as payment. Raise as `sessions.accept_as_paid` does."""
-    return _end(services, key, session_id, sessions.accept_as_paid, Action.SESSION_ACCEPTED)
+    """Accept a part of the money as payment. Raise as `ends.accept_as_paid` does."""
+    return _end(services, key, session_id, ends.accept_as_paid, Action.SESSION_ACCEPTED)
 
 
 def give_up_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
     """Give a partly paid session up, or begin to close its payment. Raise as `give_up` does."""
-    return _end(services, key, session_id, sessions.give_up, Action.SESSION_GIVEN_UP)
+    return _end(services, key, session_id, ends.give_up, Action.SESSION_GIVEN_UP)
 
 
 def download(
     services: DashboardServices, key: Actor, text: str, query: ListQuery, *, file: str
 ) -> Part:
-    """Return a part of an export; its first part is noted, as a copy of `file`."""
+    """Return a part of an export. The first part is noted in the audit log as a copy of `file`."""
     part = export.part(services, key, text, query)
     if query.cursor is None:
         audit.note(services, key, Action.EXPORTED, file)
@@ -132,11 +132,11 @@ def _end(
     action: Action,
 ) -> Session:
     """End a session, or return it as it is if this began to close its incoming payment."""
-    before = sessions.get(services, key, session_id)
+    before = lookup.get(services, key, session_id)
     try:
         session = end(services, key, session_id)
     except PaymentInProgress:
-        session = sessions.get(services, key, session_id)
+        session = lookup.get(services, key, session_id)
         if before.closing_at is not None or session.closing_at is None:
             raise
         action = Action.CLOSING_STARTED

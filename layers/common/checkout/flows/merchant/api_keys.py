@@ -1,7 +1,8 @@
 """A merchant's API keys: create them with a name, replace them with an overlap, revoke them.
 
-A key in clear text is only in the return value of the call that created it. The last lasting key
-cannot be revoked: without one, the merchant's server could not be given another in time.
+A key in clear text is only in the return value of the call that created it. The last full-access
+key without an expiry date cannot be revoked: without it, the merchant's server could not get
+another key in time.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from checkout.domain.errors import (
     KeyUnexpectedState,
     ParameterInvalid,
     ParameterMissing,
+    PermissionMissing,
     ResourceMissing,
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.people import Actor, Member, Scope
+from checkout.domain.people import GIVEN, Actor, Member, Scope
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices, Services
 
@@ -33,14 +35,14 @@ ENDED_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A new key; `plain` is shown once and stored nowhere."""
+    """A new key. `plain` is shown once and never stored."""
 
     key: ApiKey
     plain: str = field(repr=False)
 
 
 def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any) -> NewKey:
-    """Return a new key, which is not stored yet; `options` are further fields of it."""
+    """Return a new key, which is not stored yet. `options` are further fields."""
     plain = new_api_key(services.random_bytes)
     record = ApiKey(
         id=new_key_id(services.random_bytes),
@@ -53,7 +55,8 @@ def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any
         created_at=services.clock.now(),
         return_hosts=merchant.return_hosts,
         key_sign_in_off_at=merchant.key_sign_in_off_at,
-        shards=merchant.shards,
+        parts=merchant.parts,
+        suspended=merchant.suspended,
         **options,
     )
     return NewKey(record, plain)
@@ -76,17 +79,19 @@ def create(
     scopes: tuple[Scope, ...] = tuple(Scope),
     ends_at: datetime | None = None,
 ) -> NewKey:
-    """Create a key with one scope or both, which ends at that time, if there is one.
+    """Create a key with these scopes, which ends at that time, if there is one.
 
-    Raise ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict.
+    It does no more than its maker may, and does not outlive a key that makes it. Raise
+    ParameterMissing, ParameterInvalid, KeyUnexpectedState, Conflict, PermissionMissing.
     """
     name = _name(name)
     now = services.clock.now()
     if ends_at is not None and ends_at <= now:
-        raise ParameterInvalid("The end of a key must be in the future.", param="ends_at")
+        raise ParameterInvalid("The expiry date must be in the future.", param="ends_at")
+    _require_given(key, scopes, ends_at)
+    merchant = merchants.get(services.merchants, key.merchant)  # before its keys are counted
     if sum(each.active_at(now) for each in services.api_keys.of(key.merchant)) >= ACTIVE_MAX:
         raise KeyUnexpectedState(f"You have {ACTIVE_MAX} active keys; revoke one first.")
-    merchant = merchants.get(services.merchants, key.merchant)
     maker = key.id if isinstance(key, Member) else None
     made = new_key(services, merchant, name=name, scopes=scopes, ends_at=ends_at, maker=maker)
     if not services.api_keys.add(made.key, merchant):
@@ -98,13 +103,14 @@ def create(
 def roll(services: DashboardServices, key: Actor, key_id: str, *, overlap: timedelta) -> NewKey:
     """Replace a key by one like it; the old key ends after `overlap` (0 to 7 days).
 
-    Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict.
+    Raise ParameterInvalid, ResourceMissing, KeyUnexpectedState, Conflict, PermissionMissing.
     """
     if not timedelta(0) <= overlap <= OVERLAP_MAX:
         raise ParameterInvalid("The overlap must be 0 to 7 days.", param="overlap")
     old, now = _found(services, key, key_id), services.clock.now()
     if not (old.current and old.active_at(now)):
-        raise KeyUnexpectedState("This key has already ended, or been revoked or replaced.")
+        raise KeyUnexpectedState("This key has expired, or was revoked or replaced.")
+    _require_given(key, old.scopes, old.ends_at)
     merchant = merchants.get(services.merchants, key.merchant)
     maker = key.id if isinstance(key, Member) else old.maker
     made = new_key(
@@ -126,7 +132,7 @@ def revoke(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
     kept = next((each for each in others if each.lasting), None)
     if kept is None:
         raise KeyUnexpectedState(
-            "This is your last key with full access and no end: create another one before you "
+            "This is your last full-access key without an expiry date. Create another before you "
             "revoke it."
         )
     revoked = replace(old, revoked_at=services.clock.now())
@@ -136,6 +142,29 @@ def revoke(services: DashboardServices, key: Actor, key_id: str) -> ApiKey:
     return revoked
 
 
+def given(actor: Actor) -> frozenset[Scope]:
+    """Return the scopes that a key may have which this actor makes."""
+    own = GIVEN[actor.role]
+    return own & frozenset(actor.scopes) if isinstance(actor, ApiKey) else own
+
+
+def _require_given(actor: Actor, scopes: tuple[Scope, ...], ends_at: datetime | None) -> None:
+    """Raise PermissionMissing for a scope that the actor cannot give, ParameterInvalid for an end.
+
+    A key that has an end makes none that works longer.
+    """
+    if not given(actor).issuperset(scopes):
+        raise PermissionMissing(
+            "This key would do more than you may. Ask an owner of your shop to make it."
+        )
+    last = actor.lasts_until
+    if last is not None and (ends_at is None or ends_at > last):
+        raise ParameterInvalid(
+            "The key that you signed in with has an end: a key that it makes ends no later.",
+            param="ends_at",
+        )
+
+
 def change_copied(
     services: DashboardServices,
     merchant_id: str,
@@ -143,7 +172,7 @@ def change_copied(
     *,
     actor: Actor | None = None,
 ) -> Merchant:
-    """Change what keys copy of the merchant, in one transaction with all active keys.
+    """Change the merchant's fields that keys copy, in one transaction with all active keys.
 
     Raise ResourceMissing, Conflict.
     """
@@ -158,7 +187,7 @@ def change_copied(
 
 
 def _all(services: DashboardServices, merchant: str, actor: Actor | None) -> list[ApiKey]:
-    """Return the merchant's keys: the actor, if it is one, and those that the index has."""
+    """Return the merchant's keys: the keys in the index, and the actor, if it is a key."""
     known = {each.id: each for each in services.api_keys.of(merchant)}
     if isinstance(actor, ApiKey):
         known[actor.id] = actor

@@ -1,7 +1,7 @@
 """Authenticate a merchant by an API key, which is looked up by its hash.
 
-A key is rejected without saying whether a key ever existed. The plain key is in no
-error, log or record.
+A key is rejected without saying whether a key ever existed. The plain key is never in an error, log
+or record.
 """
 
 from __future__ import annotations
@@ -16,32 +16,48 @@ from checkout.domain.people import Scope
 from checkout.ports.services import Services
 
 _READING: Final = ("GET", "HEAD")
+# The writes of a key that does not manage. All others need the full scope.
+_WRITING: Final = ("/checkout/sessions", "/webhook_endpoints", "/webhook_endpoints/{identity}")
 
 
-def authenticate(services: Services, authorization: str | None, method: str) -> ApiKey:
+def scope_of(method: str, route: str) -> Scope:
+    """Return the scope that a route needs; `route` is its path, with names in place of ids.
+
+    GET only reads. A route that nobody thought of is only for keys that may do everything.
+    """
+    if method in _READING:
+        return Scope.READ
+    return (
+        Scope.WRITE if route.removeprefix("/api").removeprefix("/v1") in _WRITING else Scope.MANAGE
+    )
+
+
+def authenticate(
+    services: Services, authorization: str | None, method: str, route: str = ""
+) -> ApiKey:
     """Return the key of an `Authorization: Bearer sk_…` header's value (RFC 6750 section 2.1).
 
-    The HTTP method decides which scope the key needs, for every route: what only reads is GET.
-    Raises ApiKeyMissing if there are no bearer credentials, PermissionMissing, and as `active_key`
-    does.
+    The key needs the scope of the method and the route (`scope_of`). Raises ApiKeyMissing if there
+    are no bearer credentials, PermissionMissing, and as `active_key` does.
     """
     scheme, _, credentials = (authorization or "").strip().partition(" ")
     presented = credentials.strip()
     if scheme.lower() != "bearer" or not presented:
         raise ApiKeyMissing("Send your API key in the header Authorization: Bearer sk_….")
     key = active_key(services, presented)
-    scope = Scope.READ if method in _READING else Scope.WRITE
+    scope = scope_of(method, route)
     if scope not in key.scopes:
-        raise PermissionMissing(f"This API key has not the scope “{scope}”, which this needs.")
+        raise PermissionMissing(f"This API key lacks the scope “{scope}”, which this needs.")
     return key
 
 
 def active_key(services: Services, presented: str) -> ApiKey:
-    """Return the key that was presented, and record its use.
+    """Return the presented key, and record its use.
 
     Raises ApiKeyInvalid: an unknown, a revoked and an expired key get the same answer.
     """
-    # What cannot be a key is not looked up; the hash is the look-up, so no comparison leaks time.
+    # A text that cannot be a key is not looked up. Keys are looked up by their hash, so no
+    # comparison leaks time.
     known = API_KEY.fullmatch(presented)
     key = services.api_keys.find(api_key_hash(presented)) if known else None
     if key is None or not key.active_at(services.clock.now()):

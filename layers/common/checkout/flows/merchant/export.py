@@ -8,8 +8,8 @@ from typing import Final
 
 from checkout.domain.people import Actor
 from checkout.domain.session import Session
+from checkout.flows.checkout.lists import ListQuery, cursor_behind
 from checkout.flows.merchant import search
-from checkout.flows.payment.sessions import ListQuery, cursor_behind
 from checkout.ports.services import DashboardServices
 
 PART_MAX: Final = 1_000  # sessions in a part

@@ -16,9 +16,9 @@ DAYS_MAX: Final = 92
 def days(services: DashboardServices, key: Actor, *, first: date, last: date) -> Sequence[DayTally]:
     """Return the days from `first` to `last`, at most the last DAYS_MAX of them.
 
-    That is one read for each shard of the merchant.
+    It takes one read for each shard of the merchant.
     """
     first = max(first, last - timedelta(days=DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     currency = key.asset_code.lower()
-    return services.tallies.days(key.merchant, currency, wanted, shards=key.shards)
+    return services.tallies.days(key.lists, currency, wanted)

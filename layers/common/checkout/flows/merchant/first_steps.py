@@ -1,4 +1,4 @@
-"""Tell a new merchant what is connected, by asking their wallet, and what is left to do."""
+"""Show a new merchant what is connected, by asking their wallet, and what is left to do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from checkout.open_payments.signatures import public_x
 from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import DashboardServices
 
-PATIENCE: Final = timedelta(seconds=3)  # for both questions together: somebody looks at the page
+# For both questions together, because a person waits for the page.
+PATIENCE: Final = timedelta(seconds=3)
 
 
 class State(StrEnum):
@@ -28,14 +29,14 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Whether the wallet is there with the currency of the setup, and whether it lists the key."""
+    """Two checks: the wallet answers with the currency of the setup, and lists the key."""
 
     wallet: State
     key: State
 
 
 def check(services: DashboardServices, merchant: Merchant) -> Connected:
-    """Read the merchant's wallet address and its keys; never raises for what is found there."""
+    """Read the merchant's wallet address and its keys. Problems are returned, not raised."""
     client = services.wallets().anonymous(deadline=services.clock.now() + PATIENCE)
     try:
         wallet = client.get_wallet_address(merchant.wallet_address)
@@ -56,7 +57,7 @@ def _judged(wallet: WalletAddress, merchant: Merchant) -> State:
 
 
 def _unread(error: op.OpenPaymentsError) -> State:
-    """Return WRONG if the provider has answered that there is no such thing."""
+    """Return WRONG if the provider has answered that it does not exist."""
     return State.WRONG if isinstance(error, op.Refused) else State.UNKNOWN
 
 

@@ -6,10 +6,12 @@ Name and price never change, because a link may be printed. To change them, make
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.audit import Action
+from checkout.domain.customer_details import Detail
 from checkout.domain.errors import (
     AmountTooSmall,
     Conflict,
@@ -20,7 +22,6 @@ from checkout.domain.errors import (
 from checkout.domain.grammar import (
     LINK_ID,
     is_http,
-    position_pattern,
     redirect_url,
 )
 from checkout.domain.ids import new_link_id, new_session_id
@@ -35,28 +36,30 @@ from checkout.domain.money import (
 )
 from checkout.domain.people import Actor
 from checkout.flows import audit, merchants
+from checkout.flows.checkout import details
 from checkout.flows.cursors import cursor, position_of
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
-_POSITION: Final = position_pattern(LINK_ID.pattern)
+OPTIONAL: Final = "optional"
+REQUIRED: Final = "required"
 _STOCK: Final = re.compile(r"[0-9]{1,7}")
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class LinkList:
     """A page of links; `next_cursor` is None at the end."""
 
     links: tuple[PaymentLink, ...]
     next_cursor: str | None
 
 
-def list_page(services: DashboardServices, key: Actor, after: str | None) -> Listed:
+def list_page(services: DashboardServices, key: Actor, after: str | None) -> LinkList:
     """Return a page of the merchant's links, newest first. Raise CursorInvalid."""
-    position = position_of(key.merchant, after, _POSITION) if after else None
+    position = position_of(key.merchant, after, LINK_ID)
     page = services.links.page(key.merchant, limit=PAGE, after=position)
     more = cursor(key.merchant, page.next_key) if page.next_key else None
-    return Listed(page.links, more)
+    return LinkList(page.links, more)
 
 
 def get(services: DashboardServices, key: Actor, link_id: str) -> PaymentLink:
@@ -75,13 +78,16 @@ def create(
     amount: str,
     stock: str,
     success_url: str,
+    asks: Mapping[Detail, str] | None = None,
 ) -> PaymentLink:
-    """Create a link in the currency of the merchant's wallet, from what was typed.
+    """Create a link in the currency of the merchant's wallet, from the typed values.
 
-    An empty `stock` is none: the link sells without end. An empty `success_url` leaves customers on
-    the receipt. Raise ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable,
-    UrlInvalid, ResourceMissing.
+    With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
+    receipt. `asks` says of a detail of the customer whether it is `required` or `optional`; what is
+    empty or absent is not asked. Raise ParameterMissing, ParameterInvalid, AmountTooSmall,
+    AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict.
     """
+    asked, required = _asked(asks or {})
     merchant = merchants.get(services.merchants, key.merchant)
     unit_amount = _amount(merchant, amount)
     link = PaymentLink(
@@ -93,14 +99,18 @@ def create(
         currency=merchant.asset_code.lower(),
         success_url=_success_url(services, merchant, success_url.strip()),
         left=_stock(stock) if stock.strip() else None,
+        asked=asked,
+        required=required,
     )
+    if asked:
+        _make_key(services, merchant)
     services.links.add(link)
     audit.note(services, key, Action.LINK_CREATED, link.id)
     return link
 
 
 def stop(services: DashboardServices, key: Actor, link_id: str) -> None:
-    """Let the link sell nothing more. Purchases that have begun go on. Raise ResourceMissing."""
+    """Stop the link. Purchases that have begun can still be paid. Raise ResourceMissing."""
     link = get(services, key, link_id)
     if link.stopped_at is None:
         services.links.set_stopped(link, services.clock.now())
@@ -118,17 +128,38 @@ def start(services: DashboardServices, key: Actor, link_id: str) -> None:
 def set_stock(
     services: DashboardServices, key: Actor, link_id: str, *, read: str, left: str
 ) -> None:
-    """Set what is left of a link that has a stock; `read` is what the merchant saw.
+    """Set the number of items left.
 
-    Raise ParameterInvalid, ResourceMissing, and Conflict where it is no longer what was seen.
+    `read` is the number that the merchant saw. Raise ParameterInvalid, ResourceMissing, and
+    Conflict if the number has changed since.
     """
     link = get(services, key, link_id)
     wanted = _stock(left)
     if not link.limited:
-        raise ParameterInvalid("This link has no stock: it sells without end.", param="left")
+        raise ParameterInvalid("This link has no stock limit.", param="left")
     if read != str(link.left) or not services.links.set_left(link, wanted):
         raise Conflict("An item was taken or came back in the meantime. Check what is left now.")
     audit.note(services, key, Action.LINK_STOCKED, link.id)
+
+
+def _asked(asks: Mapping[Detail, str]) -> tuple[tuple[Detail, ...], tuple[Detail, ...]]:
+    """Return the details that are asked, and those of them that are required."""
+    chosen = {each: wish for each in Detail if (wish := asks.get(each, ""))}
+    if set(chosen.values()) - {OPTIONAL, REQUIRED}:
+        raise ParameterInvalid("A detail is required or optional, or is not asked.", param="asks")
+    return tuple(chosen), tuple(each for each, wish in chosen.items() if wish == REQUIRED)
+
+
+def _make_key(services: DashboardServices, merchant: Merchant) -> None:
+    """Give a merchant of an earlier release its key for the details of customers."""
+
+    def with_key(current: Merchant) -> Merchant:
+        if current.details_key is not None:
+            return current
+        made = details.new_key(services.vault, services.random_bytes, current.id)
+        return current.changed(details_key=made)
+
+    merchants.change(services.merchants, merchant.id, with_key)
 
 
 def _name(typed: str) -> str:

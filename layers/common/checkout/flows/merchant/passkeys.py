@@ -1,9 +1,9 @@
 """Accept an invitation with a new passkey, and sign in with one.
 
 Both have two steps: the browser asks for a challenge, and returns it signed. A challenge is bound
-to the browser's cookie and to its purpose, lasts five minutes, and is taken from the store before
-anything is verified, so it serves once whatever comes of it. At a sign-in no name is asked: the
-passkey itself names its member. It is refused without saying why.
+to the browser's cookie and to its purpose, lasts five minutes, and is removed from the store before
+anything is verified, so it works only once. A sign-in asks for no name: the passkey itself names
+its member. A refusal does not say why.
 """
 
 from __future__ import annotations
@@ -24,25 +24,29 @@ from checkout.domain.ids import api_key_hash
 from checkout.domain.limits import CHALLENGE, WRONG_KEY
 from checkout.domain.people import CHALLENGE_LASTS, Invitation, Member
 from checkout.flows import audit, limits, merchants
-from checkout.flows.merchant import sign_in
+from checkout.flows.merchant import people, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
 from checkout.ports.people import PasskeyRefused
 from checkout.ports.services import DashboardServices
 
 _SIGN_IN: Final = "sign-in"
 _CHALLENGE_BYTES: Final = 32
-_LATE: Final = "That took too long, or was sent before. Try again."
+_LATE: Final = "That took too long, or was sent twice. Try again."
 
 
 def invitation_of(services: DashboardServices, token: str, *, client: str) -> Invitation:
-    """Return the open invitation of a link.
+    """Return the open invitation of a link, whose sender may still invite.
 
     Raise ResourceMissing; RateLimited after many wrong links.
     """
     found = services.people.invitation(api_key_hash(token))
-    if found is None or not found.open_at(services.clock.now()):
+    if (
+        found is None
+        or not found.open_at(services.clock.now())
+        or not people.inviter_owns(services, found)
+    ):
         limits.admit(services, WRONG_KEY, client)
-        raise ResourceMissing("This invitation has been used or withdrawn, or has ended.")
+        raise ResourceMissing("This invitation was used or withdrawn, or has expired.")
     return found
 
 
@@ -56,7 +60,7 @@ def begin_joining(services: DashboardServices, token: str, *, browser: str, clie
 def join(
     services: DashboardServices, token: str, *, browser: str, answer: str, client: str
 ) -> SignedIn:
-    """Make the invited person a member with the passkey that was created, and sign them in.
+    """Make the invited person a member with the new passkey, and sign them in.
 
     Raise as `invitation_of` does, and ParameterInvalid for a passkey that does not verify.
     """
@@ -82,21 +86,23 @@ def join(
         created_at=now,
         last_used_at=now,
     )
-    if not services.people.join(member, replace(invitation, ended_at=now)):
-        raise ResourceMissing("This invitation has been used or withdrawn, or has ended.")
+    inviter = people.inviter_owns(services, invitation)
+    kept = inviter if isinstance(inviter, Member) else None
+    if not inviter or not services.people.join(member, replace(invitation, ended_at=now), kept):
+        raise ResourceMissing("This invitation was used or withdrawn, or has expired.")
     audit.note(services, member, Action.MEMBER_JOINED, f"{member.role}")
     return sign_in.remember(services, member)
 
 
 def begin_sign_in(services: DashboardServices, *, browser: str, client: str) -> str:
-    """Return the options for the use of a passkey, as JSON. Raise RateLimited."""
+    """Return the options for signing in with a passkey, as JSON. Raise RateLimited."""
     return services.passkeys.request_options(_new_challenge(services, browser, _SIGN_IN, client))
 
 
 def sign_in_with(
     services: DashboardServices, *, browser: str, answer: str, client: str
 ) -> SignedIn:
-    """Sign the member in whose passkey signed this browser's challenge.
+    """Sign in the member whose passkey signed this browser's challenge.
 
     Raise ParameterInvalid without a challenge, PasskeyInvalid, RateLimited after many wrong ones,
     Conflict if the same passkey was used at the same time.
@@ -126,7 +132,7 @@ def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Mem
 
 
 def _new_challenge(services: DashboardServices, browser: str, purpose: str, client: str) -> bytes:
-    """Store and return a new challenge, which replaces the browser's last one for this purpose."""
+    """Store and return a new challenge. It replaces the browser's previous one for this purpose."""
     limits.admit(services, CHALLENGE, client)
     challenge = services.random_bytes(_CHALLENGE_BYTES)
     until = services.clock.now() + CHALLENGE_LASTS

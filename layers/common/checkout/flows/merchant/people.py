@@ -1,12 +1,15 @@
 """A merchant's people: invite them by a link, change their role, revoke them.
 
-The first member is an owner, and the last owner stays. So where there are members there is somebody
-who can manage them with a passkey, and a merchant may then end the sign-in with API keys.
-A link's token in clear text is only in the return value of the call that created it.
+An invitation ends with the rights of the one who sent it. An API key that a member made goes on, as
+servers depend on it, and is shown to the owners until one of them has replaced or revoked it. The
+first member is an owner, and the last owner stays. So if there are members, one of them can manage
+the others with a passkey, and the merchant may end the sign-in with API keys. A link's token in
+clear text is only in the return value of the call that created it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -18,12 +21,14 @@ from checkout.domain.errors import (
     ParameterMissing,
     ResourceMissing,
 )
+from checkout.domain.grammar import MEMBER_ID
 from checkout.domain.ids import (
     api_key_hash,
     new_invitation_id,
     new_invitation_token,
     new_member_id,
 )
+from checkout.domain.merchant import ApiKey
 from checkout.domain.people import (
     INVITATION_LASTS,
     MEMBERS_MAX,
@@ -43,28 +48,33 @@ REVOKED_SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Invited:
-    """A new invitation; its `link` is shown once and stored nowhere."""
+    """A new invitation. Its `link` is shown once and never stored."""
 
     invitation: Invitation
     link: str = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """The active members and the last revoked ones, and the open invitations, newest first."""
+class PeopleList:
+    """The active members and the last revoked ones, and the open invitations, newest first.
 
+    `everybody` are all members there ever were.
+    """
+
+    everybody: tuple[Member, ...]
     members: tuple[Member, ...]
     invitations: tuple[Invitation, ...]
 
 
-def listed(services: DashboardServices, merchant: str) -> Listed:
+def listed(services: DashboardServices, merchant: str) -> PeopleList:
     """Return the people of a merchant, with two queries."""
     now = services.clock.now()
     members = sorted(services.people.members_of(merchant), key=_age, reverse=True)
     active = [each for each in members if each.active]
     revoked = [each for each in members if not each.active]
     invitations = sorted(services.people.invitations_of(merchant), key=_age, reverse=True)
-    return Listed(
+    return PeopleList(
+        tuple(members),
         (*active, *revoked[:REVOKED_SHOWN]),
         tuple(each for each in invitations if each.open_at(now)),
     )
@@ -113,7 +123,7 @@ def withdraw(services: DashboardServices, actor: Actor, invitation_id: str) -> N
     if invitation is None:
         raise ResourceMissing("No such invitation.")
     if not services.people.withdraw(replace(invitation, ended_at=services.clock.now())):
-        raise MemberUnexpectedState("This invitation was accepted or withdrawn before.")
+        raise MemberUnexpectedState("This invitation was already accepted or withdrawn.")
     audit.note(services, actor, Action.INVITATION_WITHDRAWN, invitation.name)
 
 
@@ -123,28 +133,79 @@ def change_role(services: DashboardServices, actor: Actor, member_id: str, role:
     Raise ResourceMissing, MemberUnexpectedState, Conflict.
     """
     member = _found(services, actor, member_id)
-    _write(services, member, member.changed(role=role))
+    changed = member.changed(role=role)
+    _write(services, member, changed)
+    if not changed.owns:
+        _end_invitations(services, member.id, actor)
     target = f"{member.id} {member.name}: {member.role} to {role}"
     audit.note(services, actor, Action.MEMBER_ROLE_CHANGED, target)
 
 
 def revoke(services: DashboardServices, actor: Actor, member_id: str) -> None:
-    """Revoke a member, whose sign-ins end with their next request. Raise as `change_role`."""
+    """Revoke a member. Their sign-ins end with their next request. Raise as `change_role`."""
     member = _found(services, actor, member_id)
     _write(services, member, member.changed(revoked_at=services.clock.now()))
+    _end_invitations(services, member.id, actor)
     audit.note(services, actor, Action.MEMBER_REVOKED, f"{member.id} {member.name}")
 
 
-def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
-    """Let API keys sign in to the dashboard, or not any more: also those that are signed in.
+def inviter_owns(services: DashboardServices, invitation: Invitation) -> Member | bool:
+    """Return whether the one who invited may still do so: the member, if one did.
 
-    They are written even if nothing changes, which repairs a key that was created at the same time.
-    Raise MemberUnexpectedState unless there is an owner with a passkey, Conflict.
+    The operator always may. A key may while it works and signs in as an owner.
+    """
+    inviter = invitation.invited_by
+    if inviter == OPERATOR:
+        return True
+    if MEMBER_ID.fullmatch(inviter):
+        member = services.people.member(inviter)
+        return member if member is not None and member.owns else False
+    now = services.clock.now()
+    keys = services.api_keys.of(invitation.merchant)
+    return any(key.id == inviter and key.active_at(now) and key.owns for key in keys)
+
+
+def left_keys(
+    services: DashboardServices,
+    keys: Sequence[ApiKey],
+    members: Sequence[Member] | None = None,
+) -> tuple[tuple[ApiKey, Member], ...]:
+    """Return the working ones of a merchant's keys that do more than their makers may now.
+
+    Each comes with its maker. `members` are the merchant's, if they were read before.
+    """
+    now = services.clock.now()
+    made = [each for each in keys if each.maker is not None and each.active_at(now)]
+    if made and members is None:
+        members = services.people.members_of(made[0].merchant)
+    makers = {each.id: each for each in members or ()}
+    found = ((key, makers[key.maker]) for key in made if key.maker in makers)
+    return tuple((key, maker) for key, maker in found if not _gives(maker, key))
+
+
+def _gives(maker: Member, key: ApiKey) -> bool:
+    return maker.active and api_keys.given(maker).issuperset(key.scopes)
+
+
+def _end_invitations(services: DashboardServices, inviter: str, actor: Actor) -> None:
+    """End the open invitations of somebody who owns no more; one missed is refused when used."""
+    now = services.clock.now()
+    for each in services.people.invitations_of(actor.merchant):
+        if each.invited_by == inviter and each.open_at(now):
+            services.people.withdraw(replace(each, ended_at=now))
+            audit.note(services, actor, Action.INVITATION_WITHDRAWN, each.name)
+
+
+def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: bool) -> None:
+    """Allow or end the sign-in to the dashboard with API keys, including those that are signed in.
+
+    The keys are written even if nothing changes, which repairs a key that was created at the same
+    time. Raise MemberUnexpectedState unless there is an owner with a passkey, Conflict.
     """
     members = services.people.members_of(actor.merchant)
     if not allowed and not any(each.owns for each in members):
         raise MemberUnexpectedState(
-            "Nobody could sign in any more: an owner must have accepted an invitation first."
+            "Then nobody could sign in. First an owner must accept an invitation."
         )
     off_at = None if allowed else services.clock.now()
     fields = {"key_sign_in_off_at": off_at}
@@ -154,7 +215,7 @@ def allow_key_sign_in(services: DashboardServices, actor: Actor, *, allowed: boo
 
 
 def _write(services: DashboardServices, before: Member, after: Member) -> None:
-    """Write the next version of a member; an owner who is none any more leaves another one."""
+    """Write the next version of a member. If an owner loses that role, another owner must stay."""
     kept = None
     if before.owns and not after.owns:
         others = services.people.members_of(before.merchant)

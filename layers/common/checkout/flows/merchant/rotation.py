@@ -1,9 +1,9 @@
 """Encrypt merchants' secrets again after ENCRYPTION_KEY was rotated.
 
-Each merchant is written on condition that it is as it was read, so this runs beside checkouts and
-the dashboard, and can be stopped and started again without harm: what is under the new key already
-is left alone. A secret that neither key opens stays as it is, and is counted. Sessions are left
-alone: their secrets are removed within days (docs/operating.md).
+Each merchant is written on condition that it has not changed since it was read, so this runs beside
+checkouts and the dashboard. It can be stopped and started again: secrets under the new key are not
+changed. A secret that neither key opens stays as it is, and is counted. Sessions are left alone:
+their secrets are removed within days (docs/operating.md), or sealed under a key of their merchant.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from checkout.domain.errors import Conflict
-from checkout.domain.merchant import Merchant, private_key_place
+from checkout.domain.merchant import Merchant, details_key_place, private_key_place
 from checkout.domain.webhooks import Endpoint
-from checkout.flows.give_way import give_way
+from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.runtime import SecretUnreadable, Vault
 from checkout.ports.services import PayServices
 
@@ -26,8 +26,8 @@ PAGE: Final = 100
 class Progress:
     """Counts of one run.
 
-    `unreadable` merchants hold a secret that neither key opens; `busy` ones kept being changed by
-    other requests.
+    `unreadable` merchants have a secret that neither key opens; `busy` ones were changed by other
+    requests again and again.
     """
 
     checked: int = 0
@@ -40,10 +40,10 @@ class Progress:
         return not self.unreadable and not self.busy
 
 
-def re_encrypt(services: PayServices, *, tell: Callable[[Progress], None]) -> Progress:
-    """Go through all merchants; call `tell` after each page.
+def re_encrypt(services: PayServices, *, on_progress: Callable[[Progress], None]) -> Progress:
+    """Go through all merchants and call `on_progress` after each page.
 
-    Raises `errors.Unavailable`: what was done is done, and the next run continues.
+    Raises `errors.Unavailable`; then the next run continues.
     """
     progress = Progress()
     after: str | None = None
@@ -51,7 +51,7 @@ def re_encrypt(services: PayServices, *, tell: Callable[[Progress], None]) -> Pr
         page = services.merchants.page(limit=PAGE, after=after)
         for merchant in page.merchants:
             _renew(services, merchant, progress)
-        tell(progress)
+        on_progress(progress)
         if page.next_key is None:
             return progress
         after = page.next_key
@@ -68,7 +68,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
         return after
 
     try:
-        give_way(merchant, changed, services.merchants.replace)
+        retry_on_conflict(merchant, changed, services.merchants.replace)
     except SecretUnreadable:
         progress.unreadable.append(merchant.id)
     except Conflict:
@@ -78,7 +78,7 @@ def _renew(services: PayServices, merchant: Merchant, progress: Progress) -> Non
 
 
 def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
-    """Return the merchant under the newest key; the same object if it is already.
+    """Return the merchant encrypted with the newest key, or the same object if it is already.
 
     Raises SecretUnreadable if a secret does not open.
     """
@@ -86,7 +86,16 @@ def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
     private_key = _again(vault, merchant.private_key, place)
     first = merchant.endpoint and _endpoint(vault, merchant, merchant.endpoint)
     further = tuple(_endpoint(vault, merchant, each) for each in merchant.further_endpoints)
-    after = replace(merchant, private_key=private_key, endpoint=first, further_endpoints=further)
+    details_key = merchant.details_key and _again(
+        vault, merchant.details_key, details_key_place(merchant.id)
+    )
+    after = replace(
+        merchant,
+        private_key=private_key,
+        endpoint=first,
+        further_endpoints=further,
+        details_key=details_key,
+    )
     return merchant if after == merchant else replace(after, version=merchant.version + 1)
 
 

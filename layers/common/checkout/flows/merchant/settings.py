@@ -7,6 +7,7 @@ transaction, so that creating a session reads only its key.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from checkout.domain import providers
@@ -15,15 +16,15 @@ from checkout.domain.errors import ParameterInvalid
 from checkout.domain.grammar import contact_of, return_host
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.merchant import NAME_MAX, TOLERANCE_MAX, ApiKey, Logo, Merchant
+from checkout.domain.parts import PARTS
 from checkout.domain.people import Actor
 from checkout.domain.pictures import picture_type
-from checkout.domain.shards import SHARDS
 from checkout.flows import audit, merchants
 from checkout.flows.merchant import api_keys
 from checkout.ports.services import DashboardServices
 
-LOGO_MAX: Final = 16 * 1024  # bytes; it lies in the merchant's record
-HOSTS_MAX: Final = 50  # they lie in each key's record
+LOGO_MAX: Final = 16 * 1024  # bytes; it is stored in the merchant's record
+HOSTS_MAX: Final = 50  # they are copied to each key's record
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
 _UNITS: Final = re.compile(r"[0-9]{1,10}")
 # Their names in the audit log.
@@ -42,7 +43,7 @@ _CALLED: Final = {
 def look(
     services: DashboardServices, key: Actor, *, name: str, accent_color: str, locale: str
 ) -> None:
-    """Set the look of the pages; an empty `accent_color` is the default.
+    """Set the look of the pages. An empty `accent_color` means the default.
 
     Raise ParameterInvalid, Conflict.
     """
@@ -65,9 +66,9 @@ def look(
 
 
 def imagined(merchant: Merchant, *, name: str, accent_color: str | None, locale: str) -> Merchant:
-    """Return the merchant as they would look, without writing it; invalid values are ignored.
+    """Return the merchant for a preview, without writing it.
 
-    An `accent_color` of None stands for nothing typed.
+    Invalid values are ignored. An `accent_color` of None means that none was typed.
     """
     color = merchant.accent_color if accent_color is None else _color(accent_color)
     return merchant.changed(
@@ -97,7 +98,7 @@ def remove_logo(services: DashboardServices, key: Actor) -> None:
 
 
 def introduce(services: DashboardServices, key: Actor, *, contact: str, website: str) -> None:
-    """Set whom customers may ask, and the shop's own host; an empty text is none.
+    """Set the contact for customers and the shop's own host. An empty text removes it.
 
     Raise ParameterInvalid, Conflict.
     """
@@ -116,7 +117,7 @@ def introduce(services: DashboardServices, key: Actor, *, contact: str, website:
 
 
 def offer(services: DashboardServices, key: Actor, typed: str) -> None:
-    """Set the providers that the merchant's page offers; without any, the operator's.
+    """Set the providers that the merchant's page offers; without any, it offers the operator's.
 
     Raise ParameterInvalid, Conflict.
     """
@@ -128,7 +129,7 @@ def offer(services: DashboardServices, key: Actor, typed: str) -> None:
 
 
 def tolerate(services: DashboardServices, key: Actor, typed: str) -> None:
-    """Set how many units of the wallet's scale may be missing of a payment decided from now on.
+    """Set the number of the wallet's units that may be missing from a payment decided from now on.
 
     Raise ParameterInvalid, Conflict.
     """
@@ -141,10 +142,10 @@ def tolerate(services: DashboardServices, key: Actor, typed: str) -> None:
 
 
 def limit_return_hosts(services: DashboardServices, key: Actor, typed: str) -> None:
-    """Allow only these return hosts in new sessions; without any, allow all.
+    """Allow only these return hosts in new sessions.
 
-    They are written even if nothing changes, which repairs a key that was created at the same time.
-    Raise ParameterInvalid, Conflict.
+    Without any, all are allowed. They are written even if nothing changes, which repairs a key that
+    was created at the same time. Raise ParameterInvalid, Conflict.
     """
     hosts = tuple(dict.fromkeys(_host(line) for line in typed.split()))
     if len(hosts) > HOSTS_MAX:
@@ -154,33 +155,36 @@ def limit_return_hosts(services: DashboardServices, key: Actor, typed: str) -> N
 
 
 def spread(services: DashboardServices, merchant_id: str, shards: int) -> Merchant:
-    """Spread the merchant's lists over so many shards from the next session on.
+    """Spread the merchant's lists over this number of shards from the next session on.
 
-    It is written even if nothing changes, as the return hosts are. Raise ParameterInvalid,
+    It is written even if nothing changes, like the return hosts. Raise ParameterInvalid,
     ResourceMissing, Conflict.
     """
-    if shards not in SHARDS:
-        raise ParameterInvalid(f"The shards must be one of {SHARDS}.", param="shards")
+    if shards not in PARTS:
+        raise ParameterInvalid(f"The shards must be one of {PARTS}.", param="shards")
 
     def more(merchant: Merchant) -> dict[str, Any]:
-        if shards < merchant.shards:
+        if shards < merchant.parts:
             raise ParameterInvalid(
-                f"The merchant has {merchant.shards} shards. The number never falls, because all "
-                "of them hold sessions.",
+                f"The merchant has {merchant.parts} shards. The number cannot be lowered, because "
+                "all of them hold sessions.",
                 param="shards",
             )
-        return {"shards": shards}
+        return {"parts": shards}
 
     return api_keys.change_copied(services, merchant_id, more)
 
 
-def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
-    """Return whether an active key, created during the last change, has not copied it.
+def keys_behind(
+    services: DashboardServices, merchant: Merchant, keys: Sequence[ApiKey] | None = None
+) -> bool:
+    """Return whether an active key that was created during the last change lacks it.
 
-    The index lags, so its answer is verified with the key's own record.
+    The index lags, so its answer is verified with the key's own record. `keys` are the merchant's,
+    if they were read before.
     """
     now = services.clock.now()
-    for listed in services.api_keys.of(merchant.id):
+    for listed in services.api_keys.of(merchant.id) if keys is None else keys:
         if listed.active_at(now) and _copied(listed) != _copied(merchant):
             key = services.api_keys.find(listed.hash)
             if key is not None and _copied(key) != _copied(merchant):
@@ -189,7 +193,7 @@ def keys_behind(services: DashboardServices, merchant: Merchant) -> bool:
 
 
 def _copied(record: ApiKey | Merchant) -> tuple[object, ...]:
-    return record.return_hosts, record.shards, record.key_sign_in_off_at
+    return record.return_hosts, record.parts, record.key_sign_in_off_at, record.suspended
 
 
 def _set(services: DashboardServices, key: Actor, fields: dict[str, Any]) -> None:

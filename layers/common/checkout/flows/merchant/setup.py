@@ -13,6 +13,7 @@ from typing import Final
 
 from checkout.domain.ids import new_merchant_id
 from checkout.domain.merchant import NAME_MAX, Merchant, private_key_place
+from checkout.flows.checkout import details
 from checkout.flows.merchant.api_keys import new_key
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
@@ -30,7 +31,7 @@ class SetupRefused(Exception):
 
 
 class AlreadyMerchant(SetupRefused):
-    """Report that the wallet belongs to `merchant` already; nothing was written."""
+    """Report that the wallet already belongs to `merchant`. Nothing was written."""
 
     def __init__(self, merchant: Merchant) -> None:
         super().__init__(
@@ -56,7 +57,7 @@ class NewMerchant:
 
 @dataclass(frozen=True, slots=True)
 class SetUp:
-    """The result of a setup. A new `api_key` is shown once and stored nowhere."""
+    """The result of a setup. A new `api_key` is shown once and never stored."""
 
     merchant: Merchant
     api_key: str | None = field(repr=False)
@@ -75,6 +76,7 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
         wallet_address=wallet.id,
         key_id=new.key_id,
         private_key=_seal(services, merchant_id, private_key),
+        details_key=details.new_key(services.vault, services.random_bytes, merchant_id),
         asset_code=wallet.asset_code,
         asset_scale=wallet.asset_scale,
         auth_server=wallet.auth_server,
@@ -98,7 +100,7 @@ def add_api_key(services: PayServices, wallet_address: str, *, name: str) -> Set
 
 
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
-    """Store a new private key and key id; the wallet is read anew. Raises SetupRefused."""
+    """Store a new private key and key id. The wallet is read again. Raises SetupRefused."""
     merchant = _existing(services, new.wallet_address)
     wallet, private_key = _checked(services, new)
     if (wallet.asset_code, wallet.asset_scale) != (merchant.asset_code, merchant.asset_scale):
@@ -165,14 +167,12 @@ def _checked(services: PayServices, new: NewMerchant) -> tuple[WalletAddress, by
     if not registered:
         raise SetupRefused(
             f"The wallet {wallet.id} has no key with the id {new.key_id}. Create a developer key "
-            "in the wallet's settings, and give the key id that it shows and the private key file "
-            "that it lets you download."
+            "in the wallet's settings, and give its key id and the private key file."
         )
     if all(key.x != public_x(private_key) for key in registered):
         raise SetupRefused(
             f"The private key file is not the pair of the key {new.key_id} registered at "
-            f"{wallet.id}. Give the file that belongs to this key id, or the id that belongs to "
-            "this file."
+            f"{wallet.id}. Give a file and a key id that belong together."
         )
     if not wallet.public_name:
         raise SetupRefused(

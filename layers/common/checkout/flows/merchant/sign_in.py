@@ -1,10 +1,10 @@
 """Sign a browser in to the dashboard with an API key, and recognise it by its cookie.
 
-Members sign in by passkeys.py; from there on there is no difference. Only a hash of the cookie's
-token is stored. Each request reads the record of the key or the member as well, so revoking it
-signs everybody out who used it. A key is rejected without saying whether it ever
-existed. Only wrong keys are counted, and a key is looked up first: however many wrong ones are
-typed, and from wherever, a right one signs in. A wrong key costs one read.
+Members sign in with passkeys.py; after that there is no difference. Only a hash of the cookie's
+token is stored. Each request also reads the record of the key or the member, so revoking it signs
+out everybody who used it. A key is rejected without saying whether it ever existed. A key is looked
+up first, and only wrong keys are counted, so a correct key always signs in. A wrong key costs one
+read.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ _TOKEN: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class SignedIn:
-    """The key or the member that a browser signed in with, and the token in its cookie."""
+    """The key or member with which a browser signed in, and the token in its cookie."""
 
     actor: Actor
     token: str = field(repr=False)
 
 
 def new_token(random_bytes: RandomBytes) -> str:
-    """Return a token for a cookie; it means nothing before a sign-in with it."""
+    """Return a token for a cookie. It has no meaning before a sign-in."""
     return random_bytes(32).hex()
 
 
@@ -72,13 +72,13 @@ def sign_in(services: DashboardServices, api_key: str, *, client: str) -> Signed
         raise
     if not key.signs_in:
         raise PermissionMissing(
-            "This API key does not sign in to the dashboard: use a passkey, or a key that does."
+            "This API key cannot sign in to the dashboard. Use a passkey or another key."
         )
     return remember(services, key)
 
 
 def remember(services: DashboardServices, actor: ApiKey | Member) -> SignedIn:
-    """Sign in with a key or as a member that was verified, with a new token for the cookie."""
+    """Sign in with a verified key or as a verified member, with a new token for the cookie."""
     token, now = new_token(services.random_bytes), services.clock.now()
     new = SignIn(
         id=_id(token),
@@ -104,7 +104,7 @@ def signed_in(services: DashboardServices, token: str | None) -> SignedIn:
         raise ApiKeyMissing("Sign in first.")
     actor = _actor(services, known, now)
     if actor is None:
-        raise ApiKeyInvalid("This sign-in is not valid any more.")
+        raise ApiKeyInvalid("This sign-in is no longer valid.")
     if now - known.seen_at >= SEEN_EVERY:
         services.sign_ins.seen(known, now)
     return SignedIn(actor, token)
@@ -117,13 +117,13 @@ def sign_out(services: DashboardServices, signed: SignedIn) -> None:
 
 
 def _actor(services: DashboardServices, known: SignIn, now: datetime) -> Actor | None:
-    """Return who signed in, unless it was revoked, has ended, or does not sign in any more."""
+    """Return the key or member that signed in, unless it was revoked or may no longer sign in."""
     if known.member is not None:
         member = services.people.member(known.member)
         merchant = services.known_merchants.get(member.merchant) if member else None
         if member is None or merchant is None or not member.active:
             return None
-        return replace(member, shards=merchant.shards)
+        return replace(member, parts=merchant.parts)
     assert known.key_hash is not None
     key = services.api_keys.find(known.key_hash)
     return key if key is not None and key.active_at(now) and key.signs_in else None

@@ -1,1 +1,7 @@
-"""Move a session through its life: create, prepare, approve, reconcile, clean up."""
+"""The payment engine: one instruction to pay, from its approval to its proof.
+
+It is cut along the three resources of Open Payments: the grant (`approval`), the outgoing payment
+(`instruct`) and the incoming payment (`proof`); `schedule` says when wallets are asked. It knows no
+checkout: it moves any record that has the fields of a payment in flight (domain/payment.py), and
+payer, receiver and token are arguments.
+"""

@@ -11,7 +11,7 @@ from typing import Final
 from checkout.domain.errors import ResourceMissing
 from checkout.flows import merchants
 from checkout.flows.payment import sealed
-from checkout.flows.payment.work import Work
+from checkout.flows.payment.visit import WalletVisit
 from checkout.open_payments import errors as op
 from checkout.ports.services import PayServices
 from checkout.ports.wallets import Cleanup
@@ -32,10 +32,10 @@ def clean_up(services: PayServices, cleanup: Cleanup) -> None:
         merchant = merchants.get(services.merchants, cleanup.merchant)
     except ResourceMissing:
         return
-    work = Work.begin(services, merchant, within=DEADLINE)
+    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     grant = sealed.open_grant(services.vault, cleanup.session, cleanup.grant)
     try:
-        work.client.cancel_grant(cleanup.auth_server, grant.continuation)
+        visit.client.cancel_grant(cleanup.auth_server, grant.continuation)
     except op.OpenPaymentsError as error:
         if error.retryable:
             raise TryLater from None

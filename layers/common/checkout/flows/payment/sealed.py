@@ -1,6 +1,6 @@
-"""Seal and open a session's secrets: the pending grant and the access token.
+"""Seal and open a record's secrets: the pending grant and the access token.
 
-Each is sealed under the session's id and the field's name: a ciphertext opens in no other place.
+Each is sealed under its table, its record's id and the field's name, and opens in no other place.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 
-from checkout.domain.session import Session, Status
+from checkout.domain.payment import InFlight
+from checkout.domain.subjects import subject_of
 from checkout.domain.webhooks import compact
 from checkout.open_payments.models import AccessToken, Continuation
 from checkout.ports.runtime import Vault
 
 
 class Proof(StrEnum):
-    """Choose what a proof is for; one for the one use is worth nothing for the other."""
+    """The purpose of a proof. A proof made for one purpose is invalid for the other."""
 
     BROWSER = "browser"  # in a cookie: the approval was begun here, or handed over to here
     DEVICE = "device"  # in a link that hands the approval over to another device
@@ -33,24 +34,22 @@ class Grant:
     finish_nonce: str = field(repr=False)
     continuation: Continuation
 
-    def proof(self, session_id: str, use: Proof) -> str:
+    def proof(self, record_id: str, use: Proof) -> str:
         """Return 128 bits that nobody can make without the nonce. A new approval has others."""
-        text = f"{use.value}\n{session_id}".encode()
+        text = f"{use.value}\n{record_id}".encode()
         return hmac.digest(self.client_nonce.encode(), text, "sha256")[:16].hex()
 
-    def proves(self, presented: str, session_id: str, use: Proof) -> bool:
+    def proves(self, presented: str, record_id: str, use: Proof) -> bool:
         """Return whether `presented` is `proof`."""
-        return hmac.compare_digest(presented.encode(), self.proof(session_id, use).encode())
+        return hmac.compare_digest(presented.encode(), self.proof(record_id, use).encode())
 
 
-def pending_grant(vault: Vault, session: Session) -> Grant | None:
+def pending_grant(vault: Vault, record: InFlight) -> Grant | None:
     """Return the grant that waits for the customer's approval, or None."""
-    if session.status is not Status.AWAITING_APPROVAL or session.grant is None:
-        return None
-    return open_grant(vault, session.id, session.grant)
+    return None if record.grant is None else open_grant(vault, record.id, record.grant)
 
 
-def seal_grant(vault: Vault, session_id: str, grant: Grant) -> str:
+def seal_grant(vault: Vault, record_id: str, grant: Grant) -> str:
     following = grant.continuation
     plain = [
         grant.client_nonce,
@@ -59,12 +58,12 @@ def seal_grant(vault: Vault, session_id: str, grant: Grant) -> str:
         following.token,
         math.ceil(following.not_before.timestamp() * 1000),
     ]
-    return vault.seal(compact(plain), place=_place(session_id, "grant"))
+    return vault.seal(compact(plain), place=_place(record_id, "grant"))
 
 
-def open_grant(vault: Vault, session_id: str, sealed: str) -> Grant:
+def open_grant(vault: Vault, record_id: str, sealed: str) -> Grant:
     client_nonce, finish_nonce, *following = json.loads(
-        vault.open(sealed, place=_place(session_id, "grant"))
+        vault.open(sealed, place=_place(record_id, "grant"))
     )
     uri, token, not_before = following
     return Grant(
@@ -76,14 +75,14 @@ def open_grant(vault: Vault, session_id: str, sealed: str) -> Grant:
     )
 
 
-def seal_token(vault: Vault, session_id: str, token: AccessToken) -> str:
+def seal_token(vault: Vault, record_id: str, token: AccessToken) -> str:
     expires_at = token.expires_at.isoformat() if token.expires_at else None
     plain = [token.value, token.manage, expires_at]
-    return vault.seal(compact(plain), place=_place(session_id, "token"))
+    return vault.seal(compact(plain), place=_place(record_id, "token"))
 
 
-def open_token(vault: Vault, session_id: str, sealed: str) -> AccessToken:
-    value, manage, expires_at = json.loads(vault.open(sealed, place=_place(session_id, "token")))
+def open_token(vault: Vault, record_id: str, sealed: str) -> AccessToken:
+    value, manage, expires_at = json.loads(vault.open(sealed, place=_place(record_id, "token")))
     return AccessToken(
         value=value,
         manage=manage,
@@ -91,5 +90,5 @@ def open_token(vault: Vault, session_id: str, sealed: str) -> AccessToken:
     )
 
 
-def _place(session_id: str, name: str) -> tuple[str, str, str]:
-    return ("checkout_sessions", session_id, name)
+def _place(record_id: str, name: str) -> tuple[str, str, str]:
+    return (subject_of(record_id).table, record_id, name)

@@ -1,7 +1,7 @@
-"""Write every change of a session. Nothing else calls the session store's `save`.
+"""Write every change of a record. Nothing else calls the store's `save`.
 
-A change is one row of the table in `domain/transitions.py`. It is written on condition that the
-session is still as it was read, in one transaction with the webhook event that the row names.
+A change is one row of the record's table (domain/subjects.py). It is written on condition that the
+record is still as it was read, in one transaction with the webhook event that the row names.
 Afterwards, best effort, delivery of the event is enqueued, and so is the clean-up of what the
 change leaves behind at the wallets.
 """
@@ -10,59 +10,68 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from checkout.domain.event_types import OPTIONAL
 from checkout.domain.ids import new_event_id, new_nonce
-from checkout.domain.session import Phase, Session
-from checkout.domain.transitions import Change, Event, advance
-from checkout.domain.webhooks import OPTIONAL, WebhookEvent, event_body
-from checkout.flows.give_way import GIVE_WAY
+from checkout.domain.machine import Change
+from checkout.domain.payment import InFlight, Phase
+from checkout.domain.session_events import Event
+from checkout.domain.subjects import subject_of
+from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.idempotency import Reserve
+from checkout.flows.retry_on_conflict import TRIES
 from checkout.ports.services import Services
 from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
+R = TypeVar("R", bound=InFlight)
 
-def move(services: Services, session: Session, event: Event, **changes: Any) -> Session:
-    """Apply `event` to the session as it was read, and write the result.
 
-    `changes` are the fields that the event sets, and a `note` for the history. Returns the session
+def move(services: Services, record: R, event: Event, **changes: Any) -> R:
+    """Apply `event` to the record as it was read, and write the result.
+
+    `changes` are the fields that the event sets, and a `note` for the history. Returns the record
     as written. Raises IllegalTransition where the table has no such row or its condition does not
     hold, and StaleSession where another writer came first; then nothing was written.
     """
-    return commit(services, change(services, session, event, **changes))
+    return commit(services, change(services, record, event, **changes))
 
 
-def change(services: Services, session: Session, event: Event, **changes: Any) -> Change:
-    """Return what `event` makes of the session now, for `commit`. Raises IllegalTransition."""
+def change(services: Services, record: R, event: Event, **changes: Any) -> Change[R]:
+    """Return what `event` makes of the record now, for `commit`. Raises IllegalTransition."""
     now = services.clock.now()
-    return advance(session, event, now=now, writer=new_nonce(services.random_bytes), **changes)
+    writer = new_nonce(services.random_bytes)
+    changed: Change[R] = subject_of(record.id).advance(
+        record, event, now=now, writer=writer, **changes
+    )
+    return changed
 
 
-def give_way(
+def write_decided(
     services: Services,
-    session: Session,
-    decide: Callable[[Session], Change | None],
-    reserve: Reserve[Session] | None = None,
-) -> Session:
-    """Write what `decide` makes of the session; after a lost race, decide again from the winner.
+    record: R,
+    decide: Callable[[R], Change[R] | None],
+    reserve: Reserve[R] | None = None,
+) -> R:
+    """Write what `decide` makes of the record; after a lost race, decide again from the winner.
 
-    Returns the session as written, or as it is where `decide` returns None. Raises StaleSession
-    when the race is lost GIVE_WAY times, KeyHeld as `commit` does, and what `decide` raises.
+    Returns the record as written, or as it is where `decide` returns None. Raises StaleSession
+    when the race is lost TRIES times, KeyHeld as `commit` does, and what `decide` raises.
     """
-    for _ in range(GIVE_WAY):
-        decided = decide(session)
+    for _ in range(TRIES):
+        decided = decide(record)
         if decided is None:
-            return session
+            return record
         try:
             return commit(services, decided, reserve)
         except StaleSession as stale:
-            session = stale.current
-    raise StaleSession(session)
+            record = cast(R, stale.current)
+    raise StaleSession(record)
 
 
-def commit(services: Services, change: Change, reserve: Reserve[Session] | None = None) -> Session:
+def commit(services: Services, change: Change[R], reserve: Reserve[R] | None = None) -> R:
     """Write `change` and its webhook event in one transaction; enqueue delivery and clean-up.
 
     The record that `reserve` makes of the result is in the transaction too. Raises StaleSession,
@@ -72,7 +81,7 @@ def commit(services: Services, change: Change, reserve: Reserve[Session] | None 
     if event is not None and change.after.terminal and not change.before.terminal:
         change = replace(change, after=replace(change.after, event=event.id))
     reservation = reserve(change.after, change.after.writer) if reserve else None
-    saved = services.sessions.save(change, event, reservation)
+    saved: R = services.sessions.save(change, event, reservation)
     if event is not None:
         services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
     cleanup = _left_behind(change)
@@ -81,7 +90,7 @@ def commit(services: Services, change: Change, reserve: Reserve[Session] | None 
     return saved
 
 
-def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
+def _webhook_event(services: Services, change: Change[R]) -> WebhookEvent | None:
     """Return the event that the table names for this change, if an endpoint wants it."""
     if change.webhook is None:
         return None
@@ -90,30 +99,12 @@ def _webhook_event(services: Services, change: Change) -> WebhookEvent | None:
         endpoints = merchant.endpoints if merchant is not None else ()
         if not any(each.wants(change.webhook) for each in endpoints):
             return None
-    # Imported here, because most requests make no event.
-    from checkout.domain.stripe_objects import event_json
-
     event_id = new_event_id(services.random_bytes)
-    return WebhookEvent(
-        id=event_id,
-        merchant=change.after.merchant,
-        session=change.after.id,
-        type=change.webhook,
-        body=event_body(change.after, change.webhook),
-        created_at=change.at,
-        next_at=change.at,
-        shard=change.after.shard,
-        stripe_body=event_json(
-            change.after,
-            event_id=event_id,
-            event_type=change.webhook,
-            base_url=services.base_url,
-            at=change.at,
-        ),
-    )
+    describe = subject_of(change.after.id).event
+    return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
 
 
-def _left_behind(change: Change) -> Cleanup | None:
+def _left_behind(change: Change[R]) -> Cleanup | None:
     """Return the grant that this change abandons, or None.
 
     Nothing depends on the clean-up: without its nonces a grant cannot be redeemed here, and grants

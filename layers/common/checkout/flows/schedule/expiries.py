@@ -1,48 +1,54 @@
-"""Follow the clock: tell of sessions that it has ended, and count all that ended, unwritten.
+"""Follow the clock: report sessions that have ended by it, and count all ended sessions.
 
-A session that nobody gave a wallet ends by the clock alone (`Session.left_to_clock`). It is in the
-index under its expiry since its creation. Two walks along the index pass each such session once.
-The first writes the end, with its event, where the merchant wants that event, as soon as the time
-has come. The second counts the session, when nothing can change it any more. A third walk counts
-those whose end was written, as long after the end. Walks pass what they count in the transaction
-that adds to the days, so rounds that die or overlap count nothing twice and miss nothing.
+A session without a wallet ends by the clock alone (`Session.left_to_clock`). It is in the index
+under its expiry since its creation. Two walks along the index pass each such session once. The
+first writes the end, with its event, where the merchant wants that event, as soon as the time has
+come. The second counts the session, when nothing can change it any more. A third walk counts those
+whose end was written, as long after the end. Walks pass what they count in the transaction that
+adds to the days, so rounds that die or overlap count nothing twice and miss nothing.
+
+An end that cannot be written, for whatever reason, is never lost: its session is stored as untold
+when the first walk passes it, and tried again each round.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from typing import Final
 
 from checkout.domain.errors import Unavailable
+from checkout.domain.event_types import EXPIRED
+from checkout.domain.ids import session_ref
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session
 from checkout.domain.tally import DayTally, tallied
-from checkout.domain.webhooks import EXPIRED
-from checkout.flows.payment.sessions import conclude
+from checkout.flows.checkout.clock import write_clock
 from checkout.flows.schedule.sweep import place_of
 from checkout.ports.services import PayServices
-from checkout.ports.sessions import Marks, Walk
+from checkout.ports.sessions import Positions, Walk
 
 STRETCH: Final = 90  # sessions; a transaction has room for as many days, and the walk's mark
-# Where few sessions end, those of so long are counted together: each time costs four write units.
+# If few sessions end, the ends of this time are counted together, because each count costs four
+# write units.
 GATHERED: Final = timedelta(minutes=5)
+UNTOLD_MAX: Final = 90  # of a shard; with more of them, the fault is not theirs: the walk waits
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class Followed:
-    """The counts of one round. `told` counts the sessions whose end was written, with its event."""
+    """The counts of one round. `reported` sessions had their end written, with its event."""
 
-    told: int = 0
+    reported: int = 0
     counted: int = 0
     failed: int = 0
 
     def plus(self, other: Followed) -> None:
-        self.told += other.told
+        self.reported += other.reported
         self.counted += other.counted
         self.failed += other.failed
 
@@ -54,35 +60,39 @@ def run(services: PayServices, *, until: datetime, walks: Iterable[Walk] = Walk)
     """
     total = Followed()
     try:
-        marks = services.tallies.marks()
+        positions = services.tallies.positions()
     except Exception as error:  # noqa: BLE001 - what the round has swept is still reported
         logger.warning("following the clock failed, will retry: %s", place_of(error))
         return Followed(failed=1)
     for walk in walks:
-        along = partial(_follow, services, walk, marks, until)
+        along = partial(_follow, services, walk, positions, until)
         for part in services.side_by_side(along, services.tallies.shards):
             total.plus(part)
     return total
 
 
 def _follow(
-    services: PayServices, walk: Walk, marks: Marks, until: datetime, shard: int
+    services: PayServices, walk: Walk, positions: Positions, until: datetime, shard: int
 ) -> Followed:
     """Take the walk along one shard; a shard that fails stops no other."""
     done = Followed()
-    since = marks.get((walk, shard))
+    since = positions.marks.get((walk, shard))
     now = services.clock.now()
     telling = walk is Walk.TELL
     to = now if telling else now - CLOCK_IS_FINAL_AFTER
     gathered = timedelta(0) if telling else GATHERED
+    untold = positions.untold.get(shard, frozenset()) if telling else frozenset()
     try:
+        if untold and services.clock.now() < until:
+            was, untold = untold, _untold(services, dict.fromkeys(sorted(untold)), done)
+            if untold != was:
+                services.tallies.told(shard, was, untold)
         while services.clock.now() < until:
             stretch = services.tallies.ahead(
                 walk, shard, to, since=since, limit=STRETCH, gathered=gathered
             )
             if stretch is None:
                 break
-            done.failed += stretch.unreadable
             written = walk is Walk.ENDS  # else the other lane has it by now, or it goes on
             ended = [
                 each
@@ -91,10 +101,14 @@ def _follow(
             ]
             tallies: tuple[DayTally, ...] = ()
             if telling:
-                _tell(services, ended, done)
+                found = {each.id: each for each in ended} | dict.fromkeys(stretch.unreadable)
+                untold |= _untold(services, found, done)
+                if len(untold) > UNTOLD_MAX:
+                    return done
             else:
                 tallies = tallied(ended)
-            if not services.tallies.passed(stretch, tallies):
+                done.failed += len(stretch.unreadable)
+            if not services.tallies.passed(stretch, tallies, untold):
                 return done  # another round is here
             since = stretch.to
             done.counted += 0 if telling else len(ended)
@@ -106,19 +120,32 @@ def _follow(
     return done
 
 
-def _tell(services: PayServices, ended: Iterable[Session], done: Followed) -> None:
-    """Write the ends that merchants want to be told. Raises Unavailable: then none is passed."""
-    for session in ended:
-        if session.terminal or not _wanted(services, session.merchant):
-            continue
+def _untold(
+    services: PayServices, ended: Mapping[str, Session | None], done: Followed
+) -> frozenset[str]:
+    """Write the ends for merchants who want the event; return those that could not be written.
+
+    A session that is None is read first. Raises Unavailable; then none is passed.
+    """
+    failed = set()
+    for session_id, known in ended.items():
         try:
-            conclude(services, session)
-            done.told += 1
+            session = known or services.sessions.get(session_id)
+            if session is None or session.terminal or not _wanted(services, session.merchant):
+                continue
+            write_clock(services, session)
+            done.reported += 1
         except Unavailable:
             raise
-        except Exception as error:  # noqa: BLE001 - one poisoned record stops no other
-            logger.warning("expiring a session failed: %s", place_of(error))
-            done.failed += 1
+        except Exception as error:  # noqa: BLE001 - one damaged record stops no other
+            logger.warning(
+                "expiring a session failed: %s",
+                place_of(error),
+                extra={"session": session_ref(session_id)},
+            )
+            failed.add(session_id)
+    done.failed += len(failed)
+    return frozenset(failed)
 
 
 def _wanted(services: PayServices, merchant_id: str) -> bool:

@@ -3,7 +3,7 @@
 All writes are conditional, so a round may overlap with itself, with every handler and with the
 customer's open page: the loser of a write leaves the session to the winner. Checks run side by
 side. One record that fails stops no other, nor does one provider that hangs. Nothing is decided
-here: the clock's decisions are `sessions.conclude`, a payment in doubt is `reconcile`.
+here: the clock's decisions are `write_clock`, a payment in doubt is `reconcile`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,22 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final, TypeVar
 
+from checkout.domain.ids import SESSION, kind_of, session_ref
 from checkout.domain.session import Session
-from checkout.domain.transitions import Event
-from checkout.flows.payment import reconcile
-from checkout.flows.payment.reconcile import Checked
-from checkout.flows.payment.sessions import conclude
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import reconcile
+from checkout.flows.checkout.clock import write_clock
+from checkout.flows.checkout.reconcile import Checked
+from checkout.flows.payment import schedule as payment_schedule
 from checkout.flows.payment.writes import move
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
-from checkout.ports.runtime import WHOLE, Clock, Part
+from checkout.ports.runtime import WHOLE, Clock, ShardRange
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import DueSessions, StaleSession
 from checkout.ports.webhooks import DueEvent
@@ -67,14 +69,27 @@ class Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
-    """The check of one session, as far as it has come."""
+class Kind:
+    """How the records of one kind are read and checked, in two halves.
 
+    `begin` asks our own side's wallet. `finish` asks the other side's, within the time it is given.
+    """
+
+    get: Callable[[PayServices, str], Session | None]
+    begin: Callable[[PayServices, Session], Checked]
+    finish: Callable[[PayServices, Checked, timedelta], Session]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The check of one record, as far as it has come."""
+
+    kind: Kind
     before: Session
     checked: Checked
 
 
-def run(services: PayServices, *, until: datetime, part: Part = WHOLE) -> Counts:
+def run(services: PayServices, *, until: datetime, part: ShardRange = WHOLE) -> Counts:
     """Check due sessions of a part of the shards, the longest due first, none after `until`.
 
     1. The merchants' wallets are asked about all payments in doubt: they alone complete a session.
@@ -127,7 +142,7 @@ class _Round:
     def check(self, ids: Sequence[str], until: datetime) -> list[Check]:
         """Settle these sessions, and ask the merchants' wallets about them.
 
-        Those of a provider that hangs, or that is being asked about many, wait for the others.
+        Sessions at a hanging or busy provider are checked last.
         """
         put_off: list[tuple[str, str]] = []
         found = self._all(lambda each: self._check(each, put_off), ids, until)
@@ -138,7 +153,7 @@ class _Round:
     def finish(self, checks: Sequence[Check], until: datetime) -> None:
         """Ask the customers' wallets where they are still to be asked, and count what came of it.
 
-        Where there is no time left for a wallet, what the merchant's showed decides.
+        If no time is left for a wallet, the result of the merchant's wallet decides.
         """
         self._services.side_by_side(lambda check: self._finish(check, until), checks)
 
@@ -147,40 +162,32 @@ class _Round:
     ) -> list[Check | None]:
         return self._services.side_by_side(do, in_time(self._services.clock, until, items))
 
-    def _check(self, session_id: str, put_off: list[tuple[str, str]] | None) -> Check | None:
-        """Check one session; None if there is no more to do, or if it was `put_off`."""
+    def _check(self, record_id: str, put_off: list[tuple[str, str]] | None) -> Check | None:
+        """Check one record; None if there is no more to do, or if it was `put_off`."""
         services = self._services
         try:
-            before = services.sessions.get(session_id)
+            kind = _KINDS[kind_of(record_id)]
+            before = kind.get(services, record_id)
             place = ""  # the provider that will be asked
-            if before is not None and reconcile.due(before, services.clock.now()):
+            if before is not None and payment_schedule.due(before, services.clock.now()):
                 place = authority(before.incoming_payment.id) if before.incoming_payment else ""
             if not self._enter(place, wait=put_off is None):
                 assert put_off is not None
-                put_off.append((place, session_id))
+                put_off.append((place, record_id))
                 return None
             with self._lock:
                 self.reached += 1
             if before is None:  # the index lags behind
                 return None
-            return Check(before, self._asked(before, place))
+            return Check(kind, before, self._begin(kind, before, place))
         except Exception as error:  # noqa: BLE001 - one poisoned record must not stop the others
-            self._failed(error)
+            self._failed(error, record_id)
             return None
 
-    def _asked(self, session: Session, place: str) -> Checked:
-        services = self._services
-        begun = services.clock.now()
+    def _begin(self, kind: Kind, record: Session, place: str) -> Checked:
+        begun = self._services.clock.now()
         try:
-            session = conclude(services, session)
-            if session.lingers:  # nobody works on it: it waits for its customer, or its expiry
-                return Checked(move(services, session, Event.CHECKED))
-            if not reconcile.due(session, services.clock.now()):
-                return Checked(session)
-            checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
-            if checked.paid:  # whoever pays is not one who keeps us waiting
-                return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
-            return checked
+            return kind.begin(self._services, record)
         except StaleSession as stale:
             return Checked(stale.current)
         finally:
@@ -193,13 +200,12 @@ class _Round:
         begun = services.clock.now()
         time_left = begun < until and place not in self._hanging
         try:
-            after = reconcile.ask_customer(
-                services, check.checked, within=CUSTOMER_WITHIN if time_left else NO_TIME
-            )
+            within = CUSTOMER_WITHIN if time_left else NO_TIME
+            after = check.kind.finish(services, check.checked, within)
         except StaleSession as stale:
             after = stale.current
         except Exception as error:  # noqa: BLE001 - as above
-            self._failed(error)
+            self._failed(error, before.id)
             return
         finally:
             self._leave(place, begun)
@@ -225,14 +231,43 @@ class _Round:
             if place and self._services.clock.now() - begun >= SLOW:
                 self._hanging.add(place)
 
-    def _failed(self, error: Exception) -> None:
+    def _failed(self, error: Exception, record_id: str) -> None:
         # Neither the error's text nor the id: a session's id is enough to pay it.
-        logger.warning("reconciling a due session failed, will retry: %s", place_of(error))
+        logger.warning(
+            "reconciling a due session failed, will retry: %s",
+            place_of(error),
+            extra={"session": session_ref(record_id)},
+        )
         with self._lock:
             self._counts.failed += 1
 
 
-def _due(services: PayServices, now: datetime, part: Part, *, urgent: bool) -> DueSessions:
+def _begin_session(services: PayServices, session: Session) -> Checked:
+    """Write what the clock has decided, and ask the merchant's wallet if that is due."""
+    session = write_clock(services, session)
+    if session.awaits_look:  # nobody works on it: it waits for its customer, or its expiry
+        looked = session.updated_at  # a page's look at the money counts from it
+        return Checked(move(services, session, Event.CHECKED, updated_at=looked))
+    if not payment_schedule.due(session, services.clock.now()):
+        return Checked(session)
+    checked = reconcile.ask_merchant(services, session, within=MERCHANT_WITHIN)
+    if checked.paid:  # whoever pays is not one who keeps us waiting
+        return Checked(reconcile.ask_customer(services, checked, within=PAYER_WITHIN))
+    return checked
+
+
+_KINDS: Final[Mapping[str, Kind]] = {
+    SESSION: Kind(
+        get=lambda services, session_id: services.sessions.get(session_id),
+        begin=_begin_session,
+        finish=lambda services, checked, within: reconcile.ask_customer(
+            services, checked, within=within
+        ),
+    ),
+}
+
+
+def _due(services: PayServices, now: datetime, part: ShardRange, *, urgent: bool) -> DueSessions:
     return services.sessions.due(
         now, urgent=urgent, limit=NAMED_MAX, side_by_side=services.side_by_side, part=part
     )
@@ -245,7 +280,7 @@ def _part(clock: Clock, until: datetime, share: float) -> datetime:
 
 
 def _due_events(
-    services: PayServices, now: datetime, part: Part, counts: Counts
+    services: PayServices, now: datetime, part: ShardRange, counts: Counts
 ) -> Sequence[DueEvent]:
     """Return the webhook events that are due, or none if they cannot be read."""
     try:

@@ -4,10 +4,9 @@ The first process that looks at an event also stores its copies for the merchant
 endpoints, each of which is then delivered as an event of its own. So one endpoint never waits for
 another.
 
-The event's record is the truth; a queue message is only a hint. The process that holds the lease
-makes the attempt, and all others leave. A process that dies costs at most the attempt it had
-leased; the receiver may have got that one and gets the event again (at least once). Source:
-decisions.md "Webhooks".
+The event's record decides; a queue message is only a hint. The process that holds the lease makes
+the attempt, and all others do nothing. If a process dies, at most its leased attempt is lost; the
+receiver may have got it and gets the event again (at least once). Source: decisions.md "Webhooks".
 """
 
 from __future__ import annotations
@@ -45,8 +44,8 @@ from checkout.domain.webhooks import (
     noted_late,
 )
 from checkout.flows import merchants
-from checkout.flows.give_way import give_way
-from checkout.ports.runtime import WHOLE, Clock, Part, SideBySide, Vault
+from checkout.flows.retry_on_conflict import retry_on_conflict
+from checkout.ports.runtime import WHOLE, Clock, ShardRange, SideBySide, Vault
 from checkout.ports.services import Services
 from checkout.ports.webhooks import (
     DueEvent,
@@ -58,22 +57,22 @@ from checkout.ports.webhooks import (
     StaleEvent,
 )
 
-# The queue's longest delay; the sweep enqueues later attempts.
+# The longest delay of the queue. The sweep enqueues later attempts.
 DELAY_MAX: Final = timedelta(minutes=15)
-# Clocks differ a little: a message that is early by no more than this is enqueued again.
+# Clocks differ a little: a message that is early by at most this much is enqueued again.
 EARLY: Final = timedelta(seconds=5)
 GONE: Final = 410
 # The sweep enqueues events that fall due within its next rounds, so that a few rounds may die
 # without delay, and enqueues an event again if it is still due later.
 AHEAD: Final = timedelta(minutes=5)
 ENQUEUED_FOR: Final = timedelta(minutes=5)
-# So many due events of each shard are known to a round, so that all merchants are among them.
+# A round reads this many due events of each shard, so that all merchants are among them.
 DUE_MAX: Final = 10_000
-BATCH: Final = 10  # what the queue takes at once
+BATCH: Final = 10  # messages that the queue takes at once
 
 
-class Outcome(StrEnum):
-    """The outcome of a queue message."""
+class MessageResult(StrEnum):
+    """The result of a queue message."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
@@ -81,20 +80,20 @@ class Outcome(StrEnum):
     NOTHING = "nothing"  # no such event, not due, no longer due, or leased by another process
 
 
-def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: str) -> Outcome:
+def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: str) -> MessageResult:
     """Make the event's next attempt if it is due.
 
-    Raises Unavailable if the store or the vault does not answer: then no attempt was made, and the
-    message is worth another try.
+    Raises Unavailable if the store or the vault does not answer. Then no attempt was made, and the
+    message should be tried again.
     """
     event = services.events.get(event_id)
     now = services.clock.now()
     if event is None or event.status is not EventStatus.PENDING:
-        return Outcome.NOTHING
+        return MessageResult.NOTHING
     if not may_attempt(event, now):
         if event.next_at - now <= EARLY:
             _enqueue(services.queue, event, now)
-        return Outcome.NOTHING
+        return MessageResult.NOTHING
     merchant = services.merchants.get(event.merchant)
     new = event.version == 1 and event.endpoint is None
     if new and merchant is not None:
@@ -105,16 +104,16 @@ def deliver(services: Services, vault: Vault, receivers: Receivers, event_id: st
             return _give_up(services, event, GivenUp.NO_ENDPOINT)
         if new and not endpoint.wants(event.type):
             _give_up(services, event, GivenUp.NOT_WANTED)
-            return Outcome.NOTHING
+            return MessageResult.NOTHING
         if endpoint.disabled_at is not None:
             return _give_up(services, event, GivenUp.DISABLED)
-        if event.attempts >= ATTEMPTS_MAX:  # the last one's process died
+        if event.attempts >= ATTEMPTS_MAX:  # the process of the last attempt died
             return _give_up(services, event, GivenUp.ATTEMPTS)
         secrets = _secrets(vault, merchant, endpoint, now)
         event = leased(event, now, writer=new_nonce(services.random_bytes))
         services.events.save(event)
     except StaleEvent:
-        return Outcome.NOTHING
+        return MessageResult.NOTHING
     return _attempt(services, receivers, event, endpoint, secrets)
 
 
@@ -127,11 +126,11 @@ class Enqueued:
 
 
 def due_events(
-    events: Events, now: datetime, side_by_side: SideBySide, part: Part = WHOLE
+    events: Events, now: datetime, side_by_side: SideBySide, part: ShardRange = WHOLE
 ) -> Sequence[DueEvent]:
     """Return events due within AHEAD.
 
-    An event that is already enqueued is among them again only if it is still due later.
+    An event that is already enqueued is returned again only if it is still due later.
     """
     return events.due(now + AHEAD, limit=DUE_MAX, side_by_side=side_by_side, part=part)
 
@@ -151,7 +150,7 @@ def enqueue_due(
     def enqueue(batch: Sequence[DueEvent]) -> int:
         if clock.now() >= until:
             return 0
-        # Enqueue first: a process that dies in between makes the next round enqueue them once more,
+        # Enqueue first. If the process dies in between, the next round enqueues them once more,
         # which costs a read each. The other order would hide them until they are due again.
         queue.enqueue([QueuedEvent(due.id, due.merchant, _seconds(due.at - now)) for due in batch])
         for due in batch:
@@ -165,7 +164,7 @@ def enqueue_due(
 
 
 def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
-    """Yield one event of each merchant, the longest due, then the next of each."""
+    """Yield one event of each merchant, the one due longest, then the next of each."""
     by_merchant: dict[str, list[DueEvent]] = defaultdict(list)
     for due in found:
         by_merchant[due.merchant].append(due)
@@ -176,7 +175,7 @@ def _in_turn(found: Iterable[DueEvent]) -> Iterator[DueEvent]:
 def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
     """Return the endpoint that the event is for, or None if it was removed.
 
-    One that was set after the event had been made is another.
+    An endpoint that was set after the event was made is another endpoint.
     """
     endpoint = merchant.endpoint_of(event.endpoint)
     if endpoint is None or (event.endpoint is None and not endpoint.was_there(event.created_at)):
@@ -187,8 +186,8 @@ def receiver(merchant: Merchant, event: WebhookEvent) -> Endpoint | None:
 def _fan_out(services: Services, event: WebhookEvent, merchant: Merchant) -> None:
     """Store copies for the merchant's further endpoints, and enqueue them.
 
-    This is done before the event is written for the first time, so that one whose process dies here
-    is found as it was, and all is done again.
+    This is done before the event is written for the first time. If the process dies here, the event
+    is unchanged, and everything is done again.
     """
     made = copies(event, merchant.further_endpoints)
     for each in made:
@@ -208,14 +207,14 @@ def _attempt(
     event: WebhookEvent,
     endpoint: Endpoint,
     secrets: list[str],
-) -> Outcome:
+) -> MessageResult:
     """Send the leased event and record the outcome.
 
     Sends nothing if the lease could end before the response: another process makes the attempt.
     """
     leased_at, began = event.deliveries[-1].at, services.clock.now()
     if began > leased_at + LEASE - TIMEOUT:
-        return Outcome.NOTHING
+        return MessageResult.NOTHING
     body = event.body_for(endpoint)
     headers = signed_headers(event.event, event.type, body, secrets=secrets, now=began)
     if endpoint.format is Format.STRIPE:
@@ -240,8 +239,8 @@ def _attempt(
         if after.status is EventStatus.PENDING and after.next_at - now <= DELAY_MAX:
             _enqueue(services.queue, after, now)
     if delivery.succeeded:
-        return Outcome.DELIVERED
-    return Outcome.FAILED if after.status is EventStatus.PENDING else Outcome.GIVEN_UP
+        return MessageResult.DELIVERED
+    return MessageResult.FAILED if after.status is EventStatus.PENDING else MessageResult.GIVEN_UP
 
 
 def _after(
@@ -268,17 +267,17 @@ def _note_late(services: Services, current: WebhookEvent, delivery: Delivery) ->
     Another attempt may be under way, or the merchant may have resent the event. The result is still
     true, and a success ends the event.
     """
-    with suppress(Conflict):  # the delivery log lacks one line
-        give_way(
+    with suppress(Conflict):  # the delivery log then lacks one line
+        retry_on_conflict(
             current,
             lambda event: noted_late(event, delivery, now=services.clock.now()),
             services.events.save,
         )
 
 
-def _give_up(services: Services, event: WebhookEvent, reason: GivenUp) -> Outcome:
+def _give_up(services: Services, event: WebhookEvent, reason: GivenUp) -> MessageResult:
     services.events.save(given_up(event, reason, now=services.clock.now()))
-    return Outcome.GIVEN_UP
+    return MessageResult.GIVEN_UP
 
 
 def _disable(services: Services, merchant_id: str, asked: Endpoint) -> None:

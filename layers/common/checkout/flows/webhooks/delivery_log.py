@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.errors import ResourceMissing
-from checkout.domain.grammar import DELIVERY_ID, EVENT_ID, position_pattern
+from checkout.domain.grammar import DELIVERY_ID, EVENT_ID
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
 from checkout.domain.session import Session
@@ -21,11 +21,10 @@ from checkout.ports.services import DashboardServices, Services
 
 PAGE: Final = 25
 ROUNDS: Final = 3  # index pages that one filtered page reads
-_POSITION: Final = position_pattern(DELIVERY_ID.pattern)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class EventList:
     """A page of events. With a filter, more may follow even if this page holds few or none."""
 
     events: tuple[WebhookEvent, ...]
@@ -39,12 +38,12 @@ def page(
     status: EventStatus | None,
     after: str | None,
     endpoint: str | None = None,
-) -> Listed:
+) -> EventList:
     """Return a page, newest first, from at most `ROUNDS` index pages. Raises CursorInvalid.
 
     With an `endpoint` that is not the first, these are the events that were copied for it.
     """
-    start = position_of(key.merchant, after, _POSITION) if after else None
+    start = position_of(key.merchant, after, DELIVERY_ID)
     query = EventQuery(
         limit=PAGE,
         after=start,
@@ -53,7 +52,7 @@ def page(
         endpoint=endpoint,
     )
     events, behind = event_list.page(services, key, query)
-    return Listed(events, cursor(key.merchant, behind) if behind else None)
+    return EventList(events, cursor(key.merchant, behind) if behind else None)
 
 
 def get(
@@ -89,9 +88,9 @@ def resend_failed(
     after: str | None,
     endpoint: str | None = None,
 ) -> Resent:
-    """Call `endpoints.resend_failed` with a cursor of this merchant's. Raises CursorInvalid."""
-    start = position_of(key.merchant, after, _POSITION) if after else None
+    """Call `endpoints.resend_failed` with this merchant's cursor. Raises CursorInvalid."""
+    start = position_of(key.merchant, after, DELIVERY_ID)
     done = endpoints.resend_failed(
-        services, key.merchant, since=since, after=start, shards=key.shards, endpoint=endpoint
+        services, key.merchant, since=since, after=start, endpoint=endpoint
     )
     return Resent(done.count, cursor(key.merchant, done.next_key) if done.next_key else None)

@@ -1,6 +1,6 @@
 """Manage a merchant's webhooks: the endpoints, their secrets, test events, resending.
 
-Each function is about one endpoint, by its id; without one it is the merchant's first.
+Each function changes one endpoint, by its id; without an id it is the merchant's first.
 
 A secret is in the response of the call that made it, and nowhere else in the clear. Nothing is sent
 from here: events are stored and enqueued.
@@ -19,15 +19,15 @@ from checkout.domain.errors import (
     UrlInvalid,
     WebhookUnexpectedState,
 )
+from checkout.domain.event_types import OPTIONAL, PING
 from checkout.domain.grammar import webhook_url
 from checkout.domain.ids import new_endpoint_id, new_event_id, new_nonce
 from checkout.domain.merchant import Merchant
+from checkout.domain.parts import Lists
 from checkout.domain.stripe_objects import envelope
 from checkout.domain.webhook_signature import new_webhook_secret
 from checkout.domain.webhooks import (
     ENDPOINTS_MAX,
-    OPTIONAL,
-    PING,
     Endpoint,
     EventStatus,
     WebhookEvent,
@@ -40,19 +40,19 @@ from checkout.domain.webhooks import (
     waiting,
 )
 from checkout.flows import merchants
-from checkout.flows.give_way import give_way
 from checkout.flows.idempotency import Reserve
+from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.services import DashboardServices
 from checkout.ports.webhooks import QueuedEvent
 
 OVERLAP_MAX: Final = timedelta(days=7)
-RESEND_PAGE: Final = 100  # events that one call of `resend_failed` looks at
-COUNTED_PAGES: Final = 10  # such pages that are counted before the merchant is asked
+RESEND_PAGE: Final = 100  # events that one call of `resend_failed` reads
+COUNTED_PAGES: Final = 10  # pages that are counted before the merchant is asked
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """The endpoint as it was set; a new `secret` is shown once."""
+    """The endpoint after a change. A new `secret` is shown once."""
 
     merchant: Merchant
     endpoint: Endpoint
@@ -88,10 +88,10 @@ def configure(
 ) -> Configured:
     """Send the merchant's events to `url` from now on, including these optional ones.
 
-    A new endpoint gets an id and a secret; one that is changed keeps them, and is enabled again.
-    `add` makes a further one, of at most ENDPOINTS_MAX. `more` are other fields of the endpoint.
-    What `reserve` makes is written with it. Raises UrlInvalid, ParameterInvalid, ResourceMissing,
-    WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
+    A new endpoint gets an id and a secret; an existing one keeps them, and is enabled again. `add`
+    adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The
+    record that `reserve` makes is written with it. Raises UrlInvalid, ParameterInvalid,
+    ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
     """
     _check(services, url, events)
     now = services.clock.now()
@@ -103,7 +103,7 @@ def configure(
         nonlocal identity, newest
         if add and len(merchant.endpoints) >= ENDPOINTS_MAX:
             raise WebhookUnexpectedState(
-                f"There are {ENDPOINTS_MAX} webhook endpoints, which is the most: delete one."
+                f"You can have {ENDPOINTS_MAX} webhook endpoints. Delete one first."
             )
         old = None if add else merchant.endpoint_of(endpoint)
         if old is None and endpoint is not None:
@@ -140,7 +140,7 @@ def update(
     """Change these fields of the endpoint and no others. Raises as `configure` does."""
     if "url" in fields or "events" in fields:
         found = _endpoint(merchants.get(services.merchants, merchant_id), endpoint)
-        _check(services, fields.get("url", found.url), fields.get("events", found.events))
+        _check(services, fields.get("url", found.url), fields.get("events", ()))
 
     def changed(merchant: Merchant) -> Merchant:
         return _with(merchant, endpoint, **fields)
@@ -213,7 +213,7 @@ def ping(
         id=event_id if found == merchant.endpoint else copy_id(event_id, identity),
         endpoint=identity,
         merchant=merchant_id,
-        session=None,
+        subject=None,
         type=PING,
         body=ping_body(event_id, currency=merchant.asset_code),
         created_at=now,
@@ -251,15 +251,14 @@ def resend_failed(
     *,
     since: datetime,
     after: str | None = None,
-    shards: int = 1,
     endpoint: str | None = None,
 ) -> Resent:
     """Resend the endpoint's failed events created since then, a page of the log at a time.
 
-    Those from before the endpoint existed, or that it did not ask for, are not among them. Raises
+    Events from before the endpoint existed, or that it did not ask for, are left out. Raises
     Conflict.
     """
-    failed, next_key = _failed(services, merchant_id, since, after, shards, endpoint)
+    failed, next_key = _failed(services, merchant_id, since, after, endpoint)
     for event in failed:
         _send_again(services, event)
     return Resent(len(failed), next_key)
@@ -270,13 +269,12 @@ def count_failed(
     merchant_id: str,
     *,
     since: datetime,
-    shards: int = 1,
     endpoint: str | None = None,
 ) -> Failed:
     """Count the events that `resend_failed` would resend, in COUNTED_PAGES pages of the log."""
     count, after = 0, None
     for _ in range(COUNTED_PAGES):
-        failed, after = _failed(services, merchant_id, since, after, shards, endpoint)
+        failed, after = _failed(services, merchant_id, since, after, endpoint)
         count += len(failed)
         if after is None:
             break
@@ -288,20 +286,18 @@ def _failed(
     merchant_id: str,
     since: datetime,
     after: str | None,
-    shards: int,
     endpoint: str | None,
 ) -> tuple[list[WebhookEvent], str | None]:
-    """Return the failed events of a page of the log, and the position to go on behind."""
+    """Return the failed events of a page of the log, and the position after which to continue."""
     merchant = services.merchants.get(merchant_id)
     found = merchant.endpoint_of(endpoint) if merchant is not None else None
     if merchant is None or found is None:
         return [], None
     page = services.events.page(
-        merchant_id,
+        Lists(merchant.id, merchant.parts),
         limit=RESEND_PAGE,
         after=after,
         created_from=max(since, found.created_at or since),
-        shards=shards,
         endpoint=log_of(merchant, endpoint),
     )
     return [event for event in page.events if event.in_vain], page.next_key
@@ -324,18 +320,16 @@ def _send_again(services: DashboardServices, event: WebhookEvent) -> WebhookEven
             return current  # another request has just resent it
         return sent_again(current, services.clock.now(), endpoint=to)
 
-    after = give_way(event, again, services.events.save)
+    after = retry_on_conflict(event, again, services.events.save)
     services.queue.enqueue([QueuedEvent(after.id, after.merchant)])
     return after
 
 
 def _check(services: DashboardServices, url: str, events: tuple[str, ...]) -> None:
-    """Raise UrlInvalid, ParameterInvalid for an address or events that cannot be set."""
+    """Raise UrlInvalid or ParameterInvalid for an address or events that cannot be set."""
     host = webhook_url(url, allow_loopback=services.allow_loopback, param="url")
     if not services.hosts.permitted(host):
-        raise UrlInvalid(
-            "The URL's host name must lead to a public address, and now does not.", param="url"
-        )
+        raise UrlInvalid("The URL's host name does not resolve to a public address.", param="url")
     if unknown := [event for event in events if event not in OPTIONAL]:
         raise ParameterInvalid(f"There is no optional event {unknown[0]}.", param="events")
 

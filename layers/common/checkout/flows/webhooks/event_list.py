@@ -17,10 +17,10 @@ _LOOKED_AT: Final = 100  # events of a round
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventQuery:
-    """The filters of a list, whose page begins behind `after` and goes back in time, or `upward`.
+    """The filters of a list. Its page begins after `after` and goes back in time, or `upward`.
 
-    The times bound `created_at` (from inclusive, before exclusive). `rounds` bounds the index pages
-    that are read. With an `endpoint`, it is the list of the copies for that one.
+    The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
+    that are read. With an `endpoint`, it is the list of that endpoint's copies.
     """
 
     limit: int
@@ -36,7 +36,7 @@ class EventQuery:
 def page(
     services: Services, key: Actor, query: EventQuery
 ) -> tuple[tuple[WebhookEvent, ...], str | None]:
-    """Return a page, newest first, and the position to go on behind, or None at the end.
+    """Return a page, newest first, and the position after which to continue, or None at the end.
 
     With a filter, more may follow even if this page holds few events or none.
     """
@@ -44,13 +44,12 @@ def page(
     found: list[WebhookEvent] = []
     for _ in range(query.rounds):
         looked = services.events.page(
-            key.merchant,
+            key.lists,
             limit=_LOOKED_AT if query.wanted else query.limit,
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
             upward=query.upward,
-            shards=key.shards,
             endpoint=query.endpoint,
         )
         found += [each for each in looked.events if not query.wanted or query.wanted(each)]

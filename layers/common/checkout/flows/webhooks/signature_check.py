@@ -1,8 +1,7 @@
 """Explain to a merchant why their server rejects a webhook.
 
 The headers and body they received are compared with the stored event and with their own secrets.
-The secrets are opened here and go no further. Another merchant's events are refused like unknown
-ones.
+The secrets are opened here and go no further. Another merchant's events are treated as unknown.
 """
 
 from __future__ import annotations
@@ -14,25 +13,25 @@ from typing import Final
 from checkout.domain.errors import ParameterInvalid, WebhookUnexpectedState
 from checkout.domain.grammar import EVENT_ID, SESSION_ID
 from checkout.domain.merchant import Merchant
-from checkout.domain.signature_check import Finding, Presented, Secret, check, id_in, presented
+from checkout.domain.signature_check import Finding, PastedHeaders, Secret, check, id_in, presented
 from checkout.domain.webhooks import Endpoint, WebhookEvent, copy_id
 from checkout.ports.services import DashboardServices
 
 HEADERS_MAX: Final = 4_096  # characters
 BODY_MAX: Final = 64 * 1024  # bytes
-_STRANGE: Final = ("secret", "unknown")  # no secret of the endpoint has made the signature
+_STRANGE: Final = ("secret", "unknown")  # no secret of the endpoint made the signature
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class Diagnosis:
     """The findings; `event` is the id of the stored event that was compared."""
 
     findings: tuple[Finding, ...]
     event: str | None
 
 
-def explain(services: DashboardServices, merchant_id: str, *, headers: str, body: str) -> Checked:
-    """Compare what was received with what was sent.
+def explain(services: DashboardServices, merchant_id: str, *, headers: str, body: str) -> Diagnosis:
+    """Compare the received message with the sent one.
 
     Raises ParameterInvalid, WebhookUnexpectedState, Unavailable.
     """
@@ -52,9 +51,9 @@ def explain(services: DashboardServices, merchant_id: str, *, headers: str, body
         raise WebhookUnexpectedState("No webhook endpoint is set, so there is no secret.")
     event = _event(services, merchant, given, body)
     each = [_compared(services, merchant, end, event, given, body) for end in merchant.endpoints]
-    # Whose secret made the signature, it was sent by; of the others nothing is to be said.
+    # If the secret of an endpoint made the signature, only that endpoint is compared.
     found = next((one for one in each if one[0].code not in _STRANGE), each[0])
-    return Checked(found, event.id if event else None)
+    return Diagnosis(found, event.id if event else None)
 
 
 def _compared(
@@ -62,10 +61,10 @@ def _compared(
     merchant: Merchant,
     endpoint: Endpoint,
     event: WebhookEvent | None,
-    given: Presented,
+    given: PastedHeaders,
     body: str,
 ) -> tuple[Finding, ...]:
-    """Compare with what this endpoint is sent."""
+    """Compare with the bodies for this endpoint."""
     now = services.clock.now()
     secrets = _secrets(services, merchant, endpoint, now)
     sent = event.body_for(endpoint) if event else None
@@ -75,7 +74,7 @@ def _compared(
 def _secrets(
     services: DashboardServices, merchant: Merchant, endpoint: Endpoint, now: datetime
 ) -> tuple[Secret, ...]:
-    """Open all secrets, also one that has ended: it may still be in use at the receiver."""
+    """Open all secrets, including an expired one: the receiver may still use it."""
     place, signing = merchant.secret_place(endpoint), endpoint.signing(now)
 
     def name(number: int) -> str:
@@ -90,7 +89,7 @@ def _secrets(
 
 
 def _event(
-    services: DashboardServices, merchant: Merchant, given: Presented, body: str
+    services: DashboardServices, merchant: Merchant, given: PastedHeaders, body: str
 ) -> WebhookEvent | None:
     """Find the event by the header's event id, else by the session or test id in the body."""
     named = given.event_id or id_in(body) or ""

@@ -1,0 +1,208 @@
+"""The answers of the merchant API and the bodies of its webhooks, as models."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+from pydantic import AnyUrl, AwareDatetime, Field, WithJsonSchema
+
+from api.requests import Scalar
+from checkout.domain.attempts import KEPT_MAX
+from checkout.domain.payment_attempt import EndedBy, Outcome
+from checkout.domain.public_attempts import MESSAGES
+from checkout.domain.session import Status
+from checkout.flows.checkout.lists import PAGE_MAX
+from docs.openapi.parts import ABSENT, Answer
+
+EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"
+
+# As the shop gave it: other letters than ASCII are allowed (RFC 3987).
+ShopUrl = Annotated[AnyUrl, WithJsonSchema({"type": "string", "format": "iri", "minLength": 1})]
+Count = Annotated[int, Field(ge=0)]
+Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]
+SessionId = Annotated[str, Field(pattern="^cs_", examples=[EXAMPLE_ID])]
+Code = Annotated[str, Field(json_schema_extra={"enum": sorted(map(str, MESSAGES))})]
+
+
+class Product(Answer):
+    name: str
+    description: str = ABSENT
+    image: str = ABSENT
+
+
+class Price(Answer):
+    currency: Currency
+    product_data: Product
+    unit_amount: int
+
+
+class LineItem(Answer):
+    """As submitted, with the currency in lowercase and always with a quantity."""
+
+    price_data: Price
+    quantity: int
+
+
+class Amount(Answer):
+    value: Annotated[str, Field(pattern="^[0-9]+$")]
+    asset_code: Annotated[str, Field(examples=["EUR"])]
+    asset_scale: Annotated[int, Field(ge=0, le=255)]
+
+
+class PaymentError(Answer):
+    code: Code
+    message: str
+    """For people; may change."""
+
+
+class Session(Answer):
+    """A checkout session."""
+
+    id: SessionId
+    object: Literal["checkout.session"]
+    status: Status
+    """completed, expired and canceled never change again."""
+    url: AnyUrl
+    """The customer's checkout page. Anyone who has it can pay."""
+    amount_total: Annotated[int, Field(ge=1)]
+    """Sum of unit_amount times quantity, in the smallest unit."""
+    currency: Currency
+    mode: Literal["payment"]
+    line_items: list[LineItem]
+    metadata: dict[str, Scalar]
+    success_url: ShopUrl
+    """With the session's id inserted."""
+    cancel_url: ShopUrl
+    """With the session's id inserted."""
+    customer_wallet: AnyUrl | None
+    """null until a wallet is submitted."""
+    incoming_payment: AnyUrl | None
+    """The incoming payment at your wallet; null until it is prepared."""
+    outgoing_payment: AnyUrl | None
+    """The payment at the customer's wallet; null until it is made."""
+    expires_at: Annotated[AwareDatetime, Field(examples=["2026-03-02T12:00:00.000Z"])]
+    created_at: AwareDatetime
+    completed_at: AwareDatetime | None
+    amount_received: Count | None
+    """Amount that arrived in your wallet, in the smallest unit, rounded down; null until it is
+    known. It may be above or below amount_total, and can also be set in a session that expired or
+    was canceled."""
+    client_reference_id: str | None
+    """As submitted; null if there was none."""
+    customer_debit: Amount | None
+    """Price that the customer has paid, in the customer's currency, as quoted; null until a payment
+    is made, and if none was quoted."""
+
+
+class PaymentAttempt(Answer):
+    """One wallet that the customer gave, and the result."""
+
+    object: Literal["payment_attempt"]
+    number: Annotated[int, Field(ge=1)]
+    """The number of the attempt in this session, beginning at 1."""
+    outcome: Outcome | None
+    """null while the attempt runs. It never changes after that."""
+    ended_by: EndedBy | None
+    error: PaymentError | None
+    """null unless the attempt failed."""
+    reported_by_browser: Literal["declined", "timed_out"] | None
+    """The result that the customer's browser brought back from the wallet. It is not signed, and
+    changes nothing."""
+    wallet_typed: str | None
+    """As the customer entered it, up to 200 characters."""
+    customer_wallet: AnyUrl | None
+    """null until the wallet was found."""
+    incoming_payment: AnyUrl | None
+    """The payment that your wallet expected; attempts may share it."""
+    quote: AnyUrl | None
+    customer_debit: Amount | None
+    """Price in the customer's currency, as quoted."""
+    quote_expires_at: AwareDatetime | None
+    outgoing_payment: AnyUrl | None
+    """The payment at the customer's wallet, if one was made."""
+    amount_received: Count | None
+    """Amount in your wallet at the end of the attempt, in the smallest unit, rounded down; null if
+    the wallet was not asked."""
+    submitted_at: AwareDatetime
+    wallet_resolved_at: AwareDatetime | None
+    """The wallet was found, and your wallet expects a payment."""
+    prepared_at: AwareDatetime | None
+    """The customer saw the price."""
+    reported_at: AwareDatetime | None
+    """The browser came back without an approval."""
+    approved_at: AwareDatetime | None
+    """The customer came back with an approval that verified."""
+    sent_at: AwareDatetime | None
+    """The payment was about to be sent."""
+    accepted_at: AwareDatetime | None
+    """The payment was seen at the customer's wallet, or its money."""
+    ended_at: AwareDatetime | None
+
+
+class ExpandableSession(Session):
+    """A checkout session; with `expand=payment_attempts` the last two fields too."""
+
+    payment_attempts: Annotated[list[PaymentAttempt], Field(max_length=KEPT_MAX)] = ABSENT
+    """One for each wallet that the customer gave, oldest first; the last 20 are kept."""
+    last_payment_error: PaymentError | None = ABSENT
+    """The reason of the last failed attempt; null if none has failed, and once the session is
+    paid."""
+
+
+class PaymentAttemptList(Answer):
+    object: Literal["list"]
+    url: str
+    data: Annotated[list[PaymentAttempt], Field(max_length=KEPT_MAX)]
+    has_more: Literal[False]
+    total_count: Count
+    """Includes older attempts that are no longer kept."""
+    last_payment_error: PaymentError | None
+    """The reason of the last failed attempt; null if none has failed, and once the session is
+    paid."""
+
+
+class SessionList(Answer):
+    object: Literal["list"]
+    url: Literal["/api/checkout/sessions"]
+    data: Annotated[list[Session], Field(max_length=PAGE_MAX)]
+    has_more: bool
+    next_cursor: str | None
+    """Opaque; send it as `cursor` in the next request. null on the last page."""
+
+
+class Checks(Answer):
+    database: Literal["ok", "failing"]
+
+
+class Health(Answer):
+    status: Literal["healthy", "unhealthy"]
+    uptime: Count
+    """Seconds."""
+    version: str
+    checks: Checks
+
+
+class _Told(Answer):
+    id: str
+    """The session's id; of a ping, the event's."""
+    amount_total: Count
+    """Sum of unit_amount times quantity, in the smallest unit."""
+    currency: Currency
+    metadata: dict[str, Scalar]
+    outgoing_payment: AnyUrl | None
+    """The payment at the customer's wallet; null until it is made."""
+    customer_wallet: AnyUrl | None
+    """null until a wallet is submitted."""
+
+
+class Event(_Told):
+    status: Literal["completed", "expired", "canceled", "open", "ping"]
+
+
+class LatePayment(Event):
+    amount_received: Count
+
+
+class PartialPayment(_Told):
+    status: Literal["processing"]
+    amount_received: Count

@@ -1,0 +1,438 @@
+"""The reference at /docs: one HTML page for each document, without scripts.
+
+Everything on it comes from the documents, from the meanings in docs/tables.py and from the code in
+docs/webhooks.md that is tested.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from html import escape
+from pathlib import Path
+from typing import Any, Final
+
+from docs.openapi.parts import Object
+from docs.tables import MEANINGS, errors
+
+BASE_URL: Final = "https://checkout.example"  # is replaced by the deployment's own address
+_WEBHOOKS: Final = Path(__file__).parents[1] / "webhooks.md"
+_DEPTH_MAX: Final = 6  # of fields within fields
+_ERROR: Final = re.compile(r"\| (\d+) \| `(\w+)` \| `(\w+)` \|")
+
+
+def native(document: Object) -> str:
+    """Return the page of the native API, with the first steps and all errors."""
+    body = [
+        _section("start", "Create a session", _start(document)),
+        _section("verify", "Verify a webhook", _verify()),
+        _section("operations", "Operations", _operations(document)),
+        _section("objects", "Objects", _objects(document)),
+        _section("events", "Webhook events", _events(document)),
+        _section("errors", "Errors", _errors()),
+    ]
+    return _page(document, body, other=("/docs/v1", "For Stripe’s client libraries"))
+
+
+def stripe(document: Object) -> str:
+    """Return the page of the API under /v1."""
+    body = [
+        _section("start", "Use Stripe’s library", _stripe_start()),
+        _section("operations", "Operations", _operations(document)),
+        _section("objects", "Objects", _objects(document)),
+    ]
+    return _page(document, body, other=("/docs", "Native API, webhooks, errors"))
+
+
+def _page(document: Object, body: Sequence[str], other: tuple[str, str]) -> str:
+    info = document["info"]
+    name = "openapi-v1.json" if "/v1" in info["title"] else "openapi.json"
+    links = [
+        f'<li><a href="#{_anchor(operation)}"><code>{method.upper()} {escape(path)}</code></a></li>'
+        for path, method, operation in _each(document)
+    ]
+    sections = re.findall(r'<section id="(\w+)"><h2>(.*?)</h2>', "".join(body))
+    titles = [f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in sections]
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(info["title"])}: reference</title>
+<link rel="stylesheet" href="/docs/style.css">
+</head>
+<body>
+<a class="skip" href="#content">Skip to the content</a>
+<header>
+<p class="name">Checkout Sessions <span>{escape(info["version"])}</span></p>
+<nav aria-label="Contents">
+<ul>{"".join(titles)}</ul>
+<details><summary>All addresses</summary><ul>{"".join(links)}</ul></details>
+<ul><li><a href="{other[0]}">{other[1]}</a></li>
+<li><a href="/docs/{name}">{name}</a></li></ul>
+</nav>
+</header>
+<main id="content">
+<h1>{escape(info["title"])}</h1>
+<p>{_text(info["summary"])} {_text(info["description"])}</p>
+{"".join(body)}
+</main>
+</body>
+</html>
+"""
+
+
+def _section(anchor: str, title: str, body: str) -> str:
+    body = re.sub(r"<code>\n", "<code>", body).replace("\n</code>", "</code>")
+    return f'<section id="{anchor}"><h2>{title}</h2>{body}</section>\n'
+
+
+def _start(document: Object) -> str:
+    """Return the first request in three languages."""
+    made = document["paths"]["/api/checkout/sessions"]["post"]
+    example = made["requestBody"]["content"]["application/json"]["example"]
+    body = json.dumps(example, indent=2)
+    curl = f"""curl {BASE_URL}/api/checkout/sessions \\
+  -H "Authorization: Bearer $API_KEY" \\
+  -H "Content-Type: application/json" \\
+  -H "Idempotency-Key: order-1234" \\
+  -d '{body}'"""
+    python = f"""import json, os, urllib.request
+
+order = {body}
+request = urllib.request.Request(
+    "{BASE_URL}/api/checkout/sessions",
+    json.dumps(order).encode(),
+    {{
+        "Authorization": "Bearer " + os.environ["API_KEY"],
+        "Content-Type": "application/json",
+        "Idempotency-Key": "order-1234",
+    }},
+)
+with urllib.request.urlopen(request) as answer:
+    session = json.load(answer)
+print(session["id"], session["url"])"""
+    node = f"""const order = {body};
+const answer = await fetch("{BASE_URL}/api/checkout/sessions", {{
+  method: "POST",
+  headers: {{
+    Authorization: `Bearer ${{process.env.API_KEY}}`,
+    "Content-Type": "application/json",
+    "Idempotency-Key": "order-1234",
+  }},
+  body: JSON.stringify(order),
+}});
+const session = await answer.json();
+console.log(session.id, session.url);"""
+    return f"""
+<ol>
+<li>Create an API key in the dashboard, at <a href="/dashboard/keys"><code>/dashboard/keys</code>
+</a>. It is shown once; keep it on your server.</li>
+<li>Create a session from your server. Amounts are in the smallest unit: <code>1000</code> is 10.00
+USD. The currency is that of your wallet.</li>
+<li>Send the customer to <code>url</code> in the answer. Anybody who has it can pay, so keep it
+secret.</li>
+<li>Fulfil the order when the webhook <code>checkout.session.completed</code> comes, or when <code>
+status</code> is <code>completed</code> in an answer to your server. A customer who comes back to
+<code>success_url</code> proves nothing.</li>
+</ol>
+{_code("curl", curl)}{_code("Python", python)}{_code("JavaScript, Node 18 or newer", node)}"""
+
+
+def _verify() -> str:
+    """Return how a delivery is verified, with the tested code of docs/webhooks.md."""
+    found = re.findall(r"### (Python|JavaScript)\n\n```\w+\n(.*?)```", _WEBHOOKS.read_text(), re.S)
+    blocks = "".join(_code(name, code.rstrip()) for name, code in found)
+    return f"""
+<ol>
+<li>Set the endpoint’s URL in the dashboard, at <a href="/dashboard/webhooks">
+<code>/dashboard/webhooks</code></a>. Keep the secret <code>whsec_…</code>, which is shown once.
+</li>
+<li>Take the <strong>raw body</strong>, before anything parses it, and the header <code>
+Checkout-Signature</code>, which is <code>t=…,v1=…</code>. <code>v1</code> is the HMAC-SHA256 of
+the time <code>t</code>, a period and the body. The key is the whole secret, with <code>whsec_
+</code>. There can be two <code>v1</code>.</li>
+<li>Answer 400 if it does not verify. Else remember <code>Checkout-Event-Id</code>, because an event
+can come twice, and answer 200 within 10 seconds. Failed deliveries are retried for three days.</li>
+</ol>
+<p>Stripe’s libraries verify it, too: <code>stripe.Webhook.construct_event(body,
+headers["Checkout-Signature"], secret)</code>.</p>
+{blocks}"""
+
+
+def _stripe_start() -> str:
+    code = f"""import os, stripe
+
+stripe.api_base = "{BASE_URL}"
+stripe.api_key = os.environ["API_KEY"]
+session = stripe.checkout.Session.create(
+    mode="payment",
+    line_items=[
+        {{
+            "quantity": 2,
+            "price_data": {{
+                "currency": "usd",
+                "unit_amount": 1000,
+                "product_data": {{"name": "Espresso beans, 1 kg"}},
+            }},
+        }}
+    ],
+    success_url="https://shop.example/thanks?session={{CHECKOUT_SESSION_ID}}",
+    cancel_url="https://shop.example/basket",
+)
+print(session.id, session.url)"""
+    return f"""
+<p>Point Stripe’s library at this host and use an API key from <a href="/dashboard/keys"><code>
+/dashboard/keys</code></a>. A parameter that would change the money is never ignored: it is refused
+by name. Ignored ones are in the header <code>Ignored-Parameters</code>. The project is not
+affiliated with Stripe.</p>
+{_code("Python", code)}"""
+
+
+def _operations(document: Object) -> str:
+    return "".join(
+        _operation(document, path, method, operation) for path, method, operation in _each(document)
+    )
+
+
+def _each(document: Object) -> Iterator[tuple[str, str, Object]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield path, method, operation
+
+
+def _anchor(operation: Object) -> str:
+    return str(operation["operationId"])
+
+
+def _operation(document: Object, path: str, method: str, operation: Object) -> str:
+    parts = [f"<p>{_text(operation['description'])}</p>" if "description" in operation else ""]
+    given = [_parameter(each) for each in operation.get("parameters", ())]
+    if given:
+        parts.append(f"<h4>Parameters</h4><ul class='fields'>{''.join(given)}</ul>")
+    content = operation.get("requestBody", {}).get("content", {})
+    for kind, body in content.items():
+        fields = "".join(_fields(document, body["schema"]))
+        if fields:
+            parts.append(f"<h4>Body, <code>{kind}</code></h4><ul class='fields'>{fields}</ul>")
+        break
+    answers = []
+    for status, answer in operation["responses"].items():
+        answers.append(f"<li><code>{status}</code> {_codes(answer['description'])}</li>")
+    parts.append(f"<h4>Answers</h4><ul>{''.join(answers)}</ul>")
+    good = next(iter(operation["responses"].values()))
+    schema = good.get("content", {}).get("application/json", {}).get("schema")
+    if schema:
+        shown = json.dumps(_sample(document, schema), indent=2, ensure_ascii=False)
+        parts.append(_code("Example of the answer", shown))
+        name = schema["$ref"].rpartition("/")[2]
+        parts.append(f'<p>Its fields: <a href="#{name}"><code>{name}</code></a>.</p>')
+    title = escape(operation.get("summary") or f"{method.upper()} {path}")
+    return (
+        f'<article id="{_anchor(operation)}"><h3>{title}</h3>'
+        f'<p class="address"><b>{method.upper()}</b> <code>{escape(path)}</code></p>'
+        f"{''.join(parts)}</article>\n"
+    )
+
+
+def _objects(document: Object) -> str:
+    """Return the fields of every object that an operation returns, each object once."""
+    schemas = [
+        answer["content"]["application/json"]["schema"]
+        for _, _, operation in _each(document)
+        for status, answer in operation["responses"].items()
+        if status < "3"
+    ]
+    named = {schema["$ref"].rpartition("/")[2]: schema for schema in schemas}
+    found = []
+    for name, schema in named.items():
+        rows = "".join(_fields(document, schema, returned=True))
+        found.append(
+            f'<article id="{name}"><h3>{name}</h3><ul class="fields">{rows}</ul></article>'
+        )
+    return "".join(found)
+
+
+def _events(document: Object) -> str:
+    found = []
+    for name, methods in document["webhooks"].items():
+        operation = methods["post"]
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        shown = json.dumps(_sample(document, schema), indent=2, ensure_ascii=False)
+        found.append(
+            f'<article id="{_anchor(operation)}"><h3><code>{name}</code></h3>'
+            f"<p>{_text(operation['summary'])}</p>{_code('Body', shown)}</article>"
+        )
+    return "".join(found)
+
+
+def _errors() -> str:
+    rows = [
+        f'<div id="{code}"><dt><code>{code}</code> <span>{status}, {kind}</span></dt>'
+        f"<dd>{_text(MEANINGS[code])}</dd></div>"
+        for status, kind, code in _ERROR.findall(errors())
+    ]
+    shape = {
+        "error": {
+            "type": "invalid_request_error",
+            "code": "parameter_unknown",
+            "message": "There is no such parameter. Did you mean `success_url`?",
+            "param": "sucess_url",
+            "doc_url": f"{BASE_URL}/docs#parameter_unknown",
+            "request_id": "req_5dTMd0wvG8PZx5nNq2LrYb",
+        }
+    }
+    return (
+        "<p>Every error is JSON of this shape. Use <code>code</code> in your program; "
+        "<code>param</code> names the field that is wrong, if there is one. After 409, 429 and 503 "
+        "the same request can succeed later; after 429, wait for <code>Retry-After</code> seconds. "
+        "Under <code>/v1</code> some types and statuses differ, as Stripe’s libraries expect.</p>"
+        f"{_code('An error', json.dumps(shape, indent=2))}<dl>{''.join(rows)}</dl>"
+    )
+
+
+def _parameter(given: Object) -> str:
+    return _field(
+        given["name"],
+        f"{given['in']}, {_type(given['schema'])}",
+        required=given.get("required", False),
+        text=given.get("description", ""),
+    )
+
+
+def _fields(
+    document: Object, schema: Object, path: str = "", depth: int = 0, *, returned: bool = False
+) -> Iterator[str]:
+    """Yield every field of an object, with the fields within it; those to send may be required."""
+    schema = _plain(document, schema)
+    if schema.get("type") == "array":
+        yield from _fields(document, schema["items"], f"{path}[]", depth, returned=returned)
+        return
+    for name, each in schema.get("properties", {}).items():
+        inner = _plain(document, each)
+        where = f"{path}.{name}".removeprefix(".")
+        required = not returned and name in schema.get("required", ())
+        text = each.get("description") or inner.get("description", "")
+        yield _field(where, _type(inner), required=required, text=text)
+        if depth < _DEPTH_MAX:
+            yield from _fields(document, inner, where, depth + 1, returned=returned)
+
+
+def _field(name: str, kind: str, *, required: bool, text: str) -> str:
+    must = " <b>required</b>" if required else ""
+    said = f"<p>{_text(text)}</p>" if text else ""
+    return f"<li><code>{escape(name)}</code> <span>{escape(kind)}{must}</span>{said}</li>"
+
+
+def _plain(document: Object, schema: Object) -> Object:
+    """Return a schema without references; of two alternatives, the one that is not null."""
+    while True:
+        if "$ref" in schema:
+            name = schema["$ref"].rpartition("/")[2]
+            schema = document["components"]["schemas"][name]
+        elif "anyOf" in schema:
+            schema = next(each for each in schema["anyOf"] if each.get("type") != "null")
+        else:
+            return schema
+
+
+def _type(schema: Object) -> str:
+    if "const" in schema:
+        return json.dumps(schema["const"])
+    if "enum" in schema:
+        return " | ".join(json.dumps(each) for each in schema["enum"])
+    kind = schema.get("type", "object")
+    bounds = [
+        f"{word} {schema[name]}"
+        for name, word in (
+            ("minimum", "from"),
+            ("maximum", "to"),
+            ("minItems", "at least"),
+            ("maxItems", "at most"),
+            ("maxLength", "up to"),
+        )
+        if name in schema
+    ]
+    names = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    return ", ".join([names, *bounds])
+
+
+def _sample(document: Object, schema: Object, name: str = "") -> Any:
+    """Return a value that the schema allows."""
+    given = schema
+    schema = _plain(document, schema)
+    for place in (given, schema):
+        if "const" in place:
+            return place["const"]
+        if place.get("examples"):
+            return place["examples"][0]
+        if "enum" in place:
+            return place["enum"][0]
+    kind = schema.get("type", "object")
+    kind = kind[0] if isinstance(kind, list) else kind
+    if kind == "object":
+        if "properties" not in schema:
+            return {"order": "1234"} if name == "metadata" else {}
+        return {
+            each: _sample(document, inner, each)
+            for each, inner in schema["properties"].items()
+            if each in (schema.get("required") or schema["properties"])
+        }
+    if kind == "array":
+        return [_sample(document, schema["items"])]
+    return _simple(str(kind), schema, name)
+
+
+def _simple(kind: str, schema: Object, name: str) -> Any:
+    if kind in ("integer", "number"):
+        return {"amount_total": 2000, "created": 1774008000}.get(name, schema.get("minimum", 1))
+    if kind == "boolean":
+        return False
+    if kind == "null":
+        return None
+    if schema.get("format") == "date-time":
+        return "2026-03-02T11:00:00.000Z"
+    if "currency" in name:
+        return "usd"
+    if schema.get("format") in ("uri", "iri"):
+        return {
+            "url": f"{BASE_URL}/pay/cs_3kTMd0wvG8PZx5nNq2LrYb",
+            "success_url": "https://shop.example/thanks?session=cs_3kTMd0wvG8PZx5nNq2LrYb",
+            "cancel_url": "https://shop.example/basket",
+        }.get(name, "https://wallet.example/alice")
+    return "…"
+
+
+def _codes(text: str) -> str:
+    """Return the sentence about an answer, whose error codes lead to their lines."""
+    found = _text(text)
+    return re.sub(
+        r"<code>(\w+)</code>",
+        lambda match: (
+            f'<a href="/docs#{match[1]}">{match[0]}</a>' if match[1] in MEANINGS else match[0]
+        ),
+        found,
+    )
+
+
+def _text(text: str) -> str:
+    """Return prose with its `code` marked."""
+    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text, quote=False))
+
+
+def _code(title: str, code: str) -> str:
+    return (
+        f"<figure><figcaption>{title}</figcaption><pre><code>{escape(code)}</code></pre></figure>"
+    )
+
+
+def files(documents: Iterable[tuple[str, Object]]) -> dict[str, str]:
+    """Return the files that `/docs` serves by their names; the style sheet is written by hand."""
+    found = {}
+    for name, document in documents:
+        page = stripe(document) if "v1" in name else native(document)
+        found["v1.html" if "v1" in name else "index.html"] = page
+        found[name] = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return found

@@ -1,0 +1,286 @@
+"""The document of /v1: its operations.
+
+Parameters come from `api/v1/parity.py`, so a parameter that is refused is not in it. Bounds that a
+row does not tell are written here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from api.v1 import parity
+from api.v1.answers import IGNORED, status_of, type_of
+from api.v1.parity import Does, Kind, Parameter
+from checkout.domain import errors as e
+from checkout.domain.errors import CheckoutError
+from checkout.domain.grammar import EVENT_ID, SESSION_ID
+from docs.openapi import parts
+from docs.openapi.parts import Answer, Answers, Error, Object
+from docs.openapi.stripe_answers import (
+    LIST_MAX,
+    Balance,
+    Deleted,
+    Endpoint,
+    EndpointList,
+    Event,
+    EventList,
+    LineItemList,
+    Session,
+    SessionList,
+)
+
+_POST: Final = (*parts.BODY, *parts.REPEATABLE)
+_EXPIRE: Final = parts.END
+_LIST: Final = (e.ParameterInvalidInteger,)
+_MANAGE: Final = (
+    *_POST,
+    e.ParameterMissing,
+    e.UrlInvalid,
+    e.WebhookUnexpectedState,
+    e.Conflict,
+)
+ANSWERS: Final = Answers(
+    lambda error: (status_of(error), type_of(error)),
+    {
+        400: "The request is refused; sending it again will fail again.",
+        401: "The API key is missing or not valid.",
+        403: "The API key lacks the scope that this request needs, or the merchant is suspended.",
+        404: "There is no such object.",
+        409: "Another request is changing the same object; the same request may succeed shortly.",
+        413: "The body is larger than 256 KiB.",
+        415: "The body is neither a form nor JSON in UTF-8.",
+        429: "Too many requests.",
+        500: "An internal error.",
+        503: "A dependency of the service is unavailable; nothing was changed.",
+    },
+    (
+        e.ApiKeyMissing,
+        e.ApiKeyInvalid,
+        e.PermissionMissing,
+        e.ParameterInvalid,
+        e.ParameterUnknown,
+        e.ResourceMissing,
+        e.Unavailable,
+        e.RateLimited,
+    ),
+    "line_items[0][price_data][currency]",
+)
+# Facts that are not in a parameter's row: bounds, and the required fields of objects.
+_BOUNDS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "line_items": {"minItems": 1, "maxItems": 100},
+    "line_items[]": {"required": ["price_data", "quantity"]},
+    "line_items[][quantity]": {"minimum": 1, "maximum": 1_000_000},
+    "line_items[][price_data]": {"required": ["currency", "product_data"]},
+    "line_items[][price_data][currency]": {"pattern": "^[A-Za-z]{3}$"},
+    "line_items[][price_data][unit_amount]": {"minimum": 0},
+    "line_items[][price_data][unit_amount_decimal]": {"pattern": r"^[0-9]{1,15}(\.0{1,12})?$"},
+    "line_items[][price_data][product_data]": {"required": ["name"]},
+    "line_items[][price_data][product_data][name]": {"minLength": 1, "maxLength": 200},
+    "line_items[][price_data][product_data][description]": {"minLength": 1, "maxLength": 1000},
+    "line_items[][price_data][product_data][images]": {"maxItems": 8},
+    "limit": {"minimum": 1, "maximum": LIST_MAX},
+    "client_reference_id": {"minLength": 1, "maxLength": 200},
+    "customer_email": {"minLength": 1, "maxLength": 512},
+    "types": {"maxItems": 20},
+    "description": {"minLength": 1, "maxLength": 500},
+}
+_EXAMPLE: Final = {
+    "mode": "payment",
+    "line_items": [
+        {
+            "price_data": {
+                "currency": "usd",
+                "unit_amount": 1000,
+                "product_data": {"name": "Espresso beans, 1 kg"},
+            },
+            "quantity": 2,
+        }
+    ],
+    "success_url": "https://shop.example/thanks?session={CHECKOUT_SESSION_ID}",
+    "client_reference_id": "order-1234",
+}
+
+
+def document() -> Object:
+    """Return the whole document as JSON values."""
+    lists = (SessionList, LineItemList, EventList, EndpointList)
+    schemas = parts.schemas(*lists, Balance, Deleted, Error)
+    ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE})
+    schemes = {
+        "bearer": {"type": "http", "scheme": "bearer", "description": "Your API key."},
+        "basic": {
+            "type": "http",
+            "scheme": "basic",
+            "description": "Your API key as user name, and no password.",
+        },
+    }
+    return parts.document(
+        "Checkout Sessions, /v1",
+        "The part of Stripe's API that its client libraries need for a checkout.",
+        "docs/stripe.md says what is supported. Amounts are in Stripe's units of the "
+        "currency; times are Unix seconds.",
+        schemes,
+        paths=_paths(),
+        components={"schemas": schemas, "securitySchemes": schemes},
+    )
+
+
+def _paths() -> Object:
+    sessions, endpoints, events = "/v1/checkout/sessions", "/v1/webhook_endpoints", "/v1/events"
+    session = parts.in_path("session", SESSION_ID.pattern)
+    endpoint = parts.in_path("endpoint", "we_[0-9A-Za-z]{22}")
+    event = parts.in_path("event", EVENT_ID.pattern)
+    create = _post(
+        "createSession",
+        Session,
+        parity.CREATE_SESSION,
+        parts.CREATE,
+        required=("mode", "line_items", "success_url"),
+        example=_EXAMPLE,
+    )
+    add = _post(
+        "createEndpoint",
+        Endpoint,
+        parity.CREATE_ENDPOINT,
+        _MANAGE,
+        required=("url", "enabled_events"),
+    )
+    return {
+        sessions: {
+            "post": create,
+            "get": _get("listSessions", SessionList, parity.LIST_SESSIONS, _LIST),
+        },
+        f"{sessions}/{{session}}": {"get": _get("getSession", Session, parity.ONE, (), session)},
+        f"{sessions}/{{session}}/expire": {
+            "post": _post("expireSession", Session, parity.ONE, _EXPIRE, session)
+        },
+        f"{sessions}/{{session}}/line_items": {
+            "get": _get("listLineItems", LineItemList, parity.LINE_ITEMS, _LIST, session)
+        },
+        events: {"get": _get("listEvents", EventList, parity.LIST_EVENTS, _LIST)},
+        f"{events}/{{event}}": {"get": _get("getEvent", Event, parity.ONE, (), event)},
+        "/v1/balance": {"get": _get("getBalance", Balance, parity.ONE, ())},
+        endpoints: {
+            "post": add,
+            "get": _get("listEndpoints", EndpointList, parity.LIST_ENDPOINTS, _LIST),
+        },
+        f"{endpoints}/{{endpoint}}": {
+            "get": _get("getEndpoint", Endpoint, parity.ONE, (), endpoint),
+            "post": _post("updateEndpoint", Endpoint, parity.UPDATE_ENDPOINT, _MANAGE, endpoint),
+            "delete": _get("deleteEndpoint", Deleted, parity.NOTHING, [e.Conflict], endpoint),
+        },
+    }
+
+
+def _get(
+    operation: str,
+    model: type[Answer],
+    rows: Sequence[Parameter],
+    refusals: Iterable[type[CheckoutError]],
+    *path: Object,
+) -> Object:
+    return {
+        "operationId": operation,
+        "parameters": [*path, *(_in_query(row) for row in rows if row.does is not Does.REFUSED)],
+        "responses": ANSWERS.of(model, "The object.", refusals),
+    }
+
+
+def _post(
+    operation: str,
+    model: type[Answer],
+    rows: Sequence[Parameter],
+    refusals: Iterable[type[CheckoutError]],
+    *path: Object,
+    required: Sequence[str] = (),
+    example: Object | None = None,
+) -> Object:
+    body = _nested(rows) | ({"required": list(required)} if required else {})
+    content = {"schema": body} | ({"example": example} if example else {})
+    deep = {"style": "deepObject", "explode": True}
+    form = {
+        "encoding": {
+            name: deep
+            for name, each in body["properties"].items()
+            if each.get("type") in ("object", "array")
+        }
+    }
+    headers = {
+        **parts.REPLAYED,
+        IGNORED: {
+            "description": "Names of the parameters that had no effect.",
+            "schema": {"type": "string"},
+        },
+    }
+    return {
+        "operationId": operation,
+        "parameters": [*path, parts.KEY],
+        "requestBody": {
+            "required": bool(required),
+            "content": {
+                "application/json": content,
+                "application/x-www-form-urlencoded": content | form,
+            },
+        },
+        "responses": ANSWERS.of(model, "The object.", refusals, headers=headers),
+    }
+
+
+def _in_query(row: Parameter) -> Object:
+    schema = _leaf(row) | dict(_BOUNDS.get(row.path, {}))
+    if row.path.endswith("[]"):
+        schema = {"type": "array", "items": _leaf(row), **_BOUNDS.get(row.path[:-2], {})}
+    return {"name": row.path, "in": "query", "description": row.text, "schema": schema}
+
+
+def _leaf(row: Parameter) -> Object:
+    if row.only == ("false",):
+        return {"const": False}
+    schema: Object = {"type": row.kind.value}
+    if row.only:
+        schema["enum"] = list(row.only)
+    elif row.kind is Kind.TEXT and not row.path.endswith("[*]"):
+        schema["minLength"] = 1
+    return schema
+
+
+def _nested(rows: Sequence[Parameter]) -> Object:
+    """Return the schema of a body with the parameters of `rows`, nested as their paths are."""
+    root = _empty_object()
+    for row in rows:
+        if row.does is Does.REFUSED:
+            continue
+        steps = re.findall(r"[^\[\]]+|\[\]", row.path)
+        place, path = root, ""
+        for step, following in zip(steps, [*steps[1:], None], strict=True):
+            path += f"[{step}]" if path and step != "[]" else step
+            made = _at(row, path, following)
+            if step == "[]":
+                place = place.setdefault("items", made)
+            elif step == "*":
+                place.update(additionalProperties=made, maxProperties=50)
+                place["propertyNames"] = {"minLength": 1, "maxLength": 40}
+                place.pop("properties", None)
+            else:
+                place = place["properties"].setdefault(step, made)
+    return root
+
+
+def _at(row: Parameter, path: str, following: str | None) -> Object:
+    """Return the schema at one step of a path: a value, a list or an object."""
+    bounds = dict(_BOUNDS.get(path, {}))
+    if following == "[]":
+        return {"type": "array"} | bounds
+    if following is not None:
+        return _empty_object() | bounds
+    text = f"Ignored. {row.text}" if row.does is Does.IGNORED else row.text
+    if row.does is Does.IGNORED and not row.only:
+        return {"description": text}
+    longest = {"maxLength": 500} if path.endswith("[*]") else {}
+    return _leaf(row) | bounds | longest | {"description": text}
+
+
+def _empty_object() -> Object:
+    return {"type": "object", "properties": {}, "additionalProperties": False}

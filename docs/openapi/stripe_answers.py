@@ -1,0 +1,306 @@
+"""The answers of /v1, as models. A field of type None is there for Stripe's clients only."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from checkout.domain.grammar import EVENT_ID, SESSION_ID
+from checkout.domain.session import Status
+from checkout.domain.webhooks import Format
+from docs.openapi.native_answers import Amount, Currency
+from docs.openapi.parts import ABSENT, Answer
+
+LIST_MAX: Final = 100
+
+Unix = Annotated[int, Field(ge=0, description="Unix seconds.")]
+Money = Annotated[int, Field(ge=0, description="In Stripe's units of the currency.")]
+Metadata = dict[str, str]
+Empty = Annotated[list[Any], Field(max_length=0)]
+
+
+class AutomaticTax(Answer):
+    enabled: Literal[False]
+    liability: None
+    provider: None
+    status: None
+
+
+class CustomText(Answer):
+    after_submit: None
+    shipping_address: None
+    submit: None
+    terms_of_service_acceptance: None
+
+
+class CustomerDetails(Answer):
+    address: None
+    email: str | None
+    name: None
+    phone: None
+    tax_exempt: Literal["none"]
+    tax_ids: Empty
+
+
+class TotalDetails(Answer):
+    amount_discount: Literal[0]
+    amount_shipping: Literal[0]
+    amount_tax: Literal[0]
+
+
+class OpenPayments(Answer):
+    """Fields that only this service knows."""
+
+    status: Status
+    customer_wallet: str | None
+    incoming_payment: str | None
+    outgoing_payment: str | None
+    amount_received: Money | None
+    customer_debit: Amount | None
+
+
+class PaymentIntent(Answer):
+    """The payment of a session that is paid."""
+
+    id: Annotated[str, Field(pattern="^pi_")]
+    object: Literal["payment_intent"]
+    amount: Money
+    amount_capturable: Literal[0]
+    amount_received: Money
+    canceled_at: None
+    capture_method: Literal["automatic"]
+    client_secret: None
+    created: Unix
+    currency: Currency
+    customer: None
+    description: str | None
+    last_payment_error: None
+    latest_charge: None
+    livemode: bool
+    metadata: Metadata
+    payment_method: None
+    payment_method_types: list[Literal["open_payments"]]
+    receipt_email: None
+    status: Literal["succeeded"]
+
+
+class Product(Answer):
+    id: Annotated[str, Field(pattern="^prod_")]
+    object: Literal["product"]
+    active: Literal[False]
+    created: Unix
+    default_price: None
+    description: str | None
+    images: list[str]
+    livemode: bool
+    metadata: Metadata
+    name: str
+    type: Literal["service"]
+    updated: Unix
+    url: None
+
+
+class Price(Answer):
+    id: Annotated[str, Field(pattern="^price_")]
+    object: Literal["price"]
+    active: Literal[False]
+    billing_scheme: Literal["per_unit"]
+    created: Unix
+    currency: Currency
+    custom_unit_amount: None
+    livemode: bool
+    lookup_key: None
+    metadata: Metadata
+    nickname: None
+    product: str | Product
+    """The product's id; the product if it is expanded."""
+    recurring: None
+    tax_behavior: Literal["unspecified"]
+    tiers_mode: None
+    transform_quantity: None
+    type: Literal["one_time"]
+    unit_amount: Money
+    unit_amount_decimal: str
+
+
+class LineItem(Answer):
+    id: Annotated[str, Field(pattern="^li_")]
+    object: Literal["item"]
+    adjustable_quantity: None
+    amount_discount: Literal[0]
+    amount_subtotal: Money
+    amount_tax: Literal[0]
+    amount_total: Money
+    currency: Currency
+    description: str
+    metadata: Metadata
+    price: Price
+    quantity: Annotated[int, Field(ge=1)]
+
+
+class _List(Answer):
+    object: Literal["list"]
+    url: str
+    has_more: bool
+
+
+class LineItemList(_List):
+    data: Annotated[list[LineItem], Field(max_length=LIST_MAX)]
+
+
+class Session(Answer):
+    """A checkout session."""
+
+    id: Annotated[str, Field(pattern=f"^{SESSION_ID.pattern}$")]
+    object: Literal["checkout.session"]
+    adaptive_pricing: None
+    after_expiration: None
+    allow_promotion_codes: None
+    allowed_payment_method_types: None
+    amount_subtotal: Money
+    amount_total: Money
+    automatic_tax: AutomaticTax
+    billing_address_collection: None
+    branding_settings: None
+    cancel_url: str | None
+    client_reference_id: str | None
+    client_secret: None
+    collected_information: None
+    consent: None
+    consent_collection: None
+    created: Unix
+    currency: Currency
+    currency_conversion: None
+    custom_fields: Empty
+    custom_text: CustomText
+    customer: None
+    customer_account: None
+    customer_creation: None
+    customer_details: CustomerDetails | None
+    customer_email: str | None
+    discounts: Empty
+    excluded_payment_method_types: None
+    expires_at: Unix
+    integration_identifier: None
+    invoice: None
+    invoice_creation: None
+    line_items: LineItemList = ABSENT
+    """If it is expanded."""
+    livemode: bool
+    locale: str | None
+    managed_payments: None
+    metadata: Metadata
+    mode: Literal["payment"]
+    name_collection: None
+    open_payments: OpenPayments
+    optional_items: None
+    origin_context: None
+    payment_intent: str | PaymentIntent | None
+    """The id of the payment that was made; the payment if it is expanded."""
+    payment_link: None
+    payment_method_collection: Literal["if_required"]
+    payment_method_configuration_details: None
+    payment_method_options: None
+    payment_method_types: list[Literal["open_payments"]]
+    payment_status: Literal["paid", "unpaid"]
+    permissions: None
+    phone_number_collection: None
+    presentment_details: None
+    recovered_from: None
+    redirect_on_completion: None
+    return_url: None
+    saved_payment_method_options: None
+    setup_intent: None
+    shipping_address_collection: None
+    shipping_cost: None
+    shipping_details: None
+    shipping_options: Empty
+    status: Literal["open", "complete", "expired"]
+    submit_type: str | None
+    subscription: None
+    success_url: str
+    tax_id_collection: None
+    total_details: TotalDetails
+    ui_mode: Literal["hosted"]
+    url: str | None
+    """The customer's page, while the session is open."""
+    wallet_options: None
+
+
+class SessionList(_List):
+    data: Annotated[list[Session], Field(max_length=LIST_MAX)]
+
+
+class Subject(Answer):
+    """The subject of an event that has no session, such as a ping."""
+
+    id: str
+    object: str
+
+
+class EventData(Answer):
+    object: Session | Subject
+
+
+class EventRequest(Answer):
+    id: None
+    idempotency_key: None
+
+
+class Event(Answer):
+    id: Annotated[str, Field(pattern=f"^{EVENT_ID.pattern}$")]
+    object: Literal["event"]
+    api_version: str
+    created: Unix
+    data: EventData
+    livemode: bool
+    pending_webhooks: Annotated[int, Field(ge=0)]
+    request: EventRequest
+    type: str
+
+
+class EventList(_List):
+    data: Annotated[list[Event], Field(max_length=LIST_MAX)]
+
+
+class Endpoint(Answer):
+    id: Annotated[str, Field(pattern="^we_")]
+    object: Literal["webhook_endpoint"]
+    api_version: str
+    application: None
+    created: Unix
+    description: str | None
+    enabled_events: list[str]
+    format: Format
+    livemode: bool
+    metadata: Metadata
+    secret: str = ABSENT
+    """In the answer to the creation only."""
+    status: Literal["enabled", "disabled"]
+    url: str
+
+
+class EndpointList(_List):
+    data: Annotated[list[Endpoint], Field(max_length=LIST_MAX)]
+
+
+class Deleted(Answer):
+    id: str
+    object: Literal["webhook_endpoint"]
+    deleted: Literal[True]
+
+
+class Held(Answer):
+    amount: Literal[0]
+    currency: Currency
+    source_types: Annotated[dict[str, int], Field(max_length=0)]
+
+
+class Balance(Answer):
+    """Nothing: no money is held here."""
+
+    object: Literal["balance"]
+    available: list[Held]
+    pending: list[Held]
+    livemode: bool

@@ -1,0 +1,55 @@
+"""The reference that /docs serves: pages made by docs/openapi/page.py, and their style sheet.
+
+It is loaded at the first request for it, so other requests do not pay for it.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+from fastapi import Response
+
+from checkout import wiring
+from checkout.adapters.clock import system_random
+from checkout.domain.errors import ResourceMissing
+from checkout.web import application, lambda_handler
+
+_HERE: Final = Path(__file__).parent
+# The pages name this address, which is replaced by the deployment's own.
+_EXAMPLE: Final = "https://checkout.example"
+_HTML: Final = "text/html; charset=utf-8"
+_FILES: Final = {
+    "": ("index.html", _HTML),
+    "/v1": ("v1.html", _HTML),
+    "/style.css": ("style.css", "text/css; charset=utf-8"),
+    "/openapi.json": ("openapi.json", "application/json"),
+    "/openapi-v1.json": ("openapi-v1.json", "application/json"),
+}
+_HEADERS: Final = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Strict-Transport-Security": "max-age=31536000",
+}
+
+app = application(random_bytes=system_random, elsewhere="The reference is at /docs.")
+
+
+@app.get("/docs{rest:path}")
+async def page(rest: str) -> Response:
+    """Return a page of the reference. No key is needed: it is the same for every merchant."""
+    if rest not in _FILES:
+        raise ResourceMissing("There is no such page. The reference is at /docs.")
+    name, media_type = _FILES[rest]
+    return Response(_text(name, wiring.base_url()), media_type=media_type, headers=_HEADERS)
+
+
+@cache
+def _text(name: str, base_url: str) -> str:
+    text = (_HERE / name).read_text("utf-8")
+    return text.replace(_EXAMPLE, base_url) if base_url else text
+
+
+handler = lambda_handler(app)

@@ -1,0 +1,157 @@
+"""Decide the place of each record in every index, and until when DynamoDB keeps it.
+
+The rules say when a record needs something (`Session.needed_at`) and how long it is wanted
+(domain/retention.py); what an index costs is known here only.
+
+    index                   key                        entries
+    by_merchant             merchant, created_key      sessions and events, by creation
+    by_search               search_key, created_key    what finds a session (records.py); links
+    due                     due_shard, due_at          what the sweep looks at, in two lanes: what
+                                                       may have left money is urgent
+    uncounted               uncounted_shard, _at       sessions by their end, in two lanes: ended by
+                                                       a write, or by the clock. They stay in it
+
+An index has several shards, since a partition takes 1 000 write units a second, and an index by
+time grows at one end only (docs/decisions/0013). To move an entry costs two units, so an entry of
+`due` is moved only if it must be.
+
+Shard 0 of a merchant's list has its owner as the index's key, as all lists had before there were
+shards, and shard 3 has `owner#3`. So the attribute `merchant` of a record holds its merchant and
+its shard, which the rules call the record's `part`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime, timedelta
+from typing import Final
+
+from checkout.adapters.dynamo.wire import (
+    Item,
+    Value,
+    instant,
+    milliseconds,
+    number,
+    text,
+    text_from,
+)
+from checkout.domain.grammar import position
+from checkout.domain.parts import part_of
+from checkout.domain.retention import session_kept_until
+from checkout.domain.search import PREFIX_LEAST, same_text
+from checkout.domain.session import Session
+from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
+
+# The shards of each lane of an index by time. A later release may have more of them, but never
+# fewer, because their entries would not be found.
+DUE_SHARDS: Final = 8
+URGENT_SHARDS: Final = 16  # of the first lane of `due`, to which each payment writes eight times
+# The second lane: in `due` for sessions that are not urgent, in `uncounted` for sessions that end
+# by the clock.
+LATER: Final = "later-"
+CLOCK: Final = "clock-"
+# The sweep looks once a minute. An entry stays where it is if that is not later than needed, nor
+# earlier by more than this.
+LOOK_EARLIER: Final = timedelta(seconds=60)
+_TTL_DELAY: Final = 86_400  # seconds; DynamoDB's TTL only cleans up, nothing depends on it
+
+
+def of_session(session: Session, retention: timedelta) -> Item:
+    """Return the attributes that the indexes and the time to live need of a session."""
+    place = {"created_key": text(position(session.created_at, session.id))}
+    due = due_at(session)
+    if due is not None:
+        first = urgent(session)
+        place["due_shard"] = text(("" if first else LATER) + due_shard(session.id, urgent=first))
+        place["due_at"] = instant(due)
+    # It is never removed: the walks of tallies.py pass it once.
+    if session.over_at is not None:
+        clock = CLOCK if session.left_to_clock else ""
+        place["uncounted_shard"] = text(clock + due_shard(session.id))
+        place["uncounted_at"] = instant(session.over_at)
+    kept_until = session_kept_until(session, retention)
+    if kept_until is not None:
+        place["ttl"] = ttl(kept_until)
+    return place
+
+
+def due_at(session: Session) -> datetime | None:
+    """Return when the sweep looks at the session; None if nothing is left.
+
+    A look that is planned stays where it is, if that serves what is needed. Most customers approve
+    before the sweep comes by, so the entry of a session that awaits them is not moved either.
+    """
+    needed, planned = session.needed_at, session.look_at
+    if needed is None or planned is None:
+        return needed
+    in_time = needed - LOOK_EARLIER <= planned <= needed
+    return planned if in_time or session.awaits_look else needed
+
+
+def urgent(session: Session) -> bool:
+    """Return whether the sweep looks at the session before all others.
+
+    A process may have left money. A session that awaits its look has not yet left the lane of a
+    lease.
+    """
+    return session.payment_in_flight or session.lease_until is not None or session.awaits_look
+
+
+def of_event(event: WebhookEvent) -> Item:
+    """Return the attributes that the indexes and the time to live need of an event.
+
+    It is in `due` while an attempt is due, at `next_at`, which a lease does not move; `due_at` is
+    where it was put off to. Its time to live begins with its end.
+    """
+    place = {"created_key": text(position(event.created_at, event.id))}
+    if event.status is EventStatus.PENDING:
+        place["due_shard"] = text(due_shard(event.id))
+        place["due_at"] = place["next_at"] = instant(event.due_at)
+    if event.ended_at is not None:
+        place["ttl"] = ttl(event.ended_at + KEPT)
+    return place
+
+
+def due_shards(*, urgent: bool = False) -> int:
+    """Return the number of shards of a lane of an index by time."""
+    return URGENT_SHARDS if urgent else DUE_SHARDS
+
+
+def due_shard(record_id: str, *, urgent: bool = False) -> str:
+    """Return the shard of a lane of an index by time in which this record is."""
+    return str(part_of(record_id, due_shards(urgent=urgent)))
+
+
+def ttl(at: datetime) -> Value:
+    """Return the time to live of a record that is not needed after `at`, in epoch seconds."""
+    return number(milliseconds(at) // 1000 + _TTL_DELAY)
+
+
+def owned(owner: str, shard: int) -> Value:
+    """Return the key of a shard of the owner's list."""
+    return text(f"{owner}#{shard}" if shard else owner)
+
+
+def sharded(item: Item) -> Item:
+    """Join `merchant` and `shard` of an item into one attribute."""
+    shard = int(item.pop("shard")["N"])
+    return item | {"merchant": owned(text_from(item["merchant"]), shard)}
+
+
+def unsharded(item: Item) -> Item:
+    """Split the attribute `merchant` of an item into `merchant` and `shard` again."""
+    merchant, mark, shard = text_from(item["merchant"]).partition("#")
+    if not mark:
+        return item
+    return item | {"merchant": text(merchant), "shard": number(int(shard))}
+
+
+def search_key(merchant: str, typed: str) -> str:
+    """Return the key of a text in `by_search`. It is a hash: a wallet address is private."""
+    found = f"search\n{merchant}\n{same_text(typed)}"
+    return hashlib.sha256(found.encode()).hexdigest()[:32]
+
+
+def prefix_key(merchant: str, typed: str) -> str:
+    """Return the key of all order numbers that begin as this text does."""
+    return search_key(merchant, "order\n" + same_text(typed)[:PREFIX_LEAST])

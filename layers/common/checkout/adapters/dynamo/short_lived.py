@@ -1,0 +1,169 @@
+"""`ports.SignIns`, `ports.Challenges` and `ports.Counters` on DynamoDB.
+
+They are rows among the idempotency keys: that is the table of records that are found by a hash and
+expire (docs/decisions/0004).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import datetime
+from typing import Final
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import AWS_ERRORS, ask
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.conditions import condition_failed, met
+from checkout.adapters.dynamo.places import ttl
+from checkout.adapters.dynamo.wire import Value, instant, number, text
+from checkout.domain.errors import CheckoutError
+from checkout.domain.sign_in import SignIn
+
+_SIGN_IN: Final = Codec(SignIn, names={"id": "key"})
+
+
+class DynamoSignIns:
+    """Keys begin with `sign-in#`, unlike the hash of any idempotency key.
+
+    `courtesy` is the client for writes that no request waits for.
+    """
+
+    def __init__(self, client: Client, prefix: str, *, courtesy: Client | None = None) -> None:
+        self._client = client
+        self._courtesy = courtesy or client
+        self._table = f"{prefix}-idempotency_keys"
+
+    def add(self, sign_in: SignIn) -> None:
+        # The same id is the same sign-in, so writing it again after a lost answer does no harm.
+        place = {"key": _sign_in_key(sign_in.id), "ttl": ttl(sign_in.ends_at)}
+        item = _SIGN_IN.encode(sign_in) | place
+        ask(self._client.put_item, TableName=self._table, Item=item)
+
+    def get(self, sign_in_id: str) -> SignIn | None:
+        item = get(self._client, self._table, key=_sign_in_key(sign_in_id))
+        if item is None or "ended" in item:
+            return None
+        return _SIGN_IN.decode({**item, "key": text(sign_in_id)})
+
+    def seen(self, sign_in: SignIn, now: datetime) -> None:
+        still_there = "attribute_exists(#key) AND attribute_not_exists(#ended)"
+        try:
+            ask(
+                self._courtesy.update_item,
+                TableName=self._table,
+                Key={"key": _sign_in_key(sign_in.id)},
+                UpdateExpression="SET #seen_at = :now, #ttl = :ttl",
+                ConditionExpression=still_there,
+                ExpressionAttributeNames={
+                    "#key": "key",
+                    "#ended": "ended",
+                    "#seen_at": "seen_at",
+                    "#ttl": "ttl",
+                },
+                ExpressionAttributeValues={
+                    ":now": instant(now),
+                    ":ttl": ttl(sign_in.seen(now).ends_at),
+                },
+            )
+        except (CheckoutError, *AWS_ERRORS):
+            return  # a failure costs a minute of the idle time
+
+    def end(self, sign_in_id: str) -> None:
+        ask(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"key": _sign_in_key(sign_in_id)},
+            UpdateExpression="SET #ended = :yes",
+            ExpressionAttributeNames={"#ended": "ended"},
+            ExpressionAttributeValues={":yes": {"BOOL": True}},
+        )
+
+
+class DynamoChallenges:
+    """Keys begin with `challenge#`, unlike the hash of any idempotency key."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._table = f"{prefix}-idempotency_keys"
+
+    def put(self, place: str, challenge: bytes, until: datetime) -> None:
+        item = {
+            "key": _challenge_key(place),
+            "challenge": {"B": challenge},
+            "until": instant(until),
+            "ttl": ttl(until),
+        }
+        ask(self._client.put_item, TableName=self._table, Item=item)
+
+    def take(self, place: str, now: datetime) -> bytes | None:
+        untaken = "attribute_exists(#key) AND attribute_not_exists(#taken_at) AND #until > :now"
+        names = {"#key": "key", "#taken_at": "taken_at", "#until": "until"}
+        try:
+            answer = ask(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"key": _challenge_key(place)},
+                UpdateExpression="SET #taken_at = :now",
+                ConditionExpression=untaken,
+                ExpressionAttributeNames=names,
+                ExpressionAttributeValues={":now": instant(now)},
+                ReturnValues="ALL_NEW",
+            )
+        except ClientError as error:
+            if not condition_failed(error):
+                raise
+            return None
+        return bytes(answer["Attributes"]["challenge"]["B"])
+
+
+class DynamoCounters:
+    """Keys begin with `attempts#`, unlike the hash of any idempotency key."""
+
+    def __init__(self, client: Client, prefix: str) -> None:
+        self._client = client
+        self._table = f"{prefix}-idempotency_keys"
+
+    def attempt(self, counter: str, *, limit: int, until: datetime) -> bool:
+        room = "attribute_not_exists(#count) OR #count < :limit"
+        return met(
+            self._client.update_item,
+            TableName=self._table,
+            Key={"key": _counter_key(counter)},
+            UpdateExpression="SET #ttl = :ttl ADD #count :one",
+            ConditionExpression=room,
+            ExpressionAttributeNames={"#count": "count", "#ttl": "ttl"},
+            ExpressionAttributeValues={
+                ":one": number(1),
+                ":limit": number(limit),
+                ":ttl": ttl(until),
+            },
+        )
+
+    def give_back(self, counter: str) -> None:
+        try:
+            met(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"key": _counter_key(counter)},
+                UpdateExpression="ADD #count :less",
+                ConditionExpression="#count > :none",
+                ExpressionAttributeNames={"#count": "count"},
+                ExpressionAttributeValues={":less": number(-1), ":none": number(0)},
+            )
+        except (CheckoutError, *AWS_ERRORS):
+            return  # the counter ends with its window anyway
+
+
+def _counter_key(counter: str) -> Value:
+    digest = hashlib.sha256(counter.encode()).hexdigest()  # it may name a client's address
+    return text(f"attempts#{digest}")
+
+
+def _sign_in_key(sign_in_id: str) -> Value:
+    return text(f"sign-in#{sign_in_id}")
+
+
+def _challenge_key(place: str) -> Value:
+    return text(f"challenge#{place}")

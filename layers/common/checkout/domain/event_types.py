@@ -1,0 +1,60 @@
+"""The types of webhook events: one table, which feeds deliveries, dashboard, APIs and documents.
+
+A stored event or endpoint may have a type that is not in it: one of a later release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+COMPLETED: Final = "checkout.session.completed"
+EXPIRED: Final = "checkout.session.expired"
+CANCELED: Final = "checkout.session.canceled"
+LATE_PAYMENT: Final = "checkout.session.late_payment"
+PAYMENT_FAILED: Final = "checkout.session.payment_failed"
+PARTIALLY_PAID: Final = "checkout.session.partially_paid"
+PING: Final = "ping"
+
+
+@dataclass(frozen=True, slots=True)
+class EventType:
+    """A type of event; its `sentence` says what happened, without a full stop.
+
+    An `optional` one is sent to the endpoints that ask for it, the others to all. With `amount` the
+    body also says what was received. `stripe` is the type in Stripe's form, if it is another one.
+    """
+
+    sentence: str
+    optional: bool = False
+    amount: bool = False
+    stripe: str | None = None
+
+
+EVENTS: Final[Mapping[str, EventType]] = {
+    COMPLETED: EventType("A session was paid"),
+    EXPIRED: EventType("A session expired", optional=True),
+    CANCELED: EventType("A session was canceled", optional=True, stripe=EXPIRED),
+    PAYMENT_FAILED: EventType(
+        "A payment failed, and the session is open again",
+        optional=True,
+        stripe="checkout.session.async_payment_failed",
+    ),
+    PARTIALLY_PAID: EventType("Part of a payment arrived", optional=True, amount=True),
+    LATE_PAYMENT: EventType("Money arrived after a session had ended", amount=True),
+    PING: EventType("Test event"),
+}
+OPTIONAL: Final = tuple(name for name, each in EVENTS.items() if each.optional)
+WITH_AMOUNT: Final = tuple(name for name, each in EVENTS.items() if each.amount)
+ALWAYS: Final = tuple(name for name in EVENTS if name not in (*OPTIONAL, PING))
+
+
+def sentence_of(name: str) -> str:
+    """Return what an event of this type says, or the type itself if it is unknown."""
+    return EVENTS[name].sentence if name in EVENTS else name
+
+
+def stripe_name(name: str) -> str:
+    """Return the type in Stripe's form; of most types, and of an unknown one, the same."""
+    return EVENTS[name].stripe or name if name in EVENTS else name

@@ -1,0 +1,155 @@
+"""The machine that moves any record: the rows of a table, their conditions, and what one changes.
+
+Each kind of record has its own table, with its rows written out. Nothing is written here: a change
+is stored on condition that the record is still as it was read (flows/payment/writes.py).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final, Generic, TypeVar
+
+from checkout.domain.session_events import Event
+
+HISTORY_MAX: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    at: datetime
+    event: str
+    note: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record(ABC):
+    """The fields of each record that a table moves. `writer` marks the write of its version."""
+
+    id: str
+    merchant: str
+    status: StrEnum
+    version: int
+    writer: str
+    updated_at: datetime
+    history: tuple[HistoryEntry, ...] = ()
+
+    @property
+    @abstractmethod
+    def terminal(self) -> bool: ...
+
+    def happened(self, event: str) -> bool:
+        """Return whether the history has this event."""
+        return any(entry.event == event for entry in self.history)
+
+
+R = TypeVar("R", bound=Record)
+
+
+@dataclass(frozen=True)
+class Condition(Generic[R]):
+    """A condition on the record as read and the clock; the documentation shows `text`.
+
+    `in_time`: the write, too, is conditional on `expires_at` being ahead.
+    """
+
+    text: str
+    holds: Callable[[R, datetime], bool]
+    in_time: bool = False
+
+
+ALWAYS: Final[Condition[Any]] = Condition("", lambda record, now: True)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One transition: target status and phase, condition, fields removed, webhook event made.
+
+    `then_check`: what the incoming payment received is checked after this end.
+    """
+
+    to: StrEnum
+    when: Condition[Any] = ALWAYS
+    drops: tuple[str, ...] = ()
+    webhook: str | None = None
+    phase: StrEnum | None = None
+    then_check: bool = False
+
+
+class IllegalTransition(Exception):
+    """The table has no row for this, or the row's condition does not hold. Nothing changed."""
+
+    def __init__(self, record: Any, event: Event, condition: Condition[Any] | None = None) -> None:
+        super().__init__(f"{event} does not apply to a record that is {record.status}")
+        self.record = record
+        self.event = event
+        self.condition = condition
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[R]):
+    """A record before and after one event, which happened `at` this time.
+
+    `in_time`: the write is also conditional on `expires_at` being ahead.
+    """
+
+    before: R
+    after: R
+    event: Event
+    at: datetime
+    webhook: str | None
+    in_time: bool
+
+
+def row(table: Mapping[Any, Row], record: R, event: Event, now: datetime) -> Row:
+    """Return the row for `event`. Raise IllegalTransition."""
+    found = table.get((record.status, event))
+    if found is None:
+        raise IllegalTransition(record, event)
+    if not found.when.holds(record, now):
+        raise IllegalTransition(record, event, found.when)
+    return found
+
+
+def advance(
+    found: Row,
+    record: R,
+    event: Event,
+    *,
+    now: datetime,
+    writer: str,
+    note: str | None = None,
+    **changes: Any,
+) -> Change[R]:
+    """Return the change that `event` makes to `record` at `now` by the row that was found.
+
+    `writer` marks the write, so that one whose answer was lost can be told from a lost race.
+    `changes` are fields that the event sets; the row says which it removes. `note` goes into the
+    history. `updated_at` stays at the record's end, and where `changes` has it.
+    """
+    fields: dict[str, Any] = dict.fromkeys(found.drops)
+    fields["updated_at"] = record.updated_at if record.terminal else now
+    if found.phase is not None:
+        fields["phase"] = found.phase
+    fields.update(changes)
+    if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
+        entry = HistoryEntry(at=now, event=event.value, note=note)
+        fields["history"] = (*record.history, entry)[-HISTORY_MAX:]
+    after = replace(
+        record,
+        status=found.to,
+        version=record.version + 1,
+        writer=writer,
+        **fields,
+    )
+    return Change(
+        before=record,
+        after=after,
+        event=event,
+        at=now,
+        webhook=found.webhook,
+        in_time=found.when.in_time,
+    )

@@ -1,0 +1,24 @@
+"""Parts: a merchant's lists and daily sums may be divided, and are read as one.
+
+The number of new records a second is limited for one list. The numbers of parts are powers of two:
+then one number divides the other, and a merchant can have more parts without moving any record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final, NamedTuple
+
+PARTS: Final = (1, 2, 4, 8, 16, 32)  # the largest number for a merchant; it cannot be lowered
+
+
+class Lists(NamedTuple):
+    """The lists and sums of a merchant; `parts` is the largest number of parts that it has had."""
+
+    merchant: str
+    parts: int = 1
+
+
+def part_of(record_id: str, parts: int) -> int:
+    """Return the part to which a record belongs, 0 to `parts` - 1."""
+    return hashlib.sha256(record_id.encode()).digest()[0] % parts

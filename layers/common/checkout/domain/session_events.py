@@ -1,0 +1,34 @@
+"""The events that can happen to a session; those of its payment can happen to any."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Event(StrEnum):
+    """The events that can happen to a session."""
+
+    WALLET_SUBMITTED = "wallet_submitted"
+    REFERENCE_STORED = "reference_stored"
+    PREPARED = "prepared"
+    PREPARATION_FAILED = "preparation_failed"
+    RETURN_REPORTED = "return_reported"
+    APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_LOST = "approval_lost"
+    PAYMENT_INTENDED = "payment_intended"
+    PAYMENT_REFUSED = "payment_refused"
+    PAYMENT_CREATED = "payment_created"
+    CHECKED = "checked"
+    PART_ARRIVED = "part_arrived"
+    CLOSING_STARTED = "closing_started"
+    CLOSED = "closed"
+    PAYMENT_DISPROVED = "payment_disproved"
+    RECONCILED = "reconciled"
+    MONEY_FOUND = "money_found"
+    ACCEPTED_AS_PAID = "accepted_as_paid"
+    GIVEN_UP = "given_up"
+    LATE_PAYMENT = "late_payment"
+    EXPIRY_PASSED = "expiry_passed"
+    EXPIRE_REQUESTED = "expire_requested"
+    CANCEL_REQUESTED = "cancel_requested"
+    ERASED = "erased"

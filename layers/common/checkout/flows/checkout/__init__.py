@@ -1,0 +1,1 @@
+"""Move a checkout session through its life, over the engine in `flows/payment`."""

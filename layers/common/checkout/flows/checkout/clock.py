@@ -1,0 +1,53 @@
+"""Apply what the clock has decided about a session, and write it where that is needed.
+
+The clock ends sessions (`Event.EXPIRY_PASSED`) and preparations and continuations whose lease has
+lapsed. Sessions that nobody asks for are ended by flows/schedule/expiries.py.
+"""
+
+from __future__ import annotations
+
+from checkout.domain.machine import Change
+from checkout.domain.payment import Phase, Problem
+from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
+from checkout.flows.payment.writes import change, write_decided
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+
+
+def apply_clock(services: Services, session: Session) -> Session:
+    """Write what the clock has decided already; return the session as it is now.
+
+    A session past its expiry is expired. A preparation or continuation whose lease has lapsed is
+    dead, and no money can come of it, so the session is open again. A session that nobody gave a
+    wallet, and that can change no more, is only shown as expired: nothing has to be written.
+    """
+    if session.left_to_clock and session.overdue(services.clock.now() - CLOCK_IS_FINAL_AFTER):
+        ended_at = session.expires_at
+        return advance(session, Event.EXPIRY_PASSED, now=ended_at, writer=session.writer).after
+    return write_clock(services, session)
+
+
+def write_clock(services: Services, session: Session) -> Session:
+    """Write what the clock has decided, also where nobody needs it; return the session."""
+    try:
+        return write_decided(services, session, lambda current: _decided(services, current))
+    except StaleSession as stale:
+        return stale.current
+
+
+def _decided(services: Services, session: Session) -> Change[Session] | None:
+    """Return the change that the clock has decided for `session`, or None."""
+    now = services.clock.now()
+    if session.overdue(now):
+        return change(services, session, Event.EXPIRY_PASSED)
+    if session.lease_live(now):
+        return None
+    if session.status is Status.PREPARING:
+        event, problem = Event.PREPARATION_FAILED, Problem.PREPARATION_INTERRUPTED
+    elif session.phase is Phase.CONTINUING:
+        event, problem = Event.APPROVAL_LOST, Problem.APPROVAL_UNUSABLE
+    else:
+        return None
+    return change(services, session, event, problem=problem, note="lease lapsed")

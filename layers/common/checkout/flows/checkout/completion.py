@@ -1,0 +1,150 @@
+"""Decide a session by what its incoming payment received: completed, or flagged as partly paid.
+
+The merchant's own incoming payment is the witness (C9, W8 in domain/transitions.py).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from checkout.domain.machine import Change
+from checkout.domain.payment import Attention
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.payment import proof, schedule
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import change, move, write_decided
+from checkout.open_payments import errors as op
+from checkout.open_payments.models import AccessToken, OutgoingPayment
+from checkout.ports.sessions import StaleSession
+from checkout.ports.wallets import CompletionPolicy
+
+# The money shows about 200 ms after the wallet has accepted the payment (benchmarks/callback.py).
+POLL_SECONDS: Final = (0.2, 0.15, 0.25, 0.4, 1.0, 1.0, 1.0)
+# If it does not, the customer's wallet is asked whether the payment has failed, from then on.
+ASK_AFTER: Final = timedelta(seconds=1)
+
+
+def decide_by_money(
+    visit: WalletVisit, session: Session, seen: proof.Seen, *, final: bool = False
+) -> Session:
+    """Complete a processing session that is paid, and flag one that is partly paid.
+
+    `final`: nothing more can arrive, so a partly paid session is not checked again.
+    """
+    if proof.enough(visit, session, seen.received):
+        return complete(visit, session, seen.received)
+    if seen.received == 0 or (session.received == seen.received and not final):
+        return session
+    return move(
+        visit.services,
+        session,
+        Event.CHECKED if session.received == seen.received else Event.PART_ARRIVED,
+        received=seen.received,
+        attention=Attention.PARTIAL_PAYMENT,
+        check_at=None if final else session.check_at,
+    )
+
+
+def complete(visit: WalletVisit, session: Session, received: int | None) -> Session:
+    """Write `completed` and its event in one transaction (W8).
+
+    `received` is in the wallet's scale; None if it is not known, which only the policy
+    `instructed` allows. If it is less than asked, the session is checked again after its end.
+    """
+    services = visit.services
+
+    def completed(current: Session) -> Change[Session] | None:
+        if current.status is not Status.PROCESSING:
+            return None  # decided meanwhile
+        now = services.clock.now()
+        whole = received is not None and received >= session.receive.value
+        return change(
+            services,
+            current,
+            Event.RECONCILED,
+            completed_at=now,
+            received=current.received if received is None else received,
+            check_at=None if whole else now,
+        )
+
+    try:
+        return write_decided(services, session, completed)
+    except StaleSession as stale:
+        return stale.current
+
+
+def await_money(
+    visit: WalletVisit,
+    session: Session,
+    payment: OutgoingPayment,
+    token: AccessToken,
+    *,
+    patience: float,
+) -> Session:
+    """Read the incoming payment of a processing session until the money shows (C9), complete it.
+
+    Begins the fence as soon as the customer's wallet says that the `payment` has failed, or the
+    incoming payment is completed with too little. Gives up after `patience` seconds. With the
+    policy `instructed` there is one read. Raises StaleSession, IllegalTransition.
+    """
+    services = visit.services
+    if payment.failed:
+        return schedule.start_closing(services, session)
+    if services.completion_policy is CompletionPolicy.INSTRUCTED:
+        return complete(visit, session, seen_if_readable(visit, session).received or None)
+    begun = services.clock.now()
+    give_up_at = begun + timedelta(seconds=patience)
+    payer = services.wallets.client(visit.merchant, deadline=give_up_at)
+    known: OutgoingPayment | None = None
+    for pause in POLL_SECONDS:
+        try:
+            seen = proof.read(visit, session)
+            if proof.enough(visit, session, seen.received):
+                return complete(visit, session, seen.received)
+            failed = False
+            if services.clock.now() >= begun + ASK_AFTER:
+                before, known = known, payer.get_outgoing_payment(payment.id, token)
+                if paid_but_for_rounding(visit, session, seen, before, known):
+                    return complete(visit, session, seen.received)
+                failed = known.failed
+            if failed or seen.completed:
+                session = decide_by_money(visit, session, seen)  # a part is flagged at once
+                return schedule.start_closing(services, session)
+        except op.OpenPaymentsError:
+            pass  # the page keeps asking
+        if services.clock.now() + timedelta(seconds=pause) > give_up_at:
+            break
+        services.clock.sleep(pause)
+    return session
+
+
+def paid_but_for_rounding(
+    visit: WalletVisit,
+    session: Session,
+    seen: proof.Seen,
+    before: OutgoingPayment | None,
+    after: OutgoingPayment,
+) -> bool:
+    """Return whether the payment has ended, and no more is missing than a conversion may lose.
+
+    It has ended if the customer's wallet shows the same sum as sent `before` and `after` a pause,
+    and no failure. No more depends on its word than the one unit (money.least_accepted).
+    """
+    if before is None or after.failed or not 0 < after.sent.value == before.sent.value:
+        return False
+    return proof.enough(visit, session, seen.received, ended=True)
+
+
+def seen_if_readable(visit: WalletVisit, session: Session) -> proof.Seen:
+    """Read the incoming payment; with the policy `instructed`, one that cannot be read is empty.
+
+    Raises open_payments errors with the policy `received`.
+    """
+    try:
+        return proof.read(visit, session)
+    except op.OpenPaymentsError:
+        if visit.services.completion_policy is CompletionPolicy.RECEIVED:
+            raise
+        return proof.Seen(received=0, closed=False, begun_at=visit.services.clock.now())

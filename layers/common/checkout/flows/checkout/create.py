@@ -1,0 +1,108 @@
+"""Create a session, and store the answer to its idempotency key with it.
+
+No wallet is called here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from checkout.domain.errors import IdempotencyKeyReused, MerchantSuspended
+from checkout.domain.grammar import is_http
+from checkout.domain.ids import new_nonce, new_session_id
+from checkout.domain.merchant import ApiKey
+from checkout.domain.new_session import NewSession
+from checkout.domain.public import public_session
+from checkout.domain.session import Session
+from checkout.flows.idempotency import Answer, Posted, Reserve, answer, json_text
+from checkout.ports.services import Services
+from checkout.ports.sessions import KeyHeld, Reservation
+
+
+def create_session(
+    services: Services,
+    key: ApiKey,
+    new: NewSession,
+    idempotency_key: str | None,
+    request_id: str | None = None,
+) -> Answer:
+    """Store an open session and return the native answer, which is stored with it.
+
+    `request_id` finds the session once it can be paid.
+
+    Raises IdempotencyKeyInvalid, IdempotencyKeyReused, MerchantSuspended, and what
+    `NewSession.opened` raises.
+    """
+    posted = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint="" if idempotency_key is None else new.fingerprint(),
+        render=partial(native_answer, services),
+        status=201,
+        lasting=key.suspended is None,
+    )
+    return answer(
+        services, posted, lambda reserve: open_session(services, key, new, reserve, request_id)
+    )
+
+
+def open_session(
+    services: Services,
+    key: ApiKey,
+    new: NewSession,
+    reserve: Reserve[Session] | None,
+    request_id: str | None = None,
+) -> Session:
+    """Store an open session, after the record that `reserve` makes of it.
+
+    Raises KeyHeld, MerchantSuspended, and what `NewSession.opened` raises.
+    """
+    if key.suspended is not None:
+        raise MerchantSuspended(
+            "The operator of this checkout has suspended your sales, or paused those of all "
+            "merchants. Payments that have begun finish. Ask the operator."
+        )
+    opened = partial(
+        new.opened, key, base_is_http=is_http(services.base_url), request_id=request_id
+    )
+    session = opened(
+        session_id=new_session_id(services.random_bytes),
+        writer=new_nonce(services.random_bytes),
+        now=services.clock.now(),
+    )
+    reservation = None
+    if reserve is not None:
+        answered = reserve(session, session.writer)
+        reservation = replace(answered, session=session.id, created_at=session.created_at)
+    held = services.sessions.create(session, reservation)
+    if held is not None:
+        assert reservation is not None
+        if held.fingerprint == reservation.fingerprint:
+            _make_sure(services, opened, held)
+        raise KeyHeld(held)
+    return session
+
+
+def _make_sure(services: Services, opened: Callable[..., Session], held: Reservation) -> None:
+    """Store the session of a stored answer, if the first process did not get to it.
+
+    It is the one that process would have stored, whose id and times the answer tells. Raises
+    IdempotencyKeyReused if its time is over.
+    """
+    if held.session is None or services.sessions.get(held.session) is not None:
+        return
+    session = opened(session_id=held.session, writer=held.writer, now=held.created_at)
+    if session.overdue(services.clock.now()):
+        raise IdempotencyKeyReused(
+            "The first request with this Idempotency-Key was cut off; use a new key.",
+            param="Idempotency-Key",
+        )
+    services.sessions.create(session, None)
+
+
+def native_answer(services: Services, session: Session) -> str:
+    """Return the body of the native API's answers about one session."""
+    now = services.clock.now()
+    return json_text(public_session(session, base_url=services.base_url, now=now))

@@ -1,0 +1,155 @@
+"""End a session as its merchant asks: expire, cancel, accept a part as paid, give up.
+
+No wallet is called here: what an end leaves behind at the wallets goes to the task queue.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, Final
+
+from checkout.domain.errors import (
+    CheckoutError,
+    PaymentInProgress,
+    SessionBusy,
+    SessionUnexpectedState,
+)
+from checkout.domain.machine import Change, IllegalTransition
+from checkout.domain.people import Actor
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import lookup
+from checkout.flows.checkout.clock import apply_clock
+from checkout.flows.idempotency import Reserve
+from checkout.flows.payment.writes import change, write_decided
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+
+_VERB: Final = {
+    Event.EXPIRE_REQUESTED: "expired",
+    Event.CANCEL_REQUESTED: "canceled",
+    Event.ACCEPTED_AS_PAID: "accepted as paid",
+    Event.GIVEN_UP: "given up",
+}
+
+
+def expire(
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
+    """Expire an open or awaiting session, and write what `reserve` makes with it.
+
+    Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, SessionBusy.
+    """
+    return _end(services, lookup.own(services, key, session_id), Event.EXPIRE_REQUESTED, reserve)
+
+
+def cancel(
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
+    """Cancel an open or awaiting session. Raises as `expire` does."""
+    return _end(services, lookup.own(services, key, session_id), Event.CANCEL_REQUESTED, reserve)
+
+
+def accept_as_paid(
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
+    """Complete a session of which only a part has arrived, as its merchant decides.
+
+    Raises as `expire` does.
+    """
+    now = services.clock.now()
+    session = lookup.own(services, key, session_id)
+    return _end(services, session, Event.ACCEPTED_AS_PAID, reserve, note=_by(key), completed_at=now)
+
+
+def give_up(
+    services: Services, key: Actor, session_id: str, reserve: Reserve[Session] | None = None
+) -> Session:
+    """End a session of which only a part has arrived, once no more can arrive; it is expired.
+
+    Raises as `expire` does. PaymentInProgress means that the incoming payment is being closed.
+    """
+    session = lookup.own(services, key, session_id)
+    return _end(services, session, Event.GIVEN_UP, reserve, note=_by(key))
+
+
+def _by(key: Actor) -> str:
+    return f"by {key.label}"
+
+
+def _end(
+    services: Services,
+    session: Session,
+    event: Event,
+    reserve: Reserve[Session] | None,
+    **changes: Any,
+) -> Session:
+    def ending(current: Session) -> Change[Session]:
+        return _ending(services, current, event, changes)
+
+    try:
+        return write_decided(services, session, ending, reserve)
+    except IllegalTransition as illegal:
+        current = illegal.record
+        if event is not Event.ACCEPTED_AS_PAID:
+            current = _hasten(services, current)
+        raise _refusal(current, event) from None
+    except StaleSession:
+        raise SessionBusy(
+            "This session is being changed by other requests; try again shortly."
+        ) from None
+
+
+def _ending(
+    services: Services, session: Session, event: Event, changes: dict[str, Any]
+) -> Change[Session]:
+    """Return the change that ends the session, if need be after what the clock has decided."""
+    try:
+        return change(services, session, event, **changes)
+    except IllegalTransition:
+        current = apply_clock(services, session)
+        if current.version == session.version:
+            raise
+        return change(services, current, event, **changes)
+
+
+def _hasten(services: Services, session: Session) -> Session:
+    """Begin the fence of a payment in doubt, since its merchant wants the session to end."""
+
+    def closing(current: Session) -> Change[Session] | None:
+        now = services.clock.now()
+        if not current.may_close(now):
+            return None
+        return change(services, current, Event.CLOSING_STARTED, closing_at=now, check_at=now)
+
+    try:
+        return write_decided(services, session, closing)
+    except StaleSession as stale:
+        return stale.current
+
+
+def _refusal(session: Session, event: Event) -> CheckoutError:
+    verb = _VERB[event]
+    if session.partly_paid:
+        some = replace(session.receive, value=session.received or 0)
+        when = "." if session.check_at is None else ", about a minute after its closing has begun."
+        return PaymentInProgress(
+            f"{some} of {session.receive} has arrived; the session cannot be {verb}. It can be "
+            f"accepted as paid, or given up{when}"
+        )
+    if session.payment_in_flight and session.closing_at is not None:
+        return PaymentInProgress(
+            f"A payment for this session is in doubt; it cannot be {verb} now. Its incoming "
+            "payment is being closed: ask again in about a minute."
+        )
+    if session.payment_in_flight or session.phase is not None:
+        return PaymentInProgress(
+            f"A payment for this session is under way; it cannot be {verb} now."
+        )
+    if event in (Event.ACCEPTED_AS_PAID, Event.GIVEN_UP):
+        wanted = "only a part of the payment has arrived"
+    else:
+        wanted = f"it is {Status.OPEN} or {Status.AWAITING_APPROVAL}"
+    return SessionUnexpectedState(
+        f"This session is {session.status}; it can be {verb} only while {wanted}."
+    )

@@ -1,0 +1,72 @@
+"""Account for money that arrives outside of the payment flow.
+
+Anybody who knows an incoming payment can pay it until it is closed: before the customer approves,
+and after the session has ended (domain/transitions.py, "Money from outside").
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from checkout.domain.payment import FENCE, Attention
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import completion
+from checkout.flows.payment import proof
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import move
+from checkout.ports.wallets import CompletionPolicy
+
+# The customer's open page has the incoming payment of a waiting session read this often.
+LOOK_EVERY: Final = timedelta(minutes=1)
+
+
+def may_look(session: Session, now: datetime) -> bool:
+    """Return whether a waiting session with an incoming payment may be checked for money now."""
+    waiting = session.status in (Status.OPEN, Status.AWAITING_APPROVAL) and session.phase is None
+    has_one = waiting and session.incoming_payment is not None
+    return has_one and now >= session.updated_at + LOOK_EVERY
+
+
+def found(visit: WalletVisit, session: Session, seen: proof.Seen) -> Session:
+    """Decide a session before its approval by the money that its incoming payment holds.
+
+    Without money, returns the session as it is. Raises IllegalTransition, StaleSession.
+    """
+    if seen.received == 0:
+        return session
+    now = visit.services.clock.now()
+    session = move(visit.services, session, Event.MONEY_FOUND, check_at=now, checks=0)
+    return completion.decide_by_money(visit, session, seen)
+
+
+def account(visit: WalletVisit, session: Session) -> Session:
+    """Take one step to find out what the incoming payment of an ended session received.
+
+    Closes it, and records what a read shows that begins FENCE after it was seen closed. Money in
+    an expired or canceled session is flagged, and makes an event, as soon as it is seen. With the
+    policy `instructed`, the payment of a completed session may be on its way: it is not closed.
+    Raises open_payments errors.
+    """
+    paid = session.status is Status.COMPLETED
+    instructed = visit.services.completion_policy is CompletionPolicy.INSTRUCTED
+    if session.closed_at is not None or (paid and instructed):
+        seen = proof.read(visit, session)
+    else:
+        seen = proof.read_and_close(visit, session)
+    fields: dict[str, Any] = {}
+    event = Event.CHECKED
+    whole = paid and seen.received >= session.receive.value
+    if whole or (session.closed_at is not None and seen.begun_at >= session.closed_at + FENCE):
+        fields["check_at"] = None
+    elif session.closed_at is None and seen.closed:
+        now = visit.services.clock.now()
+        fields |= {"closed_at": now, "check_at": now + FENCE}
+        event = Event.CLOSED
+    if seen.received > (session.received or 0):
+        fields["received"] = seen.received
+        if not paid:
+            fields["attention"] = Attention.LATE_PAYMENT
+            event = Event.LATE_PAYMENT
+    return move(visit.services, session, event, **fields) if fields else session

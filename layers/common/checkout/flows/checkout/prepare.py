@@ -1,0 +1,329 @@
+"""Prepare a payment from the wallet address that the customer gives (W1 to W4, C1 to C6).
+
+Nothing here can move money. Any failure puts the session back to `open` with the reason on it, and
+the customer may try again. The stored incoming payment is read first, and used again unless it was
+paid or closed. The steps are described in domain/transitions.py.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from checkout.domain.errors import (
+    AmountTooSmallForWallet,
+    CheckoutError,
+    MerchantWalletError,
+    PaymentInProgress,
+    RateLimited,
+    SessionBusy,
+    SessionUnexpectedState,
+    WalletInvalid,
+    WalletUnavailable,
+    WalletUnreachable,
+)
+from checkout.domain.limits import SUBMISSION
+from checkout.domain.machine import IllegalTransition
+from checkout.domain.payment import FENCE, INCOMING_PAYMENT_GRACE, IncomingPaymentRef, Problem
+from checkout.domain.session import (
+    SUBMISSIONS_MAX,
+    SUBMISSIONS_WINDOW,
+    Session,
+    Status,
+)
+from checkout.domain.session_events import Event
+from checkout.flows import limits, merchants
+from checkout.flows.checkout import outside
+from checkout.flows.checkout.clock import apply_clock
+from checkout.flows.checkout.lookup import load
+from checkout.flows.payment import approval, instruct, proof, sealed
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import change, commit, move
+from checkout.open_payments import errors as op
+from checkout.open_payments.client import OpenPayments
+from checkout.open_payments.limits import Limits
+from checkout.open_payments.models import Quote, WalletAddress
+from checkout.open_payments.slips import NotAnAddress
+from checkout.open_payments.urls import authority
+from checkout.open_payments.wallet_address import parse
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
+
+# For all calls together, because the customer's wallet decides how much of it is used.
+DEADLINE: Final = timedelta(seconds=12)
+LEASE: Final = timedelta(seconds=45)  # outlives any process that may still be working
+
+
+def submit_wallet(
+    services: PayServices, session_id: str, typed: str, *, client: str | None = None
+) -> Session:
+    """Prepare the payment from the wallet address that the customer at `client` `typed`.
+
+    Returns the session awaiting approval, with its quote and interact URL; or completed or
+    processing, if its incoming payment was paid from outside meanwhile. Raises WalletInvalid,
+    WalletUnreachable, WalletUnavailable, AmountTooSmallForWallet, MerchantWalletError (the session
+    is open again), SessionBusy, SessionUnexpectedState, PaymentInProgress, RateLimited,
+    ResourceMissing (nothing changed).
+    """
+    try:
+        url = parse(typed, allow_ports=services.allow_loopback)
+    except NotAnAddress as error:
+        raise WalletInvalid(
+            str(error), param="wallet_address", slip=error.slip, character=error.character
+        ) from None
+    session = apply_clock(services, load(services, session_id))
+    merchant = merchants.get(services.merchants, session.merchant)
+    if merchant.suspended is not None:
+        raise MerchantWalletError("The operator of this checkout has suspended the shop's sales.")
+    session = _claim(services, session, url, client, typed)
+    try:
+        return _prepare(WalletVisit.begin(services, merchant, within=DEADLINE), session, url)
+    except StaleSession as stale:  # our lease lapsed, or the merchant ended the session meanwhile
+        raise refusal(stale.current, services.clock.now()) from None
+    except IllegalTransition as illegal:  # time ran out meanwhile
+        raise refusal(apply_clock(services, illegal.record), services.clock.now()) from None
+    except CheckoutError as error:
+        _give_up(services, session, _problem(error), error.__cause__)
+        raise
+    except BaseException:
+        _give_up(services, session, Problem.PREPARATION_INTERRUPTED)
+        raise
+
+
+def refusal(session: Session, now: datetime) -> CheckoutError:
+    """Return the error for a wallet address submitted to `session` as it is."""
+    status = session.status_at(now)
+    if session.payment_in_flight or session.phase is not None:
+        return PaymentInProgress("A payment for this session is being confirmed.")
+    if status is Status.PREPARING:
+        return SessionBusy("This session is being prepared by another request; try again shortly.")
+    if status in (Status.OPEN, Status.AWAITING_APPROVAL):  # the caller's lease has lapsed
+        return SessionBusy("Another request has changed this session meanwhile; try again.")
+    return SessionUnexpectedState(
+        f"The session is {status}; a wallet can be submitted only while it is open or "
+        "awaiting_approval."
+    )
+
+
+def _claim(
+    services: PayServices, session: Session, url: str, client: str | None, typed: str
+) -> Session:
+    """Take the lease on the preparation (W1). The same write removes an earlier approval."""
+    now = services.clock.now()
+    recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
+    try:
+        claim = change(
+            services,
+            session,
+            Event.WALLET_SUBMITTED,
+            lease_until=now + LEASE,
+            look_at=now + LEASE,
+            submissions=(*recent, now),
+            typed=typed,
+        )
+    except IllegalTransition:
+        raise refusal(session, now) from None
+    if len(recent) >= SUBMISSIONS_MAX:
+        wait = SUBMISSIONS_WINDOW - (now - recent[0])
+        raise RateLimited(
+            "Too many wallet submissions for this session; wait a little.",
+            retry_after=int(wait.total_seconds()) + 1,
+        )
+    limits.admit_work(services, SUBMISSION, client, provider=authority(url))
+    try:
+        return commit(services, claim)
+    except StaleSession as stale:
+        raise refusal(stale.current, services.clock.now()) from None
+
+
+def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
+    session = _check_incoming_payment(visit, session)
+    if session.status is not Status.PREPARING:
+        return session
+    wallet = _resolve(visit.client, url)
+    session = _ensure_incoming_payment(visit, session, wallet)
+    assert session.customer is not None
+    assert session.incoming_payment is not None
+    try:
+        quote = instruct.request_quote(
+            visit, session.customer, receiver=session.incoming_payment.id, receive=session.receive
+        )
+    except op.OpenPaymentsError as error:
+        raise quote_error(error) from error
+    session = _store(visit, session, quote=quote)  # W3
+    return _request_approval(visit, session, wallet, quote)
+
+
+def _resolve(client: OpenPayments, url: str) -> WalletAddress:
+    """Read the wallet address document (C1). Its `id` is used from here on, not what was typed."""
+    try:
+        return client.get_wallet_address(url)
+    except op.BadRedirect:
+        message = "This wallet address redirects too often, or to an address that is not usable."
+    except op.UntrustedAnswer:
+        message = "There is no Open Payments wallet at this address."
+    except op.NoSuchHost:
+        message = "There is no wallet at this address: no such host exists."
+    except op.Refused as refused:
+        if refused.reason is op.Reason.BUSY:
+            raise WalletUnreachable(
+                "The wallet provider is busy; try again shortly.", param="wallet_address"
+            ) from None
+        message = "The wallet provider does not know this wallet address."
+    except op.OpenPaymentsError:
+        raise WalletUnreachable(
+            "The wallet provider could not be reached.", param="wallet_address"
+        ) from None
+    raise WalletInvalid(message, param="wallet_address")
+
+
+def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
+    """Check an incoming payment that was used before, which may have been paid or closed since.
+
+    Returns the session completed or processing if it holds money. Forgets one that was closed, once
+    that was FENCE ago and nothing has arrived; until then raises MerchantWalletError. One that
+    cannot be read is used again: the quote shows whether it can be paid.
+    """
+    if session.incoming_payment is None:
+        return session
+    try:
+        seen = proof.read(visit, session)
+    except op.OpenPaymentsError:
+        return session
+    if seen.received > 0:
+        return outside.found(visit, session, seen)
+    if not seen.closed:
+        return session
+    if session.closed_at is None:
+        session = _store(visit, session, closed_at=visit.services.clock.now())
+    if session.closed_at is None or seen.begun_at < session.closed_at + FENCE:
+        raise MerchantWalletError(
+            "The shop's wallet provider has closed this payment; try again in a minute."
+        )
+    return _store(visit, session, incoming_payment=None, closed_at=None)
+
+
+def _ensure_incoming_payment(
+    visit: WalletVisit, session: Session, wallet: WalletAddress
+) -> Session:
+    """Store the customer's wallet, and an incoming payment if there is none (C2, C3, W2)."""
+    customer = replace(wallet, public_name=None)  # nothing shows the name yet
+    if session.incoming_payment is not None:
+        return _store(visit, session, customer=customer)
+    return _store(visit, session, customer=customer, incoming_payment=_create(visit, session))
+
+
+def _create(visit: WalletVisit, session: Session) -> IncomingPaymentRef:
+    expires_at = session.expires_at + INCOMING_PAYMENT_GRACE
+    try:
+        created = visit.at_merchant(
+            lambda token: visit.client.create_incoming_payment(
+                visit.merchant.resource_server, token, amount=session.receive, expires_at=expires_at
+            )
+        )
+    except op.OpenPaymentsError as error:
+        if isinstance(error, op.Refused) and error.of_key:
+            raise _key_refused() from error
+        raise MerchantWalletError(
+            "The shop's wallet provider is not available right now."
+        ) from error
+    # The provider may have shortened its life, so its answer is stored.
+    return IncomingPaymentRef(id=created.id, expires_at=created.expires_at or expires_at)
+
+
+def quote_error(error: op.OpenPaymentsError) -> CheckoutError:
+    """Return a failed quote's error in the customer's terms."""
+    if isinstance(error, op.NotSent):
+        return WalletUnreachable(
+            "The wallet provider could not be reached.", param="wallet_address"
+        )
+    if isinstance(error, op.Refused):
+        if error.reason is op.Reason.AMOUNT_TOO_SMALL:
+            return AmountTooSmallForWallet(
+                "The amount is too small for this wallet to send.", param="wallet_address"
+            )
+        if error.of_key:
+            return _key_refused()
+        if error.reason is op.Reason.INVALID_RECEIVER:
+            return _not_connected()
+    return WalletUnavailable(
+        "The wallet provider cannot prepare this payment right now.", param="wallet_address"
+    )
+
+
+def _key_refused() -> MerchantWalletError:
+    return MerchantWalletError("The shop's wallet keys could not be verified right now.")
+
+
+def _not_connected() -> WalletUnavailable:
+    return WalletUnavailable(
+        "This wallet cannot pay this shop: the two providers are not connected.",
+        param="wallet_address",
+    )
+
+
+def _request_approval(
+    visit: WalletVisit, session: Session, wallet: WalletAddress, quote: Quote
+) -> Session:
+    """Ask for the grant that the customer approves (C6), and store it (W4).
+
+    The grant is limited to this receiver and to the quoted debit, so it can pay nothing else.
+    """
+    services = visit.services
+    assert session.incoming_payment is not None
+    try:
+        grant, page = approval.ask(
+            visit,
+            wallet,
+            limits=Limits(receiver=session.incoming_payment.id, debit_amount=quote.debit),
+            finish_uri=f"{services.base_url}/pay/{session.id}/grant/callback",
+        )
+    except op.OpenPaymentsError as error:
+        raise quote_error(error) from error
+    return move(
+        services,
+        session,
+        Event.PREPARED,
+        grant=sealed.seal_grant(services.vault, session.id, grant),
+        interact_url=page,
+    )
+
+
+def _store(visit: WalletVisit, session: Session, **references: Any) -> Session:
+    """Store an external reference as soon as it is there (W2, W3)."""
+    return move(visit.services, session, Event.REFERENCE_STORED, **references)
+
+
+def _problem(error: CheckoutError) -> Problem:
+    try:
+        return Problem(error.code)
+    except ValueError:
+        return Problem.PREPARATION_INTERRUPTED
+
+
+def note_of(problem: Problem, error: BaseException | None) -> str:
+    """Return a failure's note for the history: the problem, then what the provider answered.
+
+    Of an error other than a refusal of the merchant's key it is the kind.
+    """
+    if isinstance(error, op.Refused) and error.of_key:
+        return f"{problem.value}: {error.reason.value} ({error.answered})"
+    return problem.value if error is None else f"{problem.value}: {type(error).__name__}"
+
+
+def _give_up(
+    services: PayServices, claimed: Session, problem: Problem, cause: BaseException | None = None
+) -> None:
+    """Open the session again while the lease is still ours (W4'); never raises.
+
+    After that, the writer that took the session over has decided, or the sweep will.
+    """
+    try:
+        session = services.sessions.get(claimed.id)
+        if session is None or session.lease_until != claimed.lease_until:
+            return
+        note = note_of(problem, cause)
+        move(services, session, Event.PREPARATION_FAILED, note=note, problem=problem)
+    except (CheckoutError, StaleSession, IllegalTransition):
+        return  # the lease lapses, and the sweep or the next visit opens it

@@ -1,0 +1,147 @@
+"""Begin a purchase at a payment link: each makes a session of its own.
+
+A browser has a `visit`, a nonce that its form sends. It is the idempotency key of the purchase, so
+that a form that is sent twice, or again after going back, makes one session and takes one item. A
+form with corrected details is a purchase of its own: the first one is not paid, and its item comes
+back.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.errors import (
+    CheckoutError,
+    Conflict,
+    IdempotencyKeyReused,
+    ParameterInvalid,
+    ResourceMissing,
+)
+from checkout.domain.grammar import LINK_ID, NONCE, is_http
+from checkout.domain.ids import new_nonce, new_session_id
+from checkout.domain.limits import PURCHASE
+from checkout.domain.links import PaymentLink
+from checkout.domain.session import Session
+from checkout.flows import idempotency, limits, merchants
+from checkout.flows.checkout import details as customer_details
+from checkout.flows.checkout.clock import apply_clock
+from checkout.flows.checkout.lookup import load
+from checkout.flows.idempotency import Posted, Reserve, answer, fingerprint_of
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import KeyHeld, OutOfStock
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """The session of a `visit`; `ended` if it was begun before and has ended since."""
+
+    session_id: str
+    ended: bool
+    visit: str
+
+
+def load_link(services: PayServices, link_id: str) -> PaymentLink:
+    """Read a link. Raises ResourceMissing; an id of the wrong form is not looked up."""
+    link = services.links.get(link_id) if LINK_ID.fullmatch(link_id) else None
+    if link is None:
+        raise ResourceMissing("No such payment link.")
+    return link
+
+
+def new_visit(services: PayServices) -> str:
+    return new_nonce(services.random_bytes)
+
+
+def is_visit(text: str) -> bool:
+    return NONCE.fullmatch(text) is not None
+
+
+def begin(
+    services: PayServices,
+    link: PaymentLink,
+    visit: str,
+    client: str,
+    details: CustomerDetails = NONE_GIVEN,
+) -> Begun:
+    """Return the session of this visit, which is created unless it was before.
+
+    With a stock, it holds an item. If the visit has begun a purchase with other details, another
+    visit begins one with these. Raises ParameterInvalid, RateLimited, Conflict (sold out or
+    stopped), Unavailable and what `PaymentLink.opened` raises; then nothing was created and no item
+    is held.
+    """
+    if not is_visit(visit):
+        raise ParameterInvalid("This page has expired. Reload it and try again.", param="visit")
+    limits.admit(services, PURCHASE, client)
+    posted = Posted(
+        merchant=link.id,  # the keys of a link are no merchant's
+        key=visit,
+        fingerprint=_fingerprint(link, visit, details),
+        render=_id_of,
+        status=303,
+    )
+    try:
+        found = answer(
+            services, posted, lambda reserve: _open(services, link, client, details, reserve)
+        )
+    except IdempotencyKeyReused:
+        return begin(services, link, new_visit(services), client, details)
+    before = apply_clock(services, load(services, found.body)) if found.replayed else None
+    return Begun(found.body, ended=before is not None and before.terminal, visit=visit)
+
+
+def continues(services: PayServices, link: PaymentLink, visit: str) -> bool:
+    """Return whether this visit has a session that still lives, also where nothing is left."""
+    found = idempotency.stored(services, link.id, visit) if is_visit(visit) else None
+    return found is not None and not apply_clock(services, load(services, found.body)).terminal
+
+
+def _open(
+    services: PayServices,
+    link: PaymentLink,
+    client: str,
+    details: CustomerDetails,
+    reserve: Reserve[Session] | None,
+) -> Session:
+    merchant = merchants.get(services.merchants, link.merchant)
+    if not link.sells or merchant.suspended is not None:
+        raise _refusal()
+    if link.left is not None:
+        limits.admit_item(services, link.id, client, left=link.left)
+    session_id = new_session_id(services.random_bytes)
+    session = link.opened(
+        merchant,
+        session_id=session_id,
+        writer=new_nonce(services.random_bytes),
+        now=services.clock.now(),
+        base_url=services.base_url,
+        base_is_http=is_http(services.base_url),
+        customer_details=customer_details.seal(services.vault, merchant, session_id, details),
+    )
+    reservation = reserve(session, session.writer) if reserve else None
+    try:
+        held = services.sessions.create(session, reservation)
+    except OutOfStock:
+        raise _refusal() from None
+    if held is not None:
+        raise KeyHeld(held)
+    return session
+
+
+def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails) -> str:
+    """Return the fingerprint of a purchase.
+
+    The visit, which is stored nowhere, keeps the details from being guessed by it.
+    """
+    if details == NONE_GIVEN:
+        return fingerprint_of("buy", link.id)
+    return fingerprint_of("buy", [link.id, visit, details.to_json()])
+
+
+def _id_of(session: Session) -> str:
+    return session.id
+
+
+def _refusal() -> CheckoutError:
+    return Conflict("This link has nothing left to sell, or was stopped. Nothing was charged.")

@@ -1,0 +1,42 @@
+"""Send the receipt of a completed session by e-mail, where the operator has set a sender.
+
+A session's receipts are counted before they are sent, so nobody gets more e-mail by a payment than
+`RECEIPTS_MAX`, and none without one. The address is in no record.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from checkout.domain.errors import ReceiptsUsedUp, ResourceMissing
+from checkout.domain.limits import RECEIPT
+from checkout.domain.session import Session, Status
+from checkout.flows import limits
+from checkout.ports.mail import Letter
+from checkout.ports.services import PayServices
+
+RECEIPTS_MAX: Final = 3
+OFFERED_FOR: Final = timedelta(days=30)  # after the payment
+
+
+def offered(services: PayServices, session: Session) -> bool:
+    """Return whether the receipt can be had by e-mail now."""
+    if services.mail is None or session.status is not Status.COMPLETED:
+        return False
+    assert session.completed_at is not None
+    return services.clock.now() < session.completed_at + OFFERED_FOR
+
+
+def send(services: PayServices, session: Session, letter: Letter, *, client: str) -> None:
+    """Send the receipt of a session that has one to offer.
+
+    Raises ResourceMissing, RateLimited, ReceiptsUsedUp and MailRefused.
+    """
+    if services.mail is None or session.completed_at is None or not offered(services, session):
+        raise ResourceMissing("There is no receipt to send.")
+    limits.admit(services, RECEIPT, client)
+    until = session.completed_at + OFFERED_FOR
+    if not services.limits.take_receipt(session.id, most=RECEIPTS_MAX, until=until):
+        raise ReceiptsUsedUp("The receipt has already been sent three times, the maximum.")
+    services.mail.send(letter)

@@ -1,0 +1,264 @@
+"""Reconcile payments in doubt with what the wallets show.
+
+The engine reads and closes (flows/payment); here it is decided what follows for the session
+(domain/transitions.py). Every step is a conditional write, so the callback, the customer's open
+page and the sweep may all do this at the same time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from checkout.domain.machine import IllegalTransition
+from checkout.domain.payment import FENCE, Attention, Phase
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows import limits, merchants
+from checkout.flows.checkout import completion, outside
+from checkout.flows.checkout.clock import apply_clock
+from checkout.flows.checkout.lookup import load
+from checkout.flows.payment import instruct, proof, schedule, sealed
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import move
+from checkout.open_payments import errors as op
+from checkout.open_payments.models import AccessToken, OutgoingPayment
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
+from checkout.ports.wallets import CompletionPolicy
+
+DEADLINE: Final = timedelta(seconds=20)
+PAGE_DEADLINE: Final = timedelta(seconds=8)  # a customer is waiting, and the sweep asks again
+# After this, a wallet that cannot be asked about an ended session is not asked any more.
+ACCOUNT_FOR: Final = timedelta(days=7)
+STILL_FOR: Final = 1.0  # seconds in which a payment sends nothing more, if it has ended
+
+
+def view(services: PayServices, session_id: str) -> Session:
+    """Return the session, with what the clock has decided written. Calls no wallet."""
+    return apply_clock(services, load(services, session_id))
+
+
+def advance_pending(services: PayServices, session_id: str, client: str | None = None) -> Session:
+    """Return `view`, after one step of reconciliation if it is due.
+
+    The session itself limits the rate: however many pages poll, its wallets are asked once per
+    interval. The pages of a `client` with many such sessions leave the rest to the sweep.
+    """
+    session = view(services, session_id)
+    now = services.clock.now()
+    if not schedule.due(session, now) and not outside.may_look(session, now):
+        return session
+    if not limits.admits_work(services, client):
+        return session
+    try:
+        return step(services, session, within=PAGE_DEADLINE)
+    except StaleSession as stale:
+        return stale.current
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A session after its merchant's wallet was asked.
+
+    `seen`: what that showed, where the session is not decided yet. `paid`: it will be, whatever the
+    customer's wallet says, which only adds the payment's address.
+    """
+
+    session: Session
+    seen: proof.Seen | None = None
+    paid: bool = False
+
+
+def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
+    """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
+
+    A wallet that does not answer changes nothing: the first write here has already scheduled the
+    next check.
+    """
+    until = services.clock.now() + within
+    checked = ask_merchant(services, session, within=within)
+    return ask_customer(services, checked, within=until - services.clock.now())
+
+
+def ask_merchant(
+    services: PayServices, session: Session, *, within: timedelta = DEADLINE
+) -> Checked:
+    """Take the first half of a step: ask the merchant's wallet, the witness.
+
+    Raises as `step` does.
+    """
+    try:
+        session = move(services, session, Event.CHECKED, **_next_check(services, session))
+        visit = _visit(services, session, within)
+        checked = Checked(session)
+        with contextlib.suppress(op.OpenPaymentsError):
+            checked = _checked(visit, session)
+        return replace(checked, session=apply_clock(services, checked.session))
+    except IllegalTransition as illegal:  # another writer, or the clock, has moved it on
+        raise StaleSession(illegal.record) from None
+
+
+def ask_customer(
+    services: PayServices, checked: Checked, *, within: timedelta = DEADLINE
+) -> Session:
+    """Take the second half of a step: ask the customer's wallet, if it is its turn.
+
+    One that hangs is noted on the record, and left alone for a while; what was seen at the merchant
+    decides then, as it does where there is no time. Raises as `step` does.
+    """
+    session, seen = checked.session, checked.seen
+    if seen is None:
+        return session
+    begun = services.clock.now()
+    try:
+        visit = _visit(services, session, within)
+        payment: OutgoingPayment | None = None
+        if schedule.may_ask(session, begun, within):
+            try:
+                session, payment = _ask_wallet(visit, session)
+            except op.OpenPaymentsError:  # the witness alone decides
+                session = schedule.note_if_hung(services, session, begun)
+        if session.status is Status.PROCESSING:
+            session = _decide(visit, session, seen, payment)
+        elif payment is None and seen.received == 0:
+            session = schedule.close_when_waited(visit.services, session, completed=seen.completed)
+        else:
+            session = arrived(visit, session, seen, payment)
+        return apply_clock(services, session)
+    except IllegalTransition as illegal:
+        raise StaleSession(illegal.record) from None
+
+
+def _visit(services: PayServices, session: Session, within: timedelta) -> WalletVisit:
+    return WalletVisit.begin(
+        services, merchants.get(services.merchants, session.merchant), within=within
+    )
+
+
+def _checked(visit: WalletVisit, session: Session) -> Checked:
+    if session.terminal:
+        return Checked(outside.account(visit, session))
+    if not session.payment_in_flight:
+        return Checked(outside.found(visit, session, proof.read(visit, session)))
+    if session.closing_at is not None:
+        return Checked(_fence(visit, session))
+    seen = completion.seen_if_readable(visit, session)
+    if session.phase is Phase.PAYING:
+        return Checked(session, seen, paid=proof.enough(visit, session, seen.received))
+    session = completion.decide_by_money(visit, session, seen)
+    return Checked(session, seen if session.status is Status.PROCESSING else None)
+
+
+def arrived(
+    visit: WalletVisit, session: Session, seen: proof.Seen, payment: OutgoingPayment | None = None
+) -> Session:
+    """Write that the instructed payment is there (W7), as a wallet or its money shows; decide."""
+    now = visit.services.clock.now()
+    paid_by = payment.id if payment else None
+    session = instruct.note_created(visit.services, session, paid_by, check_at=lambda current: now)
+    session = completion.decide_by_money(visit, session, seen)
+    if session.status is not Status.PROCESSING:
+        return session
+    return _decide(visit, session, seen, payment)
+
+
+def _decide(
+    visit: WalletVisit, session: Session, seen: proof.Seen, payment: OutgoingPayment | None
+) -> Session:
+    """Decide on a processing session that is not paid by what the customer's wallet says."""
+    if proof.enough(visit, session, seen.received):
+        return session  # it is, and lost its turn: the next check completes it
+    if payment is not None and payment.failed:
+        return schedule.start_closing(visit.services, session)
+    if payment is not None and proof.enough(visit, session, seen.received, ended=True):
+        session, later = _look_again(visit, session)
+        if later and completion.paid_but_for_rounding(visit, session, seen, payment, later):
+            return completion.complete(visit, session, seen.received)
+    instructed = visit.services.completion_policy is CompletionPolicy.INSTRUCTED
+    if instructed and session.outgoing_payment is not None:
+        return completion.complete(visit, session, seen.received or None)
+    return schedule.close_when_waited(visit.services, session, completed=seen.completed)
+
+
+def _look_again(visit: WalletVisit, session: Session) -> tuple[Session, OutgoingPayment | None]:
+    """Ask the customer's wallet for the payment once more, after a pause; None if it is silent."""
+    visit.services.clock.sleep(STILL_FOR)
+    try:
+        return _ask_wallet(visit, session)
+    except op.OpenPaymentsError:
+        return session, None
+
+
+def _fence(visit: WalletVisit, session: Session) -> Session:
+    """Take one step of the fence, and decide by the money that it shows."""
+    session, verdict = proof.fence(visit, session)
+    if verdict is None or verdict.received == 0:
+        return session
+    if session.status is not Status.PROCESSING:
+        session = move(visit.services, session, Event.PAYMENT_CREATED, check_at=verdict.begun_at)
+    return completion.decide_by_money(visit, session, verdict, final=True)
+
+
+def _ask_wallet(visit: WalletVisit, session: Session) -> tuple[Session, OutgoingPayment | None]:
+    """Ask the customer's wallet for the payment, with the approval's token.
+
+    A token that has expired is rotated once. Raises open_payments errors.
+    """
+    if session.token is None or session.customer is None:
+        raise op.NotSent("there is nothing to ask with", operation="get_outgoing_payment")
+    vault = visit.services.vault
+    token = sealed.open_token(vault, session.id, session.token)
+    try:
+        return session, _find(visit, session, token)
+    except op.Refused as refused:
+        if refused.reason is not op.Reason.TOKEN_INACTIVE:
+            raise
+    token = visit.client.rotate_token(session.customer.auth_server, token)
+    kept = sealed.seal_token(vault, session.id, token)
+    session = move(visit.services, session, Event.CHECKED, token=kept)
+    return session, _find(visit, session, token)
+
+
+def _find(visit: WalletVisit, session: Session, token: AccessToken) -> OutgoingPayment | None:
+    """Return the session's outgoing payment, by its stored URL if there is one, or None.
+
+    Raises open_payments errors where the wallet cannot be asked.
+    """
+    if session.outgoing_payment is not None:
+        return visit.client.get_outgoing_payment(session.outgoing_payment, token)
+    assert session.customer is not None
+    assert session.quote is not None
+    assert session.incoming_payment is not None
+    return instruct.find_payment(
+        visit.client,
+        token,
+        payer=session.customer,
+        quote=session.quote.id,
+        receiver=session.incoming_payment.id,
+    )
+
+
+def _next_check(services: PayServices, session: Session) -> dict[str, Any]:
+    """Return the fields that schedule the next check, in case this one decides nothing."""
+    now = services.clock.now()
+    if session.terminal:
+        return _next_account(services, session, now)
+    return schedule.next_check(session, now) if session.payment_in_flight else {}
+
+
+def _next_account(services: PayServices, session: Session, now: datetime) -> dict[str, Any]:
+    """Return the same for an ended session. After ACCOUNT_FOR the merchant has to look."""
+    last_end = session.incoming_payment_ends_at + FENCE
+    if now >= last_end + ACCOUNT_FOR:
+        return {"check_at": None, "attention": session.attention or Attention.UNDECIDED}
+    pause = schedule.BACKOFF[-1] if now < session.updated_at + schedule.UNDECIDED_AFTER else 3600
+    check_at = now + timedelta(seconds=pause)
+    if session.closed_at is not None and now < session.closed_at + FENCE:
+        check_at = session.closed_at + FENCE
+    instructed = services.completion_policy is CompletionPolicy.INSTRUCTED
+    if instructed and session.status is Status.COMPLETED:  # once now, and once when it is closed
+        check_at = max(check_at, last_end)
+    return {"check_at": check_at}

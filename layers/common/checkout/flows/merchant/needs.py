@@ -1,0 +1,162 @@
+"""Find what needs a person of the merchant: payments, webhook endpoints and keys.
+
+Each case is read anew from the records, so it is gone as soon as it is solved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Final
+
+from checkout.domain.merchant import ApiKey, Merchant
+from checkout.domain.note import needs_somebody
+from checkout.domain.order_number import order_number
+from checkout.domain.payment import Problem
+from checkout.domain.people import Actor
+from checkout.domain.search import NEEDS_SOMEBODY
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
+from checkout.domain.webhooks import Delivery, Endpoint, WebhookEvent, endpoint_id
+from checkout.flows import merchants
+from checkout.open_payments.errors import Reason
+from checkout.ports.services import DashboardServices
+
+SESSIONS_MAX: Final = 100  # sessions of a page of the index
+ROUNDS: Final = 3  # pages of flagged sessions that are read
+NEWEST: Final = 10  # sessions, or events of an endpoint, that tell how it is now
+FAILS: Final = 3  # attempts one after the other, until an endpoint counts as failing
+SOON: Final = timedelta(days=7)  # a key in use that ends within this time
+_REFUSED: Final = (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
+
+
+class Case(StrEnum):
+    """The cases that need somebody, the most urgent first."""
+
+    PARTIAL_PAYMENT = "partial_payment"
+    UNDECIDED = "undecided"
+    LATE_PAYMENT = "late_payment"
+    OVERPAID = "overpaid"
+    WALLET_KEY = "wallet_key"
+    ENDPOINT_DISABLED = "endpoint_disabled"
+    ENDPOINT_FAILING = "endpoint_failing"
+    KEY_ENDS = "key_ends"
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """One thing that needs somebody.
+
+    `target` is the id of the session, endpoint or key, `name` what people call it. `at` is when it
+    began, or when a key ends.
+    """
+
+    case: Case
+    target: str
+    name: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """All that needs somebody, in the order of `Case`. With `more`, not all sessions were read."""
+
+    found: tuple[Need, ...]
+    more: bool
+
+
+def of(services: DashboardServices, key: Actor) -> Needs:
+    """Return what needs a person of the actor's merchant now. Raise Unavailable."""
+    merchant, now = merchants.get(services.merchants, key.merchant), services.clock.now()
+    sessions, more = _sessions(services, key)
+    found = [
+        *sessions,
+        *_wallet_key(services, key, merchant),
+        *_endpoints(services, key, merchant),
+        *_keys(services.api_keys.of(merchant.id), now),
+    ]
+    order = list(Case)
+    return Needs(tuple(sorted(found, key=lambda need: (order.index(need.case), need.at))), more)
+
+
+def _sessions(services: DashboardServices, key: Actor) -> tuple[list[Need], bool]:
+    found: list[Need] = []
+    after = None
+    for _ in range(ROUNDS):
+        page = services.sessions.page(
+            key.lists,
+            limit=SESSIONS_MAX,
+            after=after,
+            created_from=None,
+            created_before=None,
+            search=NEEDS_SOMEBODY,
+        )
+        flagged = [each for each in page.sessions if each.needs_attention]
+        notes = services.notes.of(each.id for each in flagged) if flagged else {}
+        found += [_need(each) for each in flagged if needs_somebody(each, notes.get(each.id))]
+        after = page.next_key
+        if after is None:
+            break
+    return found, after is not None
+
+
+def _need(session: Session) -> Need:
+    case = Case(session.attention) if session.attention else Case.OVERPAID
+    return Need(case, session.id, order_number(session) or session.id, session.updated_at)
+
+
+def _wallet_key(services: DashboardServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
+    """Yield the case that a provider refused the merchant's key, and nothing was prepared since."""
+    page = services.sessions.page(
+        key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
+    )
+    steps = [each for session in page.sessions for each in session.history]
+    for step in sorted(steps, key=lambda each: each.at, reverse=True):
+        if step.event == Event.PREPARED:
+            return
+        name, _, kind = (step.note or "").partition(": ")
+        if name == Problem.MERCHANT_WALLET_ERROR and kind.partition(" ")[0] in _REFUSED:
+            yield Need(Case.WALLET_KEY, merchant.key_id, merchant.key_id, step.at)
+            return
+
+
+def _endpoints(services: DashboardServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
+    for endpoint in merchant.endpoints:
+        identity = endpoint_id(merchant.id, endpoint)
+        if endpoint.disabled_at is not None:
+            yield Need(Case.ENDPOINT_DISABLED, identity, endpoint.url, endpoint.disabled_at)
+            continue
+        further = endpoint in merchant.further_endpoints
+        page = services.events.page(
+            key.lists, limit=NEWEST, endpoint=endpoint.id if further else None
+        )
+        since = failing_since(page.events, endpoint)
+        if since is not None:
+            yield Need(Case.ENDPOINT_FAILING, identity, endpoint.url, since)
+
+
+def failing_since(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> datetime | None:
+    """Return when the endpoint began to fail, if its last attempts failed; None if not."""
+    made: list[Delivery] = [
+        each
+        for event in events
+        if endpoint.was_there(event.created_at)
+        for each in event.deliveries
+        if each.duration_ms is not None
+    ]
+    made.sort(key=lambda each: each.at)
+    good = [number for number, each in enumerate(made) if each.succeeded]
+    failed = made[good[-1] + 1 :] if good else made
+    return failed[0].at if len(failed) >= FAILS else None
+
+
+def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[Need]:
+    """Yield the keys that were used lately and end soon."""
+    for each in keys:
+        ends, used = each.lasts_until, each.last_used_at
+        if ends is None or used is None or not each.active_at(now):
+            continue
+        if ends <= now + SOON and used > now - SOON:
+            yield Need(Case.KEY_ENDS, each.id, each.label, ends)

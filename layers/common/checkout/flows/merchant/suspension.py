@@ -1,0 +1,106 @@
+"""Stop a merchant, all sales or an API key, as the operator.
+
+A suspended merchant gets no new session, by its keys with the next request and at its payment links
+within a minute, and no wallet is taken for the sessions that it has. Payments that have begun
+finish. None of this writes the merchant's audit log, which has the acts of its own keys and people.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from checkout.domain.errors import Conflict, KeyUnexpectedState
+from checkout.domain.merchant import ApiKey, Merchant, Suspension
+from checkout.flows import merchants
+from checkout.flows.merchant.api_keys import NewKey, change_copied, new_key
+from checkout.flows.merchant.settings import keys_behind
+from checkout.ports.services import DashboardServices
+
+PAGE: Final = 100
+
+
+@dataclass(slots=True)
+class Changed:
+    """The merchants that a pause or its end changed, and the ids of those to be tried again."""
+
+    done: int = 0
+    again: list[str] = field(default_factory=list)
+
+
+def every(services: DashboardServices) -> Iterator[Merchant]:
+    """Yield all merchants, in no particular order."""
+    after: str | None = None
+    while True:
+        page = services.merchants.page(limit=PAGE, after=after)
+        yield from page.merchants
+        if page.next_key is None:
+            return
+        after = page.next_key
+
+
+def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
+    """Suspend a merchant and its keys. Raise ResourceMissing, Conflict."""
+    return _set(services, merchant_id, Suspension.ALONE)
+
+
+def resume(services: DashboardServices, merchant_id: str) -> Merchant:
+    """End a merchant's suspension, also by a pause of all sales. Raise as `suspend` does."""
+    return _set(services, merchant_id, None)
+
+
+def pause_all(services: DashboardServices) -> Changed:
+    """Suspend all merchants that are not suspended. It can be run again."""
+    return _each(services, None, Suspension.WITH_ALL)
+
+
+def resume_all(services: DashboardServices) -> Changed:
+    """End the suspensions by `pause_all`; a merchant that was suspended alone stays so."""
+    return _each(services, Suspension.WITH_ALL, None)
+
+
+def revoke(services: DashboardServices, key: ApiKey) -> NewKey | None:
+    """Revoke an API key, effective with its next request.
+
+    Return the new key that replaces it, if it was the merchant's last lasting one: without a key
+    its server could do nothing. Raise KeyUnexpectedState, Conflict.
+    """
+    if key.revoked_at is not None:
+        raise KeyUnexpectedState("This key has already been revoked.")
+    revoked = replace(key, revoked_at=services.clock.now())
+    others = (each for each in services.api_keys.of(key.merchant) if each.id != key.id)
+    kept = next((each for each in others if each.lasting), None)
+    made = None
+    if kept is not None:
+        written = services.api_keys.revoke(revoked, kept)
+    else:
+        merchant = merchants.get(services.merchants, key.merchant)
+        made = new_key(services, merchant, name=key.name, scopes=key.scopes, ends_at=key.ends_at)
+        written = services.api_keys.roll(revoked, made.key, merchant)
+    if not written:
+        raise Conflict("The keys have changed in the meantime: run the command again.")
+    return made
+
+
+def _each(
+    services: DashboardServices, before: Suspension | None, after: Suspension | None
+) -> Changed:
+    changed = Changed()
+    for merchant in every(services):
+        behind = merchant.suspended is after and keys_behind(services, merchant)
+        if merchant.suspended is not before and not behind:
+            continue
+        try:
+            _set(services, merchant.id, after)
+            changed.done += 1
+        except Conflict:
+            changed.again.append(merchant.id)
+    return changed
+
+
+def _set(services: DashboardServices, merchant_id: str, suspended: Suspension | None) -> Merchant:
+    merchant = change_copied(services, merchant_id, lambda _: {"suspended": suspended})
+    if keys_behind(services, merchant):
+        raise Conflict("An API key was created meanwhile: run the command again.")
+    return merchant

@@ -1,0 +1,272 @@
+"""Instruct one payment at the payer's wallet: intent (W6), one send (C8), its record (W7).
+
+After W6 only certainty opens the record again; a payment whose outcome is unknown stays in
+`paying`, and is found by its quote (domain/transitions.py).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, Generic, TypeVar, cast
+
+from checkout.domain.ids import new_nonce
+from checkout.domain.machine import Change
+from checkout.domain.payment import InFlight, Instruction, Phase, Problem
+from checkout.domain.session_events import Event
+from checkout.flows.payment import proof, schedule, sealed
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import change, move, write_decided
+from checkout.open_payments import errors as op
+from checkout.open_payments.client import Access, OpenPayments
+from checkout.open_payments.models import (
+    AccessToken,
+    Amount,
+    OutgoingPayment,
+    Quote,
+    WalletAddress,
+)
+from checkout.ports.services import PayServices, Services
+from checkout.ports.sessions import StaleSession
+
+R = TypeVar("R", bound=InFlight)
+
+# From W6; a process that resumes later must not send.
+SEND_WITHIN: Final = timedelta(seconds=5)
+# The process that has sent has this long to see the money before reconciliation looks for it.
+CHECK_AFTER: Final = timedelta(seconds=5)
+# A quote that expires between the creation of the payment and its sending fails the payment.
+QUOTE_MARGIN: Final = timedelta(seconds=10)
+LIST_PAGES_MAX: Final = 3
+RECEIVER_AGAIN: Final = 0.5  # seconds until a receiver that was called invalid is tried again
+
+
+@dataclass(frozen=True, slots=True)
+class Sent(Generic[R]):
+    """A record after its one send.
+
+    `payment` is the wallet's, of a 201. `seen` is the money that is there although the wallet has
+    refused. With neither, the record is open again, or in doubt.
+    """
+
+    record: R
+    payment: OutgoingPayment | None = None
+    seen: proof.Seen | None = None
+
+
+def request_quote(
+    visit: WalletVisit, payer: WalletAddress, *, receiver: str, receive: Amount
+) -> Quote:
+    """Ask the payer's wallet for the price of paying `receive` to the receiver (C4, C5).
+
+    An "invalid receiver" is asked about once more: at a real provider it also means that the
+    incoming payment could not be read just now. Raises open_payments errors.
+    """
+    try:
+        return _request_quote(visit, payer, receiver=receiver, receive=receive)
+    except op.Refused as refused:
+        if refused.reason is not op.Reason.INVALID_RECEIVER:
+            raise
+    visit.services.clock.sleep(RECEIVER_AGAIN)
+    return _request_quote(visit, payer, receiver=receiver, receive=receive)
+
+
+def _request_quote(
+    visit: WalletVisit, payer: WalletAddress, *, receiver: str, receive: Amount
+) -> Quote:
+    return visit.services.wallets.tokens.use(
+        visit.client,
+        payer.auth_server,
+        payer.resource_server,
+        Access.QUOTE,
+        lambda token: visit.client.create_quote(payer, token, receiver=receiver, receive=receive),
+    )
+
+
+def usable_quote(
+    visit: WalletVisit, quote: Quote, payer: WalletAddress, *, receiver: str, receive: Amount
+) -> Quote | None:
+    """Return the quote, or a new one for the same incoming payment if it has expired.
+
+    Returns None if the new quote costs more than the payer approved. Raises open_payments errors.
+    """
+    if quote.expires_at is None or visit.services.clock.now() + QUOTE_MARGIN < quote.expires_at:
+        return quote
+    renewed = request_quote(visit, payer, receiver=receiver, receive=receive)
+    within = renewed.debit.value <= quote.debit.value and renewed.debit.same_asset(quote.debit)
+    return renewed if within else None
+
+
+def intend(services: PayServices, record: R, quote: Quote, token: AccessToken) -> R:
+    """Write the intent to pay by this quote (W6), the point of no return.
+
+    Raises StaleSession, IllegalTransition.
+    """
+    now = services.clock.now()
+    instruction = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
+    return move(
+        services,
+        record,
+        Event.PAYMENT_INTENDED,
+        instruction=instruction,
+        quote=quote,
+        token=sealed.seal_token(services.vault, record.id, token),
+        check_at=instruction.deadline + CHECK_AFTER,
+        checks=0,
+    )
+
+
+def send(
+    visit: WalletVisit,
+    record: R,
+    token: AccessToken,
+    *,
+    payer: WalletAddress,
+    receiver: str,
+    patience: timedelta,
+) -> Sent[R]:
+    """Send the payment once, never after its deadline (C8), and record it (W7).
+
+    Others look for its money after `patience`. Raises StaleSession, IllegalTransition.
+    """
+    assert record.instruction is not None
+    assert record.quote is not None
+    services = visit.services
+    if services.clock.now() >= record.instruction.deadline:
+        return _certain(visit, record, token, payer, Problem.APPROVAL_UNUSABLE, "not sent in time")
+    try:
+        payment = visit.client.create_outgoing_payment(
+            payer, token, quote=record.quote, receiver=receiver
+        )
+    except op.NotSent as error:  # no byte of it reached the wallet
+        why = type(error).__name__
+        return _certain(visit, record, token, payer, Problem.WALLET_UNREACHABLE, why)
+    except op.Refused as refused:
+        return _refused(visit, record, token, payer, receiver, refused)
+    except op.OpenPaymentsError:
+        return Sent(record)  # `paying`: the page says "confirming", reconciliation decides
+    after_us = services.clock.now() + patience
+    try:
+        record = note_created(
+            services,
+            record,
+            payment.id,
+            # As W6 said, if that is late enough: it costs no write of the index.
+            check_at=lambda current: max(current.check_at or after_us, after_us),
+        )
+    except StaleSession as stale:  # a sweep has moved it on meanwhile
+        record = cast(R, stale.current)
+    return Sent(record, payment)
+
+
+def _certain(
+    visit: WalletVisit,
+    record: R,
+    token: AccessToken,
+    payer: WalletAddress,
+    problem: Problem,
+    why: str,
+) -> Sent[R]:
+    """Open the record again: it is certain that this instruction paid nothing and never will.
+
+    The access token is revoked, best effort, so that nothing uses this approval any more.
+    """
+    note = f"{problem.value}: {why}"
+    record = move(visit.services, record, Event.PAYMENT_REFUSED, note=note, problem=problem)
+    with contextlib.suppress(op.OpenPaymentsError):
+        visit.client.revoke_token(payer.auth_server, token)
+    return Sent(record)
+
+
+def _refused(
+    visit: WalletVisit,
+    record: R,
+    token: AccessToken,
+    payer: WalletAddress,
+    receiver: str,
+    refused: op.Refused,
+) -> Sent[R]:
+    """Open the record if the 4xx means that no payment was made; return the money if it is there.
+
+    It does only if the wallet, asked by id and by list, shows no payment for this quote, and the
+    incoming payment shows no money (C8): a hostile wallet may pay and hide it. One in doubt whose
+    incoming payment is completed goes to the fence at once.
+    """
+    assert record.quote is not None
+    completed = False
+    try:
+        seen = proof.read(visit, record)
+        if seen.received > 0:
+            return Sent(record, seen=seen)
+        completed = seen.completed
+        certain = refused.reason not in (op.Reason.BUSY, op.Reason.INVALID_QUOTE)
+        if certain:
+            quote = record.quote.id
+            found = find_payment(visit.client, token, payer=payer, quote=quote, receiver=receiver)
+            certain = found is None
+    except op.OpenPaymentsError:
+        certain = False  # a wallet cannot be asked
+    if certain:
+        if refused.of_key:  # no matter of the customer, or of their money
+            why = f"{refused.reason.value} ({refused.answered})"
+            return _certain(visit, record, token, payer, Problem.MERCHANT_WALLET_ERROR, why)
+        return _certain(visit, record, token, payer, Problem.PAYMENT_REFUSED, refused.reason.value)
+    if completed:  # a stranger has closed it: that is why, and the fence can begin
+        record = schedule.start_closing(visit.services, record)
+    return Sent(record)
+
+
+def note_created(
+    services: Services,
+    record: R,
+    payment: str | None,
+    *,
+    check_at: Callable[[R], datetime],
+) -> R:
+    """Write that the instructed payment is there (W7); `payment` is its id, if that is known.
+
+    Changes that others have written meanwhile are kept: W7 is written on top of the winner of a
+    race, unless it no longer pays by this instruction, or is being closed. Then raises StaleSession
+    with the winner. `check_at` says when a record is checked next.
+    """
+
+    def created(current: R) -> Change[R]:
+        ours = current.phase is Phase.PAYING and current.instruction == record.instruction
+        if not ours or current.closing_at is not None:
+            raise StaleSession(current)
+        return change(
+            services,
+            current,
+            Event.PAYMENT_CREATED,
+            outgoing_payment=payment,
+            check_at=check_at(current),
+            checks=0,
+        )
+
+    return write_decided(services, record, created)
+
+
+def find_payment(
+    client: OpenPayments, token: AccessToken, *, payer: WalletAddress, quote: str, receiver: str
+) -> OutgoingPayment | None:
+    """Return the outgoing payment of this quote, or None if the wallet shows none.
+
+    Asks by id (Rafiki gives the payment the quote's id) and by list. Raises open_payments errors
+    where the wallet cannot be asked; then nothing is known.
+    """
+    try:
+        return client.get_outgoing_payment(client.outgoing_payment_url(payer, quote), token)
+    except op.Refused as refused:
+        if refused.reason not in proof.NONE:
+            raise
+    cursor: str | None = None
+    for _ in range(LIST_PAGES_MAX):
+        payments, cursor = client.list_outgoing_payments(payer, token, cursor=cursor)
+        for payment in payments:
+            if payment.quote_id == quote or payment.receiver == receiver:
+                return payment
+        if cursor is None:
+            return None
+    raise op.OutcomeUnknown("the list of payments does not end", operation="list_outgoing_payments")

@@ -1,0 +1,123 @@
+"""Prove what has arrived: read the merchant's own incoming payment, close it, take the fence.
+
+It is the witness that money arrived, or did not; a payer's wallet may say anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Final, TypeVar
+
+from checkout.domain.money import least_accepted
+from checkout.domain.payment import FENCE, NEVER_CLOSED_AFTER, InFlight, Problem
+from checkout.domain.session_events import Event
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import move
+from checkout.open_payments import errors as op
+
+R = TypeVar("R", bound=InFlight)
+
+# How a resource server says that a resource does not exist (protocol.md section 10). A 404 may come
+# from a proxy in between, so it is believed only this long after the expiry.
+READ: Final = "get_incoming_payment"
+# Another client's payment is none of the session's either: the witness is the merchant's own.
+NONE: Final = (op.Reason.NOT_FOUND, op.Reason.NOT_OURS)
+GONE: Final = 401
+STRAY_404: Final = timedelta(minutes=15)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The state of the merchant's incoming payment, as a read that began at `begun_at` shows it.
+
+    `closed`: it takes no new money. `completed`: because somebody closed it, whoever that was, or
+    because it is paid; time alone does not.
+    """
+
+    received: int
+    closed: bool
+    begun_at: datetime
+    completed: bool = False
+
+
+def read(visit: WalletVisit, record: InFlight) -> Seen:
+    """Read the incoming payment.
+
+    "Not found" after its expiry means unpaid: providers delete expired unpaid incoming payments.
+    Raises open_payments errors; then nothing is known.
+    """
+    assert record.incoming_payment is not None
+    url = record.incoming_payment.id
+    begun_at = visit.services.clock.now()
+    try:
+        payment = visit.at_merchant(lambda token: visit.client.get_incoming_payment(url, token))
+    except op.Refused as refused:
+        believed_from = record.incoming_payment_ends_at
+        if refused.status != GONE:
+            believed_from += STRAY_404
+        # The refusal of a grant, which a read may need first, says nothing of the payment.
+        gone = refused.reason in NONE and refused.operation == READ
+        if gone and begun_at >= believed_from:
+            return Seen(received=0, closed=True, begun_at=begun_at)
+        raise
+    if not payment.received.same_asset(record.receive):
+        raise op.UntrustedAnswer("received in another asset", operation="get_incoming_payment")
+    expired = payment.expires_at is not None and payment.expires_at <= begun_at
+    never_closed = begun_at >= record.expires_at + NEVER_CLOSED_AFTER
+    closed = payment.completed or expired or never_closed
+    return Seen(payment.received.value, closed, begun_at, payment.completed)
+
+
+def read_and_close(visit: WalletVisit, record: InFlight) -> Seen:
+    """Read the incoming payment, close it unless it is closed or paid in full, and read it again.
+
+    Only the reads count, not the provider's answer to the close. Raises open_payments errors.
+    """
+    assert record.incoming_payment is not None
+    url = record.incoming_payment.id
+    seen = read(visit, record)
+    if seen.closed or seen.received >= record.receive.value:
+        return seen
+    with contextlib.suppress(op.OpenPaymentsError):
+        visit.at_merchant(lambda token: visit.client.complete_incoming_payment(url, token))
+    return read(visit, record)
+
+
+def enough(visit: WalletVisit, record: InFlight, received: int, *, ended: bool = False) -> bool:
+    """Return whether `received`, in the wallet's scale, counts as payment in full.
+
+    `ended`: the customer's wallet says that the payment is over, and has not failed.
+    """
+    quote = record.quote  # without one, the money came from outside
+    return received >= least_accepted(
+        record.receive.value,
+        tolerance=visit.merchant.tolerance,
+        converted=quote is not None and not quote.debit.same_asset(record.receive),
+        ended=ended,
+    )
+
+
+def fence(visit: WalletVisit, record: R) -> tuple[R, Seen | None]:
+    """Take one step of the fence. Once closing, only received money counts.
+
+    Returns the record, and what decides it: enough money, or a read that began FENCE after the
+    close. If that shows no money, it is disproved already. Raises open_payments errors,
+    StaleSession, IllegalTransition.
+    """
+    services = visit.services
+    seen = read_and_close(visit, record) if record.closed_at is None else read(visit, record)
+    if not enough(visit, record, seen.received):
+        if record.closed_at is None:
+            if not seen.closed:
+                return record, None
+            now = services.clock.now()
+            return move(services, record, Event.CLOSED, closed_at=now, check_at=now + FENCE), None
+        if seen.begun_at < record.closed_at + FENCE:
+            return record, None  # this read began too early to decide
+    if seen.received == 0:
+        problem = Problem.PAYMENT_FAILED
+        note = "nothing was received, and nothing can be any more"
+        record = move(services, record, Event.PAYMENT_DISPROVED, note=note, problem=problem)
+    return record, seen

@@ -1,0 +1,43 @@
+"""Share what the steps of one payment need: the services, the merchant, and one client for all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from checkout.domain.merchant import Merchant
+from checkout.open_payments.client import Access, OpenPayments
+from checkout.open_payments.models import AccessToken
+from checkout.ports.services import PayServices
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class WalletVisit:
+    """One visit to the wallets of a payment, within one deadline for all its calls."""
+
+    services: PayServices
+    merchant: Merchant
+    client: OpenPayments
+
+    @classmethod
+    def begin(cls, services: PayServices, merchant: Merchant, *, within: timedelta) -> WalletVisit:
+        """Make a client that signs as `merchant` and stops after `within`. Raises Unavailable."""
+        deadline = services.clock.now() + within
+        return cls(services, merchant, services.wallets.client(merchant, deadline=deadline))
+
+    def at_merchant(self, call: Callable[[AccessToken], T]) -> T:
+        """Make a call about incoming payments at the merchant's wallet, with a token kept for it.
+
+        Raises open_payments errors.
+        """
+        return self.services.wallets.tokens.use(
+            self.client,
+            self.merchant.auth_server,
+            self.merchant.resource_server,
+            Access.INCOMING_PAYMENT,
+            call,
+        )

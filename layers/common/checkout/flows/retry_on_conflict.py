@@ -1,0 +1,32 @@
+"""Change a record that others may change at the same time: after a lost race, decide again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from checkout.domain.errors import Conflict
+from checkout.ports.stale import Stale
+
+TRIES: Final = 5  # how often the loser of a write decides again
+
+T = TypeVar("T")
+
+
+def retry_on_conflict(record: T, changed: Callable[[T], T], write: Callable[[T], None]) -> T:
+    """Write the result of `changed`; after a lost race, decide again from the winner.
+
+    Returns the record as written. A record that `changed` returns unchanged is not written. Raises
+    Conflict after too many lost races, and the errors of `changed` and `write`.
+    """
+    for _ in range(TRIES):
+        after = changed(record)
+        if after is record:
+            return record
+        try:
+            write(after)
+        except Stale as stale:
+            record = stale.current
+        else:
+            return after
+    raise Conflict("This is being changed by other requests; try again shortly.")

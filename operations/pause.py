@@ -1,0 +1,128 @@
+"""Stop and start a stage: `make stop STAGE=…`, for a restore, and `make start STAGE=…`.
+
+`stop` pauses the queues' mappings, then the schedules, and reserves no execution for each function.
+Messages wait in their queues: a message whose function is throttled would count as failed, and be
+a dead letter at the end. `start` puts back what was there; until then a record of it is in the
+parameter `/STACK/stopped` of Systems Manager. Both can be repeated after an interruption.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from operations.stages import Account, Refused, Stage, command, named
+from sandbox.template import resources
+
+LONGEST: Final = max(each["Timeout"] for each in resources("AWS::Serverless::Function").values())
+_LOOK_EVERY: Final = 2.0  # seconds
+
+
+def stop(account: Account, chosen: Stage, sleep: Callable[[float], None] = time.sleep) -> None:
+    """Stop all processing, and wait until nothing runs any more. Raises Refused."""
+    functions, scheduler = account.client("lambda"), account.client("scheduler")
+    before = stopped(account, chosen.stack) or _remember(account, chosen)
+    for mapping in before["mappings"]:
+        functions.update_event_source_mapping(UUID=mapping, Enabled=False)
+    for mapping in before["mappings"]:
+        while functions.get_event_source_mapping(UUID=mapping)["State"] != "Disabled":
+            sleep(_LOOK_EVERY)
+    for schedule in before["schedules"]:
+        set_state(scheduler, schedule, "DISABLED")
+    for function in before["functions"]:
+        functions.put_function_concurrency(FunctionName=function, ReservedConcurrentExecutions=0)
+    print(f"no function starts any more; waiting {LONGEST} s for those that run …", flush=True)
+    sleep(LONGEST)
+    print(f"stopped   {chosen.stack}; `make start STAGE={chosen.name}` starts it again")
+
+
+def start(account: Account, chosen: Stage) -> None:
+    """Put back what `stop` has changed. Raises Refused."""
+    functions, scheduler = account.client("lambda"), account.client("scheduler")
+    before = stopped(account, chosen.stack)
+    if before is None:
+        raise Refused(f"{chosen.stack} is not stopped.")
+    for function, reserved in before["functions"].items():
+        if reserved is None:
+            functions.delete_function_concurrency(FunctionName=function)
+        else:
+            functions.put_function_concurrency(
+                FunctionName=function, ReservedConcurrentExecutions=reserved
+            )
+    for mapping, enabled in before["mappings"].items():
+        functions.update_event_source_mapping(UUID=mapping, Enabled=enabled)
+    for schedule, state in before["schedules"].items():
+        set_state(scheduler, schedule, state)
+    forget(account, chosen.stack)
+    print(f"started   {chosen.stack}")
+
+
+def stopped(account: Account, stack: str) -> dict[str, Any] | None:
+    """Return what was there before the stage was stopped, or None if it is not stopped."""
+    parameters = account.client("ssm")
+    try:
+        found = parameters.get_parameter(Name=_place(stack))["Parameter"]["Value"]
+    except parameters.exceptions.ParameterNotFound:
+        return None
+    before: dict[str, Any] = json.loads(found)
+    return before
+
+
+def forget(account: Account, stack: str) -> None:
+    """Delete the record of what was there."""
+    account.client("ssm").delete_parameter(Name=_place(stack))
+
+
+def set_state(scheduler: Any, name: str, state: str) -> None:
+    """Enable or disable a schedule; it keeps all else."""
+    found = scheduler.get_schedule(Name=name)
+    kept = ("Description", "FlexibleTimeWindow", "Name", "ScheduleExpression", "Target")
+    scheduler.update_schedule(**{key: found[key] for key in kept if key in found}, State=state)
+
+
+def _remember(account: Account, chosen: Stage) -> dict[str, Any]:
+    """Write down what is there, before anything is changed. Raises Refused without a stack."""
+    account.outputs(chosen.stack)
+    functions, scheduler = account.client("lambda"), account.client("scheduler")
+
+    def of(kind: str, read: Callable[[str], Any]) -> dict[str, Any]:
+        return {name: read(name) for name in account.resources(chosen.stack, kind).values()}
+
+    before = {
+        "functions": of(
+            "AWS::Lambda::Function",
+            lambda name: functions.get_function_concurrency(FunctionName=name).get(
+                "ReservedConcurrentExecutions"
+            ),
+        ),
+        "mappings": of(
+            "AWS::Lambda::EventSourceMapping",
+            lambda uuid: (
+                functions.get_event_source_mapping(UUID=uuid)["State"] in ("Enabled", "Enabling")
+            ),
+        ),
+        "schedules": of(
+            "AWS::Scheduler::Schedule", lambda name: scheduler.get_schedule(Name=name)["State"]
+        ),
+    }
+    account.client("ssm").put_parameter(
+        Name=_place(chosen.stack), Type="String", Value=json.dumps(before)
+    )
+    return before
+
+
+def _place(stack: str) -> str:
+    return f"/{stack}/stopped"
+
+
+def main(arguments: list[str]) -> int:
+    """Stop or start the stage that the arguments name; return the exit status."""
+    act = {"stop": stop, "start": start}[arguments[0]]
+    return command(lambda: act(Account(), named(arguments[1:])[0]))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

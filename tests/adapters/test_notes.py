@@ -1,0 +1,73 @@
+"""Test the store of notes, and the row by which a flagged session is found."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+
+from checkout.adapters.dynamo.places import ttl
+from checkout.domain.parts import Lists
+from checkout.domain.payment import Attention
+from checkout.domain.search import NEEDS_SOMEBODY
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.transitions import advance
+from tests.adapters.stores import Store
+from tests.domain.test_note import a_note
+from tests.hosted_pages import AWAITING
+from tests.support import NOW, a_session
+
+
+def test_a_note_is_read_as_it_was_written_and_is_no_session(store: Store) -> None:
+    note = a_note()
+    assert store.notes.get(note.session) is None
+    assert store.notes.put(note)
+    assert store.notes.get(note.session) == note
+    assert store.notes.of([note.session, "cs_none"]) == {note.session: note}
+    found = store.sessions.page(
+        Lists("mer_1"), limit=9, after=None, created_from=None, created_before=None
+    )
+    assert found.sessions == ()
+    assert store.sessions.get(note.session) is None
+
+
+def test_of_two_who_write_at_once_one_is_told(store: Store) -> None:
+    note = a_note()
+    assert store.notes.put(note)
+    assert not store.notes.put(replace(note, text="another first"))
+    assert store.notes.put(replace(note, text="second", version=2))
+    assert not store.notes.put(replace(note, text="another second", version=2))
+    found = store.notes.get(note.session)
+    assert found is not None
+    assert found.text == "second"
+
+
+def test_a_note_goes_some_time_after_its_session(store: Store) -> None:
+    store.notes.put(a_note())
+    [row] = store.client.scan(TableName=f"{store.prefix}-checkout_sessions")["Items"]
+    assert row["ttl"] == ttl(NOW + timedelta(days=430))
+
+
+def flagged(store: Store) -> list[str]:
+    page = store.sessions.page(
+        Lists("mer_1"),
+        limit=9,
+        after=None,
+        created_from=None,
+        created_before=None,
+        search=NEEDS_SOMEBODY,
+    )
+    return [each.id for each in page.sessions]
+
+
+def test_a_session_is_found_once_it_is_flagged(store: Store) -> None:
+    session: Session = a_session(Status.PROCESSING, **AWAITING)
+    store.sessions.create(session, None)
+    assert flagged(store) == []
+    change = advance(session, Event.CHECKED, now=NOW, writer="second", updated_at=NOW, check_at=NOW)
+    change = replace(change, after=replace(change.after, attention=Attention.UNDECIDED))
+    saved = store.sessions.save(change)
+    assert flagged(store) == [session.id]
+    change = advance(saved, Event.CHECKED, now=NOW, writer="third", updated_at=NOW, check_at=NOW)
+    store.sessions.save(change)
+    assert flagged(store) == [session.id]

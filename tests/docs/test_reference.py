@@ -1,0 +1,174 @@
+"""The reference at /docs: made from the documents, static, and enough for a newcomer."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from html import unescape
+from typing import Any
+from urllib.request import Request
+
+import pytest
+
+from checkout import wiring
+from checkout.domain.webhook_signature import hex_signature
+from checkout.web import STATUS
+from docs.openapi.__main__ import REFERENCE
+from docs.openapi.page import files
+from tests.documented import NATIVE, STRIPE
+from tests.merchant_api import SESSIONS, MerchantApi
+from tests.support import NOW
+
+PAGES = ("/docs", "/docs/v1")
+# Bytes. Nothing of it is loaded on other routes.
+PAGE_MAX = 160_000
+ALL_MAX = 450_000
+
+
+@pytest.fixture(scope="module")
+def api() -> MerchantApi:
+    return MerchantApi()
+
+
+def shown(api: MerchantApi, path: str) -> str:
+    answer = api.send("GET", path, key=None)
+    assert answer.status == 200, answer
+    return answer.body
+
+
+def code_of(page: str, title: str) -> str:
+    """The block of code below this title, as a browser shows it."""
+    found = re.search(f"<figcaption>{title}</figcaption><pre><code>(.*?)</code>", page, re.S)
+    assert found is not None, title
+    return unescape(found[1])
+
+
+def test_the_files_are_fresh() -> None:
+    documents = {"openapi.json": NATIVE.document, "openapi-v1.json": STRIPE.document}
+    for name, text in files(documents.items()).items():
+        assert (REFERENCE / name).read_text("utf-8") == text, f"{name}: run make docs"
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_needs_no_key_no_script_and_no_other_host(api: MerchantApi, path: str) -> None:
+    answer = api.send("GET", path, key=None)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; style-src 'self';")
+    assert not re.search(r"<script|<img|<iframe|style=|\son\w+=", answer.body)
+    assert re.findall(r'<link [^>]*href="([^"]*)"', answer.body) == ["/docs/style.css"]
+    assert "url(" not in shown(api, "/docs/style.css")
+    assert "@import" not in shown(api, "/docs/style.css")
+    assert len(answer.body.encode()) <= PAGE_MAX
+
+
+def test_every_link_leads_somewhere(api: MerchantApi) -> None:
+    pages = {path: shown(api, path) for path in PAGES}
+    places = {path: re.findall(r'\sid="([^"]+)"', page) for path, page in pages.items()}
+    for path, page in pages.items():
+        assert len(set(places[path])) == len(places[path])
+        for link in re.findall(r'<a [^>]*?href="([^"]+)"', page):
+            target, _, anchor = link.partition("#")
+            if target.startswith("/dashboard"):
+                continue
+            assert not target or shown(api, target), link
+            assert not anchor or anchor in places[target or path], link
+
+
+def test_every_error_has_its_line_and_every_operation_its_place(api: MerchantApi) -> None:
+    page = shown(api, "/docs")
+    for code in [*(error.code for error in STATUS), "internal_error"]:
+        assert f'id="{code}"' in page
+    for path, document in zip(PAGES, (NATIVE.document, STRIPE.document), strict=True):
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                assert f'<article id="{operation["operationId"]}">' in shown(api, path)
+
+
+def test_the_documents_are_served_and_anything_else_is_missing(api: MerchantApi) -> None:
+    assert json.loads(shown(api, "/docs/openapi.json")) == NATIVE.document
+    assert json.loads(shown(api, "/docs/openapi-v1.json")) == STRIPE.document
+    for path in ("/docs/", "/docs/../app.py", "/docs/__init__.py", "/docsx", "/docs/v1/"):
+        assert api.send("GET", path, key=None).status == 404, path
+    assert api.send("POST", "/docs", key=None).status == 405
+
+
+def test_the_pages_name_the_host_that_serves_them(
+    api: MerchantApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(wiring, "base_url", lambda: "https://pay.harbor.example")
+    for path in PAGES:
+        assert "https://pay.harbor.example" in shown(api, path)
+        assert "https://checkout.example" not in shown(api, path)
+    error = api.send("GET", SESSIONS, key=None).json["error"]
+    assert error["doc_url"] == "https://pay.harbor.example/docs#api_key_missing"
+
+
+def test_nothing_of_it_is_loaded_for_other_requests_and_it_stays_small() -> None:
+    assert sum(each.stat().st_size for each in REFERENCE.glob("*.*")) <= ALL_MAX
+    code = "import sys, api.app; print(*(m for m in sys.modules if m.startswith('api.ref')))"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
+    assert done.stdout.strip() == ""
+
+
+# --- a newcomer with this page alone ---
+
+
+class FromTheAnswer(io.BytesIO):
+    """An answer as `urlopen` returns it."""
+
+
+def test_a_newcomer_creates_a_session(
+    api: MerchantApi, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = shown(api, "/docs")
+
+    def sent(request: Request) -> FromTheAnswer:
+        assert request.full_url == f"https://checkout.example{SESSIONS}"
+        assert isinstance(request.data, bytes)
+        answer = api.send("POST", SESSIONS, raw=request.data, headers=dict(request.header_items()))
+        assert answer.status == 201, answer
+        return FromTheAnswer(answer.body.encode())
+
+    monkeypatch.setenv("API_KEY", api.secret)
+    monkeypatch.setattr("urllib.request.urlopen", sent)
+    exec(code_of(page, "Python"), {})  # noqa: S102 - as a newcomer does
+    session_id, url = capsys.readouterr().out.split()
+    assert url == f"https://pay.example/pay/{session_id}"
+    # The other two send the same.
+    curl, node = code_of(page, "curl"), code_of(page, "JavaScript, Node 18 or newer")
+    bodies = [re.search(r"-d '(.*)'$", curl, re.S), re.search(r"order = (.*?);\n", node, re.S)]
+    for found in bodies:
+        assert found is not None
+        again = api.post(SESSIONS, json.loads(found[1]), headers={"Idempotency-Key": "order-1234"})
+        assert (again.status, again.json["id"]) == (201, session_id)
+        assert again.headers["idempotent-replayed"] == "true"
+
+
+def test_a_newcomer_verifies_a_webhook(api: MerchantApi, monkeypatch: pytest.MonkeyPatch) -> None:
+    section = shown(api, "/docs").partition('<section id="verify">')[2]
+    names: dict[str, Any] = {}
+    exec(code_of(section, "Python"), names)  # noqa: S102 - as a newcomer does
+    body, secret, at = b'{"id":"cs_1","status":"completed"}', "whsec_abc", int(NOW.timestamp())
+    monkeypatch.setattr(names["time"], "time", lambda: at)
+    signature = f"t={at},v1={hex_signature(str(at), body.decode(), secret)}"
+    assert names["verify"](body, signature, secret)
+    for wrong in wrong_deliveries(body, signature, secret, at):
+        assert not names["verify"](*wrong)
+    # The tests of docs/webhooks.md run this code.
+    javascript = code_of(section, "JavaScript")
+    assert javascript in (REFERENCE.parents[2] / "docs/webhooks.md").read_text("utf-8")
+
+
+def wrong_deliveries(
+    body: bytes, signature: str, secret: str, at: int
+) -> Iterator[tuple[bytes, str, str]]:
+    yield body + b" ", signature, secret
+    yield body, signature, secret + "x"
+    yield body, signature.replace(str(at), str(at - 301)), secret

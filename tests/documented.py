@@ -1,0 +1,66 @@
+"""Real answers, held against the published OpenAPI documents and the models they are made from."""
+
+from __future__ import annotations
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from jsonschema_rs import Draft202012Validator
+
+from docs.openapi import native_answers, stripe_answers
+from docs.openapi.parts import Error
+
+if TYPE_CHECKING:
+    from tests.merchant_api import Answer
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+class Documented:
+    """A document of docs/, and the module with the models of its answers."""
+
+    def __init__(self, published: str, models: ModuleType) -> None:
+        self.document: dict[str, Any] = json.loads((DOCS / published).read_text("utf-8"))
+        self.schemas: dict[str, Any] = self.document["components"]["schemas"]
+        self.models = models
+        self.paths = {
+            path: re.compile(re.sub(r"\{\w+\}", "[^/]+", path)) for path in self.document["paths"]
+        }
+        self.validator = cache(self._validator)
+
+    def check(self, method: str, path: str, answer: Answer) -> None:
+        """Raise unless the document says that the operation may answer so, if there is one."""
+        template = next((each for each, form in self.paths.items() if form.fullmatch(path)), None)
+        operation = template and self.document["paths"][template].get(method.lower())
+        if not operation:
+            return
+        documented = operation["responses"][str(answer.status)]
+        self.check_body(documented["content"]["application/json"]["schema"], answer.body)
+        if "error" in answer.json:
+            assert f"`{answer.code}`" in documented["description"]
+
+    def check_body(self, schema: dict[str, Any], body: str) -> None:
+        """Raise unless the body is what the referenced schema says, and nothing more."""
+        name = schema["$ref"].rpartition("/")[2]
+        model = Error if name == "Error" else getattr(self.models, name)
+        model.model_validate_json(body)
+        self.validator(name).validate(json.loads(body))
+
+    def _validator(self, name: str) -> Any:
+        schema = {"$ref": f"#/components/schemas/{name}"}
+        components = {"components": {"schemas": self.schemas}}
+        return Draft202012Validator(schema | components, validate_formats=True)
+
+
+NATIVE = Documented("openapi.json", native_answers)
+STRIPE = Documented("openapi-v1.json", stripe_answers)
+
+
+def check(method: str, path: str, answer: Answer) -> None:
+    """Raise unless the documents say that this request may be answered so."""
+    for each in (NATIVE, STRIPE):
+        each.check(method, path, answer)

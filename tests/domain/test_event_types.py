@@ -1,0 +1,49 @@
+"""The table of event types."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.domain.event_types import (
+    ALWAYS,
+    EVENTS,
+    OPTIONAL,
+    WITH_AMOUNT,
+    sentence_of,
+    stripe_name,
+)
+from checkout.domain.transitions import TRANSITIONS
+
+# The type, and its name in Stripe's form.
+SENT = {
+    "checkout.session.completed": "checkout.session.completed",
+    "checkout.session.expired": "checkout.session.expired",
+    "checkout.session.canceled": "checkout.session.expired",
+    "checkout.session.payment_failed": "checkout.session.async_payment_failed",
+    "checkout.session.partially_paid": "checkout.session.partially_paid",
+    "checkout.session.late_payment": "checkout.session.late_payment",
+}
+
+
+def test_each_event_that_a_session_sends_is_in_the_table_and_a_ping() -> None:
+    assert {row.webhook for row in TRANSITIONS.values() if row.webhook} == set(SENT)
+    assert set(EVENTS) == {*SENT, "ping"}
+    assert {name: stripe_name(name) for name in SENT} == SENT
+    assert set(SENT) == {*ALWAYS, *OPTIONAL}
+
+
+def test_what_tells_of_money_is_sent_to_all_endpoints() -> None:
+    assert ALWAYS == ("checkout.session.completed", "checkout.session.late_payment")
+    amounts = {"checkout.session.late_payment", "checkout.session.partially_paid"}
+    assert set(WITH_AMOUNT) == amounts
+
+
+@pytest.mark.parametrize("name", ["checkout.session.refunded", ""])
+def test_an_unknown_type_is_its_own_sentence_and_name(name: str) -> None:
+    assert (sentence_of(name), stripe_name(name)) == (name, name)
+
+
+def test_a_sentence_has_no_full_stop_and_is_of_one_type() -> None:
+    sentences = [each.sentence for each in EVENTS.values()]
+    assert all(sentence and not sentence.endswith(".") for sentence in sentences)
+    assert len(set(sentences)) == len(sentences)

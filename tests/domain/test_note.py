@@ -1,0 +1,57 @@
+"""Test notes: tags as they are typed, and the case that was dealt with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkout.domain.note import Note, case_of, needs_somebody, tags_of
+from checkout.domain.payment import Attention
+from checkout.domain.session import Status
+from tests.support import NOW, a_session
+
+
+def a_note(**changes: Any) -> Note:
+    fields: dict[str, Any] = {
+        "session": "cs_0123456789abcdefABCDEF",
+        "merchant": "mer_1",
+        "text": "Phoned: will call back",
+        "tags": ("vip", "große Kundin"),
+        "dealt_with": None,
+        "author": "Ada",
+        "at": NOW,
+    }
+    return Note(**{**fields, **changes})
+
+
+@pytest.mark.parametrize(
+    ("typed", "tags"),
+    [
+        ("", ()),
+        (" , ,", ()),
+        ("vip", ("vip",)),
+        ("vip, refund  asked ,vip\nlate", ("vip", "refund asked", "late")),
+    ],
+)
+def test_tags_are_what_stands_between_commas_each_once(typed: str, tags: tuple[str, ...]) -> None:
+    assert tags_of(typed) == tags
+
+
+def test_a_case_that_was_dealt_with_needs_nobody_until_it_changes() -> None:
+    late = a_session(Status.EXPIRED, attention=Attention.LATE_PAYMENT, received=700)
+    more = a_session(Status.EXPIRED, attention=Attention.LATE_PAYMENT, received=900)
+    over = a_session(Status.COMPLETED, received=2001)
+    assert case_of(a_session()) is None
+    assert not needs_somebody(a_session(), None)
+    assert needs_somebody(late, None)
+    assert needs_somebody(over, None)
+    assert needs_somebody(late, a_note())
+    done = a_note(dealt_with=case_of(late))
+    assert not needs_somebody(late, done)
+    assert needs_somebody(more, done)
+    assert needs_somebody(over, done)
+
+
+def test_a_note_does_not_show_its_text_in_a_log() -> None:
+    assert "Phoned" not in repr(a_note())

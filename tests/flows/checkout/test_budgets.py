@@ -1,0 +1,126 @@
+"""design.md "Budgets": calls are counted, so that they hold on any machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from checkout.adapters.dynamo.places import DUE_SHARDS, URGENT_SHARDS
+from checkout.domain.merchant import ApiKey
+from checkout.domain.session import Session, Status
+from checkout.flows.checkout import ends, lists, lookup
+from checkout.flows.checkout.create import create_session
+from checkout.flows.merchant import authentication
+from checkout.flows.schedule import sweep
+from checkout.ports.services import Services
+from tests.product import CEDAR, World
+
+
+def warm() -> World:
+    """A process that has served one payment already, event and all."""
+    world = World()
+    assert world.pay(world.create()).status is Status.COMPLETED
+    world.deliver_hinted()
+    world.forget()
+    return world
+
+
+def test_creating_a_session_costs_three_calls_and_no_wallet() -> None:
+    world = warm()
+    key = authentication.authenticate(world.services, f"Bearer {world.api_key}", "POST")
+    create_session(world.services, key, world.new(), "order-1")
+    assert world.aws_calls() == ["get_item", "put_item", "put_item"]
+    assert world.transport.sent == []
+
+
+def test_reading_a_session_costs_two_calls() -> None:
+    world = warm()
+    session = world.create()
+    world.forget()
+    lookup.get(world.services, world.key(), session.id)
+    assert world.aws_calls() == ["get_item", "get_item"]
+
+
+def test_listing_a_hundred_sessions_costs_three_calls() -> None:
+    world = warm()
+    for _ in range(101):
+        world.create()
+    world.forget()
+    query = lists.ListQuery(limit=100)
+    assert len(lists.list_page(world.services, world.key(), query).sessions) == 100
+    assert world.aws_calls() == ["get_item", "query", "batch_get_item"]
+
+
+def test_submitting_a_wallet_costs_four_wallet_calls_and_six_to_aws() -> None:
+    world = warm()
+    session = world.create()
+    world.forget()
+    world.submit(session)
+    assert [(method, path(url)) for method, url in world.transport.sent] == [
+        ("GET", "alice"),
+        ("POST", "incoming-payments"),
+        ("POST", "quotes"),
+        ("POST", "438fa74a-fa7d-4317-9ced-dde32ece1787"),
+    ]
+    assert len(world.aws_calls()) <= 6
+
+
+def test_the_way_from_callback_to_confirmation_costs_three_wallet_calls_and_seven_to_aws() -> None:
+    world = warm()
+    session, callback = world.awaiting()
+    world.clock.pass_time(5)  # an approval takes longer than the wallet asks to wait
+    world.forget()
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert [method for method, _ in world.transport.sent] == ["POST", "POST", "GET"]
+    world.session(session.id)  # the confirmation page
+    assert len(world.aws_calls()) + len(world.queue.messages) <= 7
+
+
+@pytest.mark.parametrize("end", [ends.cancel, ends.expire])
+def test_ending_a_session_costs_three_calls_one_message_and_no_wallet(
+    end: Callable[[Services, ApiKey, str], Session],
+) -> None:
+    world = warm()
+    session = world.submit(world.create())
+    world.forget()
+    end(world.services, world.key(), session.id)
+    assert world.aws_calls() == ["get_item", "get_item", "update_item"]
+    assert len(world.tasks.left) == 1
+    assert world.transport.sent == []
+
+
+def test_a_round_of_the_sweep_with_nothing_due_costs_one_query_a_shard() -> None:
+    world = warm()
+    world.create()
+    world.forget()
+    counts = sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
+    assert counts == sweep.Counts()
+    # Of sessions, urgent and others, and of events.
+    assert world.aws_calls() == ["query"] * (URGENT_SHARDS + 2 * DUE_SHARDS)
+    assert world.transport.sent == []
+
+
+def test_a_payment_in_doubt_costs_two_wallet_calls_and_two_to_aws_a_look() -> None:
+    world = warm()
+    session = world.submit(world.create(), f"{CEDAR}/never-credits")
+    callback = world.approve(session)
+    world.clock.pass_time(30)
+    world.finish(session, callback)
+    world.clock.pass_time(15)
+    world.forget()
+    sweep.run(world.services, until=world.clock.now() + timedelta(seconds=50))
+    assert [method for method, _ in world.transport.sent] == ["GET", "GET"]
+    looked = [call for call in world.aws_calls() if call != "query"]
+    assert looked == ["get_item", "update_item"]
+
+
+def test_the_data_key_is_derived_once_per_process(world: World) -> None:
+    for _ in range(3):
+        world.pay(world.create(), f"{CEDAR}/carol")
+    assert world.keys_fetched == 1
+
+
+def path(url: str) -> str:
+    return url.rstrip("/").rsplit("/", 1)[-1]

@@ -1,0 +1,144 @@
+"""Lists: newest first, without gaps between pages, filtered in a bounded number of reads."""
+
+from __future__ import annotations
+
+import base64
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.errors import (
+    CursorInvalid,
+)
+from checkout.domain.session import Status
+from checkout.flows.checkout import lists
+from checkout.flows.checkout.lists import ListQuery
+from tests.merchant_api import MerchantApi
+from tests.support import NOW
+
+
+@pytest.fixture
+def api() -> MerchantApi:
+    return MerchantApi()
+
+
+def listed(api: MerchantApi, **query: Any) -> list[str]:
+    return [one.id for one in lists.list_page(api.services, api.key, ListQuery(**query)).sessions]
+
+
+def walk(api: MerchantApi, **query: Any) -> tuple[list[str], int]:
+    """All pages' ids, and how many pages there were."""
+    ids: list[str] = []
+    cursor: str | None = None
+    pages = 0
+    while True:
+        page = lists.list_page(api.services, api.key, ListQuery(cursor=cursor, **query))
+        pages += 1
+        assert len(page.sessions) <= query.get("limit", 10)
+        ids += [session.id for session in page.sessions]
+        cursor = page.next_cursor
+        if cursor is None:
+            return ids, pages
+
+
+def test_a_list_is_newest_first_without_another_merchants_sessions(api: MerchantApi) -> None:
+    made = []
+    for _ in range(5):
+        made.append(api.store(created_at=api.clock.now()).id)
+        api.store(created_at=api.clock.now(), merchant="mer_2")
+        api.clock.pass_time(1)
+    assert listed(api) == made[::-1]
+
+
+@pytest.mark.parametrize("limit", [1, 3, 7, 10, 100])
+def test_pages_neither_skip_nor_repeat_sessions_of_one_millisecond(
+    api: MerchantApi, limit: int
+) -> None:
+    made = sorted((api.store().id for _ in range(21)), reverse=True)
+    ids, pages = walk(api, limit=limit)
+    assert ids == made
+    assert pages == -(-21 // limit)  # the last page knows that it is the last
+
+
+def test_time_bounds_include_the_first_instant_and_exclude_the_last(api: MerchantApi) -> None:
+    made = [api.store(created_at=NOW + timedelta(seconds=second)).id for second in range(4)]
+    bounds = {
+        "created_from": NOW + timedelta(seconds=1),
+        "created_before": NOW + timedelta(seconds=3),
+    }
+    assert listed(api, **bounds) == [made[2], made[1]]
+    assert walk(api, limit=1, **bounds)[0] == [made[2], made[1]]
+    assert listed(api, created_from=NOW + timedelta(seconds=4)) == []
+
+
+@pytest.mark.parametrize("limit", [1, 2, 7, 30])
+def test_a_status_filter_finds_each_once_whatever_the_page_size(
+    api: MerchantApi, limit: int
+) -> None:
+    wanted = []
+    for number in range(30):
+        status = Status.CANCELED if number % 4 == 0 else Status.OPEN
+        session = api.store(status=status, created_at=NOW + timedelta(seconds=number // 3))
+        wanted += [session] if status is Status.CANCELED else []
+    wanted.sort(key=lambda session: (session.created_at, session.id), reverse=True)
+    ids, _ = walk(api, limit=limit, status=Status.CANCELED)
+    assert ids == [session.id for session in wanted]
+
+
+def test_a_status_filter_judges_by_the_clock(api: MerchantApi) -> None:
+    session = api.store(expires_at=NOW)
+    assert listed(api, status=Status.OPEN) == []
+    assert listed(api, status=Status.EXPIRED) == [session.id]
+
+
+def test_a_rare_status_costs_a_bounded_number_of_reads_and_is_still_found(
+    api: MerchantApi,
+) -> None:
+    rare = api.store(status=Status.CANCELED, created_at=NOW - timedelta(days=1))
+    for _ in range(lists.FILTER_ROUNDS * lists.PAGE_MAX):
+        api.store()
+    api.dynamo.calls.clear()
+    page = lists.list_page(api.services, api.key, ListQuery(status=Status.CANCELED))
+    assert page.sessions == ()
+    assert page.next_cursor is not None
+    rounds = lists.FILTER_ROUNDS
+    assert api.dynamo.calls == {"query": rounds, "batch_get_item": rounds}
+    assert walk(api, status=Status.CANCELED)[0] == [rare.id]
+
+
+def test_a_cursor_is_good_for_its_merchant_alone_and_only_untouched(api: MerchantApi) -> None:
+    for _ in range(3):
+        api.store()
+    cursor = lists.list_page(api.services, api.key, ListQuery(limit=1)).next_cursor
+    assert cursor is not None
+    plain = base64.urlsafe_b64decode(cursor + "==").decode()
+    forged = [
+        "",
+        "x",
+        "=",
+        "é",
+        cursor[:-2],
+        cursor + "AA",
+        cursor[1:],
+        cursor.swapcase(),
+        "A" * 5000,
+        *(
+            base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+            for text in (
+                "",
+                "#",
+                plain.replace("1", "2", 1),
+                plain.rpartition("#")[0],
+                plain + "0",
+                "\x00" * 60,
+                "ü" * 30,
+            )
+        ),
+    ]
+    for tampered in forged:
+        with pytest.raises(CursorInvalid):
+            lists.list_page(api.services, api.key, ListQuery(cursor=tampered))
+    with pytest.raises(CursorInvalid):
+        lists.list_page(api.services, api.other_key, ListQuery(cursor=cursor))
+    assert "mer_" not in plain

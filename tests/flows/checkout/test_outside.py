@@ -1,0 +1,371 @@
+"""Money that arrives outside of the payment flow, through each door."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+
+from checkout.domain.errors import CheckoutError
+from checkout.domain.event_types import LATE_PAYMENT
+from checkout.domain.payment import Attention, Phase
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import ends, reconcile
+from checkout.flows.payment.writes import move
+from checkout.flows.schedule import sweep
+from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from checkout.open_payments.transport import Request
+from checkout.ports.wallets import CompletionPolicy
+from tests.product import CEDAR, World, on, raising
+from tests.protected import FENCE, LEASE
+
+End = Callable[..., Session]
+ENDS = [ends.expire, ends.cancel]
+
+
+def look(world: World, session: Session) -> Session:
+    """Let the customer's open page ask, a minute after the last write."""
+    world.clock.pass_time(60)
+    return reconcile.advance_pending(world.services, session.id)
+
+
+def opened_again(world: World) -> Session:
+    """Return an open session that has an incoming payment."""
+    session = world.submit(world.create())
+    world.transport.before = on("GET", "/carol", raising(NotSent("down")))
+    with pytest.raises(Exception, match="could not be reached"):
+        world.submit(session, f"{CEDAR}/carol")
+    world.transport.before = lambda request: None
+    session = world.session(session.id)
+    assert (session.status, session.incoming_payment is None) == (Status.OPEN, False)
+    return session
+
+
+# --- before the approval ---
+
+
+def test_an_open_session_that_was_paid_from_outside_completes_at_the_next_look(
+    world: World,
+) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 2000)
+    done = look(world, session)
+    assert (done.status, done.received) == (Status.COMPLETED, 2000)
+    assert [row["type"] for row in world.events()] == ["checkout.session.completed"]
+
+
+def test_an_awaiting_session_that_was_paid_from_outside_completes_at_the_next_look(
+    world: World,
+) -> None:
+    session = world.submit(world.create())
+    world.pay_from_outside(session, 2000)
+    done = look(world, session)
+    assert done.status is Status.COMPLETED
+    assert (done.grant, done.interact_url, done.phase) == (None, None, None)
+    assert [task.grant for task in world.tasks.left] == [session.grant]
+
+
+def test_a_page_has_the_incoming_payment_read_once_a_minute(world: World) -> None:
+    session = world.submit(world.create())
+    world.forget()
+    for _ in range(59):
+        world.clock.pass_time(1)
+        reconcile.advance_pending(world.services, session.id)
+    assert world.transport.sent == []
+    for _ in range(62):
+        world.clock.pass_time(1)
+        reconcile.advance_pending(world.services, session.id)
+    assert world.transport.count("GET", "/incoming-payments/") == 2
+    assert world.session(session.id).status is Status.AWAITING_APPROVAL
+
+
+def test_the_sweep_does_not_put_off_the_look_of_the_page(world: World) -> None:
+    session = world.submit(world.create())
+    world.pay_from_outside(session, 2000)
+    done = session
+    for second in range(1, 62):
+        world.clock.pass_time(1)
+        if second in (46, 59):  # the place of the lease has ended
+            sweep.run(world.services, until=world.clock.now() + timedelta(seconds=25))
+        done = reconcile.advance_pending(world.services, session.id)
+        assert (done.status is Status.COMPLETED) is (second >= 60)
+
+
+def test_a_look_does_not_cost_the_approval(world: World) -> None:
+    session, callback = world.awaiting()
+    world.clock.pass_time(60)
+
+    def meanwhile() -> None:
+        reconcile.advance_pending(world.services, session.id)
+
+    load = world.services.merchants.get
+    looked: list[str] = []
+
+    def get(merchant_id: str) -> object:
+        if not looked:
+            looked.append(merchant_id)
+            meanwhile()
+        return load(merchant_id)
+
+    world.services.merchants.get = get  # type: ignore[method-assign, assignment]
+    done = world.finish(session, callback).session
+    assert looked
+    assert done.status is Status.COMPLETED
+
+
+def test_a_submission_of_a_paid_session_completes_it_and_asks_for_no_money(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 2000)
+    world.forget()
+    done = world.submit(session, f"{CEDAR}/carol")
+    assert done.status is Status.COMPLETED
+    assert world.transport.count("POST", "") == 0
+
+
+def test_a_reused_incoming_payment_costs_one_read_more(world: World) -> None:
+    session = world.submit(world.create())
+    world.forget()
+    world.submit(session)
+    assert world.transport.count("GET", "/incoming-payments/") == 1
+    assert len(world.transport.sent) == 4, "wallet address, incoming payment, quote, grant"
+
+
+def test_a_callback_of_a_session_paid_meanwhile_completes_it(world: World) -> None:
+    session, callback = world.awaiting()
+    world.pay_from_outside(session, 2000)
+    done = world.finish(session, callback).session
+    assert done.status is Status.COMPLETED
+    assert world.received() == 2000
+
+
+def test_money_that_comes_while_the_payment_is_refused_completes_at_once(world: World) -> None:
+    session, callback = world.awaiting()
+    refused = Refused("no", operation="", status=403, reason=Reason.OTHER)
+
+    def pay_and_refuse() -> None:
+        world.pay_from_outside(session, 2000)
+        raise refused
+
+    world.transport.before = on("POST", "/outgoing-payments", pay_and_refuse)
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_money_that_comes_during_the_preparation_completes_at_the_next_look(world: World) -> None:
+    session = world.create()
+
+    def pay_now() -> None:
+        world.transport.before = lambda request: None  # the quote is asked for twice
+        world.pay_from_outside(world.session(session.id), 2000)
+
+    world.transport.before = on("POST", "/quotes", pay_now)
+    with pytest.raises(CheckoutError):  # a paid incoming payment is not quoted for
+        world.submit(session)
+    assert world.session(session.id).status is Status.OPEN
+    assert look(world, session).status is Status.COMPLETED
+
+
+def test_money_that_comes_after_the_quote_completes_at_the_next_look(world: World) -> None:
+    session = world.create()
+
+    def pay_now(request: Request) -> None:
+        if b'"interact"' in (request.body or b""):
+            world.pay_from_outside(world.session(session.id), 2000)
+
+    world.transport.before = pay_now
+    assert world.submit(session).status is Status.AWAITING_APPROVAL
+    assert look(world, session).status is Status.COMPLETED
+
+
+def test_a_part_from_outside_is_flagged_and_nothing_more_is_asked_for(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 500)
+    flagged = world.submit(session)
+    assert (flagged.status, flagged.received) == (Status.PROCESSING, 500)
+    assert flagged.attention is Attention.PARTIAL_PAYMENT
+    world.pay_from_outside(session, 1500)
+    assert world.settle(flagged, every=60).status is Status.COMPLETED
+
+
+def test_a_process_that_dies_after_it_found_money_leaves_it_to_the_next_check(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 2000)
+    found = move(world.services, session, Event.MONEY_FOUND, check_at=world.clock.now(), checks=0)
+    assert (found.status, found.received) == (Status.PROCESSING, None)
+    assert world.settle(found).status is Status.COMPLETED
+
+
+def test_a_part_from_outside_is_checked_every_hour_in_the_end(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 500)
+    flagged = world.submit(session)
+    world.settle(flagged, seconds=2 * 3600, every=30)
+    world.forget()
+    world.settle(flagged, seconds=4 * 3600, every=30)
+    assert world.transport.count("GET", "/incoming-payments/") == 4
+
+
+def test_nothing_is_decided_by_money_while_an_approval_is_claimed(world: World) -> None:
+    session, callback = world.awaiting()
+    seen: list[Session] = []
+
+    def during() -> None:
+        world.clock.pass_time(LEASE.total_seconds() - 1)
+        seen.append(reconcile.advance_pending(world.services, session.id))
+
+    world.transport.before = on("POST", "/continue/", during)
+    world.finish(session, callback)
+    assert seen[0].phase is Phase.CONTINUING
+
+
+# --- in flight ---
+
+
+def test_money_from_outside_decides_a_payment_in_doubt(world: World) -> None:
+    session, callback = world.awaiting()
+    lost = raising(OutcomeUnknown("lost on the way"))
+    world.transport.before = on("POST", "/outgoing-payments", lost)
+    doubtful = world.finish(session, callback).session
+    world.pay_from_outside(doubtful, 2000)
+    assert world.settle(doubtful).status is Status.COMPLETED
+
+
+# --- after the end ---
+
+
+@pytest.mark.parametrize("end", ENDS)
+@pytest.mark.parametrize("value", [2000, 700, 1])
+def test_money_after_the_end_is_flagged_and_told_and_changes_no_state(
+    world: World, end: End, value: int
+) -> None:
+    world.listen()
+    session = world.submit(world.create())
+    ended = end(world.services, world.key(), session.id)
+    world.pay_from_outside(session, value)
+    world.sweep(rounds=3)
+    after = world.session(session.id)
+    assert (after.status, after.received) == (ended.status, value)
+    assert after.attention is Attention.LATE_PAYMENT
+    assert after.updated_at == ended.updated_at, "the day that counts it stays"
+    assert after.needed_at is None
+    assert world.incoming(session).completed
+    event = world.event()
+    assert event.type == LATE_PAYMENT
+    body = json.loads(event.body)
+    assert (body["amount_received"], body["status"]) == (value, ended.status)
+    assert after.event is None, "it is not the event of its end"
+
+
+def test_an_expiry_by_the_clock_is_followed_up_too(world: World) -> None:
+    session = world.submit(world.create(expires_in_seconds=1800))
+    world.clock.pass_time(1800)
+    assert reconcile.view(world.services, session.id).status is Status.EXPIRED
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=3)
+    assert world.session(session.id).attention is Attention.LATE_PAYMENT
+
+
+def test_money_on_its_way_as_the_incoming_payment_was_closed_is_seen(world: World) -> None:
+    session = world.submit(world.create())
+    ends.cancel(world.services, world.key(), session.id)
+    world.sweep()
+    closed = world.session(session.id).closed_at
+    assert closed is not None
+    assert world.incoming(session).completed
+    world.clock.pass_time(30)
+    world.pay_from_outside(session, 2000, ended=True)
+    world.sweep(rounds=2)
+    assert world.session(session.id).received == 2000
+    assert world.session(session.id).needed_at is None
+
+
+def test_a_check_of_a_process_whose_clock_is_ahead_is_made_again_behind_the_fence(
+    world: World,
+) -> None:
+    session = world.submit(world.create())
+    ends.cancel(world.services, world.key(), session.id)
+    world.sweep()
+    closed = world.session(session.id)
+    assert closed.closed_at is not None
+    world.clock.pass_time(10)
+    early = reconcile.step(world.services, closed)
+    assert early.check_at == closed.closed_at + FENCE
+    world.sweep()
+    assert world.session(session.id).needed_at is None
+
+
+def test_money_in_two_late_parts_is_told_twice(world: World) -> None:
+    session = world.submit(world.create())
+    ends.cancel(world.services, world.key(), session.id)
+    world.pay_from_outside(session, 500)
+    world.sweep()
+    world.pay_from_outside(session, 300, ended=True)
+    world.sweep(rounds=2)
+    told = [json.loads(row["body"])["amount_received"] for row in world.events()]
+    assert sorted(told) == [500, 800]
+
+
+def test_an_end_without_money_is_over_after_three_rounds_and_tells_nobody(world: World) -> None:
+    session = world.submit(world.create())
+    ends.cancel(world.services, world.key(), session.id)
+    world.sweep(rounds=3)
+    after = world.session(session.id)
+    assert (after.needed_at, after.received, after.attention) == (None, None, None)
+    assert world.events() == []
+    world.forget()
+    world.sweep(rounds=2)
+    assert world.transport.sent == []
+
+
+def test_a_session_without_an_incoming_payment_owes_nothing_after_its_end(world: World) -> None:
+    session = ends.cancel(world.services, world.key(), world.create().id)
+    assert session.needed_at is None
+
+
+@pytest.mark.parametrize("status", [400, 403, 409, 500])
+def test_where_the_provider_does_not_close_its_expiry_does(world: World, status: int) -> None:
+    refused = Refused("no", operation="", status=status, reason=Reason.OTHER)
+    world.transport.before = on("POST", "/complete", raising(refused))
+    session = world.submit(world.create(expires_in_seconds=1800))
+    ends.cancel(world.services, world.key(), session.id)
+    world.sweep(rounds=30)
+    assert world.session(session.id).needed_at is not None
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=30)
+    assert world.session(session.id).attention is Attention.LATE_PAYMENT
+    assert world.session(session.id).needed_at is None
+
+
+def test_a_wallet_that_cannot_be_asked_for_a_week_is_left_to_the_merchant(world: World) -> None:
+    session = world.submit(world.create(expires_in_seconds=1800))
+    ends.cancel(world.services, world.key(), session.id)
+    world.transport.before = on("", "", raising(NotSent("down")))
+    world.sweep(rounds=2)
+    world.clock.pass_time(timedelta(days=8).total_seconds())
+    world.sweep()
+    after = world.session(session.id)
+    assert (after.needed_at, after.attention) == (None, Attention.UNDECIDED)
+
+
+# --- after a payment ---
+
+
+def test_under_instructed_what_arrives_after_the_end_is_recorded_and_nothing_is_closed() -> None:
+    world = World(policy=CompletionPolicy.INSTRUCTED)
+    session = world.pay(world.create(expires_in_seconds=1800), f"{CEDAR}/late")
+    assert (session.status, session.received) == (Status.COMPLETED, None)
+    world.sweep(rounds=2)
+    assert world.transport.count("POST", "/complete") == 0
+    world.sweep(rounds=60)
+    after = world.session(session.id)
+    assert (after.received, after.needed_at) == (2000, None)
+    assert after.updated_at == session.updated_at
+
+
+def test_more_than_asked_is_recorded(world: World) -> None:
+    session = opened_again(world)
+    world.pay_from_outside(session, 2500)
+    done = look(world, session)
+    assert (done.status, done.amount_received) == (Status.COMPLETED, 2500)

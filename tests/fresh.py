@@ -1,0 +1,130 @@
+"""Print what a function loads, makes and wires, as JSON: test_wiring.py runs it as a process.
+
+Arguments: the module, and the name of the builder in `checkout.wiring` that it calls in Lambda. Any
+request or random draw while the module is loaded ends the process.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import socket
+import sys
+from datetime import UTC, datetime, timedelta
+from importlib import import_module
+from typing import Any
+
+LOADED: list[str] = []
+REACHED: list[Any] = []
+IN_LAMBDA = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
+
+
+def resolve(*_: object) -> list[Any]:
+    """Answer, once the module is loaded, that every name is that of this machine."""
+    assert LOADED, "nothing may be sent"
+    return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 443))]
+
+
+def connect(_: object, address: object) -> None:
+    assert LOADED, "nothing may be sent"
+    REACHED.append(address)
+    raise ConnectionRefusedError
+
+
+def refuse(*_: object) -> Any:
+    raise AssertionError("nothing may be drawn at random")
+
+
+def main(module: str, builder: str) -> dict[str, Any]:
+    socket.socket.connect = connect  # type: ignore[method-assign]
+    socket.getaddrinfo = resolve  # type: ignore[assignment]
+    package = module.partition(".")[0]
+    import_module(package)
+    facts: dict[str, Any] = {"collects_while_loading": gc.isenabled()}
+    facts["loaded_first"] = list(sys.modules)
+    made = noted() if IN_LAMBDA else []
+    import_module(module)
+    LOADED.extend(sys.modules)
+    facts["loaded"] = list(LOADED)
+    facts["collects"], facts["collects_after"] = gc.isenabled(), gc.get_threshold()[0]
+    facts["frozen"] = gc.get_freeze_count()
+    if IN_LAMBDA and builder:
+        wiring = import_module("checkout.wiring")
+        facts["built"] = getattr(wiring, builder).cache_info().currsize
+        facts["clients"] = list(made)
+        facts |= wired(getattr(wiring, builder)())
+    return facts
+
+
+def noted() -> list[str]:
+    """Refuse to draw at random, and return the list in which clients of AWS are noted."""
+    import boto3
+
+    from checkout.adapters import clock
+
+    made: list[str] = []
+    make = boto3.client
+
+    def client(name: str, **options: Any) -> Any:
+        made.append(name)
+        return make(name, **options)
+
+    boto3.client = client
+    vars(clock)["system_random"] = refuse
+    return made
+
+
+def wired(built: Any) -> dict[str, Any]:
+    """Try what was built as its function uses it."""
+    from checkout.domain.limits import REQUEST
+    from checkout.domain.session import Status
+    from checkout.open_payments.errors import NotSent
+    from tests.support import a_session
+
+    of_sender = not hasattr(built, "clock")
+    services = built.args[0] if of_sender else built
+    now = services.clock.now()
+    given_a_wallet = a_session(Status.AWAITING_APPROVAL, created_at=now, expires_at=now)
+    facts: dict[str, Any] = {
+        "loopback": services.allow_loopback,
+        "edge": getattr(services, "edge_secret", None),
+        "policy": str(getattr(services, "completion_policy", "")),
+        "kept_days": kept(services, given_a_wallet).days,
+    }
+    if limits := getattr(services, "limits", None):
+        facts["limited"] = any(limits.take(REQUEST, "192.0.2.1") for _ in range(100))
+    if mail := getattr(services, "mail", None):
+        facts["mail_is_made_once"] = mail._client() is mail._client()
+    if of_sender:
+        facts["refused"] = built.args[2].post("https://shop.example/", {}, b"", now=now).error
+    if wallets := getattr(services, "wallets", None):
+        wallets = wallets() if callable(wallets) else wallets
+        asks = wallets.anonymous(deadline=now + timedelta(seconds=20))
+        try:
+            asks.get_wallet_address("https://wallet.example/alice")
+        except NotSent as error:
+            facts["refused"] = str(error)
+    if hosts := getattr(services, "hosts", None):
+        facts["saves_loopback"] = hosts.permitted("shop.example")
+    return facts | {"reached": REACHED}
+
+
+def kept(services: Any, session: Any) -> Any:
+    """Return for how long a session is kept after it has ended, by what is sent to the store."""
+    from botocore.client import BaseClient
+
+    sent: list[Any] = []
+
+    def send(_: object, name: str, request: Any) -> Any:
+        sent.append(request)
+        return {}
+
+    BaseClient._make_api_call = send
+    services.sessions.create(session, None)
+    (ttl,) = [int(each["Item"]["ttl"]["N"]) for each in sent if "ttl" in each.get("Item", {})]
+    return datetime.fromtimestamp(ttl, UTC) - session.expires_at
+
+
+if __name__ == "__main__":
+    print(json.dumps(main(*sys.argv[1:])))

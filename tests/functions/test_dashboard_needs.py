@@ -1,0 +1,285 @@
+"""Test the strip and the page of what needs somebody, and notes on sessions."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo.records import flag_item
+from checkout.domain.errors import Unavailable
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import Attention
+from checkout.domain.people import Role
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.webhooks import Delivery, Endpoint, EventStatus, GivenUp
+from checkout.flows.merchant import needs
+from checkout.flows.merchant.needs import Case
+from dashboard.texts import NEED
+from tests.adapters.samples import an_event
+from tests.dashboard_pages import Browser, Dashboard
+from tests.domain.test_note import a_note
+from tests.hosted_pages import AWAITING
+from tests.merchant_api import PREFIX
+from tests.support import NOW
+
+HOOKS = "https://shop.example/hooks"
+
+
+def flag(shop: Dashboard, status: Status = Status.CANCELED, **fields: Any) -> Session:
+    """A session that was flagged, as a payment flags it."""
+    flagged = {"attention": Attention.LATE_PAYMENT, "received": 700, **fields}
+    session = shop.store(status=status, **{**AWAITING, **flagged})
+    shop.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=flag_item(session))
+    return session
+
+
+def strip(browser: Browser) -> str:
+    found = browser.get("/audit").page.all("p", **{"class": "needs"})
+    return "".join(found[0].text).strip() if found else ""
+
+
+def set_endpoint(shop: Dashboard, *further: Endpoint, **fields: Any) -> None:
+    merchant = shop.merchant()
+    endpoint = Endpoint(url=HOOKS, **fields)
+    changed = merchant.changed(endpoint=endpoint, further_endpoints=further)
+    shop.services.merchants.replace(changed)
+
+
+def attempts(*good: bool) -> tuple[Delivery, ...]:
+    return tuple(
+        Delivery(
+            at=NOW + timedelta(seconds=number),
+            duration_ms=5,
+            status=200 if each else 500,
+            answer="",
+        )
+        for number, each in enumerate(good)
+    )
+
+
+def test_there_are_words_for_every_case() -> None:
+    assert set(NEED) == set(Case)
+
+
+def test_nothing_needs_somebody_in_a_shop_where_all_is_well(browser: Browser) -> None:
+    assert strip(browser) == ""
+    assert "Nothing needs you." in browser.get("/needs").page.main
+
+
+def test_each_page_says_how_many_things_need_somebody(shop: Dashboard, browser: Browser) -> None:
+    session = flag(shop)
+    assert strip(browser) == "1 thing needs you"
+    flag(shop, Status.COMPLETED, attention=None, received=2001)
+    assert strip(browser) == "2 things need you"
+    page = browser.get("/needs").page
+    assert f"/dashboard/transactions/{session.id}" in page.links
+    assert "Money arrived after the session had ended" in page.main
+    assert "More money has arrived than was asked for" in page.main
+    assert strip(shop.signed_in(shop.other_secret)) == ""
+
+
+def test_what_is_dealt_with_is_gone_until_more_money_comes(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = flag(shop)
+    way = f"/transactions/{session.id}"
+    assert "Mark as dealt with" in browser.get(way).page.main
+    assert browser.post(f"{way}/dealt-with", {"done": "yes"}).location == f"/dashboard{way}"
+    assert strip(browser) == ""
+    page = browser.get(way).page
+    assert "Dealt with by first" in page.main
+    assert "Not dealt with yet" in page.main
+    assert "Marked a session as dealt with" in browser.get("/audit").page.main
+    browser.post(f"{way}/dealt-with", {"done": "no"})
+    assert strip(browser) == "1 thing needs you"
+    assert "Marked a session as not dealt with" in browser.get("/audit").page.main
+    case = f"{Attention.LATE_PAYMENT} 500"
+    shop.services.notes.put(a_note(session=session.id, dealt_with=case, version=3))
+    assert strip(browser) == "1 thing needs you"
+
+
+def test_a_session_that_needs_nobody_is_not_marked(shop: Dashboard, browser: Browser) -> None:
+    session = shop.store()
+    refused = browser.post(f"/transactions/{session.id}/dealt-with", {"done": "yes"})
+    assert refused.status == 400
+    assert "This session needs nobody." in refused.page.main
+    assert shop.services.notes.get(session.id) is None
+
+
+def test_a_disabled_endpoint_needs_somebody_until_it_is_enabled(
+    shop: Dashboard, browser: Browser
+) -> None:
+    set_endpoint(shop, disabled_at=NOW)
+    page = browser.get("/needs").page
+    assert "A webhook endpoint is disabled, because your server answered 410" in page.main
+    assert HOOKS in page.main
+    browser.post("/webhooks/enable")
+    assert strip(browser) == ""
+
+
+@pytest.mark.parametrize(
+    ("made", "fails"),
+    [
+        ((), False),
+        ((False, False), False),
+        ((False, False, False), True),
+        ((True, False, False, False), True),
+        ((False, False, False, True), False),
+        ((False, False, True, False, False), False),
+    ],
+)
+@pytest.mark.parametrize("further", [False, True])
+def test_an_endpoint_whose_last_three_attempts_failed_needs_somebody(
+    shop: Dashboard, browser: Browser, made: tuple[bool, ...], fails: bool, further: bool
+) -> None:
+    other = Endpoint(url="https://other.example/hooks", id="we_2", created_at=NOW)
+    set_endpoint(shop, *([other] if further else []))
+    event = an_event(
+        id="evt_0123456789abcdefABCDEF" + ("~we_2" if further else ""),
+        subject=None,
+        status=EventStatus.EXHAUSTED if fails else EventStatus.DELIVERED,
+        given_up=GivenUp.ATTEMPTS if fails else None,
+        ended_at=NOW,
+        endpoint="we_2" if further else None,
+        deliveries=(*attempts(*made), Delivery(at=NOW + timedelta(minutes=1))),
+    )
+    shop.services.events.add(event)
+    assert strip(browser) == ("1 thing needs you" if fails else "")
+    if fails:
+        page = browser.get("/needs").page
+        assert "A webhook endpoint fails" in page.main
+        assert ("https://other.example/hooks" if further else HOOKS) in page.main
+
+
+def test_events_from_before_the_endpoint_do_not_count(shop: Dashboard, browser: Browser) -> None:
+    set_endpoint(shop, created_at=NOW + timedelta(days=1))
+    shop.services.events.add(an_event(subject=None, deliveries=attempts(False, False, False)))
+    assert strip(browser) == ""
+
+
+def test_a_key_in_use_that_ends_within_a_week_needs_somebody(
+    shop: Dashboard, browser: Browser
+) -> None:
+    browser.post("/keys", {"name": "Web shop", "scopes": "both", "ends": "2026-03-05"})
+    assert strip(browser) == ""
+    [made] = [each for each in shop.services.api_keys.of("mer_1") if each.name == "Web shop"]
+    row = {"hash": {"S": made.hash}}
+    shop.dynamo.update_item(
+        TableName=f"{PREFIX}-api_keys",
+        Key=row,
+        UpdateExpression="SET #used = :used, #ends = :ends",
+        ExpressionAttributeNames={"#used": "last_used_at", "#ends": "ends_at"},
+        ExpressionAttributeValues={
+            ":used": {"N": str(int(NOW.timestamp() * 1000))},
+            ":ends": {"N": str(int((NOW + timedelta(days=6)).timestamp() * 1000))},
+        },
+    )
+    page = browser.get("/needs").page
+    assert "An API key that your server uses ends soon" in page.main
+    assert "Web shop" in page.main
+    shop.clock.pass_time(6 * 86_400)
+    assert needs.of(shop.services, shop.key).found == ()
+
+
+def refused_key(shop: Dashboard, at: int, event: Event, note: str | None) -> None:
+    entry = HistoryEntry(NOW + timedelta(seconds=at), event, note)
+    shop.store(history=(HistoryEntry(NOW, "created"), entry))
+
+
+def test_a_wallet_that_refuses_the_key_needs_somebody_until_it_takes_it(
+    shop: Dashboard, browser: Browser
+) -> None:
+    refused_key(shop, 1, Event.PREPARATION_FAILED, "wallet_unreachable: client_unknown")
+    assert strip(browser) == ""
+    refused_key(shop, 2, Event.PREPARATION_FAILED, "merchant_wallet_error: client_unknown (401)")
+    assert strip(browser) == "1 thing needs you"
+    assert "has refused your wallet's key" in browser.get("/needs").page.main
+    refused_key(shop, 3, Event.PREPARED, None)
+    assert strip(browser) == ""
+
+
+def test_many_flagged_sessions_are_read_up_to_a_limit_which_is_said(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(needs, "SESSIONS_MAX", 2)
+    for _ in range(7):
+        flag(shop)
+    found = needs.of(shop.services, shop.key)
+    assert (len(found.found), found.more) == (6, True)
+    assert "not all were read" in browser.get("/needs").page.main
+
+
+def test_a_page_works_if_what_needs_somebody_cannot_be_looked_up(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: Any) -> None:
+        raise Unavailable("The store does not answer.")
+
+    monkeypatch.setattr(shop.services.api_keys, "of", fails)
+    assert strip(browser) == ""
+    assert "could not be looked up just now" in browser.get("/needs").page.main
+
+
+def test_a_note_and_its_tags_are_kept_and_shown_to_the_merchants_people_only(
+    shop: Dashboard, browser: Browser
+) -> None:
+    session = shop.store()
+    way = f"/transactions/{session.id}"
+    typed = {"text": "  Phoned.\r\nCalls back <b>  ", "tags": "vip, late,vip", "read": "0"}
+    assert browser.post(f"{way}/note", typed).location == f"/dashboard{way}"
+    page = browser.get(way).page
+    assert "Phoned.\nCalls back <b>" in page.one("textarea", id="text").text
+    assert "Last changed by first" in page.main
+    assert page.one("input", id="tags").attributes["value"] == "vip, late"
+    assert "Wrote a note" in browser.get("/audit").page.main
+    assert "Phoned" not in browser.get("/audit").body
+    assert "Phoned" not in shop.get(f"/api/checkout/sessions/{session.id}").body
+
+
+def test_who_writes_over_a_newer_note_is_told_and_keeps_what_was_typed(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    way = f"/transactions/{shop.store().id}"
+    browser.post(f"{way}/note", {"text": "first", "tags": "", "read": "0"})
+    late = browser.post(f"{way}/note", {"text": "mine", "tags": "a", "read": "0"})
+    assert late.status == 409
+    assert "Somebody else has changed the note meanwhile" in late.page.main
+    assert "mine" in late.page.one("textarea", id="text").text
+    again = {"text": "mine", "tags": "a", "read": "1"}
+    with monkeypatch.context() as patched:
+        patched.setattr(shop.services.notes, "put", lambda note: False)
+        assert browser.post(f"{way}/note", again).status == 409
+    assert browser.post(f"{way}/note", again).status == 303
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"text": "x" * 2001}, "at most 2,000 characters"),
+        ({"tags": ",".join(map(str, range(11)))}, "at most 10 tags"),
+        ({"tags": "x" * 31}, "at most 30 characters each"),
+    ],
+)
+def test_a_note_has_its_limits(
+    shop: Dashboard, browser: Browser, fields: dict[str, str], words: str
+) -> None:
+    session = shop.store()
+    given = {"text": "", "tags": "", "read": "0", **fields}
+    refused = browser.post(f"/transactions/{session.id}/note", given)
+    assert refused.status == 400
+    assert words in refused.page.main
+    assert shop.services.notes.get(session.id) is None
+
+
+def test_support_writes_notes_and_marks_nothing_as_dealt_with(shop: Dashboard) -> None:
+    session = flag(shop)
+    support = shop.member(Role.SUPPORT)
+    way = f"/transactions/{session.id}"
+    page = support.get(way).page
+    assert "Save the note" in page.main
+    assert "Mark as dealt with" not in page.main
+    assert support.post(f"{way}/note", {"text": "a", "tags": "", "read": "0"}).status == 303
+    assert support.post(f"{way}/dealt-with", {"done": "yes"}).status == 403

@@ -1,0 +1,168 @@
+"""README.md and docs/: generated tables, layout, links and line length."""
+
+from __future__ import annotations
+
+import json
+import re
+import runpy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from babel import Locale
+
+from checkout.domain.event_types import OPTIONAL, PING
+from checkout.domain.languages import LANGUAGES
+from checkout.domain.transitions import TRANSITIONS
+from sandbox.cloud import table_definitions
+from sandbox.webhooks import EVENTS
+
+REPOSITORY = Path(__file__).parents[2]
+LINE_MAX = 120
+PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+LINKING = sorted({*PAGES, *REPOSITORY.glob("*.md"), *REPOSITORY.glob("tests/*.md")})
+TABLES: dict[str, Any] = runpy.run_path(str(REPOSITORY / "docs" / "tables.py"))
+
+
+def name(path: Path) -> str:
+    return str(path.relative_to(REPOSITORY))
+
+
+def prose(page: Path) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines outside of code blocks."""
+    in_code = False
+    for number, line in enumerate(page.read_text("utf-8").splitlines(), start=1):
+        if line.lstrip().startswith("```"):
+            in_code = not in_code
+        elif not in_code:
+            yield number, line
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of the page's headings."""
+    found: set[str] = set()
+    for _, line in prose(page):
+        if heading := re.match(r"#+ (.*)", line):
+            text = re.sub(r"[^\w\- ]", "", heading[1].lower())
+            found.add(text.replace(" ", "-"))
+    return found
+
+
+@pytest.mark.parametrize("page", TABLES["PAGES"])
+def test_tables_are_up_to_date(page: str) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    assert TABLES["refreshed"](text, TABLES["PAGES"][page]) == text, "run `make docs`"
+
+
+def test_each_decision_has_a_number_of_its_own() -> None:
+    records = sorted(REPOSITORY.glob("docs/decisions/*.md"))
+    numbers = [int(record.name[:4]) for record in records]
+    assert numbers == list(range(1, len(records) + 1))
+    for number, record in zip(numbers, records, strict=True):
+        assert record.read_text("utf-8").startswith(f"# {number}. ")
+
+
+def test_the_order_of_writes_tells_each_write_and_call_once() -> None:
+    steps = [f"W{number}" for number in range(1, 9)] + [f"C{number}" for number in range(1, 10)]
+    assert sorted(
+        re.findall(r"(?:^ {4}|\.   )([WC]\d)  (?=[A-Zop-])", TABLES["order"](), re.M)
+    ) == (sorted(steps))
+
+
+def test_a_missing_mark_is_reported() -> None:
+    with pytest.raises(ValueError, match="one place for the table x"):
+        TABLES["refreshed"]("no mark", {"x": str})
+
+
+def test_every_meaning_is_of_an_error_code() -> None:
+    table = TABLES["errors"]()
+    assert {code for code in TABLES["MEANINGS"] if f"`{code}`" not in table} == set()
+
+
+def test_repository_layout_names_what_exists() -> None:
+    text = (REPOSITORY / "docs" / "development.md").read_text("utf-8")
+    tree = text.split("## Repository layout")[1].split("```")[1]
+    parent = ""
+    for line in tree.strip("\n").splitlines():
+        entry = line.split()[0]
+        parent = parent if line.startswith(" ") else entry
+        path = REPOSITORY / (parent + entry if line.startswith(" ") else entry)
+        assert path.exists(), path
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name)
+def test_lines_are_short(page: Path) -> None:
+    """Tables, headings, code, and text without a blank before the limit cannot be wrapped."""
+    too_long = [
+        number
+        for number, line in prose(page)
+        if len(line) > LINE_MAX
+        and not line.startswith(("|", "#"))
+        and " " in line[:LINE_MAX].strip()
+    ]
+    assert too_long == []
+
+
+@pytest.mark.parametrize("page", LINKING, ids=name)
+def test_relative_links_resolve(page: Path) -> None:
+    for _, line in prose(page):
+        for target in re.findall(r"\]\(([^)]+)\)", re.sub(r"`[^`]*`", "", line)):
+            if re.match(r"[a-z]+:", target):
+                continue
+            path, _, anchor = target.partition("#")
+            linked = (page.parent / path).resolve() if path else page
+            assert linked.exists(), f"{name(page)} links to {target}"
+            if anchor:
+                assert anchor in anchors(linked), f"{name(page)} links to {target}"
+
+
+def test_the_index_lists_every_page() -> None:
+    index = (REPOSITORY / "docs" / "README.md").read_text("utf-8")
+    for page in (REPOSITORY / "docs").glob("*.*"):
+        if page.suffix in {".md", ".json"} and page.name != "README.md":
+            assert f"({page.name})" in index, page.name
+
+
+def test_every_language_is_listed() -> None:
+    listed = (REPOSITORY / "docs" / "pages.md").read_text("utf-8")
+    for tag in LANGUAGES:
+        assert str(Locale.parse(tag).english_name) in listed, tag
+
+
+def test_every_table_is_listed() -> None:
+    listed = (REPOSITORY / "docs" / "reference" / "design.md").read_text("utf-8")
+    for table in table_definitions("here"):
+        assert table["TableName"].removeprefix("here-") in listed
+
+
+def test_pictures_are_small() -> None:
+    pictures = list((REPOSITORY / "docs" / "images").iterdir())
+    assert len(pictures) == 2
+    for picture in pictures:
+        assert picture.stat().st_size <= 60_000, picture.name
+
+
+def test_the_api_page_shows_each_field_of_the_session_and_of_its_creation() -> None:
+    text = (REPOSITORY / "docs" / "api.md").read_text("utf-8")
+    schemas = json.loads((REPOSITORY / "docs" / "openapi.json").read_text("utf-8"))["components"]
+    [response] = re.findall(r"```json\n(.*?)```", text, re.DOTALL)
+    assert list(json.loads(response)) == list(schemas["schemas"]["Session"]["properties"])
+    request = text.partition("-d '")[2].partition("'")[0]
+    described = {*json.loads(request), *re.findall(r"^- \*\*`(\w+)`\*\*", text, re.MULTILINE)}
+    assert described == set(schemas["schemas"]["CreateSession"]["properties"])
+
+
+def test_the_webhooks_page_lists_each_event_type() -> None:
+    text = (REPOSITORY / "docs" / "webhooks.md").read_text("utf-8")
+    table = text.partition("| `Checkout-Event-Type` |")[2].partition("\n\n")[0]
+    listed = dict(re.findall(r"^\| `([\w.]+)` \|.*\| (.+) \|$", table, re.MULTILINE))
+    types = {PING, *(row.webhook for row in TRANSITIONS.values() if row.webhook)}
+    assert listed == {each: "if you ask for it" if each in OPTIONAL else "always" for each in types}
+
+
+@pytest.mark.parametrize("page", ["Makefile", "docs/sandbox.md", "docs/webhooks.md"])
+def test_each_event_that_can_be_triggered_is_named(page: str) -> None:
+    text = (REPOSITORY / page).read_text("utf-8")
+    [line] = [line for line in text.splitlines() if "EVENT=completed" in line]
+    assert set(EVENTS) <= set(re.findall(r"\w+", line))

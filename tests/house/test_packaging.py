@@ -1,0 +1,132 @@
+"""Check the package, what it depends on, and what `make dev` has to download."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from importlib.metadata import packages_distributions
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from checkout.version import VERSION
+
+ROOT: Final = Path(__file__).parents[2]
+PROJECT: Final[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+DEPENDENCIES: Final = [Requirement(each) for each in PROJECT["project"]["dependencies"]]
+OURS: Final = {each.name for each in (ROOT / "functions").iterdir()} | {"checkout", "sandbox"}
+# Imported by name, and never without the package that brings it.
+BROUGHT_BY: Final = {"botocore": "boto3", "starlette": "fastapi", "pydantic-core": "pydantic"}
+PIN: Final = re.compile(r"^([\w.-]+)==(\S+)", re.MULTILINE)
+
+
+def imported(*folders: str) -> set[str]:
+    """Return the distributions that the modules below these folders import.
+
+    The rehearsal and what runs beside the emulator have an environment of their own.
+    """
+    found = (path for each in folders for path in (ROOT / each).rglob("*.py"))
+    elsewhere = {"rehearsal", "guarded_emulator.py"}
+    sources = [path for path in found if not elsewhere & set(path.parts)]
+    nodes = (each for path in sources for each in ast.walk(ast.parse(path.read_text("utf-8"))))
+    names = set()
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.add(node.module.partition(".")[0])
+    distributions = packages_distributions()
+    outside = names - OURS - sys.stdlib_module_names
+    return {canonicalize_name(distributions[name][0]) for name in outside}
+
+
+def pins(path: str) -> dict[str, str]:
+    return dict(PIN.findall((ROOT / path).read_text("utf-8")))
+
+
+def test_the_package_declares_what_it_imports_and_nothing_else() -> None:
+    declared = {canonicalize_name(each.name) for each in DEPENDENCIES}
+    assert {BROUGHT_BY.get(each, each) for each in imported("layers/common")} == declared
+
+
+def test_what_is_tested_and_deployed_is_within_the_ranges_of_the_package() -> None:
+    tested = pins("requirements-dev.txt")
+    for each in DEPENDENCIES:
+        assert each.specifier.contains(tested[canonicalize_name(each.name)]), each
+
+
+def test_the_local_world_runs_on_its_own_requirements() -> None:
+    assert imported("layers", "functions", "sandbox") <= pins("requirements.txt").keys()
+
+
+def test_the_emulators_guard_imports_only_the_emulator_beside_the_standard_library() -> None:
+    source = (ROOT / "sandbox/guarded_emulator.py").read_text("utf-8")
+    names = set(re.findall(r"^ *(?:from|import) (\w+)", source, re.MULTILINE))
+    assert names - sys.stdlib_module_names == {"ministack"}
+    assert "ministack" in pins("sandbox/cloud-requirements.txt")
+
+
+def test_what_only_developers_need_is_not_downloaded_to_try_the_shop() -> None:
+    for path in ("requirements.txt", "sandbox/cloud-requirements.txt"):
+        heavy = {"cfn-lint", "hypothesis", "moto", "mypy", "playwright", "pytest", "ruff", "stripe"}
+        assert not heavy & pins(path).keys()
+    assert "aws-sam-translator" not in pins("sandbox/cloud-requirements.txt")
+
+
+@pytest.mark.parametrize(
+    ("part", "lock"),
+    [
+        ("requirements.txt", "requirements-dev.txt"),
+        ("layers/common/requirements.txt", "requirements.txt"),
+        ("layers/pay/requirements.txt", "requirements.txt"),
+        ("sandbox/cloud-requirements.txt", "sandbox/rehearsal-requirements.txt"),
+    ],
+)
+def test_a_package_has_one_version_in_every_file(part: str, lock: str) -> None:
+    assert pins(part).items() <= pins(lock).items()
+
+
+def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
+    [builder] = PROJECT["build-system"]["requires"]
+    assert builder in PROJECT["dependency-groups"]["run"]
+    subprocess.run(  # as pip does, without a network
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        check=True,
+    )
+    [wheel] = tmp_path.glob("*.whl")
+    assert wheel.name == f"checkout_sessions-{VERSION}-py3-none-any.whl"
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        [scripts] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        assert "checkout = checkout.cli:main" in archive.read(scripts).decode()
+    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"checkout"}
+    assert {"checkout/cli.py", "checkout/py.typed"} <= names
+    version = subprocess.run(
+        [sys.executable, "-m", "checkout.cli", "--version"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(wheel)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert version.stdout == f"checkout {VERSION}\n"
+
+
+def test_the_changelog_has_the_kinds_of_its_format_and_no_release_of_another_version() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    first, *releases = re.findall(r"^## (.*)$", changelog, re.MULTILINE)
+    assert first == "Unreleased"
+    assert not releases or re.fullmatch(rf"{re.escape(VERSION)} - \d{{4}}-\d\d-\d\d", releases[0])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
+    assert set(re.findall(r"^### (.*)$", changelog, re.MULTILINE)) <= kinds

@@ -1,0 +1,94 @@
+"""An AWS account for the tests of the operator's commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from operations.stages import Account, Stage
+
+REGION = "eu-central-1"
+TOPIC = f"arn:aws:sns:{REGION}:123456789012:alarms"
+
+
+def missing() -> ClientError:
+    """Return any service's answer for what is not there."""
+    error = {"Error": {"Code": "NotFound", "Message": "does not exist"}}
+    return ClientError(error, "Describe")
+
+
+class FakeAccount(Account):
+    """An account that answers from `answers`, by operation; an exception is raised."""
+
+    def __init__(self, region: str = REGION, **answers: Any) -> None:
+        self.region = region
+        self.calls: list[str] = []
+        self._answers = {
+            "get_caller_identity": {"Account": "123456789012"},
+            "describe_stacks": missing(),
+            "describe_table": missing(),
+            "describe_log_groups": {"logGroups": []},
+            "describe_alarms": {"MetricAlarms": []},
+            "get_account_settings": limits(1000),
+            "describe_limits": {"TableMaxWriteCapacityUnits": 40_000},
+            "get_topic_attributes": {"Attributes": {"SubscriptionsConfirmed": "1"}},
+            "describe_certificate": {
+                "Certificate": {"Status": "ISSUED", "DomainName": "a.example"}
+            },
+            "get_web_acl": {},
+            "get_parameter": missing(),
+            "describe_secret": {},
+            "describe_key": {"KeyMetadata": {"KeyState": "Enabled"}},
+            **answers,
+        }
+
+    def resources(self, stack: str, kind: str) -> dict[str, str]:
+        """Return no resources, so that no version, mapping or schedule is looked for."""
+        return {}
+
+    def client(self, service: str, region: str | None = None) -> Any:
+        names = (
+            "ClientError ResourceNotFoundException NotFoundException WAFNonexistentItemException "
+            "ParameterNotFound"
+        )
+        errors = SimpleNamespace(**dict.fromkeys(names.split(), ClientError))
+        return SimpleNamespace(exceptions=errors, **dict(self._operations(service)))
+
+    def _operations(self, service: str) -> Any:
+        for name, answer in self._answers.items():
+            yield name, self._operation(name, answer)
+        for name in (
+            *("delete_stack", "set_stack_policy", "update_termination_protection"),
+            *("get_waiter", "get_paginator", "delete_table"),
+        ):
+            yield name, self._operation(name, SimpleNamespace(wait=lambda **request: None))
+        for name in ("delete_secret", "schedule_key_deletion"):
+            yield name, self._operation(name, {})
+
+    def _operation(self, name: str, answer: Any) -> Callable[..., Any]:
+        def call(*positional: Any, **request: Any) -> Any:
+            self.calls.append(name)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return call
+
+
+def limits(concurrency: int) -> dict[str, Any]:
+    executions = ("ConcurrentExecutions", "UnreservedConcurrentExecutions")
+    return {"AccountLimit": dict.fromkeys(executions, concurrency)}
+
+
+def in_state(status: str) -> dict[str, Any]:
+    outputs = {"EncryptionKeySecret": "arn:secret", "StackKeyArn": "arn:key"}
+    listed = [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()]
+    kept = {"StackId": "arn:stack", "EnableTerminationProtection": True}
+    return {"Stacks": [{"StackStatus": status, "Outputs": listed, **kept}]}
+
+
+def a_stage(**chosen: str) -> Stage:
+    return Stage("default", "checkout", {"AlarmTopicArn": TOPIC, **chosen})

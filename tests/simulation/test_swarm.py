@@ -1,0 +1,285 @@
+"""Test what only some worlds have, and the counting of checks."""
+
+from __future__ import annotations
+
+import json
+import types
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, cast
+
+import pytest
+
+from checkout.adapters.dynamo.records import session_from, session_item
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import Instruction
+from checkout.domain.payment_attempt import PaymentAttempt
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.tally import DayTally
+from checkout.flows.checkout import prepare
+from checkout.open_payments.models import WalletAddress
+from checkout.open_payments.transport import Request, Response
+from tests.protected import LEASE
+from tests.simulation import actors, probes, replica, swarm
+from tests.simulation.boundaries import BEGINNING, Process, SimDynamo, moment
+from tests.simulation.faults import Rates, Wider
+from tests.simulation.providers import CUSTOMER, KINDS, SHOP
+from tests.simulation.sim_world import SimWorld
+from tests.support import a_session
+
+SEEDS = range(1, 400)
+
+
+def test_a_part_of_the_worlds_is_plain_and_each_of_the_rest_is_drawn() -> None:
+    drawn = [swarm.drawn(seed) for seed in SEEDS]
+    plain = [each for each in drawn if each.plain]
+    assert 100 < len(plain) < 200
+    assert set(plain) == {swarm.Swarm()}
+    for name in swarm.Swarm.__slots__:
+        assert any(getattr(each, name) != getattr(plain[0], name) for each in drawn), name
+    assert drawn == [swarm.drawn(seed) for seed in SEEDS]
+
+
+def test_a_drawn_lease_is_in_force_for_one_world() -> None:
+    with swarm.in_force(swarm.Swarm(lease=timedelta(seconds=90))):
+        assert vars(prepare)["LEASE"] == timedelta(seconds=90)
+    assert vars(prepare)["LEASE"] == LEASE
+
+
+def test_a_provider_is_down_for_days_from_early_on() -> None:
+    rates = Rates(down_from=100_000)
+    assert swarm.down_for_long(swarm.Swarm(), rates) is rates
+    down = swarm.down_for_long(swarm.Swarm(down_for=swarm.DAY), rates)
+    assert down.down_until - down.down_from == swarm.DAY
+    assert down.down == "https://localhost:4201/"
+
+
+def test_a_later_release_stores_what_this_one_can_read() -> None:
+    session = a_session(Status.AWAITING_APPROVAL)
+    item = session_item(session)
+    request: dict[str, Any] = {"TransactItems": [{"Put": {"Item": item}}]}
+    assert swarm.of_a_later_release(request)
+    stored = request["TransactItems"][0]["Put"]["Item"]
+    assert stored["later"]
+    assert replace(session_from(stored), later_json=None) == session
+    assert not swarm.of_a_later_release({"Item": {"id": {"S": "evt_1"}}})
+
+
+def test_a_batch_may_be_done_in_part() -> None:
+    world = SimWorld(1)
+    world.swarm = replace(world.swarm, partial=1.0)
+    world.faults.rates = Rates()
+    rows = [{"PutRequest": {"Item": {"id": {"S": f"search#{n}"}}}} for n in range(5)]
+    answers: list[Any] = []
+    client = SimDynamo(Process(world, "p1", 0))
+
+    def put() -> None:
+        items = {"sim-checkout_sessions": rows}
+        answers.append(client.batch_write_item(RequestItems=items))
+
+    world.scheduler.spawn("writer", put)
+    world.scheduler.run(until=10_000)
+    left = answers[0]["UnprocessedItems"]["sim-checkout_sessions"]
+    done = len(world.tables.rows("sim-checkout_sessions"))
+    assert done + len(left) == len(rows)
+    assert left
+    assert world.faults.counts[Wider.PARTIAL.value] == 1
+
+
+def test_a_replica_shows_what_was_there_a_moment_ago() -> None:
+    world = SimWorld(1)
+    behind = replica.Replica(world.network, world._true_now)
+    incoming: Any = types.SimpleNamespace(
+        id="in-1", received=types.SimpleNamespace(value=2000), completed=True
+    )
+    behind._note(incoming, moment(5_000))
+    world.scheduler.now = 5_500
+    body = json.dumps({"receivedAmount": {"value": "2000"}, "completed": True}).encode()
+    answer = Response(200, {}, body)
+    shown = json.loads(behind.behind(answer, "in-1", 600).body)
+    assert (shown["receivedAmount"]["value"], shown["completed"]) == ("0", False)
+    assert json.loads(behind.behind(answer, "in-1", 400).body) == json.loads(body)
+    assert behind.behind(Response(404, {}, b"{}"), "in-1", 600).status == 404
+
+
+def test_crowded_lists_are_of_wallets_that_refuse_what_they_pay() -> None:
+    kinds = {each.name: swarm.crowded(swarm.Swarm(crowded=True), each) for each in KINDS}
+    changed = [each.name for each in KINDS if kinds[each.name] != each]
+    assert changed == ["4xx, pays", "4xx, pays, no lists"]
+    assert kinds["4xx, pays, no lists"].rules == {"own_payment_ids": True}
+
+
+@pytest.mark.parametrize(("status", "caught"), [(Status.COMPLETED, []), (Status.OPEN, ["x"])])
+def test_a_row_is_deleted_at_its_time_and_one_that_lives_is_caught(
+    status: Status, caught: list[str]
+) -> None:
+    world = SimWorld(1)
+    session = a_session(status, expires_at=BEGINNING + timedelta(days=900))
+    world.checker.sessions[session.id] = session
+    world.tables.put_item(
+        TableName="sim-checkout_sessions",
+        Item=session_item(session) | {"ttl": {"N": str(int(BEGINNING.timestamp()))}},
+    )
+    actors.delete(world, BEGINNING - timedelta(seconds=1), chance=1.0)
+    assert not world.faults.counts
+    actors.delete(world, BEGINNING, chance=1.0)
+    assert world.faults.counts[Wider.DELETED.value] == 1
+    found = [each.check for each in world.violations]
+    assert found == ["only_what_ended_is_deleted" for _ in caught]
+
+
+def test_what_ended_must_have_gone_in_the_end() -> None:
+    world = SimWorld(1)
+    session = a_session(Status.COMPLETED)
+    world.checker.sessions[session.id] = session
+    world.checker.aged()
+    assert [each.check for each in world.violations] == ["what_ended_is_deleted"]
+
+
+def test_money_that_no_session_knows_is_caught() -> None:
+    world = SimWorld(1)
+    world.checker.elsewhere()
+    assert world.violations == []
+    world.network.state.accounts[SHOP].balance = 5
+    world.checker.elsewhere()
+    assert [each.check for each in world.violations] == ["no_money_is_elsewhere"]
+
+
+def test_each_condition_of_a_check_is_counted_where_its_precondition_holds() -> None:
+    function = checking.__code__
+    try:
+        assert probes._instrument(cast(types.FunctionType, checking)) == ["late", "bare"]
+        probes.COUNTS.clear()
+        told: list[str] = []
+        for waiting in (False, True, True):
+            checking(told.append, waiting=waiting, late=False)
+        assert told == ["bare"] * 3
+        assert probes.COUNTS == {"late": 2, "bare": 3}
+    finally:
+        checking.__code__ = function
+
+
+def checking(fail: Any, *, waiting: bool, late: bool) -> None:
+    if waiting and late:
+        fail("late")
+    for _ in range(1):
+        fail("bare")
+
+
+def written(world: SimWorld, session: Session, **changes: Any) -> list[str]:
+    """Store a session, and the checks that this violates."""
+    item = session_item(session) | changes
+    world.checker.written([("sim-checkout_sessions", None, item)], "actor")
+    return [each.check for each in world.violations]
+
+
+def test_a_wallet_that_is_asked_for_another_amount_is_caught() -> None:
+    session = a_session()
+    assert written(SimWorld(1), session) == []
+    dearer = replace(session, receive=replace(session.receive, value=session.receive.value + 1))
+    assert written(SimWorld(1), dearer) == ["asked_is_the_price"]
+
+
+def test_a_record_that_drops_what_a_later_release_has_stored_is_caught() -> None:
+    world, session = SimWorld(1), a_session()
+    item = session_item(session)
+    assert swarm.of_a_later_release({"Item": item})
+    assert written(world, session, payment=item["payment"]) == []
+    assert written(world, session) == ["what_is_unknown_is_kept"]
+
+
+def test_a_time_to_live_in_doubt_and_an_end_without_one_are_caught() -> None:
+    session = a_session()
+    ttl = {"ttl": {"N": "1"}}
+    flying = a_session(Status.PROCESSING, incoming_payment=None, check_at=BEGINNING)
+    assert "undecided_has_no_end" in written(SimWorld(1), flying, **ttl)
+    item = session_item(session)
+    del item["ttl"]
+    world = SimWorld(1)
+    world.checker.written([("sim-checkout_sessions", None, item)], "actor")
+    assert [each.check for each in world.violations] == ["decided_has_its_end"]
+
+
+def test_a_write_between_a_201_and_its_w7_is_caught() -> None:
+    world = SimWorld(1)
+    request = Request("POST", "https://localhost:4101/x/outgoing-payments", {}, b"{}")
+    world.checker.calling_aws("batch_write_item")
+    world.checker.accepted(request)
+    world.checker.calling_aws("get_item")
+    world.checker.calling_aws("update_item")
+    world.checker.calling_aws("batch_write_item")
+    assert world.violations == []
+    world.checker.accepted(request)
+    world.checker.calling_aws("batch_write_item")
+    assert [each.check for each in world.violations] == ["nothing_comes_before_w7"]
+
+
+def test_money_that_is_seen_too_late_is_caught() -> None:
+    world = SimWorld(1)
+    instruction = Instruction("i", BEGINNING)
+    session = a_session(Status.PROCESSING, instruction=instruction)
+    world.checker._whole_at[session.id] = moment(60_000)
+    world.checker._in_time(session)  # it still storms
+    world.calm_since = BEGINNING
+    world.scheduler.now = 60_000 + 6 * 60_000
+    world.checker._in_time(session)
+    assert world.violations == []
+    world.scheduler.now += 2 * 60_000
+    world.checker._in_time(session)
+    assert [each.check for each in world.violations] == ["decided_within_minutes"]
+
+
+def test_a_row_that_is_deleted_before_its_check_is_caught() -> None:
+    world = SimWorld(1)
+    session = a_session(Status.EXPIRED, check_at=BEGINNING + timedelta(hours=1))
+    world.checker.sessions[session.id] = session
+    world.checker.deleted(session_item(session), BEGINNING)
+    assert [each.check for each in world.violations] == ["nothing_is_deleted_before_its_check"]
+
+
+def test_a_dearer_payment_than_was_shown_is_caught() -> None:
+    world, payment = SimWorld(1), types.SimpleNamespace
+    world.checker._prices["cs_1"] = 2000
+    made: Any = payment(
+        receiver="https://x/in-1",
+        debit=payment(value=2001),
+        wallet=CUSTOMER,
+        funded=False,
+    )
+    world.network.state.outgoing["out-1"] = made
+    world.checker._one_live_payment("cs_1", ["in-1"])
+    assert [each.check for each in world.violations] == ["no_more_than_was_shown"]
+
+
+def test_sums_by_step_and_by_amount_are_compared() -> None:
+    world = SimWorld(1)
+    session = a_session(Status.COMPLETED, received=2000)
+    world.checker.sessions[session.id] = session
+    world.checker._at_end[session.id] = session
+    true = {"ended": 1, "paid": 1, "approved": 1, "wallet": int(session.customer is not None)}
+    whole = DayTally(
+        merchant="mer_1", currency="usd", day=BEGINNING.date(), amount=2000, **cast(Any, true)
+    )
+    world.checker.counted([whole], BEGINNING)
+    assert world.violations == []
+    world.checker.counted([replace(whole, amount=1999)], BEGINNING)
+    world.checker.counted([replace(whole, approved=0)], BEGINNING)
+    found = [each.check for each in world.violations]
+    assert found == ["sums_are_true_by_amount", "sums_are_true_by_step"]
+
+
+def test_a_paid_session_that_is_not_found_is_caught() -> None:
+    world = SimWorld(1)
+    history = (HistoryEntry(BEGINNING, Event.PREPARED.value),)
+    customer = CUSTOMER
+    wallet = WalletAddress(customer, "EUR", 2, "https://a.example", "https://r.example")
+    attempt = PaymentAttempt(
+        number=1, typed=customer, submitted_at=BEGINNING, incoming_payment="https://x/in-1"
+    )
+    session = a_session(history=history, customer=wallet, payment_attempts=(attempt,))
+    world.checker.sessions[session.id] = session
+    world._free_process()
+    world.checker.found(world._counting())
+    found = [each.check for each in world.violations]
+    assert found == ["what_was_paid_is_found", "who_paid_is_found"]
