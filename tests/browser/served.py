@@ -39,6 +39,8 @@ from tests.ports import free_base
 from tests.product import World
 
 STARTS_WITHIN = 10  # seconds
+# What a browser says of the one of two ways that the other has ended.
+ABORTED = ("net::ERR_ABORTED", "is interrupted by another navigation")
 PHONE = ViewportSize(width=375, height=812)
 DESKTOP = ViewportSize(width=1280, height=900)
 _WALLETS = re.compile(r"^https?://localhost:4[12]\d\d/")
@@ -106,7 +108,7 @@ class Served:
         try:
             page.goto(self.address(session))
         except Error as error:
-            if "net::ERR_ABORTED" not in error.message:
+            if not any(words in error.message for words in ABORTED):
                 raise
             page.goto(self.address(session))
 

@@ -132,6 +132,20 @@ def test_a_desktop_does_not_renew_the_price_under_a_phones_approval(
     expect(page).to_have_url(re.compile("/success$"))
 
 
+def test_a_phones_code_counts_as_shown_with_the_click_that_opens_it(
+    page: Page, pages: Served
+) -> None:
+    """The element's own event comes later: after a reload between the two, the price is renewed."""
+    session = begin(page, pages)
+    clicked = page.evaluate(
+        """() => {
+            document.querySelector(".phone summary").click();
+            return localStorage.getItem("checkout.away");
+        }"""
+    )
+    assert clicked == f"/pay/{session.id}"
+
+
 @pytest.mark.parametrize(
     "order",
     list(orders(("reload", "wait"), PHONE)),

@@ -171,7 +171,11 @@
 
   function handOver() {
     const code = find(".phone");
-    if (code) code.ontoggle = () => { if (code.open) { away(); hurry(); } };
+    if (!code) return;
+    // A click is told at once, before the code can be scanned; `toggle` comes later, and also where the browser opens it.
+    code.ontoggle = () => { if (code.open) shown(); };
+    code.querySelector("summary").onclick = shown;
+    function shown() { away(); hurry(); }
   }
   const away = () => { left = true; store(() => localStorage.setItem(AWAY, bare())); };
   const elsewhere = () => left || store(() => localStorage.getItem(AWAY)) === bare();
