@@ -115,8 +115,8 @@ rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy, sell, upgrade a
 simulate: setup ## simulate WORLDS= worlds of customers, merchants and sweeps under faults
 	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
 
-simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices
-	$(BIN)/python -m tests.simulation --mutants
+simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices (LEARN=1)
+	$(BIN)/python -m tests.simulation --mutants $(if $(LEARN),--learn)
 
 simulate-load: setup ## simulate MINUTES= of a day of 1 000 abandoned sessions a minute
 	$(BIN)/python -m tests.simulation.load $(if $(MINUTES),--minutes $(MINUTES)) $(if $(SEED),--seed $(SEED))

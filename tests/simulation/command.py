@@ -103,6 +103,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seed", type=int, help="the first world; alone: show this one's trace")
     parser.add_argument("--worlds", type=int, help="how many, from --seed on")
     parser.add_argument("--mutants", action="store_true", help="who catches which seeded bug")
+    parser.add_argument("--learn", action="store_true", help="with --mutants: note who caught each")
     parser.add_argument("--soak", type=int, help="so many webhook events over days of retries")
     parser.add_argument("--rates", action="store_true", help="note how often each happened")
     parser.add_argument("--processes", type=int, default=2)
@@ -111,7 +112,7 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.soak:
         return soak.report(chosen.soak, chosen.seed or 1)
     if chosen.mutants:
-        return show_mutants(chosen.processes, chosen.seed)
+        return show_mutants(chosen.processes, chosen.seed, learn=chosen.learn)
     if chosen.worlds is None and chosen.seed is not None:
         return show(chosen.seed)
     first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
@@ -128,25 +129,29 @@ def show(seed: int) -> int:
     return int(bool(outcome.violations))
 
 
-def show_mutants(processes: int, fresh: int | None = None) -> int:
+def show_mutants(processes: int, fresh: int | None = None, *, learn: bool = False) -> int:
     """Print each seeded bug with the checks that caught it; return 1 where worlds did not.
 
     And where a check has caught none, and no test shows it one by hand (shown.py). The worlds that
-    are known to catch it come first, so that the hunt is short; with `fresh`, none is known, the
-    worlds begin at that seed, and two must catch each.
+    are known to catch it come first, so that the hunt is short; with `fresh`, none is known, and
+    the worlds begin at that seed. `learn` writes what is known, after a change of the worlds.
     """
     print(f"{'seeded bug':<66} {'caught by':<38} {'worlds':>6} seeds")
-    survived, noticed = 0, set()
-    for caught in mutants.hunt_all(processes, fresh):
+    survived, noticed, hunted = 0, set(), []
+    for caught in mutants.hunt_all(processes, fresh, learning=learn):
+        hunted.append(caught)
         survived += not caught.enough
         noticed |= set(caught.checks.values())
         checks = " and ".join(dict.fromkeys(caught.checks.values())) or "NOTHING"
         seeds = ", ".join(map(str, caught.checks))
         once = "" if caught.enough else "  NOT CAUGHT"
         print(f"{caught.mutant:<66} {checks:<38} {caught.worlds:>6} {seeds}{once}", flush=True)
+    if learn:
+        mutants.learn(hunted)
     rare = sum(each.rare for each in mutants.MUTANTS) if fresh is None else 0
     found = f"{survived} not caught as they should be, {rare} rare ones not hunted"
-    print(f"{len(mutants.MUTANTS)} seeded bugs, {found}")
+    twice = sum(len(each.checks) >= mutants.WANTED for each in hunted)
+    print(f"{len(mutants.MUTANTS)} seeded bugs, {twice} caught by two seeds, {found}")
     unshown = shown.never(noticed)
     for check in unshown:
         print(f"NEVER SHOWN {check}")
