@@ -144,6 +144,7 @@ async def transactions(
         tabs=TABS,
         rows=[_row(session, now=now) for session in found.sessions],
         next_cursor=found.next_cursor,
+        unreadable=found.unreadable,
         looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
         figures=_figures(figures.days(services, key, first=filters.first, last=filters.last), key),
     )

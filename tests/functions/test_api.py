@@ -246,6 +246,17 @@ def test_a_list_shows_ten_unless_asked_for_more(api: MerchantApi) -> None:
     assert len(ids(api.get(SESSIONS, {"limit": "0012"}))) == 12
 
 
+def test_a_list_leaves_out_what_cannot_be_read(api: MerchantApi) -> None:
+    first, damaged, last = sorted((api.store() for _ in range(3)), key=lambda each: each.id)
+    api.dynamo.update_item(
+        TableName=f"{PREFIX}-checkout_sessions",
+        Key={"id": {"S": damaged.id}},
+        UpdateExpression="REMOVE #status",
+        ExpressionAttributeNames={"#status": "status"},
+    )
+    assert sorted(ids(api.get(SESSIONS))) == [first.id, last.id]
+
+
 def test_filters_are_by_status_and_by_unix_seconds(api: MerchantApi) -> None:
     start = int(NOW.timestamp())
     first = api.store(status=Status.CANCELED).id

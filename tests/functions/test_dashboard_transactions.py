@@ -29,6 +29,7 @@ from dashboard import texts
 from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.hosted_pages import AWAITING, STAGES, Page
+from tests.merchant_api import PREFIX
 from tests.support import NOW, count_ends, seeded
 
 WALLET = "https://wallet.example/alice"
@@ -609,3 +610,25 @@ def test_the_customer_is_shown_as_typed(shop: Dashboard, browser: Browser) -> No
     assert without.all("h2", id="customer") == []
     table = browser.get(f"/export/transactions.csv?q={session.id}").body
     assert "a&b@example.com,Ana <b>,'+44 20 7946 0958" in table
+
+
+@pytest.mark.parametrize("query", ["", "?status=open", "?q=order-1042"])
+def test_a_damaged_record_is_named_and_hides_no_other(shop: Dashboard, query: str) -> None:
+    browser = shop.signed_in()
+    orders = [
+        shop.store(metadata_json=json.dumps({"order": f"order-1042-{number}"}))
+        for number in range(3)
+    ]
+    damaged, *others = sorted(orders, key=lambda each: each.id)
+    shop.dynamo.update_item(
+        TableName=f"{PREFIX}-checkout_sessions",
+        Key={"id": {"S": damaged.id}},
+        UpdateExpression="REMOVE #status",
+        ExpressionAttributeNames={"#status": "status"},
+    )
+    answer = browser.get(query)
+    assert answer.status == 200
+    assert set(listed(answer.page)) == {each.id for each in others}
+    named = f"The record of {damaged.id} cannot be read" in answer.page.main
+    assert named is not query.startswith("?q=")  # nothing shows that this is its order number
+    assert browser.get("/export").status == 200

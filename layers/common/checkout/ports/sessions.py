@@ -60,10 +60,14 @@ class OutOfStock(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SessionPage:
-    """A page of sessions; `next_key` is the position of the last one read, or None at the end."""
+    """A page of sessions; `next_key` is the position of the last one read, or None at the end.
+
+    `unreadable`: the ids of damaged records, which the page lacks.
+    """
 
     sessions: tuple[Session, ...]
     next_key: str | None
+    unreadable: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

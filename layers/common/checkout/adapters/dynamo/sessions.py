@@ -220,9 +220,9 @@ class DynamoSessions:
             # It may be found by its wallet and by another text.
             entries_each=1 if search is None else 2,
         )
-        sessions = self._batch_get(found.ids)
+        sessions, unreadable = self._batch_get(found.ids)
         shown = tuple(sessions[each] for each in found.ids if each in sessions)
-        return SessionPage(shown, found.next_key)
+        return SessionPage(shown, found.next_key, unreadable)
 
     def holder(self, merchant: str, outer_id: str) -> str | None:
         row = get(self._client, self._sessions, id=text(id_row(merchant, outer_id)))
@@ -238,7 +238,7 @@ class DynamoSessions:
             shards=of.parts,
             limit=limit,
         )
-        found = self._batch_get(ids)
+        found, _ = self._batch_get(ids)
         return tuple(found[each] for each in ids if each in found)
 
     def due(
@@ -264,13 +264,17 @@ class DynamoSessions:
         oldest = found.kept[0][1] if found.kept else None
         return DueSessions(tuple(each for each, _ in found.kept), found.total, oldest)
 
-    def _batch_get(self, session_ids: list[str]) -> dict[str, Session]:
-        """Read up to 100 sessions, strongly consistent. Missing sessions are left out."""
+    def _batch_get(self, session_ids: list[str]) -> tuple[dict[str, Session], tuple[str, ...]]:
+        """Read up to 100 sessions, strongly consistent; also return the ids of damaged ones.
+
+        Missing sessions are left out.
+        """
         found = self._persistent.batch_get(
             self._client, self._sessions, session_ids, SESSION_ATTRIBUTES
         )
         found = with_carts(self._client, self._persistent, self._sessions, found)
-        return {session_id: session_from(item) for session_id, item in found.items()}
+        sessions, unreadable = lists.readable(found.values(), session_from)
+        return {each.id: each for each in sessions}, tuple(unreadable)
 
     def _put_cart(self, session: Session) -> None:
         """Store a large cart before its session, so that no session is ever without its cart.

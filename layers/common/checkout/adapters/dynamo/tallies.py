@@ -6,7 +6,6 @@ the clock, and sessions whose end is written. They stay in it (docs/decisions/00
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta
@@ -17,6 +16,7 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries
 from checkout.adapters.dynamo.conditions import failed_item, transaction
+from checkout.adapters.dynamo.lists import readable
 from checkout.adapters.dynamo.places import CLOCK, due_shards
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_carts
@@ -29,14 +29,11 @@ from checkout.adapters.dynamo.wire import (
     text,
     text_from,
 )
-from checkout.domain.ids import session_ref
 from checkout.domain.parts import Lists
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.ports.runtime import RandomBytes
 from checkout.ports.sessions import Positions, Stretch, Walk
-
-logger = logging.getLogger(__name__)
 
 _UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
 _COUNTS: Final = ("ended", "wallet", "approved", "paid", "amount")
@@ -123,16 +120,9 @@ class DynamoTallies:
             some = ids[start : start + PAGE_MAX]
             items = self._persistent.batch_get(self._client, self._table, some)
             items = with_carts(self._client, self._persistent, self._table, items)
-            for each in (items[one] for one in some if one in items):
-                try:
-                    sessions.append(session_from(each))
-                except Exception as error:  # noqa: BLE001 - one damaged record stops no other
-                    unreadable.append(text_from(each["id"]))
-                    logger.warning(
-                        "a record is no session: %s",
-                        type(error).__name__,
-                        extra={"session": session_ref(unreadable[-1])},
-                    )
+            found, damaged = readable((items[one] for one in some if one in items), session_from)
+            sessions += found
+            unreadable += damaged
         return Stretch(
             walk=walk,
             shard=shard,

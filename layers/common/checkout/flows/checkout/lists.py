@@ -63,12 +63,14 @@ class ListQuery:
 class SessionList:
     """A page of a list. All sessions created since `looked_to` were read.
 
-    With a filter, more may follow even if this page holds few sessions or none.
+    With a filter, more may follow even if this page holds few sessions or none. `unreadable`: the
+    ids of damaged records, which are left out, as nothing is known of them.
     """
 
     sessions: tuple[Session, ...]
     next_cursor: str | None
     looked_to: datetime | None = None
+    unreadable: tuple[str, ...] = ()
 
 
 def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
@@ -81,6 +83,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
     after = position_of(key.merchant, query.cursor, SESSION_ID)
     now = services.clock.now()
     found: list[Session] = []
+    unreadable: tuple[str, ...] = ()
     looked_to: datetime | None = None
     for _ in range(query.rounds):
         page = services.sessions.page(
@@ -93,17 +96,18 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
             upward=query.upward,
         )
         after = page.next_key
+        unreadable += page.unreadable
         for session in page.sessions:
             if query.matches(session, now):
                 if len(found) == query.limit:  # one more than asked: there is a next page
                     more, last = cursor_behind(key, found[-1]), found[-1].created_at
-                    return SessionList(_newest_first(found, query), more, last)
+                    return SessionList(_newest_first(found, query), more, last, unreadable)
                 found.append(session)
             looked_to = session.created_at
         if after is None or (len(found) == query.limit and not query.filters):
             break
     rest = None if after is None else cursor(key.merchant, after)
-    return SessionList(_newest_first(found, query), rest, looked_to)
+    return SessionList(_newest_first(found, query), rest, looked_to, unreadable)
 
 
 def _newest_first(found: list[Session], query: ListQuery) -> tuple[Session, ...]:
