@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from api.v1.parity import CREATE_SESSION, Does, Parameter
-from checkout.domain import transitions
+from checkout.domain import refund_transitions, transitions
 from checkout.domain.event_types import EVENTS
+from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
 from checkout.web import STATUS
@@ -58,6 +59,7 @@ MEANINGS: Final = {
     "permission_missing": "The API key lacks the scope, or the person lacks the role.",
     "rate_limited": "Too many requests; see the header `Retry-After`.",
     "receipts_used_up": "The receipt has already been sent three times, the maximum.",
+    "refund_unexpected_state": "The refund's status, or the session's money, does not allow this.",
     "resource_missing": "There is no such object, or it belongs to another merchant.",
     "session_busy": "Another request is working on this session. Try again in a moment.",
     "conflict": "Another request changed the same API key, member, settings or event. Try again.",
@@ -101,6 +103,23 @@ def order(first: str = "", end: str = "\n\nThe invariants,") -> str:
     told = inspect.getdoc(transitions) or ""
     begin = told.index(first, told.index("====\n\n") + 6)
     return f"```text\n{told[begin : told.index(end, begin)].strip()}\n```"
+
+
+def refund_order() -> str:
+    """Return the order of a refund's writes, as refund_transitions.py tells it."""
+    told = inspect.getdoc(refund_transitions) or ""
+    begin, end = told.index("Request (flows"), told.index("\n\nA refund is canceled only before R2")
+    return f"```text\n{told[begin:end].strip()}\n```"
+
+
+def refund_states() -> str:
+    """Return the transitions of a refund."""
+    rows = [
+        f"| {source} | {event.replace('_', ' ')} | {row.when.text} | {row.to} |"
+        for (source, event), row in REFUND_TRANSITIONS.items()
+        if row.to is not source
+    ]
+    return "\n".join(["| from | event | when | to |", "|---|---|---|---|", *rows])
 
 
 def settings() -> str:
@@ -202,6 +221,7 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "flow": partial(order, "Create (", "\n\nReconcile."),
         "fence": partial(order, "The fence proves", "\n\nMoney from outside"),
     },
+    "docs/refunds.md": {"refund-order": refund_order, "refund-states": refund_states},
     "docs/webhooks.md": {"events": events, "stripe-events": stripe_events},
     "docs/stripe.md": {"parity": parity},
     "docs/errors.md": {"errors": errors},

@@ -133,6 +133,8 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             shop.services,
             clock=world.clock,
             sessions=world.services.sessions,
+            refunds=world.services.refunds,
+            paying=lambda: world.services,
             merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
             known_merchants=world.services.merchants,
             api_keys=world.core.api_keys,

@@ -8,8 +8,9 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from typing import Any, cast
 from urllib.parse import urlencode
 
@@ -17,6 +18,7 @@ from api import dependencies
 from api.app import app, handler
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant import ApiKey
+from checkout.domain.people import Scope
 from checkout.domain.session import Session
 from checkout.ports.services import Services
 from sandbox.cloud import table_definitions
@@ -95,6 +97,19 @@ class MerchantApi:
         )
         assert self.services.merchants.add(merchant, key) is None
         return secret, key
+
+    @cached_property
+    def refunder(self) -> str:
+        """A key of `mer_1` that may refund, too."""
+        secret = new_api_key(self.services.random_bytes)
+        key = replace(
+            self.key,
+            id=new_key_id(self.services.random_bytes),
+            hash=api_key_hash(secret),
+            scopes=(*self.key.scopes, Scope.REFUND),
+        )
+        services.put_key(self.dynamo, PREFIX, key)
+        return secret
 
     def store(self, **changes: Any) -> Session:
         """A session of `mer_1` as it is, whatever it is."""

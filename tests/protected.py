@@ -78,6 +78,7 @@ SHOWN: Final = {  # to every role
     "/needs",
     "/export",
     "/export/{file}.csv",
+    "/refunds/{refund_id}",
     "/links",
     "/links/{link_id}",
     "/links/{link_id}/qr",
@@ -112,6 +113,9 @@ FORMS_OF_OWNERS: Final = {
     "/transactions/{session_id}/accept_as_paid",
     "/transactions/{session_id}/give_up",
     "/transactions/{session_id}/dealt-with",
+    "/transactions/{session_id}/refund",
+    "/refunds/{refund_id}/prepare",
+    "/refunds/{refund_id}/cancel",
     "/links",
     "/links/{link_id}/stop",
     "/links/{link_id}/start",
@@ -135,6 +139,7 @@ NEEDED: Final = {
     **{("POST", path): Right.NOTE for path in FORMS_OF_WRITERS},
     **{("POST", path): Right.INTEGRATE for path in FORMS_OF_DEVELOPERS},
     **{("POST", path): Right.MANAGE for path in FORMS_OF_OWNERS},
+    ("GET", "/refunds/{refund_id}/callback"): Right.MANAGE,  # it sends the money
 }
 
 IN_THE_CODE: Final[dict[str, object]] = {

@@ -7,11 +7,14 @@ from typing import Any
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.dynamo.merchants import key_item
+from checkout.adapters.dynamo.refunds import refund_item
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.merchant import ApiKey
+from checkout.domain.refund import Refund
+from checkout.domain.retention import RETENTION
 from checkout.open_payments.errors import NotSent
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.runtime import Clock, RandomBytes, SideBySide, Vault
@@ -50,6 +53,7 @@ def core(
         allow_loopback=allow_loopback,
         database=dynamo.DynamoDatabase(client, prefix),
         sessions=dynamo.DynamoSessions(client, prefix, **paced),
+        refunds=dynamo.DynamoRefunds(client, prefix, **paced),
         merchants=dynamo.DynamoMerchants(client, prefix),
         api_keys=dynamo.DynamoApiKeys(client, prefix),
         events=dynamo.DynamoEvents(client, prefix, **paced),
@@ -98,6 +102,7 @@ def dashboard(
 ) -> DashboardServices:
     """Return `base` with the merchant's own records. Without `wallets`, none answers."""
     found = wallets or SignedWallets(Nowhere(), vault, base.clock)
+    paying = pay(base, client, prefix, vault=vault, wallets=found)
     return DashboardServices(
         **base.shared() | {"limits": limits(base.clock, client, prefix, client_limit)},
         wallets=lambda: found,
@@ -114,6 +119,7 @@ def dashboard(
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix),
         hosts=hosts,
+        paying=lambda: paying,
     )
 
 
@@ -133,6 +139,12 @@ def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:
     return dynamo.DynamoTallies(
         client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
     )
+
+
+def store_refund(client: Any, prefix: str, refund: Refund) -> None:
+    """Store `refund` as it is, whatever it is."""
+    item = refund_item(refund, RETENTION)
+    client.put_item(TableName=f"{prefix}-checkout_sessions", Item=item)
 
 
 def put_key(client: Any, prefix: str, key: ApiKey) -> None:

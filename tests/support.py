@@ -12,6 +12,7 @@ from typing import Any
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
 from checkout.domain.machine import HistoryEntry
+from checkout.domain.refund import AmountMode, Refund, RefundStatus
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows.checkout.approve import Finish, finish
 from checkout.flows.schedule import expiries
@@ -24,6 +25,7 @@ from tests.protected import CLOCK_IS_FINAL_AFTER
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 GAVE_A_WALLET = (HistoryEntry(NOW, "wallet_submitted"),)  # and is open again
 SESSION_ID = "cs_0123456789abcdefABCDEF"
+REFUND_ID = "re_" + "1" * 22
 
 
 class HandClock:
@@ -83,6 +85,27 @@ def a_session(status: Status = Status.OPEN, **changes: Any) -> Session:
         cancel_url="https://shop.example/basket",
     )
     return replace(session, **changes)
+
+
+def a_refund(status: RefundStatus = RefundStatus.NEEDS_APPROVAL, **changes: Any) -> Refund:
+    """A refund of 5.00 of the session's 20.00 USD, requested at NOW."""
+    refund = Refund(
+        id=REFUND_ID,
+        merchant="mer_1",
+        status=status,
+        version=1,
+        writer="first",
+        updated_at=NOW,
+        created_at=NOW,
+        session=SESSION_ID,
+        amount=500,
+        currency="usd",
+        mode=AmountMode.AT_COST,
+        cost=Amount(500, "USD", 2),
+        wallet="https://wallet.example/alice",
+        by="first (…abcd)",
+    )
+    return replace(refund, **changes)
 
 
 def count_ends(tallies: Tallies, clock: Clock) -> int:

@@ -310,6 +310,9 @@ class OldRecords:
     def notes(self) -> Iterator[None]:
         return iter(())
 
+    def refunds(self) -> Iterator[None]:
+        return iter(())
+
     def answers(self) -> Iterator[Reservation | None]:
         return self._inner.answers()
 

@@ -39,6 +39,7 @@ DECIDED = """
 403 permission_error merchant_suspended permission_missing
 404 invalid_request_error resource_missing
 405 invalid_request_error method_not_allowed
+400 invalid_request_error refund_unexpected_state
 413 invalid_request_error body_too_large
 415 invalid_request_error content_type_invalid
 409 conflict_error conflict payment_in_progress session_busy

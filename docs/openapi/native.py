@@ -6,36 +6,48 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
 from checkout.domain import errors as e
-from checkout.domain.event_types import EVENTS, LATE_PAYMENT, PARTIALLY_PAID
-from checkout.domain.grammar import SESSION_ID
+from checkout.domain.event_types import (
+    EVENTS,
+    LATE_PAYMENT,
+    PARTIALLY_PAID,
+    REFUND_CREATED,
+    REFUND_FAILED,
+    REFUND_UPDATED,
+)
+from checkout.domain.grammar import REFUND_ID, SESSION_ID
 from checkout.domain.session import Status
 from checkout.web import STATUS
 from docs.openapi import parts
 from docs.openapi.native_answers import (
     EXAMPLE_ID,
+    EXAMPLE_REFUND,
     Event,
     ExpandableSession,
     Health,
     LatePayment,
     PartialPayment,
     PaymentAttemptList,
+    Refund,
+    RefundList,
     Session,
     SessionList,
 )
 from docs.openapi.parts import Answer, Answers, Error, Object, answer, ref
 
 SESSIONS: Final = "/api/checkout/sessions"
+REFUNDS: Final = "/api/checkout/refunds"
 ANSWERS: Final = Answers(
     STATUS.__getitem__,
     {
         400: "The request is invalid; sending it again will fail again.",
         401: "The API key is missing or not valid.",
         403: "The API key lacks the scope that this request needs, or the merchant is suspended.",
-        404: "You have no such session.",
+        404: "You have no such session or refund.",
         405: "The path does not support this method.",
-        409: "Conflict: a payment is in progress, or another request is changing the session.",
+        409: "Conflict: a payment is in progress, or another request is changing the record.",
         413: "The body is larger than 256 KiB.",
         415: "The body is not application/json in UTF-8.",
         429: "Too many requests.",
@@ -95,6 +107,31 @@ _EXAMPLE: Final = {
 _ID: Final = parts.in_path(
     "id", SESSION_ID.pattern, description="The session's id.", example=EXAMPLE_ID
 )
+_REFUND_ID: Final = parts.in_path(
+    "id", REFUND_ID.pattern, description="The refund's id.", example=EXAMPLE_REFUND
+)
+_REFUND: Final = (
+    *parts.BODY,
+    *parts.REPEATABLE,
+    e.ParameterMissing,
+    e.ParameterInvalid,
+    e.ParameterInvalidInteger,
+    e.AmountTooSmall,
+    e.AmountTooLarge,
+    e.AmountNotRepresentable,
+    e.ResourceMissing,
+    e.SessionUnexpectedState,
+    e.RefundUnexpectedState,
+    e.SessionBusy,
+    e.PaymentInProgress,
+)
+_CANCEL: Final = (
+    *parts.BODY,
+    *parts.REPEATABLE,
+    e.ResourceMissing,
+    e.RefundUnexpectedState,
+    e.SessionBusy,
+)
 _EXPAND: Final = {
     "name": "expand",
     "in": "query",
@@ -105,6 +142,9 @@ _EXPAND: Final = {
 _BODIES: Final[Mapping[str, type[Answer]]] = {
     LATE_PAYMENT: LatePayment,
     PARTIALLY_PAID: PartialPayment,
+    REFUND_CREATED: Refund,
+    REFUND_UPDATED: Refund,
+    REFUND_FAILED: Refund,
 }
 _EVENT_HEADERS: Final = {
     "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; verify it (docs/webhooks.md).",
@@ -116,8 +156,9 @@ _EVENT_HEADERS: Final = {
 def document() -> Object:
     """Return the whole document as JSON values."""
     models = (CreateSession, ExpandableSession, SessionList, PaymentAttemptList, Health, Error)
-    schemas = parts.schemas(*models, Event, LatePayment, PartialPayment)
-    possible = {*ANSWERS.always, *parts.CREATE, *_LIST, *_END, e.RateLimited}
+    refunds = (CreateRefund, Refund, RefundList)
+    schemas = parts.schemas(*models, *refunds, Event, LatePayment, PartialPayment)
+    possible = {*ANSWERS.always, *parts.CREATE, *_LIST, *_END, *_REFUND, *_CANCEL, e.RateLimited}
     ANSWERS.limit(schemas, possible)
     schemes = {
         "api_key": {
@@ -168,6 +209,16 @@ def _paths() -> Object:
             "accept", "Accept a part of the money as payment", _ACCEPTABLE
         ),
         f"{one}/give_up": _end("giveUp", "Give up a session that was paid in part", _PARTLY_PAID),
+        REFUNDS: {"post": _request_refund(), "get": _list_refunds()},
+        f"{REFUNDS}/{{id}}": {
+            "get": {
+                "operationId": "getRefund",
+                "summary": "Read a refund",
+                "parameters": [_REFUND_ID],
+                "responses": ANSWERS.of(Refund, "The refund.", [e.ResourceMissing]),
+            }
+        },
+        f"{REFUNDS}/{{id}}/cancel": {"post": _cancel_refund()},
         "/api/health": {
             "get": {
                 "operationId": "getHealth",
@@ -211,6 +262,59 @@ def _list() -> Object:
         "still be more; a page of very large sessions ends at 5 MB.",
         "parameters": [_in_query(*field) for field in fields.items()],
         "responses": ANSWERS.of(SessionList, "A page of sessions.", _LIST),
+    }
+
+
+def _request_refund() -> Object:
+    return {
+        "operationId": "createRefund",
+        "summary": "Request a refund",
+        "description": "Holds the amount, and moves no money: you approve the refund in your own "
+        "wallet, on the page in `approval_url`. Needs a key with the scope `refund`. The session "
+        "must have ended with money. Refunds that nobody approves are canceled after 30 days.",
+        "parameters": [parts.KEY],
+        "requestBody": {
+            "required": True,
+            "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
+            "content": {
+                "application/json": {
+                    "schema": ref(CreateRefund),
+                    "example": {"session": EXAMPLE_ID, "amount": 500},
+                }
+            },
+        },
+        "responses": ANSWERS.of(
+            Refund, "The new refund.", _REFUND, status=201, headers=parts.REPLAYED
+        ),
+    }
+
+
+def _list_refunds() -> Object:
+    fields = ListRefunds.model_json_schema(by_alias=True)["properties"]
+    return {
+        "operationId": "listRefunds",
+        "summary": "List your refunds",
+        "description": "Newest first. The refunds of one session come on one page.",
+        "parameters": [_in_query(*field) for field in fields.items()],
+        "responses": ANSWERS.of(RefundList, "A page of refunds.", (*_LIST, e.ResourceMissing)),
+    }
+
+
+def _cancel_refund() -> Object:
+    empty = {"schema": {"type": "object", "additionalProperties": False}}
+    return {
+        "operationId": "cancelRefund",
+        "summary": "Cancel a refund",
+        "description": "Allowed until it is sent. The amount can be refunded again.",
+        "parameters": [_REFUND_ID, parts.KEY],
+        "requestBody": {
+            "required": False,
+            "description": "Nothing, or an empty object.",
+            "content": {"application/json": empty},
+        },
+        "responses": ANSWERS.of(
+            Refund, "The refund as it is now.", _CANCEL, headers=parts.REPLAYED
+        ),
     }
 
 

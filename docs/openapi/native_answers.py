@@ -10,17 +10,20 @@ from api.requests import Scalar
 from checkout.domain.attempts import KEPT_MAX
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.public_attempts import MESSAGES
+from checkout.domain.refund import AmountMode, Reason, RefundProblem
 from checkout.domain.session import Status
 from checkout.flows.checkout.lists import PAGE_MAX
 from docs.openapi.parts import ABSENT, Answer
 
 EXAMPLE_ID: Final = "cs_3kTMd0wvG8PZx5nNq2LrYb"
+EXAMPLE_REFUND: Final = "re_7hTMd0wvG8PZx5nNq2LrYb"
 
 # As the shop gave it: other letters than ASCII are allowed (RFC 3987).
 ShopUrl = Annotated[AnyUrl, WithJsonSchema({"type": "string", "format": "iri", "minLength": 1})]
 Count = Annotated[int, Field(ge=0)]
 Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]
 SessionId = Annotated[str, Field(pattern="^cs_", examples=[EXAMPLE_ID])]
+RefundId = Annotated[str, Field(pattern="^re_", examples=[EXAMPLE_REFUND])]
 Code = Annotated[str, Field(json_schema_extra={"enum": sorted(map(str, MESSAGES))})]
 
 
@@ -92,6 +95,8 @@ class Session(Answer):
     customer_debit: Amount | None
     """Price that the customer has paid, in the customer's currency, as quoted; null until a payment
     is made, and if none was quoted."""
+    amount_refunded: Count
+    """The part of amount_received that was sent back, or that pending refunds hold."""
 
 
 class PaymentAttempt(Answer):
@@ -165,6 +170,52 @@ class SessionList(Answer):
     object: Literal["list"]
     url: Literal["/api/checkout/sessions"]
     data: Annotated[list[Session], Field(max_length=PAGE_MAX)]
+    has_more: bool
+    next_cursor: str | None
+    """Opaque; send it as `cursor` in the next request. null on the last page."""
+
+
+class Refund(Answer):
+    """Money that goes back to a customer."""
+
+    id: RefundId
+    object: Literal["refund"]
+    session: SessionId
+    status: Literal["pending", "succeeded", "failed", "canceled"]
+    """The last three never change again."""
+    pending_reason: Literal["needs_approval", "processing"] | None
+    """null unless the refund is pending."""
+    approval_url: AnyUrl | None
+    """The page of the dashboard on which you approve the refund, while it waits for that."""
+    amount: Annotated[int, Field(ge=1)]
+    """The part of the session's amount_received that is refunded, in the smallest unit."""
+    currency: Currency
+    amount_mode: AmountMode
+    """The side whose amount is fixed."""
+    amount_sent: Count
+    """The part of amount that was sent. Of a refund that failed, a part may have been."""
+    arrival_confirmed: bool | None
+    """Whether the customer's wallet has shown all of it; null while the refund is pending."""
+    cost: Amount | None
+    """The price that your wallet pays, with its fees; null until it was asked for it."""
+    customer_receives: Amount | None
+    """The amount that the customer's wallet gets; null if that is not known yet."""
+    customer_wallet: AnyUrl | None
+    """null once the customer was erased."""
+    outgoing_payment: AnyUrl | None
+    """The payment at your wallet; null until it was made."""
+    reason: Reason | None
+    failure_reason: RefundProblem | None
+    """The reason why the last approval or payment came to nothing."""
+    metadata: dict[str, Scalar]
+    created_at: AwareDatetime
+    ended_at: AwareDatetime | None
+
+
+class RefundList(Answer):
+    object: Literal["list"]
+    url: Literal["/api/checkout/refunds"]
+    data: Annotated[list[Refund], Field(max_length=PAGE_MAX)]
     has_more: bool
     next_cursor: str | None
     """Opaque; send it as `cursor` in the next request. null on the last page."""

@@ -47,7 +47,7 @@ Scalar = Annotated[
 ]
 
 
-class _Form(BaseModel):
+class Form(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
 
@@ -57,13 +57,13 @@ def _letters(value: Any) -> Any:
     return value
 
 
-def _whole(value: Any) -> Any:
+def whole(value: Any) -> Any:
     if not isinstance(value, int) or isinstance(value, bool):
         raise PydanticCustomError("parameter_invalid_integer", AMOUNT_FORM)
     return value
 
 
-def _in_bounds(value: int) -> int:
+def in_bounds(value: int) -> int:
     if value < 0:
         raise PydanticCustomError("amount_too_small", "This amount must be at least 0.")
     if value > UNIT_AMOUNT_MAX:
@@ -83,7 +83,7 @@ def _spoken(value: str) -> str:
     return value
 
 
-def _metadata(value: Any) -> Any:
+def metadata_form(value: Any) -> Any:
     """Check the bounds of keys and values.
 
     Pydantic's own errors would name the members of the union.
@@ -110,7 +110,7 @@ def _metadata(value: Any) -> Any:
     return value
 
 
-class ProductData(_Form):
+class ProductData(Form):
     """The product that is sold."""
 
     name: Annotated[
@@ -139,7 +139,7 @@ class ProductData(_Form):
     ] = ""
 
 
-class PriceData(_Form):
+class PriceData(Form):
     """The price of one unit."""
 
     currency: Annotated[
@@ -161,12 +161,12 @@ class PriceData(_Form):
             examples=[1000],
             json_schema_extra={"minimum": 0, "maximum": UNIT_AMOUNT_MAX},
         ),
-        BeforeValidator(_whole),
-        AfterValidator(_in_bounds),
+        BeforeValidator(whole),
+        AfterValidator(in_bounds),
     ]
 
 
-class NewLineItem(_Form):
+class NewLineItem(Form):
     """One position of the purchase."""
 
     price_data: PriceData
@@ -195,7 +195,7 @@ _REDIRECT: Final = (
 )
 
 
-class CreateSession(_Form):
+class CreateSession(Form):
     """A checkout session to be created."""
 
     mode: Annotated[Literal["payment"], Field(description="Only `payment`.")]
@@ -223,7 +223,7 @@ class CreateSession(_Form):
             examples=[{"order": "1234"}],
             json_schema_extra={"maxProperties": METADATA_KEYS_MAX},
         ),
-        BeforeValidator(_metadata),
+        BeforeValidator(metadata_form),
     ] = {}
     expires_in_seconds: Annotated[
         int,
@@ -271,21 +271,21 @@ class CreateSession(_Form):
         )
 
 
-def _whole_number(value: Any) -> Any:
+def whole_number(value: Any) -> Any:
     """Return a query's ASCII digits as a number, and anything else unchanged."""
     return int(value) if re.fullmatch(r"-?[0-9]{1,15}", value) else value
 
 
-UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(_whole_number)]
+UnixSeconds = Annotated[int, Field(ge=0, le=UNIX_SECONDS_MAX), BeforeValidator(whole_number)]
 
 
-class ListSessions(_Form):
+class ListSessions(Form):
     """The filters and the position of a list of sessions."""
 
     limit: Annotated[
         int,
         Field(ge=1, le=PAGE_MAX, description="The maximum number of sessions."),
-        BeforeValidator(_whole_number),
+        BeforeValidator(whole_number),
     ] = 10
     cursor: Annotated[str | None, Field(description="`next_cursor` of the previous page.")] = None
     status: Annotated[
@@ -314,11 +314,16 @@ class ListSessions(_Form):
 
 def list_query(parameters: Sequence[tuple[str, str]]) -> ListQuery:
     """Return the query's name-value pairs as a ListQuery. Raise as `validated` does."""
+    return validated(ListSessions, once(parameters)).query()
+
+
+def once(parameters: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """Return name-value pairs by name. Raise ParameterInvalid for a name that is given twice."""
     named = dict(parameters)
     if len(named) != len(parameters):
         twice = next(name for name, _ in parameters if [n for n, _ in parameters].count(name) > 1)
         raise ParameterInvalid("This parameter is given twice.", param=twice[:PARAM_MAX])
-    return validated(ListSessions, named).query()
+    return named
 
 
 def expands(request: Request) -> bool:

@@ -39,7 +39,7 @@ async def create(services: Injected, request: Request) -> Response:
     """Create a session. A repeat with the same Idempotency-Key gets the first answer."""
     key = api_key(services, request)
     new = validated(CreateSession, await json_object(request)).new_session()
-    return _answer(
+    return answered(
         create_session(services, key, new, idempotency_key(request), request_id(request))
     )
 
@@ -65,7 +65,7 @@ async def list_sessions(services: Injected, request: Request) -> Response:
             "next_cursor": next_cursor,
         }
 
-    return _json(page_json(shown, page))
+    return json_response(page_json(shown, page))
 
 
 @router.get(f"{SESSIONS}/{{session_id}}")
@@ -75,7 +75,7 @@ async def get(services: Injected, request: Request, session_id: str) -> Response
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
     shown = public_session(session, base_url=services.base_url, now=now)
-    return _json(json_text(shown | _attempts(session) if expanded else shown))
+    return json_response(json_text(shown | _attempts(session) if expanded else shown))
 
 
 @router.get(f"{SESSIONS}/{{session_id}}/attempts")
@@ -92,7 +92,7 @@ async def attempts(services: Injected, request: Request, session_id: str) -> Res
         "total_count": data[-1]["number"] if data else 0,
         "last_payment_error": found["last_payment_error"],
     }
-    return _json(json_text(page))
+    return json_response(json_text(page))
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
@@ -125,7 +125,7 @@ async def health(services: Injected, started_at: Started) -> Response:
         "version": VERSION,
         "checks": {"database": "ok" if answers else "failing"},
     }
-    return _json(json_text(report), 200 if answers else 503)
+    return json_response(json_text(report), 200 if answers else 503)
 
 
 def _attempts(session: Session) -> dict[str, Any]:
@@ -144,15 +144,19 @@ async def _ended(services: Services, request: Request, session_id: str, end: End
         fingerprint=fingerprint_of(end.__name__, session_id),
         render=partial(native_answer, services),
     )
-    return _answer(
+    return answered(
         answer(services, posted, lambda reserve: end(services, key, session_id, reserve))
     )
 
 
-def _answer(given: Answer) -> Response:
+def answered(given: Answer) -> Response:
+    """Return the response of an answer that may be a replay."""
     headers = {"Idempotent-Replayed": "true"} if given.replayed else {}
-    return _json(given.body, given.status, headers)
+    return json_response(given.body, given.status, headers)
 
 
-def _json(body: str | bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(
+    body: str | bytes, status: int = 200, headers: dict[str, str] | None = None
+) -> Response:
+    """Return a response of compact JSON."""
     return Response(body, status, headers, media_type="application/json")

@@ -30,6 +30,8 @@ _OF_THE_SESSION: Final = frozenset[str](
         Event.CANCEL_REQUESTED,
         Event.ERASED,
         Event.LATE_PAYMENT,
+        Event.REFUND_REQUESTED,
+        Event.REFUND_SETTLED,
     }
 )
 _LAST_STEPS: Final = frozenset(event for event, _ in ENDS) - _OF_THE_SESSION

@@ -10,7 +10,7 @@ from checkout.domain.audit import Action
 from checkout.domain.customer_details import Detail
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome
-from checkout.domain.people import Role, Scope
+from checkout.domain.people import USUAL, Role, Scope
 from checkout.domain.session import Status
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import EventStatus, Format, GivenUp
@@ -38,6 +38,8 @@ ACTION: Final[dict[Action, str]] = {
     Action.SESSION_CANCELED: "Canceled a session",
     Action.SESSION_ACCEPTED: "Accepted a session as paid",
     Action.SESSION_GIVEN_UP: "Gave a session up",
+    Action.REFUND_REQUESTED: "Requested a refund",
+    Action.REFUND_CANCELED: "Canceled a refund",
     Action.CLOSING_STARTED: "Started to close an incoming payment",
     Action.EXPORTED: "Exported transactions",
     Action.NOTE_WRITTEN: "Wrote a note",
@@ -74,7 +76,8 @@ ROLE: Final[dict[Role, tuple[str, str]]] = {
 }
 # By the value of the form: the scopes, and their text.
 SCOPES: Final[Mapping[str, tuple[tuple[Scope, ...], str]]] = {
-    "full": (tuple(Scope), "Everything: read, create and end sessions, accept, give up"),
+    "full": (USUAL, "Everything but refund: read, create and end sessions, accept, give up"),
+    "refund": (tuple(Scope), "Everything, and refund"),
     "both": ((Scope.READ, Scope.WRITE), "Read, and create sessions"),
     "read": ((Scope.READ,), "Read only"),
     "write": ((Scope.WRITE,), "Create sessions only"),
@@ -142,6 +145,8 @@ STEP: Final[Mapping[str, str]] = {
     Event.EXPIRY_PASSED: "The session expired",
     Event.EXPIRE_REQUESTED: "You expired the session",
     Event.CANCEL_REQUESTED: "You canceled the session",
+    Event.REFUND_REQUESTED: "A refund was requested",
+    Event.REFUND_SETTLED: "A refund ended, and what it did not send can be refunded again",
     Event.ERASED: "The customer's wallet was erased on request",
 }
 INCOMING: Final = "An incoming payment was created in your wallet"
@@ -290,8 +295,7 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     Attention.PARTIAL_PAYMENT: (
         "Only part of the money has arrived: {received} of {asked}.",
         "Do not deliver the goods yet. If the amount that has arrived is enough for you, accept "
-        "it as paid. If not, give the session up, and send the money back from your wallet to "
-        "your customer's: this service never sends money back.",
+        "it as paid. If not, give the session up; then you can refund what has arrived.",
     ),
     Attention.UNDECIDED: (
         "A wallet provider has given no clear answer for an hour.",
@@ -301,9 +305,8 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     ),
     Attention.LATE_PAYMENT: (
         "Money arrived after the session had ended: {received}.",
-        "The session stays as it is. Either send the money back, from your wallet to your "
-        "customer's, or deliver the goods, as you agree with your customer. This service never "
-        "does either by itself.",
+        "The session stays as it is. Either refund the money, below, or deliver the goods, as you "
+        "agree with your customer. This service does neither by itself.",
     ),
 }
 # The words for each case that needs somebody, and for what to do.

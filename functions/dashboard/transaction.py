@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import failure_of
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
+from checkout.domain.money import from_minor_units
 from checkout.domain.note import TEXT_MAX, Note, needs_somebody
 from checkout.domain.order_number import order_number
 from checkout.domain.payment import Attention, Phase
@@ -23,7 +24,7 @@ from checkout.flows.merchant import actions, notes
 from checkout.flows.webhooks import delivery_log
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
-from dashboard import texts
+from dashboard import refund_texts, texts
 from dashboard.dependencies import Form, Injected, Key, Visited
 from dashboard.rendering import page, saved, see
 from dashboard.story import Story, story
@@ -52,7 +53,8 @@ class TransactionShown:
     merchant's wallet so far. With `can_close` a payment is in doubt, and the merchant can have the
     incoming payment closed. With `closed` no more money can arrive. `incoming_payment` is set if no
     attempt names it. `customer` is what a payment link has asked. `ended`: the session is
-    completed, expired or canceled.
+    completed, expired or canceled. `refundable` is what is left to refund, None if nothing is;
+    `left` is the same for the form.
     """
 
     id: str
@@ -87,6 +89,21 @@ class TransactionShown:
     metadata: tuple[tuple[str, str], ...]
     customer: CustomerDetails
     story: Story
+    refundable: str | None
+    left: str
+    payer_known: bool
+    as_paid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RefundRow:
+    """A refund in the list of its session."""
+
+    id: str
+    amount: str
+    status: str
+    badge: str
+    created_at: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +181,7 @@ def _page(
         text_max=TEXT_MAX,
         note=_note(session, services.notes.get(session.id), typed),
         s=_shown(session, given, now=now, base_url=services.base_url),
+        refunds=_refunds(services, session),
         webhook=delivered(event) if event else None,
         elsewhere=elsewhere(services, merchant, event) if event else [],
     )
@@ -199,6 +217,9 @@ async def give_up(
 ) -> Response:
     session = actions.give_up_session(services, key, session_id)
     return see(visit, f"/transactions/{session.id}")
+
+
+shown_again = _page  # after a rejected form of refunds.py
 
 
 def _note(session: Session, note: Note | None, typed: dict[str, str] | None) -> NoteShown:
@@ -271,7 +292,32 @@ def _shown(
         metadata=tuple((name, plain(value)) for name, value in session.metadata.items()),
         customer=given,
         story=chapters,
+        refundable=minor(session.refundable, session) if session.refundable else None,
+        left=_decimal(session, session.refundable),
+        payer_known=session.outgoing_payment is not None and session.customer is not None,
+        as_paid=session.paid_as_quoted,
     )
+
+
+def _decimal(session: Session, value: int) -> str:
+    """Return `value` minor units in plain digits, as a form takes them."""
+    scale = session.receive.asset_scale
+    return from_minor_units(value, currency=session.currency, wallet_scale=scale).decimal()
+
+
+def _refunds(services: DashboardServices, session: Session) -> list[RefundRow]:
+    """Return the session's refunds, the newest first; one request, where there are any."""
+    ids = tuple(each.id for each in reversed(session.refunds or ()))
+    return [
+        RefundRow(
+            id=each.id,
+            amount=minor(each.amount, session),
+            status=refund_texts.STATUS[each.status],
+            badge=refund_texts.BADGE[each.status],
+            created_at=moment(each.created_at),
+        )
+        for each in (services.refunds.of(ids) if ids else ())
+    ]
 
 
 def _stage(session: Session, status: Status) -> str:

@@ -1,20 +1,18 @@
-"""Parse the requests of customers and wallets: wallet, receipt and grant callback.
+"""Parse the requests of customers and wallets: wallet and receipt.
 
-Anything ambiguous is rejected: unknown or doubled fields, an incomplete callback. Nobody is known
+Anything ambiguous is rejected: unknown or doubled fields. Nobody is known
 yet, so each text is bounded before it is read, and none is put into another more than once.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Any, Final
 
-from fastapi import Request
 from pydantic import BaseModel, ConfigDict
 
 from checkout.domain import grammar
-from checkout.domain.errors import CallbackInvalid, EmailInvalid, ParameterInvalid
+from checkout.domain.errors import EmailInvalid, ParameterInvalid
 from checkout.domain.providers import Provider, has_fields
 from checkout.open_payments.slips import Slip, slip_in
 from checkout.open_payments.urls import MAX_URL
@@ -24,7 +22,6 @@ BODY_MAX: Final = 32 * 1024  # bytes: a wallet address in its longest encoding, 
 _UNITS: Final = re.compile(r"[0-9]{0,20}")
 # A mobile money provider may use phone numbers as names.
 _NO_NAMES: Final = frozenset({Slip.CARD, Slip.IBAN, Slip.EMAIL, Slip.CRYPTO, Slip.SECRET})
-_CALLBACK_NAMES: Final = ("interact_ref", "hash", "result")
 
 
 class WalletForm(BaseModel):
@@ -41,15 +38,6 @@ class ReceiptForm(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
     email: str
-
-
-@dataclass(frozen=True, slots=True)
-class GrantCallback:
-    """A reference and its hash (RFC 9635 section 4.2.1), or an unsigned `result` without one."""
-
-    interact_ref: str = ""
-    hash: str = ""
-    result: str | None = None
 
 
 def wallet_of(fields: dict[str, Any]) -> str:
@@ -114,19 +102,3 @@ def price_of(fields: dict[str, Any]) -> str:
     if not _UNITS.fullmatch(was):
         raise ParameterInvalid("This is not a price.", param="was")
     return was
-
-
-def callback_of(request: Request) -> GrantCallback:
-    """Return the callback's parameters; a reference with its hash overrides any `result`.
-
-    Raise CallbackInvalid for a missing or doubled parameter.
-    """
-    query = request.query_params
-    if any(len(query.getlist(name)) > 1 for name in _CALLBACK_NAMES):
-        raise CallbackInvalid("The wallet's answer has a parameter twice.")
-    interact_ref, presented = query.get("interact_ref", ""), query.get("hash", "")
-    if interact_ref and presented:
-        return GrantCallback(interact_ref=interact_ref, hash=presented)
-    if interact_ref or presented or not query.get("result"):
-        raise CallbackInvalid("The wallet's answer is incomplete.")
-    return GrantCallback(result=query["result"])

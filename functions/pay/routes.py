@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError
 from checkout.flows.checkout import approve, prepare, receipt_mail, reconcile
+from checkout.grant_callback import GrantCallback, callback_of
 from checkout.pages import form_fields
 from checkout.ports.services import PayServices
 from checkout.web import json_object
@@ -20,9 +21,7 @@ from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
 from pay.inputs import (
     BODY_MAX,
-    GrantCallback,
     address_of,
-    callback_of,
     email_of,
     price_of,
     provider_of,

@@ -17,6 +17,7 @@ from checkout.domain.payment import (
 from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
 from checkout.domain.people import Invitation, Member, Passkey, Role
 from checkout.domain.providers import Provider
+from checkout.domain.refund import RefundRef
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
 from checkout.domain.transitions import advance
@@ -107,6 +108,7 @@ def full_session(**changes: Any) -> Session:
                 received=2**64 - 1,
             ),
         ),
+        "refunds": (RefundRef("re_1", 1999, 1), RefundRef("re_2", 0)),
         "history": (HistoryEntry(NOW, "prepared", "nötig 🫖"), HistoryEntry(NOW + MS, "checked")),
         "line_items": (
             LineItem("usd", 'Tee 🫖 \u0000\u2028"\\', "鮮やか", 0, 1_000_000),

@@ -14,19 +14,23 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.routing import Match
 
+from api import refunds
 from api.app import app
 from api.requests import CreateSession
 from api.routes import router
-from checkout.domain.event_types import PARTIALLY_PAID, PING
+from checkout.domain.event_types import PARTIALLY_PAID, PING, REFUND_CREATED
 from checkout.domain.payment import Attention
+from checkout.domain.public_refund import public_refund
+from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
 from checkout.domain.webhooks import event_body, ping_body
+from checkout.open_payments.models import WalletAddress
 from checkout.web import STATUS
 from docs.openapi.native import document
 from tests.documented import NATIVE
 from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body
-from tests.support import NOW, a_session
+from tests.support import NOW, a_refund, a_session
 
 DOCUMENT = NATIVE.document
 # Responses of the customers' pages and the dashboard only.
@@ -65,7 +69,7 @@ def test_it_is_openapi_3_1() -> None:
     parsed = OpenAPI.model_validate(DOCUMENT)
     assert parsed.openapi.startswith("3.1")
     identifiers = [operation["operationId"] for _, _, operation in operations()]
-    assert len(set(identifiers)) == len(identifiers) == 9
+    assert len(set(identifiers)) == len(identifiers) == 13
 
 
 def every_reference(value: Any) -> Iterator[str]:
@@ -100,7 +104,7 @@ def test_every_route_is_documented() -> None:
 
     routes = {
         (method.lower(), shape(route.path))
-        for route in router.routes
+        for route in (*router.routes, *refunds.router.routes)
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     }
@@ -182,9 +186,15 @@ def test_every_error_is_documented_or_of_pages_only() -> None:
 
 
 def test_each_webhook_is_documented() -> None:
-    types = {PING, *(row.webhook for row in TRANSITIONS.values() if row.webhook)}
+    tables = (*TRANSITIONS.values(), *REFUND_TRANSITIONS.values())
+    types = {PING, REFUND_CREATED, *(row.webhook for row in tables if row.webhook)}
     assert set(DOCUMENT["webhooks"]) == types
     for name, each in DOCUMENT["webhooks"].items():
+        if name.startswith("refund."):
+            refund = public_refund(a_refund(), base_url="https://checkout.example")
+            schema = each["post"]["requestBody"]["content"]["application/json"]["schema"]
+            NATIVE.check_body(schema, json.dumps(refund))
+            continue
         status = Status.PROCESSING if name == PARTIALLY_PAID else Status.COMPLETED
         session = a_session(status, received=1)
         schema = each["post"]["requestBody"]["content"]["application/json"]["schema"]
@@ -217,6 +227,23 @@ def test_each_operation_answers_as_the_document_says() -> None:
         ),
         (f"{SESSIONS}/{{id}}/give_up", "post"): api.post(f"{SESSIONS}/{kept.id}/give_up"),
         ("/api/health", "get"): api.get("/api/health"),
+    }
+    paid = api.store(
+        status=Status.COMPLETED,
+        received=2000,
+        outgoing_payment="https://w.example/o",
+        customer=WalletAddress(
+            "https://w.example/a", "EUR", 2, "https://a.example", "https://r.example"
+        ),
+    )
+    of_all = "/api/checkout/refunds"
+    asked = api.post(of_all, {"session": paid.id, "amount": 5}, key=api.refunder)
+    refund = f"{of_all}/{asked.json['id']}"
+    answered |= {
+        (of_all, "post"): asked,
+        (of_all, "get"): api.get(of_all),
+        (f"{of_all}/{{id}}", "get"): api.get(refund),
+        (f"{of_all}/{{id}}/cancel", "post"): api.post(f"{refund}/cancel", key=api.refunder),
     }
     assert {each.status for each in answered.values()} == {200, 201}
     assert set(answered) == {(path, method) for path, method, _ in operations()}

@@ -110,7 +110,7 @@ def test_the_pages_name_the_host_that_serves_them(
 
 def test_nothing_of_it_is_loaded_for_other_requests_and_it_stays_small() -> None:
     assert sum(each.stat().st_size for each in REFERENCE.glob("*.*")) <= ALL_MAX
-    code = "import sys, api.app; print(*(m for m in sys.modules if m.startswith('api.ref')))"
+    code = "import sys, api.app; print(*(m for m in sys.modules if m.startswith('api.reference')))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )

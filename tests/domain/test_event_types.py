@@ -23,13 +23,14 @@ SENT = {
     "checkout.session.partially_paid": "checkout.session.partially_paid",
     "checkout.session.late_payment": "checkout.session.late_payment",
 }
+REFUNDS = {"refund.created", "refund.updated", "refund.failed"}
 
 
 def test_each_event_that_a_session_sends_is_in_the_table_and_a_ping() -> None:
     assert {row.webhook for row in TRANSITIONS.values() if row.webhook} == set(SENT)
-    assert set(EVENTS) == {*SENT, "ping"}
+    assert set(EVENTS) == {*SENT, *REFUNDS, "ping"}
     assert {name: stripe_name(name) for name in SENT} == SENT
-    assert set(SENT) == {*ALWAYS, *OPTIONAL}
+    assert {*SENT, *REFUNDS} == {*ALWAYS, *OPTIONAL}
 
 
 def test_what_tells_of_money_is_sent_to_all_endpoints() -> None:

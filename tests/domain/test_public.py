@@ -17,7 +17,7 @@ PRICE = {"currency": "usd", "product_data": {"name": "Tea"}, "unit_amount": 1000
 FIELDS = words("""
 id object status url amount_total currency mode line_items metadata success_url cancel_url
 customer_wallet incoming_payment outgoing_payment expires_at created_at completed_at
-amount_received client_reference_id customer_debit
+amount_received client_reference_id customer_debit amount_refunded
 """)  # spec.md, in its order, and those added since
 
 RENAMED = {
@@ -32,6 +32,7 @@ HIDDEN = {
     "updated_at",
     "receive",
     "payment_attempts",
+    "refunds",
     "phase",
     "lease_until",
     "look_at",
@@ -64,7 +65,7 @@ HIDDEN = {
 def test_each_field_of_the_session_is_either_shown_or_hidden() -> None:
     names = {RENAMED.get(each.name, each.name) for each in fields(Session)}
     assert names - set(FIELDS) == HIDDEN
-    assert set(FIELDS) - names == {"object", "url", "mode", "customer_debit"}
+    assert set(FIELDS) - names == {"object", "url", "mode", "customer_debit", "amount_refunded"}
 
 
 def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
@@ -91,6 +92,7 @@ def test_an_open_session_shows_exactly_the_specified_fields_in_order() -> None:
         "amount_received": None,
         "client_reference_id": None,
         "customer_debit": None,
+        "amount_refunded": 0,
     }
 
 

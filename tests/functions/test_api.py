@@ -84,6 +84,7 @@ def test_a_session_is_created_and_read_back_as_it_was_answered(api: MerchantApi)
         "amount_received": None,
         "client_reference_id": "Bestellung 42 ☕",
         "customer_debit": None,
+        "amount_refunded": 0,
     }
     assert '"metadata":{"order":"1234","paid":false,"rate":1.0,"n":1,"none":null}' in created.body
     read = api.get(f"{SESSIONS}/{session['id']}")

@@ -17,7 +17,7 @@ from tests.authenticator import Authenticator, b64
 from tests.dashboard_pages import BASE, Browser, Dashboard
 from tests.functions.test_dashboard_isolation import FORMS, RIVAL, TABLES
 from tests.functions.test_dashboard_settings import upload
-from tests.merchant_api import a_body
+from tests.merchant_api import PREFIX, a_body
 from tests.protected import (
     CHALLENGE_LASTS,
     FORMS_OF_DEVELOPERS,
@@ -28,7 +28,8 @@ from tests.protected import (
     OPEN,
     SHOWN,
 )
-from tests.support import a_link
+from tests.services import store_refund
+from tests.support import a_link, a_refund
 
 DAY = 24 * 3600
 
@@ -517,9 +518,12 @@ def with_something_of_everything(shop: Dashboard) -> dict[str, str]:
     [waiting] = [e for e in shop.services.people.invitations_of("mer_1") if e.ended_at is None]
     link = a_link()
     shop.services.links.add(link)
+    refund = a_refund()
+    store_refund(shop.dynamo, PREFIX, refund)
     return {
         "link_id": link.id,
         "session_id": shop.store().id,
+        "refund_id": refund.id,
         "event_id": event,
         "key_id": shop.key.id,
         "member_id": members(shop)["Olga"].id,
@@ -571,7 +575,7 @@ def test_a_support_member_reads_everything_and_changes_nothing_but_notes(shop: D
 def test_a_developer_also_changes_keys_and_webhooks(shop: Dashboard) -> None:
     ids = with_something_of_everything(shop)
     done = tried(shop, shop.member(Role.DEVELOPER), ids | {"key_id": spare(shop)})
-    assert set(done["refused"]) == FORMS_OF_OWNERS
+    assert set(done["refused"]) == FORMS_OF_OWNERS | {"/refunds/{refund_id}/callback"}
     assert set(done["changed"]) == FORMS_OF_DEVELOPERS | FORMS_OF_WRITERS | {"/webhooks/check"}
 
 

@@ -288,6 +288,10 @@ FORMS = {
     "found": ["cancel"],
     "partly_paid": ["accept_as_paid", "give_up"],
     "partly_paid_for_good": ["accept_as_paid", "give_up"],
+    "completed": ["refund"],
+    "short": ["refund"],
+    "accepted": ["refund"],
+    "given_up": ["refund"],
 }
 
 
@@ -401,10 +405,10 @@ def test_a_refused_key_is_told_with_what_to_do_and_what_the_provider_answered(
 
 def test_a_step_of_a_later_release_has_its_own_name(shop: Dashboard, browser: Browser) -> None:
     known = story(Event.WALLET_SUBMITTED)
-    refunded = HistoryEntry(NOW + timedelta(seconds=2), "refund_requested", "too_late: Gone")
+    refunded = HistoryEntry(NOW + timedelta(seconds=2), "exchange_requested", "too_late: Gone")
     session = shop.store(history=(*known, refunded))
     page = browser.get(f"/transactions/{session.id}").page
-    assert "refund_requested too_late: Gone" in page.main
+    assert "exchange_requested too_late: Gone" in page.main
 
 
 @pytest.mark.parametrize("end", ["cancel", "expire"])

@@ -71,6 +71,9 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
         "checkout.session.expired",
         "checkout.session.async_payment_failed",
         "checkout.session.partially_paid",
+        "refund.created",
+        "refund.updated",
+        "refund.failed",
     ]
     assert "secret" not in changed
     endpoint = stored(api)

@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 from babel import Locale
 
-from checkout.domain.event_types import OPTIONAL, PING
+from checkout.domain.event_types import OPTIONAL, PING, REFUND_CREATED
 from checkout.domain.languages import LANGUAGES
+from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from sandbox.cloud import table_definitions
 from sandbox.webhooks import EVENTS
@@ -157,7 +158,8 @@ def test_the_webhooks_page_lists_each_event_type() -> None:
     text = (REPOSITORY / "docs" / "webhooks.md").read_text("utf-8")
     table = text.partition("| `Checkout-Event-Type` |")[2].partition("\n\n")[0]
     listed = dict(re.findall(r"^\| `([\w.]+)` \|.*\| (.+) \|$", table, re.MULTILINE))
-    types = {PING, *(row.webhook for row in TRANSITIONS.values() if row.webhook)}
+    tables = (*TRANSITIONS.values(), *REFUND_TRANSITIONS.values())
+    types = {PING, REFUND_CREATED, *(row.webhook for row in tables if row.webhook)}
     assert listed == {each: "if you ask for it" if each in OPTIONAL else "always" for each in types}
 
 

@@ -19,7 +19,16 @@ from enum import StrEnum
 from types import NoneType
 from typing import Any, NamedTuple, get_args, get_origin, get_type_hints
 
-from checkout.adapters.dynamo import audit, events, links, merchants, people, records, short_lived
+from checkout.adapters.dynamo import (
+    audit,
+    events,
+    links,
+    merchants,
+    people,
+    records,
+    refunds,
+    short_lived,
+)
 from checkout.domain.merchant import ApiKey, Merchant
 
 START = datetime(2026, 11, 1, 12, tzinfo=UTC)
@@ -50,6 +59,7 @@ KINDS = {
     "audit": of_codec(audit._ENTRY),
     "sign-in": of_codec(short_lived._SIGN_IN),
     "link": of_codec(links._LINK),
+    "refund": of_codec(refunds._REFUND),
 }
 
 

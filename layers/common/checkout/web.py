@@ -61,6 +61,7 @@ STATUS: Final[dict[type[CheckoutError], tuple[int, str]]] = {
     errors.CurrencyMismatch: (400, _REQUEST),
     errors.CurrencyNotSupported: (400, _REQUEST),
     errors.SessionUnexpectedState: (400, _REQUEST),
+    errors.RefundUnexpectedState: (400, _REQUEST),
     errors.WebhookUnexpectedState: (400, _REQUEST),
     errors.KeyUnexpectedState: (400, _REQUEST),
     errors.MemberUnexpectedState: (400, _REQUEST),

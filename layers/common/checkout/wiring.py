@@ -118,6 +118,7 @@ def api_services() -> Services:
         sessions=InstrumentedSessions(
             dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
         ),
+        refunds=dynamo.DynamoRefunds(client, prefix, **paced),
         merchants=dynamo.DynamoMerchants(client, prefix),
         api_keys=dynamo.DynamoApiKeys(client, prefix, courtesy=_store(BRIEF)),
         events=dynamo.DynamoEvents(client, prefix, **paced),
@@ -153,6 +154,7 @@ def dashboard_services() -> DashboardServices:
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
+        paying=pay_services,
         edge_secret=settings().edge_secret,
     )
 

@@ -13,10 +13,11 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout import telemetry
-from checkout.domain.ids import session_ref
+from checkout.domain.ids import REFUND, kind_of, session_ref
 from checkout.domain.machine import Change
 from checkout.domain.merchant import Merchant
 from checkout.domain.parts import Lists
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import WebhookEvent
@@ -84,10 +85,16 @@ class InstrumentedSessions:
         change: Change[Any],
         event: WebhookEvent | None = None,
         reservation: Reservation | None = None,
+        *,
+        new: Refund | None = None,
+        also: Change[Any] | None = None,
     ) -> Any:
-        saved = self._sessions.save(change, event, reservation)
+        saved = self._sessions.save(change, event, reservation, new=new, also=also)
+        if kind_of(saved.id) == REFUND:
+            _log_refund(change.event.value, saved)
+            return saved
         if change.event in _COUNTED:
-            telemetry.count(_COUNTED[change.event])
+            telemetry.count(_COUNTED[Event(change.event)])
         if change.event in _FAILURES:
             problem = change.after.problem
             telemetry.count("SessionsFailed", reason=problem.value if problem else change.event)
@@ -274,6 +281,22 @@ def _log(level: int, event: str, session: Session) -> None:
             "version": session.version,
             "problem": session.problem.value if session.problem else None,
             "attention": session.attention.value if session.attention else None,
+        },
+    )
+
+
+def _log_refund(event: str, refund: Refund) -> None:
+    logger.info(
+        "refund",
+        extra={
+            "event": event,
+            "refund": refund.id,
+            "session": session_ref(refund.session),
+            "merchant": refund.merchant,
+            "status": refund.status.value,
+            "version": refund.version,
+            "problem": refund.problem.value if refund.problem else None,
+            "attention": refund.attention.value if refund.attention else None,
         },
     )
 

@@ -17,6 +17,8 @@ class Action(StrEnum):
     SESSION_ACCEPTED = "session_accepted"
     SESSION_GIVEN_UP = "session_given_up"
     CLOSING_STARTED = "closing_started"
+    REFUND_REQUESTED = "refund_requested"
+    REFUND_CANCELED = "refund_canceled"
     EXPORTED = "exported"
     NOTE_WRITTEN = "note_written"
     DEALT_WITH = "dealt_with"

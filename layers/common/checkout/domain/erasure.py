@@ -15,6 +15,7 @@ from typing import Any, Final, TypeVar
 
 from checkout.domain.machine import Change
 from checkout.domain.payment_attempt import PaymentAttempt
+from checkout.domain.refund import Refund
 from checkout.domain.search import same_text
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent, compact
@@ -50,6 +51,10 @@ class Wallet:
         customer = session.customer
         return customer is not None and same_text(customer.id) == same_text(self.url)
 
+    def received(self, refund: Refund) -> bool:
+        """Return whether this is the wallet that a refund goes to."""
+        return same_text(refund.wallet) == same_text(self.url) or self.cleaned(refund) is not refund
+
     def cleaned(self, record: T) -> T:
         """Return a frozen record, text or tuple without the address; itself if it has none."""
         after = self._cleaned(record)
@@ -83,6 +88,19 @@ def without_wallet(change: Change[Session], wallet: Wallet) -> Change[Session]:
     attempts = tuple(_attempt_without(each, wallet) for each in after.payment_attempts)
     after = replace(after, payment_attempts=attempts)
     return replace(change, after=_cleaned(after, wallet))
+
+
+def refund_without(change: Change[Refund], wallet: Wallet) -> Change[Refund]:
+    """Return the change of `RefundEvent.ERASED` with the wallet removed from the refund."""
+    after = replace(
+        change.after,
+        wallet="",
+        customer=None,
+        incoming_payment=None,
+        quote=None,
+        later_json=None,
+    )
+    return replace(change, after=wallet.cleaned(after))
 
 
 def _attempt_without(attempt: PaymentAttempt, wallet: Wallet) -> PaymentAttempt:

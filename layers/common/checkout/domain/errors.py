@@ -5,6 +5,7 @@
     ├── UrlInvalid InvalidJson CursorInvalid
     ├── AmountTooSmall AmountTooLarge AmountNotRepresentable CurrencyMismatch CurrencyNotSupported
     ├── SessionUnexpectedState SessionBusy PaymentInProgress ResourceMissing RateLimited
+    ├── RefundUnexpectedState
     ├── WebhookUnexpectedState KeyUnexpectedState MemberUnexpectedState Conflict
     ├── IdempotencyKeyInvalid IdempotencyKeyReused
     ├── ApiKeyMissing ApiKeyInvalid PasskeyInvalid PermissionMissing MerchantSuspended
@@ -93,6 +94,12 @@ class SessionBusy(CheckoutError):
     """Another request is working on this session; the same request may succeed in a moment."""
 
     code = "session_busy"
+
+
+class RefundUnexpectedState(CheckoutError):
+    """The refund's status, or the money of its session, does not allow this."""
+
+    code = "refund_unexpected_state"
 
 
 class WebhookUnexpectedState(CheckoutError):

@@ -15,6 +15,9 @@ CANCELED: Final = "checkout.session.canceled"
 LATE_PAYMENT: Final = "checkout.session.late_payment"
 PAYMENT_FAILED: Final = "checkout.session.payment_failed"
 PARTIALLY_PAID: Final = "checkout.session.partially_paid"
+REFUND_CREATED: Final = "refund.created"
+REFUND_UPDATED: Final = "refund.updated"
+REFUND_FAILED: Final = "refund.failed"
 PING: Final = "ping"
 
 
@@ -43,6 +46,9 @@ EVENTS: Final[Mapping[str, EventType]] = {
     ),
     PARTIALLY_PAID: EventType("Part of a payment arrived", optional=True, amount=True),
     LATE_PAYMENT: EventType("Money arrived after a session had ended", amount=True),
+    REFUND_CREATED: EventType("A refund was requested", optional=True),
+    REFUND_UPDATED: EventType("A refund was made or canceled, or was not sent", optional=True),
+    REFUND_FAILED: EventType("A refund failed after a part was sent", optional=True),
     PING: EventType("Test event"),
 }
 OPTIONAL: Final = tuple(name for name, each in EVENTS.items() if each.optional)

@@ -37,6 +37,7 @@ def id_pattern(*prefixes: str) -> str:
 
 
 SESSION_ID: Final = re.compile(id_pattern("cs"))
+REFUND_ID: Final = re.compile(id_pattern("re"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
 # An event, or its copy for one of the merchant's further endpoints.
 DELIVERY_ID: Final = re.compile(rf"{EVENT_ID.pattern}(?:~{id_pattern('we')})?")

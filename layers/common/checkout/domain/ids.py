@@ -14,6 +14,7 @@ from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS
 RandomBytes = Callable[[int], bytes]
 
 SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
+REFUND: Final = "re"
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -37,6 +38,10 @@ def kind_of(record_id: str) -> str:
 
 def new_session_id(random_bytes: RandomBytes) -> str:
     return f"{SESSION}_{_base62(random_bytes, ID_DIGITS)}"
+
+
+def new_refund_id(random_bytes: RandomBytes) -> str:
+    return f"{REFUND}_{_base62(random_bytes, ID_DIGITS)}"
 
 
 def new_merchant_id(random_bytes: RandomBytes) -> str:

@@ -13,9 +13,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeVar
 
-from checkout.domain.session_events import Event
-
 HISTORY_MAX: Final = 200
+CHECKED: Final = "checked"  # the event of a check, in each table
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,9 @@ class Row:
 class IllegalTransition(Exception):
     """The table has no row for this, or the row's condition does not hold. Nothing changed."""
 
-    def __init__(self, record: Any, event: Event, condition: Condition[Any] | None = None) -> None:
+    def __init__(
+        self, record: Any, event: StrEnum, condition: Condition[Any] | None = None
+    ) -> None:
         super().__init__(f"{event} does not apply to a record that is {record.status}")
         self.record = record
         self.event = event
@@ -98,13 +99,13 @@ class Change(Generic[R]):
 
     before: R
     after: R
-    event: Event
+    event: StrEnum
     at: datetime
     webhook: str | None
     in_time: bool
 
 
-def row(table: Mapping[Any, Row], record: R, event: Event, now: datetime) -> Row:
+def row(table: Mapping[Any, Row], record: R, event: StrEnum, now: datetime) -> Row:
     """Return the row for `event`. Raise IllegalTransition."""
     found = table.get((record.status, event))
     if found is None:
@@ -117,7 +118,7 @@ def row(table: Mapping[Any, Row], record: R, event: Event, now: datetime) -> Row
 def advance(
     found: Row,
     record: R,
-    event: Event,
+    event: StrEnum,
     *,
     now: datetime,
     writer: str,
@@ -135,7 +136,7 @@ def advance(
     if found.phase is not None:
         fields["phase"] = found.phase
     fields.update(changes)
-    if event is not Event.CHECKED:  # a check that found nothing new is not worth a line
+    if event.value != CHECKED:  # a check that found nothing new is not worth a line
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*record.history, entry)[-HISTORY_MAX:]
     after = replace(

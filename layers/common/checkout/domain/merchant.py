@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Final
 
 from checkout.domain.parts import Lists
-from checkout.domain.people import Role, Scope
+from checkout.domain.people import USUAL, Role, Scope
 from checkout.domain.providers import Provider
 from checkout.domain.webhooks import Endpoint, endpoint_id, secret_place
 
@@ -137,7 +137,7 @@ class ApiKey:
     revoked_at: datetime | None = None
     expires_at: datetime | None = None
     return_hosts: tuple[str, ...] = ()
-    scopes: tuple[Scope, ...] = tuple(Scope)
+    scopes: tuple[Scope, ...] = USUAL
     ends_at: datetime | None = None
     maker: str | None = None
     key_sign_in_off_at: datetime | None = None
@@ -160,8 +160,8 @@ class ApiKey:
 
     @property
     def lasting(self) -> bool:
-        """Whether the key can do everything, without an end."""
-        return self.current and self.ends_at is None and set(self.scopes) == set(Scope)
+        """Whether the key can do everything but refund, without an end."""
+        return self.current and self.ends_at is None and set(self.scopes) >= set(USUAL)
 
     @property
     def signs_in(self) -> bool:
@@ -187,7 +187,7 @@ class ApiKey:
     @property
     def role(self) -> Role:
         """The role of a browser that signed in with the key."""
-        return Role.OWNER if set(self.scopes) == set(Scope) else Role.SUPPORT
+        return Role.OWNER if set(self.scopes) >= set(USUAL) else Role.SUPPORT
 
 
 def private_key_place(merchant_id: str) -> tuple[str, str, str]:

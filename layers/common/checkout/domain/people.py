@@ -45,7 +45,11 @@ class Scope(StrEnum):
     READ = "read"
     WRITE = "write"  # create sessions; webhook endpoints
     MANAGE = "manage"  # end a session, accept it as paid, give it up
+    REFUND = "refund"  # request and cancel refunds
 
+
+# The scopes of a key unless more is chosen: no key could refund before there were refunds.
+USUAL: Final = (Scope.READ, Scope.WRITE, Scope.MANAGE)
 
 RIGHTS: Final[dict[Role, frozenset[Right]]] = {
     Role.SUPPORT: frozenset({Right.READ, Right.NOTE}),

@@ -39,6 +39,7 @@ def public_session(session: Session, *, base_url: str, now: datetime) -> dict[st
         "amount_received": session.amount_received,
         "client_reference_id": session.client_reference_id,
         "customer_debit": amount(session.customer_debit),
+        "amount_refunded": session.refunded,
     }
 
 

@@ -24,6 +24,7 @@ from checkout.domain.session_events import Event
 METADATA_FOUND_MAX: Final = 10  # values of a session's metadata, in their order
 WORDS_FOUND_MAX: Final = 4  # different words of a session's items, in their order
 PREFIX_LEAST: Final = 2  # characters of an order number that find it
+REFUNDS: Final = "all\nrefunds"  # lists a merchant's refunds
 NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds sessions that were flagged; nobody types a line
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PART: Final = re.compile(r"[^\W_]+")

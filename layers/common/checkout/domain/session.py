@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from checkout.domain.payment import IN_DOUBT_AFTER, Attention, InFlight, Phase
 from checkout.domain.payment_attempt import PaymentAttempt
+from checkout.domain.refund import RefundRef
 from checkout.domain.session_events import Event
 from checkout.open_payments.models import Amount
 
@@ -69,6 +70,8 @@ class Session(InFlight):
     `later_json` is what a later release has stored with the payment, kept as it is: this release
     may write the session while both serve.
 
+    `refunds` are what was sent back of it, or is held to be (refund_transitions.py, R1 and R3).
+
     `payment_attempts` are read with attempts.attempts_of: of the running one little is stored.
     """
 
@@ -91,6 +94,7 @@ class Session(InFlight):
     restocked_at: datetime | None = None
     submissions: tuple[datetime, ...] = ()
     payment_attempts: tuple[PaymentAttempt, ...] = ()
+    refunds: tuple[RefundRef, ...] | None = None
     later_json: str | None = None
 
     @property
@@ -108,6 +112,29 @@ class Session(InFlight):
         if received is None:
             return None
         return received * self.amount_total // self.receive.value
+
+    @property
+    def refunded(self) -> int:
+        """Return what was sent back, or is held to be, in minor units of `currency`."""
+        return sum(each.amount for each in self.refunds or ())
+
+    @property
+    def refundable(self) -> int:
+        """Return what is left to refund, in minor units of `currency`: received, less refunded."""
+        if not self.terminal or self.check_at is not None:
+            return 0  # it is not certain yet what it received
+        return max((self.amount_received or 0) - self.refunded, 0)
+
+    @property
+    def paid_as_quoted(self) -> bool:
+        """Return whether the customer paid, by our own instruction, what the quote said.
+
+        Only then is it known what they paid: not of late money, nor of a part, nor of more.
+        """
+        quoted = self.quote is not None and self.outgoing_payment is not None
+        least = self.receive.value - self.receive.value // 100 - 1
+        enough = least <= (self.received or 0) <= self.receive.value
+        return self.status is Status.COMPLETED and quoted and enough
 
     @property
     def customer_debit(self) -> Amount | None:

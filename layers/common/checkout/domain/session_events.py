@@ -31,4 +31,6 @@ class Event(StrEnum):
     EXPIRY_PASSED = "expiry_passed"
     EXPIRE_REQUESTED = "expire_requested"
     CANCEL_REQUESTED = "cancel_requested"
+    REFUND_REQUESTED = "refund_requested"
+    REFUND_SETTLED = "refund_settled"
     ERASED = "erased"

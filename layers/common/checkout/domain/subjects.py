@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
-from checkout.domain import transitions
-from checkout.domain.ids import SESSION, kind_of
+from checkout.domain import refund_transitions, transitions
+from checkout.domain.ids import REFUND, SESSION, kind_of
 from checkout.domain.machine import Change
+from checkout.domain.public_refund import public_refund
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
-from checkout.domain.webhooks import WebhookEvent, event_body
+from checkout.domain.webhooks import WebhookEvent, compact, event_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +54,40 @@ def _session_event(
     )
 
 
+def _refund_event(
+    change: Change[Refund], event_type: str, *, event_id: str, base_url: str
+) -> WebhookEvent:
+    return refund_event(
+        change.after, event_type, event_id=event_id, base_url=base_url, at=change.at
+    )
+
+
+def refund_event(
+    refund: Refund, event_type: str, *, event_id: str, base_url: str, at: datetime
+) -> WebhookEvent:
+    """Return the event about a refund, under its session, with which it is listed."""
+    from checkout.domain.stripe_refunds import refund_event_json
+
+    return WebhookEvent(
+        id=event_id,
+        merchant=refund.merchant,
+        subject=refund.session,
+        type=event_type,
+        body=compact(public_refund(refund, base_url=base_url)),
+        created_at=at,
+        next_at=at,
+        part=refund.part,
+        stripe_body=refund_event_json(
+            refund, event_id=event_id, event_type=event_type, base_url=base_url, at=at
+        ),
+    )
+
+
 _SUBJECTS: Final[Mapping[str, Subject]] = {
     SESSION: Subject(table="checkout_sessions", advance=transitions.advance, event=_session_event),
+    REFUND: Subject(
+        table="checkout_sessions", advance=refund_transitions.advance, event=_refund_event
+    ),
 }
 
 

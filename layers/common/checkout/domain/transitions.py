@@ -116,6 +116,10 @@ was sold for certain (`Session.unsold`) gives it back, in its own transaction: t
 without an incoming payment, the last step of an end with one, GIVEN_UP. Since every write is
 conditional on the version, an item is given back once. Money that arrived late keeps the item.
 
+Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an ended session has
+received, REFUND_SETTLED gives back what was not sent of it. Both are written in one transaction
+with the refund.
+
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
 
@@ -207,6 +211,10 @@ PARTLY_PAID_FOR_GOOD = When(
 )
 UNACCOUNTED = When("not yet certain what was received", lambda s, now: s.check_at is not None)
 ACCOUNTED = When("certain what was received", lambda s, now: s.check_at is None)
+WITH_MONEY = When(
+    "certain what was received, and it is not nothing",
+    lambda s, now: s.check_at is None and bool(s.received),
+)
 
 # The fields that a step removes. SECRETS never outlive the phase that needs them.
 SECRETS: Final = ("grant", "token", "interact_url")
@@ -283,6 +291,12 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.CANCELED,          _E.CHECKED):            Row(_S.CANCELED,          UNACCOUNTED),
     (_S.CANCELED,          _E.CLOSED):             Row(_S.CANCELED,          UNACCOUNTED),
     (_S.CANCELED,          _E.LATE_PAYMENT):       Row(_S.CANCELED,          UNACCOUNTED, (), LATE_PAYMENT),
+    (_S.COMPLETED,         _E.REFUND_REQUESTED):   Row(_S.COMPLETED,         WITH_MONEY),
+    (_S.EXPIRED,           _E.REFUND_REQUESTED):   Row(_S.EXPIRED,           WITH_MONEY),
+    (_S.CANCELED,          _E.REFUND_REQUESTED):   Row(_S.CANCELED,          WITH_MONEY),
+    (_S.COMPLETED,         _E.REFUND_SETTLED):     Row(_S.COMPLETED),
+    (_S.EXPIRED,           _E.REFUND_SETTLED):     Row(_S.EXPIRED),
+    (_S.CANCELED,          _E.REFUND_SETTLED):     Row(_S.CANCELED),
     (_S.COMPLETED,         _E.ERASED):             Row(_S.COMPLETED,         ACCOUNTED),
     (_S.EXPIRED,           _E.ERASED):             Row(_S.EXPIRED,           ACCOUNTED),
     (_S.CANCELED,          _E.ERASED):             Row(_S.CANCELED,          ACCOUNTED),

@@ -18,11 +18,13 @@ from checkout.domain.erasure import (
     body_without_wallet,
     event_without_wallet,
     in_session,
+    refund_without,
     without_wallet,
 )
 from checkout.domain.errors import Conflict
 from checkout.domain.machine import Change
 from checkout.domain.note import Note
+from checkout.domain.refund import Refund, RefundEvent
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import EventStatus, WebhookEvent
@@ -44,6 +46,7 @@ class Kept(StrEnum):
     NOT_ENDED = "sessions that have not ended"
     IN_FLIGHT = "sessions with a payment under way, or partly paid"
     UNACCOUNTED = "ended sessions of which it is not yet certain what they received"
+    REFUNDING = "refunds that have not ended"
     NOT_DELIVERED = "webhook events that are still to be delivered"
     BUSY = "records that were being changed by others"
     UNREADABLE = "rows that cannot be read, whatever they hold"
@@ -76,6 +79,8 @@ def erase(
     report = Report()
     for session in _each(records.sessions(), "sessions", report, on_progress):
         _erase_session(services, session, wallet, report)
+    for refund in _each(records.refunds(), "refunds", report, on_progress):
+        _erase_refund(services, refund, wallet, report)
     for event in _each(records.events(), "webhook events", report, on_progress):
         _erase_event(services, event, wallet, report)
     for entry in _each(records.audit_entries(), "audit entries", report, on_progress):
@@ -129,6 +134,25 @@ def _erase_session(
         report.erased["sessions"] += 1
     else:
         report.kept[reason] += 1
+
+
+def _erase_refund(
+    services: DashboardServices, refund: Refund, wallet: Wallet, report: Report
+) -> None:
+    """Erase a refund that has ended. One that is pending still needs its customer's wallet."""
+    if not wallet.received(refund):
+        return
+    if not refund.terminal:
+        report.kept[Kept.REFUNDING] += 1
+        return
+    try:
+        writes.commit(
+            services, refund_without(writes.change(services, refund, RefundEvent.ERASED), wallet)
+        )
+    except StaleSession:
+        report.kept[Kept.BUSY] += 1
+    else:
+        report.erased["refunds"] += 1
 
 
 def _clear_note(services: DashboardServices, session_id: str, report: Report) -> None:

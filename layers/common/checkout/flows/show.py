@@ -38,11 +38,12 @@ def record(services: DashboardServices, record_id: str) -> dict[str, Any]:
 
     Raise ResourceMissing, Conflict if the record cannot be read.
 
-    `record_id` is the id of a session, an event or its copy, a merchant or a payment link; or the
-    hash under which an API key or the answer to an idempotency key is stored.
+    `record_id` is the id of a session, a refund, an event or its copy, a merchant or a payment
+    link; or the hash under which an API key or the answer to an idempotency key is stored.
     """
     reads: Mapping[str, Callable[[str], Any]] = {
         "cs": services.sessions.get,
+        "re": services.refunds.get,
         "evt": services.events.get,
         "mer": services.merchants.get,
         "plink": services.links.get,

@@ -218,7 +218,7 @@ def access_token(answer: Answer, *, auth_server: str, sent_at: datetime) -> Acce
     )
 
 
-def granted_payment(token: Answer, *, wallet: str, limits: Limits) -> None:
+def granted_payment(token: Answer, *, wallet: str, limits: Limits | None) -> None:
     """Distrust a token for another wallet, or with other limits, than was asked for.
 
     Omitted members are not checked, because not every server repeats the granted access.
@@ -227,7 +227,7 @@ def granted_payment(token: Answer, *, wallet: str, limits: Limits) -> None:
         access.echo("type", "outgoing-payment")
         if access.has("identifier"):
             access.echo("identifier", wallet)
-        if not access.has("limits"):
+        if limits is None or not access.has("limits"):
             continue
         granted = access.child("limits")
         for name, amount in (

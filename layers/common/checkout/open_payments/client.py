@@ -146,25 +146,26 @@ class OpenPayments:
         return self._token(reply, auth_server)
 
     def request_payment_grant(
-        self, wallet: WalletAddress, *, limits: Limits, finish_uri: str, nonce: str
+        self, wallet: WalletAddress, *, limits: Limits | None, finish_uri: str, nonce: str
     ) -> PendingGrant:
-        """Ask the owner of `wallet` to approve payments within `limits`.
+        """Ask the owner of `wallet` to approve payments within `limits`; without, to read them.
 
         `finish_uri` must not use the query names hash, interact_ref, result and message: the server
         sets them. Raises NotSent for a debit limit in another asset than the wallet's: the server
         would grant it, and then refuse each payment.
         """
-        debit = limits.debit_amount
+        debit = limits.debit_amount if limits is not None else None
         if debit is not None and not debit.is_of(wallet):
             raise NotSent(
                 "request_payment_grant: the limit is of another asset than the wallet",
                 operation="request_payment_grant",
             )
+        pays = {"actions": ["create", "read", "list"]}
         wanted = {
             "type": "outgoing-payment",
-            "actions": ["create", "read", "list"],
+            **(pays if limits is not None else {"actions": ["read", "list"]}),
             "identifier": wallet.id,
-            "limits": limits.members(),
+            **({"limits": limits.members()} if limits is not None else {}),
         }
         body = {
             "access_token": {"access": [wanted]},
@@ -191,7 +192,7 @@ class OpenPayments:
         continuation: Continuation,
         *,
         interact_ref: str,
-        limits: Limits,
+        limits: Limits | None,
     ) -> AccessToken:
         """Redeem `interact_ref`, once, and not before `continuation.not_before`.
 

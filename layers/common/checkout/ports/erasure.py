@@ -7,6 +7,7 @@ from typing import Protocol
 
 from checkout.domain.audit import AuditEntry
 from checkout.domain.note import Note
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.sessions import Reservation
@@ -33,6 +34,8 @@ class AllRecords(Protocol):
     def audit_entries(self) -> Iterator[AuditEntry | None]: ...
 
     def notes(self) -> Iterator[Note | None]: ...
+
+    def refunds(self) -> Iterator[Refund | None]: ...
 
     def answers(self) -> Iterator[Reservation | None]:
         """Return the stored answers of requests with an idempotency key."""

@@ -18,6 +18,7 @@ from checkout.ports.mail import Mail
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.notes import Notes
 from checkout.ports.people import Challenges, Passkeys, People
+from checkout.ports.refunds import Refunds
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
@@ -40,6 +41,7 @@ class Services:
     providers: tuple[Provider, ...] = ()
     database: Database
     sessions: Sessions
+    refunds: Refunds
     merchants: Merchants
     api_keys: ApiKeys
     events: Events
@@ -74,7 +76,8 @@ class DashboardServices(Services):
     """The ports of flows that act for a signed-in merchant.
 
     `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
-    the wallet clients, which most pages do not need.
+    the wallet clients, which most pages do not need, and `paying` the services of flows that call
+    wallets.
     """
 
     known_merchants: Merchants
@@ -89,4 +92,5 @@ class DashboardServices(Services):
     passkeys: Passkeys
     audit: Audit
     hosts: Hosts
+    paying: Callable[[], PayServices]
     edge_secret: str = field(default="", repr=False)

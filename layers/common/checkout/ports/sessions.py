@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from checkout.domain.machine import Change, Record
 from checkout.domain.parts import Lists
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.tally import DayTally
 from checkout.domain.webhooks import WebhookEvent
@@ -90,13 +91,18 @@ class Records(Protocol):
         change: Change[R],
         event: WebhookEvent | None = None,
         reservation: Reservation | None = None,
+        *,
+        new: Refund | None = None,
+        also: Change[Any] | None = None,
     ) -> R:
         """Write the change on its condition, with event and reservation in the same transaction.
 
-        The same transaction gives an item back to the stock of the link that the change `restocks`.
-        Returns the record as written. A write of ours whose response was lost counts as written.
-        Raises KeyHeld if a live record holds the reservation's key, else StaleSession. Only
-        `flows.payment.writes` calls this.
+        The same transaction stores the `new` refund, makes the change of another record that is
+        made `also`, on its own condition, and gives an item back to the stock of the link that the
+        change `restocks`. If `also` has lost a race, StaleSession has the change's own record as it
+        was read. Returns the record as written. A write of ours whose response was lost counts as
+        written. Raises KeyHeld if a live record holds the reservation's key, else StaleSession.
+        Only `flows.payment.writes` calls this.
         """
         ...
 

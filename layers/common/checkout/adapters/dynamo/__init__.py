@@ -8,6 +8,7 @@ from checkout.adapters.dynamo.links import DynamoLinks
 from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.dynamo.notes import DynamoNotes
 from checkout.adapters.dynamo.people import DynamoPeople
+from checkout.adapters.dynamo.refunds import DynamoRefunds
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.short_lived import DynamoChallenges, DynamoCounters, DynamoSignIns
 from checkout.adapters.dynamo.tallies import DynamoTallies
@@ -27,6 +28,7 @@ __all__ = [
     "DynamoNotes",
     "DynamoPeople",
     "DynamoRecords",
+    "DynamoRefunds",
     "DynamoSessions",
     "DynamoSignIns",
     "DynamoTallies",

@@ -20,10 +20,12 @@ from checkout.adapters.dynamo.records import (
     reservation_item,
     session_from,
 )
+from checkout.adapters.dynamo.refunds import refund_from
 from checkout.adapters.dynamo.sessions import with_cart
 from checkout.adapters.dynamo.wire import Item, text, text_from
 from checkout.domain.audit import AuditEntry
 from checkout.domain.note import Note
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
 from checkout.ports.sessions import Reservation
@@ -31,6 +33,7 @@ from checkout.ports.sessions import Reservation
 T = TypeVar("T")
 
 _AUDIT: Final = "audit#"
+_REFUND: Final = "re_"
 _OTHER_ROWS: Final = (
     CART_ROW,
     FLAG_ROW,
@@ -39,6 +42,7 @@ _OTHER_ROWS: Final = (
     "day#",
     "clock#",
     "plink_",
+    _REFUND,
     "sign-in#",
     "attempts#",
     "challenge#",
@@ -80,6 +84,11 @@ class DynamoRecords:
         rows = self._rows("checkout_sessions")
         notes = (row for row in rows if text_from(row["id"]).startswith(NOTE_ROW))
         return (_readable(note_from, row) for row in notes)
+
+    def refunds(self) -> Iterator[Refund | None]:
+        rows = self._rows("checkout_sessions")
+        refunds = (row for row in rows if text_from(row["id"]).startswith(_REFUND))
+        return (_readable(refund_from, row) for row in refunds)
 
     def answers(self) -> Iterator[Reservation | None]:
         return self._read("idempotency_keys", "key", reservation_from)

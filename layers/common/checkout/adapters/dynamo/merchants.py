@@ -43,11 +43,14 @@ merchant_from: Final = _MERCHANT.decode
 def key_item(key: ApiKey) -> Item:
     """Return the row of a key.
 
-    Releases that know no scope to manage read `scopes`, where writing is managing as well.
+    Releases that know no scope to manage read `scopes`, where writing is managing as well; those
+    that know none to refund read `may`.
     """
     item = _KEY.encode(key)
-    older = [each for each in key.scopes if each is not Scope.MANAGE]
-    return item | {"scopes": texts(older), "may": item["scopes"]}
+    before = [each for each in key.scopes if each is not Scope.REFUND]
+    older = [each for each in before if each is not Scope.MANAGE]
+    item |= {"scopes": texts(older), "may": texts(before)}
+    return item if Scope.REFUND not in key.scopes else item | {"refunds": number(1)}
 
 
 def key_from(item: Item) -> ApiKey:
@@ -55,6 +58,8 @@ def key_from(item: Item) -> ApiKey:
     stored = item.get("may") or item.get("scopes")
     if "may" not in item and stored is not None and text(Scope.WRITE) in stored["L"]:
         stored = {"L": [*stored["L"], text(Scope.MANAGE)]}
+    if "refunds" in item and stored is not None:
+        stored = {"L": [*stored["L"], text(Scope.REFUND)]}
     return _KEY.decode(item if stored is None else {**item, "scopes": stored})
 
 

@@ -83,6 +83,7 @@ PAYMENT: Final = (
     "event",
     "submissions",
     "payment_attempts",
+    "refunds",
     "later_json",
     "history",
 )

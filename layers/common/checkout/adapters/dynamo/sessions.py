@@ -43,11 +43,14 @@ from checkout.adapters.dynamo.records import (
     session_from,
     session_item,
 )
+from checkout.adapters.dynamo.refunds import put_refund, refund_from
+from checkout.adapters.dynamo.refunds import update as update_refund
 from checkout.adapters.dynamo.wire import Item, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
-from checkout.domain.ids import SESSION, kind_of
+from checkout.domain.ids import REFUND, SESSION, kind_of
 from checkout.domain.machine import Change, Record
 from checkout.domain.parts import Lists
+from checkout.domain.refund import Refund
 from checkout.domain.retention import RETENTION
 from checkout.domain.search import outer_ids, same_text, wallets
 from checkout.domain.session import Session
@@ -159,18 +162,22 @@ class DynamoSessions:
         change: Change[R],
         event: WebhookEvent | None = None,
         reservation: Reservation | None = None,
+        *,
+        new: Refund | None = None,
+        also: Change[Any] | None = None,
     ) -> R:
         """Write a change, as the port says. Raise LookupError if there is no such record."""
         kind: Kind[R] = _KINDS[kind_of(change.after.id)]
         request = kind.update(self._sessions, change, self._retention)
         rows = kind.beside(self._sessions, change, self._retention)
-        puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
-        if reservation is not None:
-            puts.append(put_reservation(self._reservations, reservation))
+        if also is not None:  # the last one: `_only_failed`
+            other: Kind[Any] = _KINDS[kind_of(also.after.id)]
+            rows.append({"Update": other.update(self._sessions, also, self._retention)})
+        puts = self._puts(event, new, reservation)
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
-        late = change.event is Event.PAYMENT_CREATED  # nothing may come between a 201 and its W7
+        late = change.event == Event.PAYMENT_CREATED  # nothing may come between a 201 and its W7
         if not late:
             self._put_rows(found_by)
         saved = change.after
@@ -185,10 +192,23 @@ class DynamoSessions:
         except ClientError as error:
             if reservation is not None:
                 raise_if_held(error, reservation, index=len(puts))
+            if also is not None and _only_failed(error, index=len(puts) + len(rows)):
+                raise StaleSession(change.before) from None
             saved = _stale_unless_ours(kind, error, change)
         if late:
             self._put_rows(found_by)
         return saved
+
+    def _puts(
+        self, event: WebhookEvent | None, new: Refund | None, reservation: Reservation | None
+    ) -> list[dict[str, Any]]:
+        """Return the writes of new records in a change's transaction, the reservation last."""
+        puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
+        if new is not None:
+            puts.append(put_refund(self._sessions, new, self._retention))
+        if reservation is not None:
+            puts.append(put_reservation(self._reservations, reservation))
+        return puts
 
     def page(
         self,
@@ -364,6 +384,13 @@ _KINDS: Final[Mapping[str, Kind[Any]]] = {
         kept_longer=_kept_longer,
         stored=_with_cart_of,
     ),
+    REFUND: Kind(
+        update=update_refund,
+        beside=lambda table, change, retention: [],
+        found_by=lambda change, retention: [],
+        kept_longer=lambda change, retention: [],
+        stored=lambda change, item: refund_from(item),
+    ),
 }
 
 
@@ -378,6 +405,11 @@ def _stale_unless_ours(kind: Kind[R], error: ClientError, change: Change[R]) -> 
     if current.writer != change.after.writer:
         raise StaleSession(current) from None
     return current
+
+
+def _only_failed(error: ClientError, *, index: int) -> bool:
+    """Return whether the condition at `index` failed, and not the first one."""
+    return condition_failed(error, index=index) and not condition_failed(error, index=0)
 
 
 def _of_another(held: Item, ours: Reservation) -> Reservation | None:

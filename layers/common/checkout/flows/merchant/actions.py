@@ -13,6 +13,7 @@ from typing import Any
 from checkout.domain.audit import Action
 from checkout.domain.errors import PaymentInProgress
 from checkout.domain.people import Actor
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.webhooks import WebhookEvent
 from checkout.flows import audit
@@ -20,6 +21,8 @@ from checkout.flows.checkout import ends, lookup
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import export
 from checkout.flows.merchant.export import Part
+from checkout.flows.refund import request as refunds
+from checkout.flows.refund.request import NewRefund
 from checkout.flows.webhooks import delivery_log, endpoints
 from checkout.flows.webhooks.endpoints import Configured, Resent
 from checkout.ports.services import DashboardServices
@@ -43,6 +46,20 @@ def accept_session(services: DashboardServices, key: Actor, session_id: str) -> 
 def give_up_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
     """Give a partly paid session up, or begin to close its payment. Raise as `give_up` does."""
     return _end(services, key, session_id, ends.give_up, Action.SESSION_GIVEN_UP)
+
+
+def request_refund(services: DashboardServices, key: Actor, asked: NewRefund) -> Refund:
+    """Request a refund. Raise as `refund.request.create` does."""
+    refund = refunds.create(services, key, asked)
+    audit.note(services, key, Action.REFUND_REQUESTED, refund.id)
+    return refund
+
+
+def cancel_refund(services: DashboardServices, key: Actor, refund_id: str) -> Refund:
+    """Cancel a refund. Raise as `refund.request.cancel` does."""
+    refund = refunds.cancel(services, key, refund_id)
+    audit.note(services, key, Action.REFUND_CANCELED, refund.id)
+    return refund
 
 
 def download(

@@ -23,7 +23,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id
 from checkout.domain.merchant import ApiKey, Merchant
-from checkout.domain.people import GIVEN, Actor, Member, Scope
+from checkout.domain.people import GIVEN, USUAL, Actor, Member, Scope
 from checkout.flows import audit, merchants
 from checkout.ports.services import DashboardServices, Services
 
@@ -76,7 +76,7 @@ def create(
     key: Actor,
     *,
     name: str,
-    scopes: tuple[Scope, ...] = tuple(Scope),
+    scopes: tuple[Scope, ...] = USUAL,
     ends_at: datetime | None = None,
 ) -> NewKey:
     """Create a key with these scopes, which ends at that time, if there is one.

@@ -18,6 +18,8 @@ from checkout.ports.services import Services
 _READING: Final = ("GET", "HEAD")
 # The writes of a key that does not manage. All others need the full scope.
 _WRITING: Final = ("/checkout/sessions", "/webhook_endpoints", "/webhook_endpoints/{identity}")
+# Both APIs' routes that ask for money to go back.
+_REFUNDING: Final = ("/checkout/refunds", "/refunds")
 
 
 def scope_of(method: str, route: str) -> Scope:
@@ -27,9 +29,10 @@ def scope_of(method: str, route: str) -> Scope:
     """
     if method in _READING:
         return Scope.READ
-    return (
-        Scope.WRITE if route.removeprefix("/api").removeprefix("/v1") in _WRITING else Scope.MANAGE
-    )
+    path = route.removeprefix("/api").removeprefix("/v1")
+    if any(path == each or path.startswith(f"{each}/") for each in _REFUNDING):
+        return Scope.REFUND
+    return Scope.WRITE if path in _WRITING else Scope.MANAGE
 
 
 def authenticate(

@@ -33,11 +33,12 @@ TOO_FAST_PAUSE: Final = 5.0  # extra seconds to wait after `too_fast`
 
 
 def ask(
-    visit: WalletVisit, payer: WalletAddress, *, limits: Limits, finish_uri: str
+    visit: WalletVisit, payer: WalletAddress, *, limits: Limits | None, finish_uri: str
 ) -> tuple[Grant, str]:
     """Ask for the grant that the payer approves (C6); return it with the page of the approval.
 
-    With a receiver and a debit as its limits it can pay nothing else. Raises open_payments errors.
+    With a receiver and a debit as its limits it can pay nothing else; without limits it can only
+    read payments. Raises open_payments errors.
     """
     nonce = new_nonce(visit.services.random_bytes)
     pending = visit.client.request_payment_grant(
@@ -93,7 +94,7 @@ def redeem(
     interact_ref: str,
     *,
     payer: WalletAddress,
-    limits: Limits,
+    limits: Limits | None,
 ) -> AccessToken:
     """Redeem the interact_ref (C7). Only "too fast" leaves it valid, so only that is repeated.
 

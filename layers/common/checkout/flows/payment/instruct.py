@@ -57,36 +57,56 @@ class Sent(Generic[R]):
 
 
 def request_quote(
-    visit: WalletVisit, payer: WalletAddress, *, receiver: str, receive: Amount
+    visit: WalletVisit,
+    payer: WalletAddress,
+    *,
+    receiver: str,
+    receive: Amount | None = None,
+    debit: Amount | None = None,
 ) -> Quote:
     """Ask the payer's wallet for the price of paying `receive` to the receiver (C4, C5).
+
+    With `debit` it is the quote of what this debit delivers.
 
     An "invalid receiver" is asked about once more: at a real provider it also means that the
     incoming payment could not be read just now. Raises open_payments errors.
     """
     try:
-        return _request_quote(visit, payer, receiver=receiver, receive=receive)
+        return _request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
     except op.Refused as refused:
         if refused.reason is not op.Reason.INVALID_RECEIVER:
             raise
     visit.services.clock.sleep(RECEIVER_AGAIN)
-    return _request_quote(visit, payer, receiver=receiver, receive=receive)
+    return _request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
 
 
 def _request_quote(
-    visit: WalletVisit, payer: WalletAddress, *, receiver: str, receive: Amount
+    visit: WalletVisit,
+    payer: WalletAddress,
+    *,
+    receiver: str,
+    receive: Amount | None,
+    debit: Amount | None,
 ) -> Quote:
     return visit.services.wallets.tokens.use(
         visit.client,
         payer.auth_server,
         payer.resource_server,
         Access.QUOTE,
-        lambda token: visit.client.create_quote(payer, token, receiver=receiver, receive=receive),
+        lambda token: visit.client.create_quote(
+            payer, token, receiver=receiver, receive=receive, debit=debit
+        ),
     )
 
 
 def usable_quote(
-    visit: WalletVisit, quote: Quote, payer: WalletAddress, *, receiver: str, receive: Amount
+    visit: WalletVisit,
+    quote: Quote,
+    payer: WalletAddress,
+    *,
+    receiver: str,
+    receive: Amount | None = None,
+    debit: Amount | None = None,
 ) -> Quote | None:
     """Return the quote, or a new one for the same incoming payment if it has expired.
 
@@ -94,7 +114,7 @@ def usable_quote(
     """
     if quote.expires_at is None or visit.services.clock.now() + QUOTE_MARGIN < quote.expires_at:
         return quote
-    renewed = request_quote(visit, payer, receiver=receiver, receive=receive)
+    renewed = request_quote(visit, payer, receiver=receiver, receive=receive, debit=debit)
     within = renewed.debit.value <= quote.debit.value and renewed.debit.same_asset(quote.debit)
     return renewed if within else None
 

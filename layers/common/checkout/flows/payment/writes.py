@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from enum import StrEnum
 from typing import Any, TypeVar, cast
 
-from checkout.domain.event_types import OPTIONAL
+from checkout.domain.event_types import OPTIONAL, REFUND_CREATED
 from checkout.domain.ids import new_event_id, new_nonce
-from checkout.domain.machine import Change
+from checkout.domain.machine import Change, Record
 from checkout.domain.payment import InFlight, Phase
-from checkout.domain.session_events import Event
-from checkout.domain.subjects import subject_of
+from checkout.domain.refund import Refund
+from checkout.domain.subjects import refund_event, subject_of
 from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
@@ -26,10 +27,10 @@ from checkout.ports.sessions import StaleSession
 from checkout.ports.wallets import Cleanup
 from checkout.ports.webhooks import QueuedEvent
 
-R = TypeVar("R", bound=InFlight)
+R = TypeVar("R", bound=Record)
 
 
-def move(services: Services, record: R, event: Event, **changes: Any) -> R:
+def move(services: Services, record: R, event: StrEnum, **changes: Any) -> R:
     """Apply `event` to the record as it was read, and write the result.
 
     `changes` are the fields that the event sets, and a `note` for the history. Returns the record
@@ -39,7 +40,7 @@ def move(services: Services, record: R, event: Event, **changes: Any) -> R:
     return commit(services, change(services, record, event, **changes))
 
 
-def change(services: Services, record: R, event: Event, **changes: Any) -> Change[R]:
+def change(services: Services, record: R, event: StrEnum, **changes: Any) -> Change[R]:
     """Return what `event` makes of the record now, for `commit`. Raises IllegalTransition."""
     now = services.clock.now()
     writer = new_nonce(services.random_bytes)
@@ -71,17 +72,31 @@ def write_decided(
     raise StaleSession(record)
 
 
-def commit(services: Services, change: Change[R], reserve: Reserve[R] | None = None) -> R:
+def commit(
+    services: Services,
+    change: Change[R],
+    reserve: Reserve[R] | None = None,
+    *,
+    new: Refund | None = None,
+    also: Change[Any] | None = None,
+) -> R:
     """Write `change` and its webhook event in one transaction; enqueue delivery and clean-up.
 
-    The record that `reserve` makes of the result is in the transaction too. Raises StaleSession,
+    In the transaction are also the record that `reserve` makes of the result, a `new` refund, whose
+    event is written then, and a change of another record that is made `also`. Raises StaleSession,
     and KeyHeld if the place of that record is taken.
     """
     event = _webhook_event(services, change)
-    if event is not None and change.after.terminal and not change.before.terminal:
+    if event is None and new is not None:
+        event = _created(services, new)
+    ends = change.after.terminal and not change.before.terminal
+    if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
     reservation = reserve(change.after, change.after.writer) if reserve else None
-    saved: R = services.sessions.save(change, event, reservation)
+    beside: dict[str, Any] = {"new": new} if new is not None else {}
+    if also is not None:
+        beside["also"] = also
+    saved: R = services.sessions.save(change, event, reservation, **beside)
     if event is not None:
         services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
     cleanup = _left_behind(change)
@@ -92,16 +107,29 @@ def commit(services: Services, change: Change[R], reserve: Reserve[R] | None = N
 
 def _webhook_event(services: Services, change: Change[R]) -> WebhookEvent | None:
     """Return the event that the table names for this change, if an endpoint wants it."""
-    if change.webhook is None:
+    if change.webhook is None or not _wanted(services, change.after.merchant, change.webhook):
         return None
-    if change.webhook in OPTIONAL:
-        merchant = services.merchants.get(change.after.merchant)
-        endpoints = merchant.endpoints if merchant is not None else ()
-        if not any(each.wants(change.webhook) for each in endpoints):
-            return None
     event_id = new_event_id(services.random_bytes)
     describe = subject_of(change.after.id).event
     return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
+
+
+def _created(services: Services, refund: Refund) -> WebhookEvent | None:
+    """Return the event of a new refund, if an endpoint wants it."""
+    if not _wanted(services, refund.merchant, REFUND_CREATED):
+        return None
+    event_id = new_event_id(services.random_bytes)
+    at, base_url = refund.created_at, services.base_url
+    return refund_event(refund, REFUND_CREATED, event_id=event_id, base_url=base_url, at=at)
+
+
+def _wanted(services: Services, merchant_id: str, event_type: str) -> bool:
+    """Return whether an event of this type is made: an optional one only if an endpoint asks."""
+    if event_type not in OPTIONAL:
+        return True
+    merchant = services.merchants.get(merchant_id)
+    endpoints = merchant.endpoints if merchant is not None else ()
+    return any(each.wants(event_type) for each in endpoints)
 
 
 def _left_behind(change: Change[R]) -> Cleanup | None:
@@ -111,6 +139,8 @@ def _left_behind(change: Change[R]) -> Cleanup | None:
     expire on their own.
     """
     before, after = change.before, change.after
+    if not isinstance(before, InFlight) or not isinstance(after, InFlight):
+        return None  # a refund's approval is limited to it, and ends by itself
     # The holder of the continuation's lease redeems the grant or cancels it itself.
     held = before.phase is Phase.CONTINUING and before.lease_live(change.at)
     if before.grant is None or before.customer is None or after.grant is not None or held:

@@ -14,9 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
-from checkout.domain.ids import SESSION, kind_of, session_ref
+from checkout.domain.ids import REFUND, SESSION, kind_of, session_ref
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.flows.checkout import reconcile
@@ -24,6 +25,7 @@ from checkout.flows.checkout.clock import write_clock
 from checkout.flows.checkout.reconcile import Checked
 from checkout.flows.payment import schedule as payment_schedule
 from checkout.flows.payment.writes import move
+from checkout.flows.refund import reconcile as refunds
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
 from checkout.ports.runtime import WHOLE, Clock, ShardRange
@@ -75,9 +77,9 @@ class Kind:
     `begin` asks our own side's wallet. `finish` asks the other side's, within the time it is given.
     """
 
-    get: Callable[[PayServices, str], Session | None]
-    begin: Callable[[PayServices, Session], Checked]
-    finish: Callable[[PayServices, Checked, timedelta], Session]
+    get: Callable[[PayServices, str], Any]
+    begin: Callable[[PayServices, Any], Checked]
+    finish: Callable[[PayServices, Checked, timedelta], Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Check:
     """The check of one record, as far as it has come."""
 
     kind: Kind
-    before: Session
+    before: Any
     checked: Checked
 
 
@@ -184,7 +186,7 @@ class _Round:
             self._failed(error, record_id)
             return None
 
-    def _begin(self, kind: Kind, record: Session, place: str) -> Checked:
+    def _begin(self, kind: Kind, record: Any, place: str) -> Checked:
         begun = self._services.clock.now()
         try:
             return kind.begin(self._services, record)
@@ -256,6 +258,12 @@ def _begin_session(services: PayServices, session: Session) -> Checked:
     return checked
 
 
+def _begin_refund(services: PayServices, refund: Refund) -> Checked:
+    """Look at both wallets of a refund that was sent; both halves of its check are here."""
+    after: Any = refunds.step(services, refund, within=MERCHANT_WITHIN)
+    return Checked(after)
+
+
 _KINDS: Final[Mapping[str, Kind]] = {
     SESSION: Kind(
         get=lambda services, session_id: services.sessions.get(session_id),
@@ -263,6 +271,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
         finish=lambda services, checked, within: reconcile.ask_customer(
             services, checked, within=within
         ),
+    ),
+    REFUND: Kind(
+        get=lambda services, refund_id: services.refunds.get(refund_id),
+        begin=_begin_refund,
+        finish=lambda services, checked, within: checked.session,
     ),
 }
 

@@ -1,0 +1,186 @@
+"""The routes of refunds: request one, read and list them, cancel one.
+
+A key needs the scope `refund`, and even then no money moves: the merchant approves each refund in
+their own wallet, from the dashboard's page that `approval_url` names.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Request, Response
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from api.dependencies import Injected, api_key, idempotency_key
+from api.requests import (
+    METADATA_KEY_MAX,
+    METADATA_KEYS_MAX,
+    Form,
+    Scalar,
+    in_bounds,
+    metadata_form,
+    once,
+    whole,
+    whole_number,
+)
+from api.routes import answered, json_response
+from checkout.domain.public_refund import public_refund
+from checkout.domain.refund import AmountMode, Reason, Refund
+from checkout.flows import limits
+from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
+from checkout.flows.refund import request as refunds
+from checkout.flows.refund.request import NewRefund
+from checkout.ports.services import Services
+from checkout.web import json_object, no_parameters, validated
+
+router = APIRouter(prefix="/api")
+REFUNDS: Final = "/checkout/refunds"
+PAGE_MAX: Final = 100
+WALLET_MAX: Final = 2048  # characters
+
+
+class CreateRefund(Form):
+    """A refund to be requested."""
+
+    session: Annotated[
+        str,
+        Field(
+            description="The id of a session that has ended with money.",
+            examples=["cs_3kTMd0wvG8PZx5nNq2LrYb"],
+        ),
+    ]
+    amount: Annotated[
+        int | None,
+        Field(
+            description="How much of what the session has received, in the currency's smallest "
+            "unit. All that is left, if it is absent.",
+            examples=[500],
+            json_schema_extra={"minimum": 1},
+        ),
+        BeforeValidator(whole),
+        AfterValidator(in_bounds),
+    ] = None
+    amount_mode: Annotated[
+        AmountMode | None,
+        Field(
+            strict=False,
+            description="`as_paid`: the customer gets back what they paid for this amount, in "
+            "their own currency. `at_cost`: it costs you exactly the amount. By default `as_paid`, "
+            "where it is known what the customer paid.",
+        ),
+    ] = None
+    reason: Annotated[
+        Reason | None, Field(strict=False, description="Your reason. It is sent to nobody.")
+    ] = None
+    customer_wallet: Annotated[
+        str | None,
+        Field(
+            min_length=1,
+            max_length=WALLET_MAX,
+            description="Another wallet than the one that paid. Required if that is not known: "
+            "the money came from outside.",
+        ),
+    ] = None
+    metadata: Annotated[
+        dict[Annotated[str, Field(min_length=1, max_length=METADATA_KEY_MAX)], Scalar],
+        Field(
+            description="Your own key-value pairs, returned as submitted.",
+            json_schema_extra={"maxProperties": METADATA_KEYS_MAX},
+        ),
+        BeforeValidator(metadata_form),
+    ] = {}  # noqa: RUF012 - copied for each request by Pydantic
+
+    def new_refund(self) -> NewRefund:
+        """Return the request of the flow."""
+        return NewRefund(
+            session=self.session,
+            amount=self.amount,
+            mode=self.amount_mode,
+            reason=self.reason,
+            metadata=self.metadata,
+            wallet=self.customer_wallet,
+        )
+
+
+class ListRefunds(Form):
+    """The filters and the position of a list of refunds."""
+
+    session: Annotated[str | None, Field(description="Only the refunds of this session.")] = None
+    limit: Annotated[
+        int,
+        Field(ge=1, le=PAGE_MAX, description="The maximum number of refunds."),
+        BeforeValidator(whole_number),
+    ] = 10
+    cursor: Annotated[str | None, Field(description="`next_cursor` of the previous page.")] = None
+
+
+@router.post(REFUNDS)
+async def create_refund(services: Injected, request: Request) -> Response:
+    """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
+    key = api_key(services, request)
+    asked = validated(CreateRefund, await json_object(request))
+    posted: Posted[Refund] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key(request),
+        fingerprint=fingerprint_of("refund", asked.model_dump(mode="json")),
+        render=lambda refund: _text(services, refund),
+        status=201,
+    )
+    return answered(
+        answer(
+            services,
+            posted,
+            lambda reserve: refunds.create(services, key, asked.new_refund(), reserve),
+        )
+    )
+
+
+@router.get(REFUNDS)
+async def list_refunds(services: Injected, request: Request) -> Response:
+    """Return a page of refunds, or all refunds of one session."""
+    key = api_key(services, request)
+    asked = validated(ListRefunds, once(request.query_params.multi_items()))
+    limits.admit_list(services, key.merchant)
+    if asked.session is not None:
+        found, more = refunds.of_session(services, key, asked.session), None
+    else:
+        page = refunds.list_page(services, key, limit=asked.limit, after=asked.cursor)
+        found, more = page.refunds, page.next_cursor
+    return json_response(
+        json_text(
+            {
+                "object": "list",
+                "url": f"/api{REFUNDS}",
+                "data": [public_refund(each, base_url=services.base_url) for each in found],
+                "has_more": more is not None,
+                "next_cursor": more,
+            }
+        )
+    )
+
+
+@router.get(f"{REFUNDS}/{{refund_id}}")
+async def get_refund(services: Injected, request: Request, refund_id: str) -> Response:
+    key = api_key(services, request)
+    return json_response(_text(services, refunds.get(services, key, refund_id)))
+
+
+@router.post(f"{REFUNDS}/{{refund_id}}/cancel")
+async def cancel_refund(services: Injected, request: Request, refund_id: str) -> Response:
+    """Cancel a refund that was not sent yet."""
+    key = api_key(services, request)
+    await no_parameters(request)
+    posted: Posted[Refund] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key(request),
+        fingerprint=fingerprint_of("cancel_refund", refund_id),
+        render=lambda refund: _text(services, refund),
+    )
+    return answered(
+        answer(services, posted, lambda reserve: refunds.cancel(services, key, refund_id, reserve))
+    )
+
+
+def _text(services: Services, refund: Refund) -> str:
+    shown: dict[str, Any] = public_refund(refund, base_url=services.base_url)
+    return json_text(shown)

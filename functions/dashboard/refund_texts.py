@@ -1,0 +1,72 @@
+"""The words of the refunds' pages."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from checkout.domain.refund import RefundEvent, RefundProblem, RefundStatus
+
+STATUS: Final[Mapping[RefundStatus, str]] = {
+    RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",
+    RefundStatus.SENDING: "Sending",
+    RefundStatus.SUCCEEDED: "Refunded",
+    RefundStatus.FAILED: "Failed after a part",
+    RefundStatus.CANCELED: "Canceled",
+}
+# The class of the badge, which gives its color.
+BADGE: Final[Mapping[RefundStatus, str]] = {
+    RefundStatus.NEEDS_APPROVAL: "attention",
+    RefundStatus.SENDING: "processing",
+    RefundStatus.SUCCEEDED: "completed",
+    RefundStatus.FAILED: "bad",
+    RefundStatus.CANCELED: "canceled",
+}
+PROBLEM: Final[Mapping[RefundProblem, str]] = {
+    RefundProblem.CUSTOMER_WALLET_UNREACHABLE: "The customer's wallet did not answer.",
+    RefundProblem.CUSTOMER_WALLET_REFUSED: "The customer's wallet refused the money.",
+    RefundProblem.MERCHANT_WALLET_ERROR: "Your wallet did not answer, or refused.",
+    RefundProblem.APPROVAL_UNUSABLE: "Your last approval could not be used. Nothing was sent.",
+    RefundProblem.PRICE_CHANGED: "It had become more expensive than you approved. Nothing was "
+    "sent; look at the new price.",
+    RefundProblem.NOT_SENT: "Your wallet did not pay: perhaps there was not enough money in it, or "
+    "the customer's wallet did not take it. Nothing was sent.",
+    RefundProblem.SENT_IN_PART: "Only a part was sent. The rest can be refunded again.",
+    RefundProblem.NOT_APPROVED: "Nobody approved it within 30 days.",
+}
+STEP: Final[Mapping[str, str]] = {
+    RefundEvent.REQUESTED: "The refund was requested",
+    RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
+    RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
+    RefundEvent.APPROVAL_LOST: "The approval could not be used",
+    RefundEvent.PAYMENT_INTENDED: "The payment was sent to your wallet",
+    RefundEvent.PAYMENT_CREATED: "Your wallet accepted the payment",
+    RefundEvent.ROTATION_STARTED: "The access to the payment was about to be renewed",
+    RefundEvent.TOKEN_RENEWED: "The access to the payment was renewed",
+    RefundEvent.TOKEN_LOST: "Your wallet has ended the access to the payment",
+    RefundEvent.NOTHING_SENT: "It is certain that nothing was sent",
+    RefundEvent.SUCCEEDED: "Refunded",
+    RefundEvent.FAILED: "Ended after a part was sent",
+    RefundEvent.CANCEL_REQUESTED: "The refund was canceled",
+    RefundEvent.EXPIRY_PASSED: "The refund was canceled, because nobody approved it",
+    RefundEvent.ERASED: "The customer's wallet was erased on request",
+}
+BAD: Final = frozenset[str](
+    {
+        RefundEvent.APPROVAL_LOST,
+        RefundEvent.TOKEN_LOST,
+        RefundEvent.NOTHING_SENT,
+        RefundEvent.FAILED,
+    }
+)
+WAITING: Final = (
+    "The payment may have been sent. Your wallet is asked until it says what became of it. If it "
+    "shows nothing, that takes up to 15 minutes; nothing is ever sent twice."
+)
+READ_AGAIN: Final = (
+    "Your wallet has ended our access to this payment, so we cannot see what became of it. Approve "
+    "once more: this approval can only read your payments, and pays nothing."
+)
+UNCONFIRMED: Final = (
+    "Your wallet has sent it. The customer's wallet has not confirmed that it arrived."
+)

@@ -1,0 +1,250 @@
+"""The pages of refunds: request one, see its price, approve it in one's own wallet, cancel it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.money import from_minor_units, typed_amount
+from checkout.domain.people import Actor
+from checkout.domain.refund import AmountMode, Reason, Refund, RefundStatus
+from checkout.flows.checkout import lookup
+from checkout.flows.merchant import actions
+from checkout.flows.refund import request as refunds
+from checkout.flows.refund.request import NewRefund
+from checkout.grant_callback import callback_of
+from checkout.pages import Moment
+from checkout.ports.services import DashboardServices
+from checkout.ports.sessions import StaleSession
+from dashboard import refund_texts as texts
+from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.rendering import page, refused, see
+from dashboard.view import moment, plain, readable
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of a refund's history."""
+
+    at: Moment
+    text: str
+    detail: str | None
+    bad: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefundShown:
+    """A refund's details. `approval` is the page at the merchant's wallet, while one waits."""
+
+    id: str
+    session: str
+    amount: str
+    badge: str
+    status: str
+    waits: bool
+    sending: bool
+    approval: str | None
+    cost: str | None
+    gets: str | None
+    dearer: bool
+    sent: str | None
+    problem: str | None
+    hint: str | None
+    wallet: str
+    mode: str
+    by: str
+    reason: str | None
+    outgoing_payment: str | None
+    created_at: Moment
+    ended_at: Moment | None
+    metadata: tuple[tuple[str, str], ...]
+    steps: tuple[Step, ...]
+
+
+@router.post("/transactions/{session_id}/refund")
+async def request_refund(
+    services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
+) -> Response:
+    """Request a refund, and ask for its price at once."""
+    from dashboard.transaction import shown_again
+
+    try:
+        asked = _asked(services, key, session_id, form)
+        refund = actions.request_refund(services, key, asked)
+    except CheckoutError as error:
+        return refused(error, shown_again, services, request, key, session_id)
+    return _prepared(services, visit, request, key, refund.id)
+
+
+@router.get("/refunds/{refund_id}")
+async def one_refund(services: Injected, request: Request, key: Key, refund_id: str) -> Response:
+    """Show the refund; one that was sent is looked at if that is due."""
+    return _page(services, request, key, refund_id)
+
+
+@router.post("/refunds/{refund_id}/prepare")
+async def prepare(
+    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str, _: Form
+) -> Response:
+    """Ask for the price, and for the page of the approval."""
+    return _prepared(services, visit, request, key, refund_id)
+
+
+@router.post("/refunds/{refund_id}/cancel")
+async def cancel(
+    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str, _: Form
+) -> Response:
+    try:
+        actions.cancel_refund(services, key, refund_id)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, refund_id)
+    return see(visit, f"/refunds/{refund_id}")
+
+
+@router.get("/refunds/{refund_id}/callback")
+async def callback(
+    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str
+) -> Response:
+    """Continue with what the merchant's wallet appended to the address of its return."""
+    from checkout.flows.refund import approve  # it loads the wallets' client
+
+    refunds.get(services, key, refund_id)
+    returned = callback_of(request)
+    if returned.result is not None:  # it is unsigned, so it decides nothing
+        return _page(services, request, key, refund_id, alert="You did not approve the refund.")
+    done = approve.finish(
+        services.paying(),
+        key,
+        refund_id,
+        interact_ref=returned.interact_ref,
+        presented_hash=returned.hash,
+    )
+    if done.wait_seconds:
+        return page(
+            request,
+            "refund_wait.html",
+            section="",
+            seconds=done.wait_seconds,
+            again=f"{request.url.path}?{request.url.query}",
+        )
+    return see(visit, f"/refunds/{refund_id}")
+
+
+def _prepared(
+    services: DashboardServices, visit: Visited, request: Request, key: Actor, refund_id: str
+) -> Response:
+    from checkout.flows.refund import approve
+
+    try:
+        approve.prepare(services.paying(), key, refund_id)
+    except CheckoutError as error:
+        # The refund is there: its page says what hinders it.
+        return _page(services, request, key, refund_id, alert=error.message)
+    return see(visit, f"/refunds/{refund_id}")
+
+
+def _asked(
+    services: DashboardServices, key: Actor, session_id: str, form: dict[str, str]
+) -> NewRefund:
+    """Return what was typed. Raise ParameterInvalid, ResourceMissing."""
+    session = lookup.get(services, key, session_id)
+    typed, amount = form.get("amount", "").strip(), None
+    if typed:
+        scale = session.receive.asset_scale
+        amount = typed_amount(typed, currency=session.currency, wallet_scale=scale)
+        if amount is None:
+            raise ParameterInvalid("This is not an amount. Type it as in 12.50.", param="amount")
+    try:
+        mode = AmountMode(form["mode"]) if form.get("mode") else None
+        reason = Reason(form["reason"]) if form.get("reason") else None
+    except ValueError:
+        raise ParameterInvalid("Choose one of the form's values.", param="reason") from None
+    wallet = form.get("wallet", "").strip() or None
+    return NewRefund(session=session.id, amount=amount, mode=mode, reason=reason, wallet=wallet)
+
+
+def _page(
+    services: DashboardServices,
+    request: Request,
+    key: Actor,
+    refund_id: str,
+    *,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    refund = refunds.get(services, key, refund_id)
+    if refund.payment_in_flight:
+        from checkout.flows.refund import reconcile
+
+        try:
+            refund = reconcile.step(services.paying(), refund)
+        except StaleSession:
+            refund = refunds.get(services, key, refund_id)
+    return page(
+        request,
+        "refund.html",
+        status=status,
+        section="",
+        alert=alert,
+        r=_shown(services, key, refund),
+    )
+
+
+def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundShown:
+    now = services.clock.now()
+    ready = refund.approve_until is not None and now < refund.approve_until
+    quote, amount = refund.quote, minor_of(refund, key, refund.amount)
+    gets = quote.receive if quote else refund.give
+    return RefundShown(
+        id=refund.id,
+        session=refund.session,
+        amount=amount,
+        badge=texts.BADGE[refund.status],
+        status=texts.STATUS[refund.status],
+        waits=refund.approval_waits,
+        sending=refund.payment_in_flight and not refund.approval_waits,
+        approval=refund.interact_url if ready and refund.approval_waits else None,
+        cost=readable(quote.debit) if quote else None,
+        gets=readable(gets) if gets else None,
+        dearer=quote is not None and quote.debit.value * 10 > refund.cost.value * 11,
+        sent=minor_of(refund, key, refund.sent) if refund.sent else None,
+        problem=texts.PROBLEM[refund.problem] if refund.problem else None,
+        hint=_hint(refund),
+        wallet=refund.wallet or "erased",
+        mode="The customer gets back what they paid"
+        if refund.mode is AmountMode.AS_PAID
+        else "It costs you exactly the amount",
+        by=refund.by,
+        reason=refund.reason.value.replace("_", " ") if refund.reason else None,
+        outgoing_payment=refund.outgoing_payment,
+        created_at=moment(refund.created_at),
+        ended_at=moment(refund.ended_at) if refund.ended_at else None,
+        metadata=tuple((name, plain(value)) for name, value in refund.metadata.items()),
+        steps=tuple(
+            Step(
+                at=moment(each.at),
+                text=texts.STEP.get(each.event, each.event.replace("_", " ")),
+                detail=each.note,
+                bad=each.event in texts.BAD,
+            )
+            for each in refund.history
+        ),
+    )
+
+
+def minor_of(refund: Refund, key: Actor, value: int) -> str:
+    """Return `value` minor units of the refund's currency for people."""
+    scale = key.asset_scale
+    return readable(from_minor_units(value, currency=refund.currency, wallet_scale=scale))
+
+
+def _hint(refund: Refund) -> str | None:
+    if refund.payment_in_flight:
+        return texts.READ_AGAIN if refund.approval_waits else texts.WAITING
+    if refund.status is RefundStatus.SUCCEEDED and not refund.confirmed:
+        return texts.UNCONFIRMED
+    return None

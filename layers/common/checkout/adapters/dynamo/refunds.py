@@ -1,0 +1,124 @@
+"""Refunds as DynamoDB items: rows among the sessions, whose transactions hold their amounts.
+
+A refund is in the index `due` while something is left to do, and in `by_search` in the list of its
+merchant. Everything else that it has is one compressed attribute (codec.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any, Final
+
+from checkout.adapters.aws import Persistent
+from checkout.adapters.dynamo import lists
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.conditions import put_new
+from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
+from checkout.adapters.dynamo.wire import Item, instant, text
+from checkout.domain.grammar import position
+from checkout.domain.machine import Change
+from checkout.domain.parts import Lists
+from checkout.domain.refund import Refund
+from checkout.domain.search import REFUNDS
+from checkout.ports.refunds import RefundPage
+from checkout.ports.runtime import RandomBytes
+
+KEPT_LONGER: Final = timedelta(days=30)  # than its session, so that both are found together
+_APART: Final = ("id", "merchant", "part", "status", "version", "writer", "grant", "token")
+_NAMES: Final = [each for each in Refund.__dataclass_fields__ if each not in _APART]
+# `merchant` is the key of the list of sessions, which must not contain refunds.
+_REFUND: Final = Codec(
+    Refund,
+    names={"merchant": "owner"},
+    deflated=("grant", "token"),
+    groups={"refund": _NAMES},
+    later="later_json",
+)
+_MAYBE: Final = ("grant", "token", "due_shard", "due_at", "ttl")
+
+refund_from: Final = _REFUND.decode
+
+
+def refund_item(refund: Refund, retention: timedelta) -> Item:
+    """Return the refund's item, with the attributes of its indexes and its time to live."""
+    place = {
+        "search_key": owned(search_key(refund.merchant, REFUNDS), refund.part),
+        "created_key": text(position(refund.created_at, refund.id)),
+    }
+    if refund.needed_at is not None:
+        first = refund.payment_in_flight
+        place["due_shard"] = text(("" if first else LATER) + due_shard(refund.id, urgent=first))
+        place["due_at"] = instant(refund.needed_at)
+    elif refund.ended_at is not None:
+        place["ttl"] = ttl(refund.ended_at + retention + KEPT_LONGER)
+    return _REFUND.encode(refund) | place
+
+
+def update(table: str, change: Change[Refund], retention: timedelta) -> dict[str, Any]:
+    """Return the UpdateItem of a changed refund, over the version that was read."""
+    before = _REFUND.encode(change.before)
+    item = refund_item(change.after, retention)
+    sets = [name for name in item if name != "id"]
+    removed = [name for name in _MAYBE if name not in item]
+    remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
+    return {
+        "TableName": table,
+        "Key": {"id": item["id"]},
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in sets) + remove,
+        "ConditionExpression": "#status = :from AND #version = :read",
+        "ExpressionAttributeNames": {f"#{name}": name for name in (*sets, *removed)},
+        "ExpressionAttributeValues": {f":{name}": item[name] for name in sets}
+        | {":from": before["status"], ":read": before["version"]},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, Any]:
+    """Return the PutItem of a new refund."""
+    return put_new(table, refund_item(refund, retention), "id")
+
+
+class DynamoRefunds:
+    """`ports.Refunds`. Ids begin with `re_`, unlike the id of any session."""
+
+    def __init__(
+        self,
+        client: Client,
+        prefix: str,
+        *,
+        sleep: Callable[[float], None],
+        random_bytes: RandomBytes,
+    ) -> None:
+        self._client = client
+        self._table = f"{prefix}-checkout_sessions"
+        self._persistent = Persistent(sleep, random_bytes)
+
+    def get(self, refund_id: str) -> Refund | None:
+        item = get(self._client, self._table, id=text(refund_id))
+        return refund_from(item) if item else None
+
+    def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
+        """Read up to 100 refunds with one request, strongly consistent."""
+        found = self._persistent.batch_get(self._client, self._table, list(refund_ids))
+        return tuple(refund_from(found[each]) for each in refund_ids if each in found)
+
+    def page(self, of: Lists, *, limit: int, after: str | None) -> RefundPage:
+        found = lists.page(
+            self._client,
+            self._table,
+            "by_search",
+            "search_key",
+            search_key(of.merchant, REFUNDS),
+            shards=of.parts,
+            limit=limit,
+            after=after,
+            created_from=None,
+            created_before=None,
+            upward=False,
+            entries_each=1,
+        )
+        items = self._persistent.batch_get(self._client, self._table, list(found.ids))
+        shown = tuple(refund_from(items[each]) for each in found.ids if each in items)
+        return RefundPage(shown, found.next_key)

@@ -1,0 +1,196 @@
+"""The record of a refund; `refund_transitions.py` says what may happen to one.
+
+`amount` is in minor units of the session's `currency`, times are aware UTC datetimes. `grant` and
+`token` are sealed (ciphertext).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+
+from checkout.domain.machine import Record
+from checkout.domain.payment import Attention, IncomingPaymentRef, Instruction
+from checkout.open_payments.models import Amount, Quote, WalletAddress
+
+# A refund that nobody approves is canceled after this time.
+APPROVAL_AWAITED: Final = timedelta(days=30)
+# A refund whose payment has shown nothing for this long after its quote's end is told to the shop.
+UNDECIDED_AFTER: Final = timedelta(hours=1)
+
+
+class RefundStatus(StrEnum):
+    """The steps of a refund. The API shows the first two as `pending`."""
+
+    NEEDS_APPROVAL = (
+        "needs_approval"  # nothing was instructed: the merchant's wallet has to allow it
+    )
+    SENDING = "sending"  # the payment may have been sent
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELED = "canceled"
+
+
+class RefundEvent(StrEnum):
+    """The events that can happen to a refund."""
+
+    REQUESTED = "requested"
+    APPROVAL_ASKED = "approval_asked"
+    APPROVAL_CLAIMED = "approval_claimed"
+    APPROVAL_LOST = "approval_lost"
+    PAYMENT_INTENDED = "payment_intended"
+    PAYMENT_CREATED = "payment_created"
+    CHECKED = "checked"
+    ROTATION_STARTED = "rotation_started"
+    TOKEN_RENEWED = "token_renewed"
+    TOKEN_LOST = "token_lost"
+    NOTHING_SENT = "nothing_sent"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCEL_REQUESTED = "cancel_requested"
+    EXPIRY_PASSED = "expiry_passed"
+    ERASED = "erased"
+
+
+class AmountMode(StrEnum):
+    """The side whose amount is fixed; the other side pays or gets what wallets charge."""
+
+    AS_PAID = "as_paid"  # the customer gets back what they paid, in their own currency
+    AT_COST = "at_cost"  # it costs the merchant exactly the amount
+
+
+class Reason(StrEnum):
+    """The merchant's reason, in Stripe's words."""
+
+    DUPLICATE = "duplicate"
+    FRAUDULENT = "fraudulent"
+    REQUESTED_BY_CUSTOMER = "requested_by_customer"
+
+
+class RefundProblem(StrEnum):
+    """The reason why the last approval or payment came to nothing."""
+
+    CUSTOMER_WALLET_UNREACHABLE = "customer_wallet_unreachable"
+    CUSTOMER_WALLET_REFUSED = "customer_wallet_refused"
+    MERCHANT_WALLET_ERROR = "merchant_wallet_error"
+    APPROVAL_UNUSABLE = "approval_unusable"  # it was declined, lost, or came too late
+    PRICE_CHANGED = "price_changed"
+    NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was sent, and never will be
+    SENT_IN_PART = "sent_in_part"
+    NOT_APPROVED = "not_approved"  # nobody approved it in time
+
+
+@dataclass(frozen=True, slots=True)
+class RefundRef:
+    """A refund in its session: the amount that it holds, and what it gives in the payer's asset.
+
+    `amount` is in minor units of the session's currency. It falls to what was sent when the refund
+    ends. `give` is 0 if the customer's side is not fixed.
+    """
+
+    id: str
+    amount: int
+    give: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refund(Record):
+    """Money that goes back from the merchant's wallet to a customer's.
+
+    `give` is what the customer's wallet gets if `mode` is AS_PAID, else None; `cost` is `amount` in
+    the merchant's wallet's scale, which AT_COST debits. `wallet` is the id of the customer's wallet
+    address, "" once it is erased. `by` is the label of the one who asked for it.
+
+    `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the approval that was
+    asked for last: the merchant's wallet, whose server decides what was sent, the customer's wallet
+    as it was read, the payment that it expects, and its price. `approve_until` is when that
+    approval ends. `token` reads the payment at the merchant's wallet; `rotating` says that it may
+    have been replaced. `failed_at` is when that wallet was first seen to call the payment failed.
+    `sent` is the part of `amount` that was sent; `confirmed` is 1 if the customer's wallet has
+    shown all of it.
+
+    `later_json` is what a later release has stored with it, kept as it is.
+    """
+
+    status: RefundStatus
+    created_at: datetime
+    session: str
+    part: int = 0
+    amount: int
+    currency: str
+    mode: AmountMode
+    give: Amount | None = None
+    cost: Amount
+    wallet: str
+    reason: Reason | None = None
+    metadata_json: str = "{}"
+    by: str = ""
+    payer: WalletAddress | None = None
+    customer: WalletAddress | None = None
+    incoming_payment: IncomingPaymentRef | None = None
+    quote: Quote | None = None
+    approve_until: datetime | None = None
+    interact_url: str | None = field(default=None, repr=False)
+    grant: str | None = field(default=None, repr=False)
+    lease_until: datetime | None = None
+    token: str | None = field(default=None, repr=False)
+    rotating: int | None = None  # 1 while a rotation may be under way
+    instruction: Instruction | None = None
+    outgoing_payment: str | None = None
+    payments: int = 0
+    failed_at: datetime | None = None
+    check_at: datetime | None = None
+    checks: int = 0
+    problem: RefundProblem | None = None
+    attention: Attention | None = None
+    sent: int = 0
+    confirmed: int = 0  # 1 if the customer's wallet has shown all of it
+    ended_at: datetime | None = None
+    later_json: str | None = None
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        result: dict[str, Any] = json.loads(self.metadata_json)
+        return result
+
+    @property
+    def terminal(self) -> bool:
+        ended = (RefundStatus.SUCCEEDED, RefundStatus.FAILED, RefundStatus.CANCELED)
+        return self.status in ended
+
+    @property
+    def payment_in_flight(self) -> bool:
+        """Whether money may have been sent: then nobody cancels it."""
+        return self.status is RefundStatus.SENDING
+
+    @property
+    def approval_waits(self) -> bool:
+        """Whether the merchant has to approve: the payment, or that its result is read."""
+        return self.status is RefundStatus.NEEDS_APPROVAL or (
+            self.payment_in_flight and self.token is None
+        )
+
+    @property
+    def quote_ends_at(self) -> datetime:
+        """Return when the merchant's wallet begins no payment of this quote any more."""
+        assert self.quote is not None
+        assert self.instruction is not None
+        # One that names no end counts for ten minutes (flows/payment/schedule.py).
+        return self.quote.expires_at or self.instruction.deadline + timedelta(minutes=10)
+
+    @property
+    def needed_at(self) -> datetime | None:
+        """Return when the sweep must look at it at the latest; None if nothing is left to do."""
+        if self.terminal:
+            return None
+        if self.payment_in_flight:
+            return self.check_at
+        return self.created_at + APPROVAL_AWAITED
+
+    def lease_live(self, now: datetime) -> bool:
+        """Return whether a process is redeeming the approval right now."""
+        return self.lease_until is not None and now < self.lease_until

@@ -1,0 +1,131 @@
+"""The state machine of a refund, and the order of its writes, R1 to R3.
+
+A refund is not a sale turned round. In a sale the payer's wallet is a stranger's, and the merchant's
+own incoming payment shows what has arrived. In a refund the stranger is the receiver: a customer's
+wallet could say "nothing arrived" for ever, and be paid again. So the merchant's own wallet is the
+witness, by its outgoing payment. The customer's wallet is believed only where it speaks against its
+own interest: if it says that money has arrived.
+
+Request (flows/refund/request.py). No wallet is called.
+
+    R1  In one transaction: the stored answer to the idempotency key, the refund (new), and the
+        session (version), which holds the amount from now on. Refused unless the session has ended,
+        it is certain what it received, and this amount of it is left.
+
+Approve (flows/refund/approve.py). No money can move before R2.
+
+    C1  Read the customer's wallet address.   C2  Create the incoming payment there.
+    C3  Create the quote at the merchant's wallet.
+    C4  Request the grant that the merchant approves in their own wallet, limited to this receiver
+        and this debit. APPROVAL_ASKED stores all of it; an incoming payment that is never paid
+        ends by itself.
+    The merchant returns, and the callback's hash verifies.
+    APPROVAL_CLAIMED takes a lease: the interact_ref can be redeemed once.
+    C5  Continue the grant. Refused or unknown: no money can move, APPROVAL_LOST.
+    R2  needs_approval -> sending. Stores the instruction, the quote in use and the token. It is
+        durable before the call that moves money, and conditional on the version and the lease.
+    C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
+        sent" is believed, and a 201 as the payment's name. No refusal decides.
+
+Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
+
+    R3  The merchant's own wallet is read by the quote's id and by list, and the customer's incoming
+        payment. In one transaction with the session, which keeps only what was sent, and the event:
+            the customer's wallet shows the amount           succeeded, at once
+            failed, or the waiting is over, and nothing sent needs_approval again
+            failed, or the waiting is over, and a part sent  failed; the part is kept
+            the waiting is over and all was sent             succeeded, "arrival not confirmed"
+        Of a part, the greater of both wallets' words counts. "Not found" is believed 30 s after the
+        quote's end; "failed" 35 s after it was first seen; anything else ten minutes after that end. A wallet
+        that does not answer decides nothing, and releases nothing. Nor does one that says that the
+        payment was made by another client: the merchant's identity has changed.
+    M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
+        before the call, TOKEN_RENEWED after it. Only "no such token" loses it: TOKEN_LOST. Then the
+        merchant approves once more, and that token can only read.
+
+A refund is canceled only before R2. One that nobody approves for 30 days is canceled by the sweep.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Final
+
+from checkout.domain import machine
+from checkout.domain.event_types import REFUND_FAILED, REFUND_UPDATED
+from checkout.domain.machine import ALWAYS, Change, Condition, Row, row
+from checkout.domain.refund import APPROVAL_AWAITED, Refund, RefundEvent, RefundStatus
+
+When = Condition[Refund]
+IDLE = When("no approval is being redeemed", lambda r, now: not r.lease_live(now))
+ASKED = When(
+    "an approval waits, and is not being redeemed",
+    lambda r, now: (
+        r.grant is not None
+        and not r.lease_live(now)
+        and r.approve_until is not None
+        and now < r.approve_until
+    ),
+)
+CLAIMED = When("approval claimed, lease live", lambda r, now: r.lease_live(now))
+TOKENLESS = When("the token is lost", lambda r, now: r.token is None)
+TOKENLESS_ASKED = When(
+    "the token is lost, and an approval waits",
+    lambda r, now: r.token is None and ASKED.holds(r, now),
+)
+UNAPPROVED = When(
+    "not approved for 30 days, and not being redeemed",
+    lambda r, now: now >= r.created_at + APPROVAL_AWAITED and not r.lease_live(now),
+)
+WITH_TOKEN = When("it has a token", lambda r, now: r.token is not None)
+
+APPROVAL: Final = ("grant", "interact_url", "lease_until", "approve_until")
+_ATTEMPT: Final = (
+    *APPROVAL,
+    *("payer", "customer", "incoming_payment", "quote", "token", "rotating", "instruction"),
+    *("outgoing_payment", "failed_at", "check_at", "attention"),
+)
+_ENDED: Final = (*APPROVAL, "token", "rotating", "check_at", "attention")
+
+_S, _E = RefundStatus, RefundEvent
+# fmt: off
+REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
+    # from               event                     to                 when, and what goes
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_ASKED):   Row(_S.NEEDS_APPROVAL, IDLE, ("lease_until", "problem")),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_CLAIMED): Row(_S.NEEDS_APPROVAL, ASKED),
+    (_S.NEEDS_APPROVAL, _E.APPROVAL_LOST):    Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT),
+    (_S.NEEDS_APPROVAL, _E.PAYMENT_INTENDED): Row(_S.SENDING,        CLAIMED, APPROVAL),
+    (_S.NEEDS_APPROVAL, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       IDLE, _ATTEMPT, REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.EXPIRY_PASSED):    Row(_S.CANCELED,       UNAPPROVED, _ATTEMPT, REFUND_UPDATED),
+    (_S.SENDING,        _E.PAYMENT_CREATED):  Row(_S.SENDING),
+    (_S.SENDING,        _E.CHECKED):          Row(_S.SENDING),
+    (_S.SENDING,        _E.ROTATION_STARTED): Row(_S.SENDING,        WITH_TOKEN),
+    (_S.SENDING,        _E.TOKEN_RENEWED):    Row(_S.SENDING,        ALWAYS, (*APPROVAL, "rotating")),
+    (_S.SENDING,        _E.TOKEN_LOST):       Row(_S.SENDING,        WITH_TOKEN, ("token", "rotating")),
+    (_S.SENDING,        _E.APPROVAL_ASKED):   Row(_S.SENDING,        TOKENLESS, ("lease_until",)),
+    (_S.SENDING,        _E.APPROVAL_CLAIMED): Row(_S.SENDING,        TOKENLESS_ASKED),
+    (_S.SENDING,        _E.APPROVAL_LOST):    Row(_S.SENDING,        ALWAYS, APPROVAL),
+    (_S.SENDING,        _E.NOTHING_SENT):     Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT, REFUND_UPDATED),
+    (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED),
+    (_S.SENDING,        _E.FAILED):           Row(_S.FAILED,         ALWAYS, _ENDED, REFUND_FAILED),
+    (_S.SUCCEEDED,      _E.ERASED):           Row(_S.SUCCEEDED),
+    (_S.FAILED,         _E.ERASED):           Row(_S.FAILED),
+    (_S.CANCELED,       _E.ERASED):           Row(_S.CANCELED),
+}
+# fmt: on
+
+
+def advance(
+    refund: Refund,
+    event: RefundEvent,
+    *,
+    now: datetime,
+    writer: str,
+    note: str | None = None,
+    **changes: Any,
+) -> Change[Refund]:
+    """Return the change that `event` makes to `refund` at `now`. Raise IllegalTransition."""
+    found = row(REFUND_TRANSITIONS, refund, event, now)
+    if found.to in (_S.SUCCEEDED, _S.FAILED, _S.CANCELED) and not refund.terminal:
+        changes = {"ended_at": now} | changes
+    return machine.advance(found, refund, event, now=now, writer=writer, note=note, **changes)

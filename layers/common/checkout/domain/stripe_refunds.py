@@ -1,0 +1,69 @@
+"""Refunds and charges in the shapes that Stripe's client libraries read.
+
+A session that was paid has one charge, whose id is made of the session's. Amounts are in Stripe's
+units; times are Unix seconds.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from checkout.domain.public_refund import pending_reason, public_refund, status_of
+from checkout.domain.refund import Refund, RefundStatus
+from checkout.domain.stripe_objects import envelope, payment_intent_id, to_stripe, unix
+
+
+def charge_id(session_id: str) -> str:
+    """Return the id of the session's charge."""
+    return session_id.replace("cs_", "ch_", 1)
+
+
+def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
+    """Return the `refund`. Facts that only this service knows are in `open_payments`."""
+    failed = refund.status is RefundStatus.FAILED
+    waits = pending_reason(refund)
+    ours = public_refund(refund, base_url=base_url)
+    return {
+        "id": refund.id,
+        "object": "refund",
+        "amount": to_stripe(refund.amount, refund.currency),
+        "balance_transaction": None,
+        "charge": charge_id(refund.session),
+        "created": unix(refund.created_at),
+        "currency": refund.currency,
+        "destination_details": None,
+        "failure_reason": "unknown" if failed else None,
+        "metadata": {name: str(value) for name, value in refund.metadata.items()},
+        "payment_intent": payment_intent_id(refund.session),
+        "pending_reason": "processing" if waits else None,
+        "reason": refund.reason.value if refund.reason else None,
+        "receipt_number": None,
+        "source_transfer_reversal": None,
+        "status": status_of(refund),
+        "transfer_reversal": None,
+        "open_payments": {
+            name: ours[name]
+            for name in (
+                "session",
+                "pending_reason",
+                "approval_url",
+                "amount_mode",
+                "amount_sent",
+                "arrival_confirmed",
+                "cost",
+                "customer_receives",
+                "customer_wallet",
+                "outgoing_payment",
+                "failure_reason",
+            )
+        },
+    }
+
+
+def refund_event_json(
+    refund: Refund, *, event_id: str, event_type: str, base_url: str, at: datetime
+) -> str:
+    """Return the `event` about a refund, as compact JSON."""
+    shown = refund_object(refund, base_url=base_url)
+    return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)

@@ -1,0 +1,268 @@
+"""Decide what became of a refund that may have been sent (R3), and renew the token that reads it.
+
+Every step is a conditional write, so the merchant's page and the sweep may do this at the same
+time. A wallet that does not answer decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from checkout.domain.machine import Change, IllegalTransition
+from checkout.domain.payment import Attention
+from checkout.domain.refund import (
+    APPROVAL_AWAITED,
+    UNDECIDED_AFTER,
+    Refund,
+    RefundEvent,
+    RefundProblem,
+    RefundStatus,
+)
+from checkout.domain.refund_verdict import Outcome, decide, next_look
+from checkout.flows import merchants
+from checkout.flows.payment import sealed
+from checkout.flows.payment.schedule import BACKOFF
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import change, move, write_decided
+from checkout.flows.refund.settle import settle
+from checkout.open_payments import errors as op
+from checkout.open_payments.client import Access
+from checkout.open_payments.models import AccessToken, OutgoingPayment
+from checkout.ports.services import PayServices, Services
+from checkout.ports.sessions import StaleSession
+
+DEADLINE: Final = timedelta(seconds=10)
+# A token that ends within this time may end on its way.
+TOKEN_MARGIN: Final = timedelta(seconds=30)
+LIST_PAGE: Final = 100
+LIST_PAGES_MAX: Final = 10
+
+
+class CannotTell(Exception):
+    """Report that the merchant's wallet has not said what became of the payment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Own:
+    """The answer of the merchant's wallet: the payment, or None where it certainly shows none."""
+
+    payment: OutgoingPayment | None
+
+
+def step(services: PayServices, refund: Refund, *, within: timedelta = DEADLINE) -> Refund:
+    """Look once if a look is due; cancel a refund that nobody has approved in time.
+
+    Raises StaleSession after a lost race.
+    """
+    now = services.clock.now()
+    if refund.status is RefundStatus.NEEDS_APPROVAL:
+        return _unapproved(services, refund, now)
+    if not refund.payment_in_flight or refund.check_at is None or now < refund.check_at:
+        return refund
+    merchant = merchants.get(services.merchants, refund.merchant)
+    return look(WalletVisit.begin(services, merchant, within=within), refund)
+
+
+def _unapproved(services: Services, refund: Refund, now: datetime) -> Refund:
+    if now < refund.created_at + APPROVAL_AWAITED or refund.lease_live(now):
+        return refund
+    problem = RefundProblem.NOT_APPROVED
+    return settle(services, refund, RefundEvent.EXPIRY_PASSED, kept=0, problem=problem)
+
+
+def look(visit: WalletVisit, refund: Refund) -> Refund:
+    """Ask both wallets, and write what they show. Raises StaleSession after a lost race."""
+    services = visit.services
+    try:
+        refund = move(services, refund, RefundEvent.CHECKED, **_next(services, refund))
+        assert refund.payer is not None
+        if refund.payer.id != visit.merchant.wallet_address:
+            return refund  # another client's payments are not shown to this one
+        if refund.token is None:
+            return refund
+        begun = services.clock.now()
+        try:
+            refund, own = _own(visit, refund)
+        except (op.OpenPaymentsError, CannotTell):
+            return services.refunds.get(refund.id) or refund
+        refund = _noted(services, refund, own.payment, begun)
+        return _decided(visit, refund, own.payment, begun)
+    except IllegalTransition as illegal:
+        raise StaleSession(illegal.record) from None
+
+
+def _next(services: Services, refund: Refund) -> dict[str, Any]:
+    """Return the fields that schedule the next look, if this one decides nothing."""
+    now = services.clock.now()
+    pause = timedelta(seconds=BACKOFF[min(refund.checks, len(BACKOFF) - 1)])
+    attention = refund.attention
+    if now >= refund.quote_ends_at + UNDECIDED_AFTER:
+        pause, attention = UNDECIDED_AFTER, Attention.UNDECIDED
+    ahead = next_look(refund, now)
+    check_at = now + pause if ahead is None else min(now + pause, ahead)
+    return {"check_at": check_at, "checks": refund.checks + 1, "attention": attention}
+
+
+def _noted(
+    services: Services, refund: Refund, payment: OutgoingPayment | None, at: datetime
+) -> Refund:
+    """Write the payment's name, and when it was first seen to have failed."""
+    new: dict[str, Any] = {}
+    if payment is not None and refund.outgoing_payment is None:
+        new["outgoing_payment"] = payment.id
+    if payment is not None and payment.failed and refund.failed_at is None:
+        new["failed_at"] = at
+    return move(services, refund, RefundEvent.CHECKED, **new) if new else refund
+
+
+def _decided(
+    visit: WalletVisit, refund: Refund, own: OutgoingPayment | None, begun: datetime
+) -> Refund:
+    services = visit.services
+    verdict = decide(refund, own, _theirs(visit, refund), now=begun)
+    if verdict.outcome is Outcome.SUCCEEDED:
+        return settle(
+            services,
+            refund,
+            RefundEvent.SUCCEEDED,
+            kept=refund.amount,
+            sent=refund.amount,
+            confirmed=int(verdict.confirmed),
+        )
+    if verdict.outcome is Outcome.FAILED:
+        problem = RefundProblem.SENT_IN_PART
+        return settle(
+            services,
+            refund,
+            RefundEvent.FAILED,
+            kept=verdict.sent,
+            sent=verdict.sent,
+            problem=problem,
+        )
+    if verdict.outcome is Outcome.NOTHING:
+        problem = RefundProblem.NOT_SENT
+        return move(services, refund, RefundEvent.NOTHING_SENT, problem=problem)
+    return refund
+
+
+def _own(visit: WalletVisit, refund: Refund) -> tuple[Refund, Own]:
+    """Read the payment at the merchant's wallet, after renewing the token if it has ended.
+
+    Raises CannotTell, open_payments errors, StaleSession.
+    """
+    assert refund.token is not None
+    token = sealed.open_token(visit.services.vault, refund.id, refund.token)
+    ends = token.expires_at
+    if refund.rotating or (ends is not None and visit.services.clock.now() + TOKEN_MARGIN >= ends):
+        refund, token = _renewed(visit, refund, token)
+    try:
+        return refund, _find(visit, refund, token)
+    except op.Refused as refused:
+        if refused.reason is not op.Reason.TOKEN_INACTIVE:
+            raise
+    refund, token = _renewed(visit, refund, token)
+    return refund, _find(visit, refund, token)
+
+
+def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:
+    """Rotate the token (M): the intent, the call, the new token.
+
+    Raises CannotTell if there is none to go on with, open_payments errors, StaleSession.
+    """
+    assert refund.payer is not None
+    services, known, auth_server = visit.services, refund.token, refund.payer.auth_server
+    if not refund.rotating:
+        refund = move(services, refund, RefundEvent.ROTATION_STARTED, rotating=1)
+    sent = refund.instruction
+    try:
+        fresh = visit.client.rotate_token(auth_server, token)
+    except op.Refused as refused:
+        if refused.reason is op.Reason.TOKEN_GONE:
+            _lost(services, refund, known)
+            raise CannotTell from None
+        raise
+    new = sealed.seal_token(services.vault, refund.id, fresh)
+
+    def renewed(current: Refund) -> Change[Refund] | None:
+        # A slow visit heals what another has called lost meanwhile.
+        ours = current.token in (known, None) and current.instruction == sent
+        if not ours or not current.payment_in_flight:
+            return None
+        return change(services, current, RefundEvent.TOKEN_RENEWED, token=new)
+
+    refund = write_decided(services, refund, renewed)
+    if refund.token != new:
+        raise CannotTell
+    return refund, fresh
+
+
+def _lost(services: Services, refund: Refund, known: str | None) -> None:
+    """Write that the token is lost, if it is still the one that was stored."""
+
+    def lost(current: Refund) -> Change[Refund] | None:
+        if current.token != known or not current.payment_in_flight:
+            return None
+        return change(services, current, RefundEvent.TOKEN_LOST)
+
+    write_decided(services, refund, lost)
+
+
+def _find(visit: WalletVisit, refund: Refund, token: AccessToken) -> Own:
+    """Find the payment of the refund's quote, by id and by list.
+
+    "Not found" is believed only as the merchant's own provider says it of an unknown payment.
+    Another client's payment is not "not found": then somebody of ours has made it. Raises
+    CannotTell, open_payments errors.
+    """
+    assert refund.payer is not None
+    assert refund.quote is not None
+    assert refund.incoming_payment is not None
+    client, payer, quote = visit.client, refund.payer, refund.quote.id
+    url = refund.outgoing_payment or client.outgoing_payment_url(payer, quote)
+    try:
+        payment = client.get_outgoing_payment(url, token)
+    except op.Refused as refused:
+        if refused.reason is not op.Reason.NOT_FOUND or refused.status != 401:
+            raise
+    else:
+        if payment.receiver != refund.incoming_payment.id:
+            raise CannotTell
+        return Own(payment)
+    if refund.outgoing_payment is not None:
+        raise CannotTell  # it was seen before
+    cursor: str | None = None
+    for _ in range(LIST_PAGES_MAX):
+        found, cursor = client.list_outgoing_payments(payer, token, first=LIST_PAGE, cursor=cursor)
+        for payment in found:
+            if payment.quote_id == quote or payment.receiver == refund.incoming_payment.id:
+                return Own(payment)
+        if cursor is None:
+            return Own(None)
+    raise CannotTell
+
+
+def _theirs(visit: WalletVisit, refund: Refund) -> int | None:
+    """Return what the customer's incoming payment has received; None if it cannot be read."""
+    assert refund.customer is not None
+    assert refund.quote is not None
+    assert refund.incoming_payment is not None
+    customer, url = refund.customer, refund.incoming_payment.id
+    try:
+        payment = visit.services.wallets.tokens.use(
+            visit.client,
+            customer.auth_server,
+            customer.resource_server,
+            Access.INCOMING_PAYMENT,
+            lambda token: visit.client.get_incoming_payment(url, token, wallet=customer.id),
+            wallet=customer.id,
+        )
+    except op.Refused as refused:
+        # Providers delete one that has ended unpaid. It is a stranger's word, and says nothing new.
+        return 0 if refused.reason is op.Reason.NOT_FOUND else None
+    except op.OpenPaymentsError:
+        return None
+    if not payment.received.same_asset(refund.quote.receive):
+        return None
+    return payment.received.value

@@ -1,0 +1,289 @@
+"""Request a refund (R1), read and list refunds, cancel one. No wallet is called."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from checkout.domain.errors import (
+    AmountNotRepresentable,
+    AmountTooLarge,
+    AmountTooSmall,
+    ParameterInvalid,
+    ParameterMissing,
+    PaymentInProgress,
+    RefundUnexpectedState,
+    ResourceMissing,
+    SessionBusy,
+    SessionUnexpectedState,
+)
+from checkout.domain.grammar import REFUND_ID
+from checkout.domain.ids import new_nonce, new_refund_id
+from checkout.domain.machine import HistoryEntry, IllegalTransition
+from checkout.domain.money import to_wallet
+from checkout.domain.people import Actor
+from checkout.domain.refund import AmountMode, Reason, Refund, RefundEvent, RefundRef, RefundStatus
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
+from checkout.flows.checkout import lookup
+from checkout.flows.cursors import cursor, position_of
+from checkout.flows.idempotency import Reserve
+from checkout.flows.payment import writes
+from checkout.flows.refund.settle import settle
+from checkout.open_payments.models import Amount
+from checkout.open_payments.slips import NotAnAddress
+from checkout.open_payments.wallet_address import parse
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+
+REFUNDS_MAX: Final = 100  # of a session
+TRIES: Final = 20  # many refunds of one session may be requested at once
+_MISSING: Final = "No such refund. Compare its id, and use a key of the same merchant."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRefund:
+    """A merchant's request. `amount` is in minor units; None is all that is left.
+
+    `mode` None is AS_PAID where it is known what the customer paid, else AT_COST. `wallet` is
+    another wallet than the payer's.
+    """
+
+    session: str
+    amount: int | None = None
+    mode: AmountMode | None = None
+    reason: Reason | None = None
+    metadata: Mapping[str, Any] | None = None
+    wallet: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RefundList:
+    """A page of refunds; `next_cursor` is None at the end."""
+
+    refunds: tuple[Refund, ...]
+    next_cursor: str | None
+
+
+def create(
+    services: Services, key: Actor, asked: NewRefund, reserve: Reserve[Refund] | None = None
+) -> Refund:
+    """Request a refund, and write what `reserve` makes with it.
+
+    Raises ResourceMissing, SessionUnexpectedState, PaymentInProgress, AmountTooLarge,
+    AmountTooSmall, AmountNotRepresentable, ParameterMissing, ParameterInvalid,
+    RefundUnexpectedState, SessionBusy, KeyHeld.
+    """
+    wallet = _wallet(services, asked.wallet)
+    refund_id = new_refund_id(services.random_bytes)
+    for _ in range(TRIES):
+        session = lookup.get(services, key, asked.session)
+        refund = _refund(services, key, session, asked, wallet, refund_id)
+        give = refund.give.value if refund.give is not None else 0
+        held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))
+        try:
+            change = writes.change(services, session, Event.REFUND_REQUESTED, refunds=held)
+            writes.commit(services, change, _of_refund(refund, reserve), new=refund)
+        except StaleSession:
+            continue
+        return refund
+    raise SessionBusy("This session is being changed by other requests; try again shortly.")
+
+
+def _of_refund(refund: Refund, reserve: Reserve[Refund] | None) -> Reserve[Session] | None:
+    """Return what makes the stored answer: the write is the session's, the answer the refund."""
+    if reserve is None:
+        return None
+    return lambda _, writer: reserve(refund, writer)
+
+
+def get(services: Services, key: Actor, refund_id: str) -> Refund:
+    """Return the merchant's refund. Raises ResourceMissing, also for another's."""
+    refund = services.refunds.get(refund_id) if REFUND_ID.fullmatch(refund_id) else None
+    if refund is None or refund.merchant != key.merchant:
+        raise ResourceMissing(_MISSING)
+    return refund
+
+
+def of_session(services: Services, key: Actor, session_id: str) -> tuple[Refund, ...]:
+    """Return the refunds of the merchant's session, the newest first. Raises ResourceMissing."""
+    session = lookup.own(services, key, session_id)
+    ids = tuple(each.id for each in reversed(session.refunds or ()))
+    return services.refunds.of(ids) if ids else ()
+
+
+def list_page(services: Services, key: Actor, *, limit: int, after: str | None) -> RefundList:
+    """Return a page of the merchant's refunds, newest first. Raises CursorInvalid."""
+    position = position_of(key.merchant, after, REFUND_ID)
+    page = services.refunds.page(key.lists, limit=limit, after=position)
+    more = cursor(key.merchant, page.next_key) if page.next_key else None
+    return RefundList(page.refunds, more)
+
+
+def cancel(
+    services: Services, key: Actor, refund_id: str, reserve: Reserve[Refund] | None = None
+) -> Refund:
+    """Cancel a refund that was not sent yet.
+
+    Raises ResourceMissing, RefundUnexpectedState, SessionBusy, KeyHeld.
+    """
+    refund = get(services, key, refund_id)
+    try:
+        return settle(
+            services,
+            refund,
+            RefundEvent.CANCEL_REQUESTED,
+            kept=0,
+            reserve=reserve,
+            note=f"by {key.label}",
+        )
+    except IllegalTransition as illegal:
+        raise RefundUnexpectedState(_uncancelable(illegal.record)) from None
+    except StaleSession as stale:
+        raise SessionBusy(
+            "This refund is being changed by other requests; try again shortly."
+        ) from stale
+
+
+def _uncancelable(refund: Refund) -> str:
+    if refund.status is RefundStatus.NEEDS_APPROVAL:
+        return "This refund is being approved right now; it cannot be canceled."
+    if refund.payment_in_flight:
+        return "This refund was sent, or may have been; it cannot be canceled."
+    return f"This refund is {refund.status.value}; it cannot be canceled."
+
+
+def _refund(
+    services: Services,
+    key: Actor,
+    session: Session,
+    asked: NewRefund,
+    wallet: str | None,
+    refund_id: str,
+) -> Refund:
+    """Return the new record. Raises as `create` does."""
+    left = _left(session)
+    amount = left if asked.amount is None else asked.amount
+    if amount < 1:
+        raise AmountTooSmall("The amount of a refund must be at least 1.", param="amount")
+    if amount > left:
+        raise AmountTooLarge(
+            f"{left} {session.currency.upper()} (in its smallest unit) are left to refund of this "
+            "session.",
+            param="amount",
+        )
+    if len(session.refunds or ()) >= REFUNDS_MAX:
+        raise RefundUnexpectedState(f"A session has at most {REFUNDS_MAX} refunds.")
+    mode = asked.mode or (AmountMode.AS_PAID if session.paid_as_quoted else AmountMode.AT_COST)
+    if mode is AmountMode.AS_PAID and not session.paid_as_quoted:
+        raise ParameterInvalid(
+            "It is not known what the customer paid in their own currency: late money, a part, or "
+            "a payment from outside. Use at_cost.",
+            param="amount_mode",
+        )
+    now = services.clock.now()
+    return Refund(
+        id=refund_id,
+        merchant=session.merchant,
+        status=RefundStatus.NEEDS_APPROVAL,
+        version=1,
+        writer=new_nonce(services.random_bytes),
+        updated_at=now,
+        history=(HistoryEntry(now, RefundEvent.REQUESTED, f"by {key.label}"),),
+        created_at=now,
+        session=session.id,
+        part=session.part,
+        amount=amount,
+        currency=session.currency,
+        mode=mode,
+        give=_give(session, amount) if mode is AmountMode.AS_PAID else None,
+        cost=_cost(session, amount),
+        wallet=wallet or _payer(session),
+        reason=asked.reason,
+        metadata_json=json.dumps(
+            dict(asked.metadata or {}), separators=(",", ":"), ensure_ascii=False
+        ),
+        by=key.label,
+    )
+
+
+def _left(session: Session) -> int:
+    """Return what is left to refund. Raises if it is not certain, or nothing."""
+    if session.partly_paid:
+        raise PaymentInProgress(
+            "Only a part of the payment has arrived. Accept it as paid, or give the session up; "
+            "then it can be refunded."
+        )
+    if not session.terminal:
+        raise SessionUnexpectedState(
+            f"This session is {session.status}; it can be refunded once it has ended with money."
+        )
+    if session.check_at is not None:
+        raise PaymentInProgress(
+            "It is not certain yet what this session has received; ask again in about a minute."
+        )
+    if not session.amount_received:
+        raise SessionUnexpectedState("This session has received nothing that could be refunded.")
+    if session.refundable < 1:
+        raise RefundUnexpectedState("All that this session has received was refunded already.")
+    return session.refundable
+
+
+def _payer(session: Session) -> str:
+    """Return the wallet that paid. Raises ParameterMissing if it is not known."""
+    if session.outgoing_payment is not None and session.customer is not None:
+        return session.customer.id
+    why = "was erased" if session.erased else "is not known: the money came from outside"
+    raise ParameterMissing(
+        f"The wallet that paid this session {why}. Name the wallet that the money goes to.",
+        param="customer_wallet",
+    )
+
+
+def _wallet(services: Services, typed: str | None) -> str | None:
+    """Return the wallet address that the merchant names, or None. Raises ParameterInvalid."""
+    if typed is None:
+        return None
+    try:
+        return parse(typed, allow_ports=services.allow_loopback)
+    except NotAnAddress:
+        raise ParameterInvalid(
+            "customer_wallet must be a wallet address: https://… or $….", param="customer_wallet"
+        ) from None
+
+
+def _give(session: Session, amount: int) -> Amount:
+    """Return what the customer's wallet gets of a part of the session: what they paid for it.
+
+    It is counted from all refunds together, so that the parts add up to the whole, exactly. Raises
+    AmountTooSmall.
+    """
+    assert session.quote is not None
+    debit, received = session.quote.debit, session.amount_received or 1
+    given = sum(each.give for each in session.refunds or ())
+    value = debit.value * (session.refunded + amount) // received - given
+    if value < 1:
+        raise AmountTooSmall(
+            f"This is less than one unit of the customer's currency, {debit.asset_code}.",
+            param="amount",
+        )
+    return Amount(value, debit.asset_code, debit.asset_scale)
+
+
+def _cost(session: Session, amount: int) -> Amount:
+    """Return the amount in the scale of the merchant's wallet. Raises AmountNotRepresentable."""
+    receive = session.receive
+    try:
+        return to_wallet(
+            amount,
+            currency=session.currency,
+            asset_code=receive.asset_code,
+            asset_scale=receive.asset_scale,
+        )
+    except AmountNotRepresentable:
+        raise AmountNotRepresentable(
+            f"Your wallet counts {receive.asset_code} in larger steps than this amount.",
+            param="amount",
+        ) from None

@@ -1,0 +1,59 @@
+"""End a refund, in one transaction with the session that holds its amount (R3)."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from checkout.domain.machine import Change
+from checkout.domain.refund import Refund, RefundEvent, RefundRef
+from checkout.domain.session import Session
+from checkout.domain.session_events import Event
+from checkout.flows.idempotency import Reserve
+from checkout.flows.payment import writes
+from checkout.flows.retry_on_conflict import TRIES
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+
+
+def settle(
+    services: Services,
+    refund: Refund,
+    event: RefundEvent,
+    *,
+    kept: int,
+    reserve: Reserve[Refund] | None = None,
+    **changes: Any,
+) -> Refund:
+    """Write the end of the refund as it was read; its session keeps `kept` of it, in minor units.
+
+    Returns the refund as written. Raises IllegalTransition, KeyHeld, and StaleSession if the refund
+    was changed by another, or its session too often.
+    """
+    for _ in range(TRIES):
+        change = writes.change(services, refund, event, **changes)
+        try:
+            return writes.commit(services, change, reserve, also=_released(services, refund, kept))
+        except StaleSession as stale:
+            if cast(Refund, stale.current).version != refund.version:
+                raise
+    raise StaleSession(refund)
+
+
+def _released(services: Services, refund: Refund, kept: int) -> Change[Session] | None:
+    """Return the change of the session that releases what was not sent; None if all is kept.
+
+    A session that was deleted after its retention has nothing left to release.
+    """
+    session = services.sessions.get(refund.session) if kept < refund.amount else None
+    if session is None:
+        return None
+    refunds = tuple(
+        _of(each, kept) if each.id == refund.id else each for each in session.refunds or ()
+    )
+    return writes.change(services, session, Event.REFUND_SETTLED, refunds=refunds)
+
+
+def _of(ref: RefundRef, kept: int) -> RefundRef:
+    """Return the part of it that was sent, rounded up."""
+    give = -(-ref.give * kept // ref.amount) if ref.amount else 0
+    return RefundRef(ref.id, kept, give)

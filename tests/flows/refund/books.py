@@ -1,0 +1,105 @@
+"""A shop that refunds: what a merchant does, and what both wallets' books say afterwards."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+from checkout.domain.refund import Refund
+from checkout.domain.session import Session
+from checkout.flows.refund import approve, request
+from checkout.flows.refund.approve import Finish
+from checkout.flows.refund.request import NewRefund
+from checkout.flows.schedule import sweep
+from tests.product import BASE_URL, PREFIX, World
+
+
+def fund(world: World, value: int = 1000_00) -> None:
+    """Put money into the merchant's wallet: a refund of converted money costs more than it made."""
+    account = world.network.account(world.shop)
+    assert account is not None
+    account.balance += value
+
+
+def ask(world: World, session: Session, amount: int | None = None, **fields: object) -> Refund:
+    """Request a refund of a part, or of all that is left."""
+    asked = NewRefund(session=session.id, amount=amount, **fields)  # type: ignore[arg-type]
+    return request.create(world.services, world.key(), asked)
+
+
+def prepare(world: World, refund: Refund) -> Refund:
+    """Have the price and the page of the approval made."""
+    return approve.prepare(world.services, world.key(), refund.id)
+
+
+def consent(world: World, refund: Refund) -> tuple[str, str]:
+    """The merchant approves in their wallet: the callback's interact_ref and hash."""
+    assert refund.interact_url is not None
+    back = urlsplit(world.network.approve(refund.interact_url))
+    assert f"{back.scheme}://{back.netloc}{back.path}" == (
+        f"{BASE_URL}/dashboard/refunds/{refund.id}/callback"
+    )
+    query = parse_qs(back.query)
+    return query["interact_ref"][0], query["hash"][0]
+
+
+def come_back(world: World, refund: Refund, callback: tuple[str, str]) -> Refund:
+    """Follow the wallet's link as a browser that waits as told."""
+    for _ in range(5):
+        found: Finish = approve.finish(
+            world.services,
+            world.key(),
+            refund.id,
+            interact_ref=callback[0],
+            presented_hash=callback[1],
+        )
+        if not found.wait_seconds:
+            break
+        world.clock.sleep(found.wait_seconds)
+    return found.refund
+
+
+def send(world: World, refund: Refund) -> Refund:
+    """Everything from the price to what the merchant is shown after the callback."""
+    prepared = prepare(world, refund)
+    return come_back(world, prepared, consent(world, prepared))
+
+
+def again(world: World, refund: Refund) -> Refund:
+    """Return the refund as stored."""
+    found = world.services.refunds.get(refund.id)
+    assert found is not None
+    return found
+
+
+def wait(world: World, refund: Refund, *, minutes: int = 100) -> Refund:
+    """Let the schedule run until the refund is out of doubt; return it then."""
+    for _ in range(minutes):
+        refund = again(world, refund)
+        if not refund.payment_in_flight or refund.approval_waits:
+            break
+        world.clock.pass_time(60)
+        sweep.run(world.services, until=world.clock.now() + timedelta(seconds=25))
+    return again(world, refund)
+
+
+def balance(world: World, wallet: str) -> int:
+    """Return the balance of a wallet, in its own units."""
+    account = world.network.account(wallet)
+    assert account is not None
+    world.network.advance()
+    return account.balance
+
+
+def stored(world: World, refund: Refund) -> dict[str, object]:
+    """Return the refund's row as stored."""
+    rows = world.dynamo.rows(f"{PREFIX}-checkout_sessions")
+    [row] = [row for row in rows if row["id"] == {"S": refund.id}]
+    return dict(row)
+
+
+def payments(world: World) -> int:
+    """Return how many outgoing payments were asked for."""
+    return sum(
+        method == "POST" and "/outgoing-payments" in url for method, url in world.transport.sent
+    )

@@ -1,0 +1,242 @@
+"""The pages of refunds, in front of the sandbox's wallets: a merchant refunds in three steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+import pytest
+
+from checkout.domain.payment import Instruction
+from checkout.domain.refund import AmountMode, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.session import Session
+from checkout.flows.checkout import ends
+from checkout.flows.refund.request import get as get_refund
+from checkout.open_payments.errors import OutcomeUnknown
+from checkout.open_payments.models import Amount, Quote, WalletAddress
+from dashboard import refund_texts as texts
+from tests.dashboard_pages import Browser, dashboard, dashboard_of
+from tests.flows.refund.books import again, ask, balance, fund, payments
+from tests.product import CEDAR, PREFIX, World, on, raising
+from tests.services import store_refund
+from tests.support import NOW, a_refund
+
+ALICE = f"{CEDAR}/alice"
+
+
+@pytest.fixture
+def world() -> World:
+    found = World()
+    fund(found)
+    return found
+
+
+@pytest.fixture
+def owner(world: World) -> Iterator[Browser]:
+    with dashboard_of(world) as browser:
+        yield browser
+
+
+@pytest.fixture
+def sold(world: World) -> Session:
+    return world.pay(world.create(2000))
+
+
+def path_of(location: str) -> str:
+    return urlsplit(location).path.removeprefix("/dashboard")
+
+
+def request_all(owner: Browser, sold: Session, **typed: str) -> str:
+    """Send the form of the session's page; return the path of the refund."""
+    page = owner.get(f"/transactions/{sold.id}").page
+    assert "Left to refund: 20.00 USD." in page.main
+    fields = {"amount": "20.00", "mode": "as_paid", "reason": "requested_by_customer", **typed}
+    return path_of(owner.post(f"/transactions/{sold.id}/refund", fields).location)
+
+
+def wallets_page(owner: Browser, path: str) -> str:
+    links = owner.get(path).page.all("a", **{"class": "button"})
+    [link] = [each for each in links if "Approve in your wallet" in "".join(each.text)]
+    return str(link.attributes["href"])
+
+
+def test_a_merchant_sees_the_price_approves_and_the_customer_has_the_money(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    before = balance(world, ALICE)
+    path = request_all(owner, sold)
+    page = owner.get(path).page
+    assert "Waiting for your approval" in page.main
+    assert sold.quote is not None
+    paid = f"{sold.quote.debit.value / 100:.2f} EUR"
+    assert f"The customer gets {paid}" in page.main
+    assert "USD" in page.main.split("Your wallet pays", 1)[1][:20]
+    back = urlsplit(world.network.approve(wallets_page(owner, path)))
+    world.clock.pass_time(10)
+    answer = owner.get(f"{path_of(back.path)}?{back.query}")
+    assert path_of(answer.location) == path
+    done = owner.get(path).page.main
+    assert "Refunded" in done
+    assert "Sent: 20.00 USD." in done
+    assert balance(world, ALICE) == before + sold.quote.debit.value
+    shown = owner.get(f"/transactions/{sold.id}").page.main
+    assert "Refunds 20.00 USD Refunded" in shown
+    assert "Left to refund" not in shown
+    log = owner.get("/audit").page.main
+    assert "Requested a refund" in log
+
+
+def test_a_wallet_that_asks_to_wait_is_asked_again(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    path = request_all(owner, sold)
+    back = urlsplit(world.network.approve(wallets_page(owner, path)))
+    waits = owner.get(f"{path_of(back.path)}?{back.query}")
+    assert waits.status == 200
+    assert "One moment" in waits.page.main
+    [again_] = waits.page.all("a", id="again")
+    world.clock.pass_time(10)
+    answer = owner.get(path_of(again_.attributes["href"]) + f"?{back.query}")
+    assert path_of(answer.location) == path
+
+
+def test_a_declined_approval_says_so_and_the_refund_still_waits(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    path, made = request_all(owner, sold), payments(world)
+    page = owner.get(f"{path}/callback?result=grant_rejected").page
+    assert "You did not approve the refund." in page.main
+    assert "Waiting for your approval" in page.main
+    assert payments(world) == made
+    assert owner.get(f"{path}/callback?hash=x").status == 400
+
+
+def test_a_refund_whose_price_cannot_be_asked_is_there_and_says_why(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    owner.get(f"/transactions/{sold.id}")
+    world.transport.before = on("POST", "/quotes", raising(OutcomeUnknown("down")))
+    answer = owner.post(f"/transactions/{sold.id}/refund", {"amount": "5"})
+    assert "Your wallet does not answer. Try again later." in answer.page.main
+    assert "Show the price and approve" in answer.page.main
+    world.transport.before = lambda request: None
+    [made] = world.services.refunds.of(tuple(e.id for e in world.session(sold.id).refunds or ()))
+    assert owner.post(f"/refunds/{made.id}/prepare").status == 303
+    assert wallets_page(owner, f"/refunds/{made.id}")
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        ({"amount": "20.01"}, "2000 USD (in its smallest unit) are left"),
+        ({"amount": "a lot"}, "This is not an amount."),
+        ({"amount": "0"}, "must be at least 1"),
+        ({"mode": "free"}, "Choose one of the form"),
+    ],
+)
+def test_a_wrong_form_comes_back_with_the_reason(
+    world: World, owner: Browser, sold: Session, typed: dict[str, str], says: str
+) -> None:
+    owner.get(f"/transactions/{sold.id}")
+    answer = owner.post(f"/transactions/{sold.id}/refund", {"amount": "1", **typed})
+    assert answer.status == 400
+    assert says in answer.page.main
+    assert world.session(sold.id).refunded == 0
+
+
+def test_a_refund_is_canceled_from_its_page(world: World, owner: Browser, sold: Session) -> None:
+    path = request_all(owner, sold)
+    assert path_of(owner.post(f"{path}/cancel").location) == path
+    assert "Canceled" in owner.get(path).page.main
+    assert "is canceled; it cannot be canceled" in owner.post(f"{path}/cancel").page.main
+    assert world.session(sold.id).refundable == 2000
+    assert "Canceled a refund" in owner.get("/audit").page.main
+
+
+def test_an_open_page_looks_at_a_refund_that_was_sent(
+    world: World, owner: Browser, sold: Session
+) -> None:
+    path = request_all(owner, sold)
+    back = urlsplit(world.network.approve(wallets_page(owner, path)))
+    world.clock.pass_time(10)
+    world.transport.after = lambda request, response: (
+        raising(OutcomeUnknown("lost"))() if "/outgoing-payments" in request.url else None
+    )
+    owner.get(f"{path_of(back.path)}?{back.query}")
+    assert "Sending" in owner.get(path).page.main
+    world.transport.after = lambda request, response: None
+    world.clock.pass_time(30)
+    assert "Refunded" in owner.get(path).page.main
+
+
+def test_money_from_outside_asks_for_the_wallet(world: World, owner: Browser) -> None:
+    session = world.submit(world.create())
+    ends.cancel(world.services, world.key(), session.id)
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=3)
+    page = owner.get(f"/transactions/{session.id}").page
+    assert page.all("input", name="wallet")
+    assert not page.all("select", name="mode")
+    typed = {"amount": "", "wallet": "https://wallet.example/alice", "reason": ""}
+    answer = owner.post(f"/transactions/{session.id}/refund", typed)
+    assert "The customer's wallet does not answer. Try again later." in answer.page.main
+    assert "It costs you exactly the amount" in answer.page.main
+    assert "To the wallet https://wallet.example/alice" in answer.page.main
+
+
+QUOTE = Quote("https://w.example/q", Amount(560, "USD", 2), Amount(460, "EUR", 2), NOW)
+PAYER = WalletAddress("https://w.example/shop", "USD", 2, "https://a.example", "https://r.example")
+SENT = {
+    "quote": QUOTE,
+    "payer": PAYER,
+    "instruction": Instruction("i", NOW),
+    "outgoing_payment": "https://r.example/out/1",
+}
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"quote": QUOTE}, "over a tenth more than 5.00 USD"),
+        ({"status": RefundStatus.SENDING, **SENT}, texts.READ_AGAIN),
+        (
+            {"status": RefundStatus.SUCCEEDED, "sent": 500, "ended_at": NOW, **SENT},
+            texts.UNCONFIRMED,
+        ),
+        (
+            {
+                "status": RefundStatus.FAILED,
+                "sent": 200,
+                "problem": RefundProblem.SENT_IN_PART,
+                "ended_at": NOW,
+            },
+            "Sent: 2.00 USD.",
+        ),
+        ({"wallet": "", "mode": AmountMode.AS_PAID}, "To the wallet erased"),
+        ({"metadata_json": '{"case":7,"open":true}'}, "case 7 open true"),
+        *(({"problem": each}, texts.PROBLEM[each]) for each in RefundProblem),
+    ],
+)
+def test_each_state_says_what_it_is_and_shows_no_secret(
+    fields: dict[str, object], says: str
+) -> None:
+    secrets = {"grant": "v1.sealed-grant", "token": None}
+    refund = replace(a_refund(), **{**secrets, **fields})  # type: ignore[arg-type]
+    with dashboard() as shop:
+        store_refund(shop.dynamo, PREFIX, refund)
+        answer = shop.signed_in().get(f"/refunds/{refund.id}")
+    assert says in answer.page.main
+    assert "sealed-grant" not in answer.body
+
+
+def test_there_are_words_for_every_status_event_and_problem() -> None:
+    assert set(texts.STATUS) == set(texts.BADGE) == set(RefundStatus)
+    assert set(texts.STEP) == set(RefundEvent) - {RefundEvent.CHECKED}
+    assert set(texts.PROBLEM) == set(RefundProblem)
+
+
+def test_the_books_tell_the_same_refund(world: World, owner: Browser, sold: Session) -> None:
+    made = ask(world, sold, 100)
+    assert again(world, made) == get_refund(world.services, world.key(), made.id)
+    assert "Refunds 1.00 USD" in owner.get(f"/transactions/{sold.id}").page.main
