@@ -15,7 +15,7 @@ from api.v1.answers import IGNORED, status_of, type_of
 from api.v1.parity import Does, Kind, Parameter
 from checkout.domain import errors as e
 from checkout.domain.errors import CheckoutError
-from checkout.domain.grammar import EVENT_ID, SESSION_ID
+from checkout.domain.grammar import EVENT_ID, REFUND_ID, SESSION_ID
 from docs.openapi import parts
 from docs.openapi.parts import Answer, Answers, Error, Object
 from docs.openapi.stripe_answers import (
@@ -27,6 +27,8 @@ from docs.openapi.stripe_answers import (
     Event,
     EventList,
     LineItemList,
+    Refund,
+    RefundList,
     Session,
     SessionList,
 )
@@ -40,6 +42,17 @@ _MANAGE: Final = (
     e.UrlInvalid,
     e.WebhookUnexpectedState,
     e.Conflict,
+)
+_CANCEL: Final = (*_POST, e.RefundUnexpectedState, e.SessionBusy)
+_REFUND: Final = (
+    *_CANCEL,
+    e.ParameterMissing,
+    e.ParameterInvalidInteger,
+    e.AmountTooSmall,
+    e.AmountTooLarge,
+    e.AmountNotRepresentable,
+    e.SessionUnexpectedState,
+    e.PaymentInProgress,
 )
 ANSWERS: Final = Answers(
     lambda error: (status_of(error), type_of(error)),
@@ -105,9 +118,9 @@ _EXAMPLE: Final = {
 
 def document() -> Object:
     """Return the whole document as JSON values."""
-    lists = (SessionList, LineItemList, EventList, EndpointList)
+    lists = (SessionList, LineItemList, EventList, EndpointList, RefundList)
     schemas = parts.schemas(*lists, Balance, Deleted, Error)
-    ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE})
+    ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE, *_REFUND})
     schemes = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "Your API key."},
         "basic": {
@@ -132,6 +145,7 @@ def _paths() -> Object:
     session = parts.in_path("session", SESSION_ID.pattern)
     endpoint = parts.in_path("endpoint", "we_[0-9A-Za-z]{22}")
     event = parts.in_path("event", EVENT_ID.pattern)
+    refunds, refund = "/v1/refunds", parts.in_path("refund", REFUND_ID.pattern)
     create = _post(
         "createSession",
         Session,
@@ -161,6 +175,14 @@ def _paths() -> Object:
         },
         events: {"get": _get("listEvents", EventList, parity.LIST_EVENTS, _LIST)},
         f"{events}/{{event}}": {"get": _get("getEvent", Event, parity.ONE, (), event)},
+        refunds: {
+            "post": _post("createRefund", Refund, parity.CREATE_REFUND, _REFUND),
+            "get": _get("listRefunds", RefundList, parity.LIST_REFUNDS, _LIST),
+        },
+        f"{refunds}/{{refund}}": {"get": _get("getRefund", Refund, parity.ONE, (), refund)},
+        f"{refunds}/{{refund}}/cancel": {
+            "post": _post("cancelRefund", Refund, parity.ONE, _CANCEL, refund)
+        },
         "/v1/balance": {"get": _get("getBalance", Balance, parity.ONE, ())},
         endpoints: {
             "post": add,

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from checkout.domain.grammar import EVENT_ID, SESSION_ID
+from checkout.domain.refund import AmountMode, Reason, RefundProblem
 from checkout.domain.session import Status
 from checkout.domain.webhooks import Format
 from docs.openapi.native_answers import Amount, Currency
@@ -232,6 +233,50 @@ class SessionList(_List):
     data: Annotated[list[Session], Field(max_length=LIST_MAX)]
 
 
+class RefundFacts(Answer):
+    """Fields that only this service knows."""
+
+    session: str
+    pending_reason: Literal["needs_approval", "processing"] | None
+    approval_url: str | None
+    """The page on which the merchant approves the refund, while it waits for that."""
+    amount_mode: AmountMode
+    amount_sent: Annotated[int, Field(ge=0)]
+    arrival_confirmed: bool | None
+    cost: Amount | None
+    customer_receives: Amount | None
+    customer_wallet: str | None
+    outgoing_payment: str | None
+    failure_reason: RefundProblem | None
+
+
+class Refund(Answer):
+    id: Annotated[str, Field(pattern="^re_")]
+    object: Literal["refund"]
+    amount: Money
+    balance_transaction: None
+    charge: Annotated[str, Field(pattern="^ch_")]
+    created: Unix
+    currency: Currency
+    destination_details: None
+    failure_reason: str | None
+    """`unknown` if only a part was sent; else null."""
+    metadata: Metadata
+    open_payments: RefundFacts
+    payment_intent: Annotated[str, Field(pattern="^pi_")]
+    pending_reason: str | None
+    """`processing` while the refund is pending."""
+    reason: Reason | None
+    receipt_number: None
+    source_transfer_reversal: None
+    status: Literal["pending", "succeeded", "failed", "canceled"]
+    transfer_reversal: None
+
+
+class RefundList(_List):
+    data: Annotated[list[Refund], Field(max_length=LIST_MAX)]
+
+
 class Subject(Answer):
     """The subject of an event that has no session, such as a ping."""
 
@@ -240,7 +285,7 @@ class Subject(Answer):
 
 
 class EventData(Answer):
-    object: Session | Subject
+    object: Session | Refund | Subject
 
 
 class EventRequest(Answer):

@@ -13,13 +13,15 @@ from pydantic import ValidationError
 from api.v1 import parity
 from api.v1.endpoints import router as endpoints
 from api.v1.parity import Does
+from api.v1.refunds import router as refunds
 from api.v1.routes import router
 from docs.openapi.stripe import document
 from tests.docs.test_openapi import every_reference
 from tests.documented import STRIPE
+from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe import paid
 from tests.merchant_api import Answer
-from tests.stripe_api import ENDPOINTS, EVENTS, SESSIONS, StripeApi, a_purchase
+from tests.stripe_api import ENDPOINTS, EVENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
 
 DOCUMENT, SCHEMAS = STRIPE.document, STRIPE.schemas
 
@@ -40,7 +42,7 @@ def test_every_route_is_documented_and_has_a_route() -> None:
 
     routes = {
         (method.lower(), shape(route.path))
-        for each in (router, endpoints)
+        for each in (router, endpoints, refunds)
         for route in each.routes
         if isinstance(route, APIRoute) and "rest:path" not in route.path
         for method in route.methods or ()
@@ -77,6 +79,9 @@ def test_each_operation_answers_as_the_document_says() -> None:
     made = api.manage("POST", ENDPOINTS, endpoint)
     path = f"{ENDPOINTS}/{made.json['id']}"
     one = f"{SESSIONS}/{{session}}"
+    payment = api.store(**PAID).id.replace("cs_", "pi_")
+    asked = api.form(REFUNDS, {"payment_intent": payment}, key=api.refunder)
+    refund = asked.json.get("id")
     answers: list[tuple[str, str, Answer]] = [
         (SESSIONS, "post", created),
         (SESSIONS, "post", full),
@@ -91,6 +96,15 @@ def test_each_operation_answers_as_the_document_says() -> None:
         (f"{one}/line_items", "get", api.ask(f"{SESSIONS}/{session}/line_items")),
         (EVENTS, "get", api.ask(EVENTS)),
         (f"{EVENTS}/{{event}}", "get", api.ask(f"{EVENTS}/{event}")),
+        (REFUNDS, "post", asked),
+        (REFUNDS, "post", api.form(REFUNDS, {"amount": 1}, key=api.refunder)),
+        (REFUNDS, "get", api.ask(REFUNDS)),
+        (f"{REFUNDS}/{{refund}}", "get", api.ask(f"{REFUNDS}/{refund}")),
+        (
+            f"{REFUNDS}/{{refund}}/cancel",
+            "post",
+            api.form(f"{REFUNDS}/{refund}/cancel", key=api.refunder),
+        ),
         ("/v1/balance", "get", api.ask("/v1/balance")),
         (ENDPOINTS, "post", made),
         (ENDPOINTS, "post", api.manage("POST", ENDPOINTS, endpoint)),

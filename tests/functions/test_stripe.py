@@ -146,6 +146,23 @@ def test_any_version_is_accepted_and_told_back(api: StripeApi) -> None:
     assert "stripe-version" not in api.ask(SESSIONS).headers
 
 
+@pytest.mark.parametrize("name", ["Stripe-Account", "stripe-context"])
+@pytest.mark.parametrize("value", ["acct_1032D82eZvKYlo2C", ""])
+def test_a_request_in_another_accounts_name_is_refused_on_every_route(
+    api: StripeApi, name: str, value: str
+) -> None:
+    """Its money would go to the platform's own wallet."""
+    headers = {name: value}
+    made = api.form(SESSIONS, a_purchase(), headers=headers)
+    assert refused(made, 403)[0] == "permission_missing"
+    assert name.lower() in made.json["error"]["message"].lower()
+    assert api.ask(SESSIONS).json["data"] == []
+    for path in (SESSIONS, "/v1/events", "/v1/balance", "/v1/webhook_endpoints", "/v1/refunds"):
+        answer = api.manage("GET", path, headers=headers) if "endpoints" in path else None
+        answer = answer or api.ask(path, headers=headers)
+        assert refused(answer, 403)[0] == "permission_missing", path
+
+
 def test_a_get_with_a_forms_content_type_is_a_get(api: StripeApi) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
     assert api.ask(SESSIONS, headers=headers).status == 200
@@ -519,7 +536,7 @@ def test_no_money_is_held(api: StripeApi) -> None:
 
 
 def test_what_does_not_exist_is_named(api: StripeApi) -> None:
-    for method, path in (("GET", "/v1/customers"), ("POST", "/v1/refunds"), ("DELETE", SESSIONS)):
+    for method, path in (("GET", "/v1/customers"), ("POST", "/v1/coupons"), ("DELETE", SESSIONS)):
         answer = api.send(method, path)
         assert refused(answer, 404)[0] == "resource_missing"
         assert path in answer.json["error"]["message"]

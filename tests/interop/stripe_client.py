@@ -75,6 +75,20 @@ refused(lambda: Session.retrieve("cs_nobody"), Refused, **missing)
 wrong = {"api_key": "sk_wrong"}
 refused(lambda: Session.retrieve(created.id, **wrong), stripe.AuthenticationError, http_status=401)
 
+# The money would go to the platform's own wallet.
+forbidden = {"code": "permission_missing", "http_status": 403}
+as_other = {"stripe_account": "acct_1"}
+refused(lambda: Session.create(**purchase(), **as_other), stripe.PermissionError, **forbidden)
+# This key may not refund.
+payment = created.id.replace("cs_", "pi_")
+refused(
+    lambda: stripe.Refund.create(payment_intent=payment, amount=5),
+    stripe.PermissionError,
+    **forbidden,
+)
+assert stripe.Refund.list(payment_intent=payment).data == []
+refused(lambda: stripe.Refund.retrieve("re_nobody"), Refused, **missing)
+
 end = str(uuid.uuid4())
 expired = Session.expire(created.id, idempotency_key=end)
 assert expired.status == "expired"

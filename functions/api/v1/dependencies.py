@@ -11,7 +11,7 @@ from fastapi import Depends, Header, Request
 from api.dependencies import Injected, services
 from api.v1.forms import Leaf, from_form, from_json
 from checkout import wiring
-from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid
+from checkout.domain.errors import ContentTypeInvalid, ParameterInvalid, PermissionMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.strict_json import parse_object
 from checkout.flows.merchant import authentication
@@ -30,6 +30,8 @@ __all__ = [
 ]
 
 _FORM = "application/x-www-form-urlencoded"
+# Both name the account that Stripe would act for, and pay.
+_OTHER_ACCOUNT = ("Stripe-Account", "Stripe-Context")
 
 
 async def managing() -> DashboardServices:
@@ -43,10 +45,21 @@ Managing = Annotated[DashboardServices, Depends(managing)]
 async def api_key(
     injected: Injected, request: Request, authorization: Annotated[str | None, Header()] = None
 ) -> ApiKey:
-    """Return the key of a Bearer token or of a Basic user name. Raises as `authenticate` does."""
-    return authentication.authenticate(
+    """Return the key of a Bearer token or of a Basic user name.
+
+    Raises as `authenticate` does, and PermissionMissing for a request in another account's name:
+    its money would go to this key's wallet.
+    """
+    key = authentication.authenticate(
         injected, _bearer(authorization), request.method, request.scope["route"].path
     )
+    for name in _OTHER_ACCOUNT:
+        if name in request.headers:
+            raise PermissionMissing(
+                f"There are no connected accounts here: send no header {name}, and the API key of "
+                "the merchant who is to be paid."
+            )
+    return key
 
 
 async def query(request: Request) -> list[Leaf]:

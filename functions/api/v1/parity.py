@@ -221,6 +221,36 @@ LIST_EVENTS: Final = (
     _taken("delivery_success", "Whether they were delivered.", Kind.BOOLEAN),
     EXPAND,
 )
+CREATE_REFUND: Final = (
+    _taken("payment_intent", "The payment; or send its `charge`."),
+    _taken("charge", "The charge of the payment."),
+    _taken("amount", "In Stripe's units; all that is left, if it is absent.", Kind.INTEGER),
+    _taken(
+        "reason",
+        "Returned.",
+        Kind.TEXT,
+        "duplicate",
+        "fraudulent",
+        "requested_by_customer",
+    ),
+    _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
+    EXPAND,
+    _ignored("instructions_email", "No mail is sent; the customer's wallet shows the money."),
+    _ignored("refund_application_fee", _NO_CONNECT, "false"),
+    _ignored("reverse_transfer", _NO_CONNECT, "false"),
+    _refused("currency", "A refund is in the currency of its payment."),
+    _refused("customer", _NO_CUSTOMER),
+    _refused("origin", _NO_CUSTOMER),
+)
+LIST_REFUNDS: Final = (
+    _taken("limit", "1 to 100; the default is 10.", Kind.INTEGER),
+    _taken("starting_after", "The page begins after the refund with this id."),
+    _taken("payment_intent", "All refunds of this payment."),
+    _taken("charge", "All refunds of this charge."),
+    EXPAND,
+    _refused("ending_before", "Refunds are listed from the newest on."),
+    _refused("created", "Refunds are not filtered by time."),
+)
 NOTHING: Final[tuple[Parameter, ...]] = ()
 LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
 _ENDPOINT: Final = (

@@ -114,8 +114,23 @@ MANAGES = [
 ]
 
 
+REFUNDS = [
+    ("POST", "/api/checkout/refunds"),
+    ("POST", "/api/checkout/refunds/{refund_id}/cancel"),
+    ("POST", "/v1/refunds"),
+    ("POST", "/v1/refunds/{refund_id}/cancel"),
+    ("DELETE", "/v1/refunds/{refund_id}"),
+]
+
+
 @pytest.mark.parametrize(
-    ("scope", "routes"), [(Scope.READ, READS), (Scope.WRITE, WRITES), (Scope.MANAGE, MANAGES)]
+    ("scope", "routes"),
+    [
+        (Scope.READ, READS),
+        (Scope.WRITE, WRITES),
+        (Scope.MANAGE, MANAGES),
+        (Scope.REFUND, REFUNDS),
+    ],
 )
 def test_a_route_needs_one_scope(scope: Scope, routes: list[tuple[str, str]]) -> None:
     assert {scope_of(method, route) for method, route in routes} == {scope}

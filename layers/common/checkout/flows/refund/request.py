@@ -19,7 +19,7 @@ from checkout.domain.errors import (
     SessionBusy,
     SessionUnexpectedState,
 )
-from checkout.domain.grammar import REFUND_ID
+from checkout.domain.grammar import REFUND_ID, position
 from checkout.domain.ids import new_nonce, new_refund_id
 from checkout.domain.machine import HistoryEntry, IllegalTransition
 from checkout.domain.money import to_wallet
@@ -116,8 +116,18 @@ def of_session(services: Services, key: Actor, session_id: str) -> tuple[Refund,
 
 def list_page(services: Services, key: Actor, *, limit: int, after: str | None) -> RefundList:
     """Return a page of the merchant's refunds, newest first. Raises CursorInvalid."""
-    position = position_of(key.merchant, after, REFUND_ID)
-    page = services.refunds.page(key.lists, limit=limit, after=position)
+    return _page(services, key, limit, position_of(key.merchant, after, REFUND_ID))
+
+
+def list_behind(services: Services, key: Actor, *, limit: int, anchor: str | None) -> RefundList:
+    """Return a page of refunds behind the one with the id `anchor`. Raises ResourceMissing."""
+    behind = None if anchor is None else get(services, key, anchor)
+    place = None if behind is None else position(behind.created_at, behind.id)
+    return _page(services, key, limit, place)
+
+
+def _page(services: Services, key: Actor, limit: int, after: str | None) -> RefundList:
+    page = services.refunds.page(key.lists, limit=limit, after=after)
     more = cursor(key.merchant, page.next_key) if page.next_key else None
     return RefundList(page.refunds, more)
 

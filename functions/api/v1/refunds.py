@@ -1,0 +1,159 @@
+"""The routes of /v1/refunds, over the flows of the native API.
+
+A refund is `pending` until its merchant has approved it in their own wallet, on the page that
+`open_payments.approval_url` names; no key can do that.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, Request, Response
+
+from api.v1 import parity
+from api.v1.answers import answered, listed, shown
+from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
+from api.v1.forms import Parsed, parsed
+from api.v1.sessions import bounded_metadata
+from checkout.domain.errors import (
+    ParameterInvalid,
+    ParameterInvalidInteger,
+    ParameterMissing,
+    ResourceMissing,
+)
+from checkout.domain.grammar import SESSION_ID
+from checkout.domain.merchant import ApiKey
+from checkout.domain.money import TOTAL_MAX
+from checkout.domain.refund import Reason, Refund
+from checkout.domain.stripe_objects import from_stripe
+from checkout.domain.stripe_refunds import refund_object
+from checkout.flows import limits
+from checkout.flows.checkout import lookup
+from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
+from checkout.flows.refund import request as refunds
+from checkout.flows.refund.request import NewRefund
+from checkout.ports.services import Services
+
+router = APIRouter(prefix="/v1/refunds")
+LIST_MAX: Final = 100
+_KINDS: Final = {"payment_intent": "pi_", "charge": "ch_"}
+
+
+@router.post("")
+async def create(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
+    given = parsed(body, parity.CREATE_REFUND)
+    _not_expanded(given)
+    asked = _asked(services, key, given)
+    posted: Posted[Refund] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of("v1 create refund", given.given),
+        render=lambda refund: _text(services, refund),
+    )
+    done = answer(services, posted, lambda reserve: refunds.create(services, key, asked, reserve))
+    return answered(request, done, given.ignored)
+
+
+@router.get("")
+async def list_refunds(services: Injected, key: Key, request: Request, query: Query) -> Response:
+    """Return a page of refunds, or all refunds of a payment."""
+    given = parsed(query, parity.LIST_REFUNDS)
+    _not_expanded(given)
+    limits.admit_list(services, key.merchant)
+    limit = given.values.get("limit", 10)
+    if not 1 <= limit <= LIST_MAX:
+        raise ParameterInvalidInteger(f"This must be 1 to {LIST_MAX}.", param="limit")
+    session = _session_of(given)
+    if session is not None:
+        found, more = refunds.of_session(services, key, session), False
+    else:
+        anchor = given.values.get("starting_after")
+        page = refunds.list_behind(services, key, limit=limit, anchor=anchor)
+        found, more = page.refunds, page.next_cursor is not None
+    data = [refund_object(each, base_url=services.base_url) for each in found]
+    return listed(request, data, more=more)
+
+
+@router.get("/{refund_id}")
+async def get(
+    services: Injected, key: Key, request: Request, query: Query, refund_id: str
+) -> Response:
+    _not_expanded(parsed(query, parity.ONE))
+    refund = refunds.get(services, key, refund_id)
+    return shown(request, refund_object(refund, base_url=services.base_url))
+
+
+@router.post("/{refund_id}/cancel")
+async def cancel(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    refund_id: str,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Cancel a refund that was not sent yet."""
+    given = parsed(body, parity.ONE)
+    _not_expanded(given)
+    posted: Posted[Refund] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of("v1 cancel refund", [refund_id, given.given]),
+        render=lambda refund: _text(services, refund),
+    )
+    return answered(
+        request,
+        answer(services, posted, lambda reserve: refunds.cancel(services, key, refund_id, reserve)),
+    )
+
+
+def _asked(services: Services, key: ApiKey, given: Parsed) -> NewRefund:
+    """Return the request of the flow. Raises ParameterMissing, ParameterInvalid…"""
+    values, session_id = given.values, _session_of(given)
+    if session_id is None:
+        raise ParameterMissing("Name the payment to be refunded.", param="payment_intent")
+    amount = values.get("amount")
+    if amount is not None:
+        session = lookup.get(services, key, session_id)
+        if not 1 <= amount <= TOTAL_MAX:
+            raise ParameterInvalidInteger("This must be at least 1.", param="amount")
+        amount = from_stripe(amount, session.currency, param="amount")
+    return NewRefund(
+        session=session_id,
+        amount=amount,
+        reason=Reason(values["reason"]) if "reason" in values else None,
+        metadata=bounded_metadata(values.get("metadata", {}), "metadata"),
+    )
+
+
+def _session_of(given: Parsed) -> str | None:
+    """Return the session whose payment or charge is named; None if none is."""
+    named = {
+        each: f"cs_{given.values[each].removeprefix(prefix)}"
+        for each, prefix in _KINDS.items()
+        if each in given.values
+    }
+    for each, session_id in named.items():
+        right = given.values[each].startswith(_KINDS[each])
+        if not right or not SESSION_ID.fullmatch(session_id):
+            raise ResourceMissing(f"No such {each.replace('_', ' ')}.", param=each)
+    if len(set(named.values())) > 1:
+        raise ParameterInvalid("This charge is of another payment.", param="charge")
+    return next(iter(named.values()), None)
+
+
+def _not_expanded(given: Parsed) -> None:
+    if given.values.get("expand"):
+        raise ParameterInvalid("This cannot be expanded.", param="expand[0]")
+
+
+def _text(services: Services, refund: Refund) -> str:
+    shown_as: dict[str, Any] = refund_object(refund, base_url=services.base_url)
+    return json_text(shown_as)

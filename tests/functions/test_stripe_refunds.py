@@ -1,0 +1,182 @@
+"""/v1/refunds, as Stripe's client libraries use it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from checkout.domain.session import Session, Status
+from tests.functions.test_refunds_api import PAID
+from tests.stripe_api import REFUNDS, StripeApi
+
+
+@pytest.fixture
+def api() -> StripeApi:
+    return StripeApi()
+
+
+def payment(session: Session) -> str:
+    return session.id.replace("cs_", "pi_")
+
+
+def ask(api: StripeApi, of: Session, **values: Any) -> Any:
+    return api.form(REFUNDS, {"payment_intent": payment(of), **values}, key=api.refunder)
+
+
+def test_a_refund_has_stripes_shape(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    made = ask(api, session, amount=500, reason="duplicate", metadata={"case": "7"})
+    assert made.status == 200
+    refund = made.json
+    facts = refund.pop("open_payments")
+    assert refund == {
+        "id": refund["id"],
+        "object": "refund",
+        "amount": 500,
+        "balance_transaction": None,
+        "charge": session.id.replace("cs_", "ch_"),
+        "created": 1772366400,
+        "currency": "usd",
+        "destination_details": None,
+        "failure_reason": None,
+        "metadata": {"case": "7"},
+        "payment_intent": payment(session),
+        "pending_reason": "processing",
+        "reason": "duplicate",
+        "receipt_number": None,
+        "source_transfer_reversal": None,
+        "status": "pending",
+        "transfer_reversal": None,
+    }
+    assert facts["approval_url"] == f"https://pay.example/dashboard/refunds/{refund['id']}"
+    assert facts["customer_receives"] == {"value": "463", "asset_code": "EUR", "asset_scale": 2}
+    read = api.ask(f"{REFUNDS}/{refund['id']}").json
+    assert read == {**refund, "open_payments": facts}
+
+
+def test_all_that_is_left_is_refunded_by_its_charge(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    charge = session.id.replace("cs_", "ch_")
+    made = api.form(REFUNDS, {"charge": charge}, key=api.refunder)
+    assert (made.status, made.json["amount"]) == (200, 2000)
+    again = api.form(REFUNDS, {"charge": charge}, key=api.refunder)
+    assert again.json["error"]["code"] == "refund_unexpected_state"
+
+
+def test_amounts_are_in_stripes_units(api: StripeApi) -> None:
+    session = api.store(**{**PAID, "currency": "isk", "quote": None})
+    made = ask(api, session, amount=50_000)
+    assert (made.json["amount"], api.stored(session.id).refunded) == (50_000, 500)
+    assert ask(api, session, amount=50_001).json["error"]["code"] == "amount_not_representable"
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "param"),
+    [
+        ({}, "parameter_missing", "payment_intent"),
+        ({"payment_intent": "pi_x"}, "resource_missing", "payment_intent"),
+        ({"charge": "pi_0123456789abcdefABCDEF"}, "resource_missing", "charge"),
+        ({"payment_intent": "pi_" + "0" * 22}, "resource_missing", None),
+    ],
+)
+def test_a_payment_that_is_not_there_is_missing(
+    api: StripeApi, values: dict[str, str], code: str, param: str | None
+) -> None:
+    refused = api.form(REFUNDS, values, key=api.refunder).json["error"]
+    assert (refused["code"], refused.get("param")) == (code, param)
+
+
+@pytest.mark.parametrize(
+    ("values", "code", "param"),
+    [
+        ({"amount": 0}, "parameter_invalid_integer", "amount"),
+        ({"amount": "x"}, "parameter_invalid_integer", "amount"),
+        ({"amount": 2001}, "amount_too_large", "amount"),
+        ({"charge": "ch_" + "0" * 22}, "parameter_invalid", "charge"),
+        ({"reason": "bored"}, "parameter_invalid", "reason"),
+        ({"currency": "usd"}, "parameter_invalid", "currency"),
+        ({"reverse_transfer": "true"}, "parameter_invalid", "reverse_transfer"),
+        ({"expand": ["charge"]}, "parameter_invalid", "expand[0]"),
+        ({"metadata": {"x" * 41: "1"}}, "parameter_invalid", "metadata"),
+    ],
+)
+def test_a_wrong_parameter_is_named(
+    api: StripeApi, values: dict[str, Any], code: str, param: str
+) -> None:
+    session = api.store(**PAID)
+    refused = ask(api, session, **values).json["error"]
+    assert (refused["code"], refused["param"]) == (code, param)
+    assert api.stored(session.id).refunded == 0
+
+
+def test_ignored_parameters_are_said(api: StripeApi) -> None:
+    made = ask(api, api.store(**PAID), instructions_email="a@b.example", reverse_transfer="false")
+    assert made.headers["ignored-parameters"] == "instructions_email, reverse_transfer"
+
+
+def test_a_key_without_the_scope_is_a_typed_error(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    refused = api.form(REFUNDS, {"payment_intent": payment(session)})
+    assert (refused.status, refused.json["error"]["code"]) == (403, "permission_missing")
+    assert api.stored(session.id).refunded == 0
+
+
+def test_one_idempotency_key_makes_one_refund_and_one_cancellation(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    once = {"Idempotency-Key": "r"}
+    values = {"payment_intent": payment(session), "amount": 500}
+    first = api.form(REFUNDS, values, key=api.refunder, headers=once)
+    assert api.form(REFUNDS, values, key=api.refunder, headers=once).body == first.body
+    path = f"{REFUNDS}/{first.json['id']}/cancel"
+    gone = api.form(path, key=api.refunder, headers={"Idempotency-Key": "c"})
+    assert (gone.status, gone.json["status"]) == (200, "canceled")
+    again = api.form(path, key=api.refunder, headers={"Idempotency-Key": "c"})
+    assert (again.body, again.headers["idempotent-replayed"]) == (gone.body, "true")
+    other = api.form(path, key=api.refunder)
+    assert other.json["error"]["code"] == "refund_unexpected_state"
+    assert api.stored(session.id).refundable == 2000
+
+
+def test_refunds_are_listed_by_payment_and_page_by_page(api: StripeApi) -> None:
+    session, other = api.store(**PAID), api.store(**PAID)
+    mine = [ask(api, session, amount=100 + number).json["id"] for number in range(3)]
+    theirs = ask(api, other, amount=100).json["id"]
+    listed = api.ask(REFUNDS, {"payment_intent": payment(session)}).json
+    assert [each["id"] for each in listed["data"]] == mine[::-1]
+    assert (listed["object"], listed["url"], listed["has_more"]) == ("list", REFUNDS, False)
+    assert api.ask(REFUNDS, {"charge": session.id.replace("cs_", "ch_")}).json == listed
+    found: list[str] = []
+    while True:
+        after = {"starting_after": found[-1]} if found else {}
+        page = api.ask(REFUNDS, {"limit": 3, **after}).json
+        found += [each["id"] for each in page["data"]]
+        if not page["has_more"]:
+            break
+    assert sorted(found) == sorted([*mine, theirs])
+
+
+@pytest.mark.parametrize(
+    ("query", "code"),
+    [
+        ({"limit": 0}, "parameter_invalid_integer"),
+        ({"limit": 101}, "parameter_invalid_integer"),
+        ({"starting_after": "re_none"}, "resource_missing"),
+        ({"ending_before": "re_none"}, "parameter_invalid"),
+        ({"created": 1}, "parameter_invalid"),
+        ({"payment_intent": "pi_" + "0" * 22}, "resource_missing"),
+    ],
+)
+def test_a_list_that_cannot_be_given_says_why(
+    api: StripeApi, query: dict[str, Any], code: str
+) -> None:
+    assert api.ask(REFUNDS, query).json["error"]["code"] == code
+
+
+def test_nobody_elses_refund_is_there(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    refund = ask(api, session).json["id"]
+    for path in (f"{REFUNDS}/{refund}", f"{REFUNDS}/re_none"):
+        assert api.ask(path, key=api.other_secret).status == 404
+    assert api.ask(REFUNDS, key=api.other_secret).json["data"] == []
+    assert api.stored(session.id).status is Status.COMPLETED
