@@ -17,6 +17,11 @@ from docs.openapi.parts import Object
 from docs.tables import MEANINGS, errors
 
 BASE_URL: Final = "https://checkout.example"  # is replaced by the deployment's own address
+_URLS: Final = {
+    "url": f"{BASE_URL}/pay/cs_3kTMd0wvG8PZx5nNq2LrYb",
+    "success_url": "https://shop.example/thanks?session=cs_3kTMd0wvG8PZx5nNq2LrYb",
+    "cancel_url": "https://shop.example/basket",
+}
 _WEBHOOKS: Final = Path(__file__).parents[1] / "webhooks.md"
 _DEPTH_MAX: Final = 6  # of fields within fields
 _ERROR: Final = re.compile(r"\| (\d+) \| `(\w+)` \| `(\w+)` \|")
@@ -396,12 +401,8 @@ def _simple(kind: str, schema: Object, name: str) -> Any:
         return "2026-03-02T11:00:00.000Z"
     if "currency" in name:
         return "usd"
-    if schema.get("format") in ("uri", "iri"):
-        return {
-            "url": f"{BASE_URL}/pay/cs_3kTMd0wvG8PZx5nNq2LrYb",
-            "success_url": "https://shop.example/thanks?session=cs_3kTMd0wvG8PZx5nNq2LrYb",
-            "cancel_url": "https://shop.example/basket",
-        }.get(name, "https://wallet.example/alice")
+    if name in _URLS or schema.get("format") == "uri":
+        return _URLS.get(name, "https://wallet.example/alice")
     return "…"
 
 
