@@ -151,7 +151,7 @@ MISTAKES = (
         stripe(line_items=[{"price": "price_1", "quantity": 1}]),
         path=V1,
     ),
-    Mistake("v1: an address", 404, None, "/docs/v1", path="/v1/refunds"),
+    Mistake("v1: an address", 404, None, "/docs/v1", path="/v1/coupons"),
 )
 
 
