@@ -13,13 +13,17 @@ import secrets
 import sys
 from collections import Counter
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from checkout.domain.people import Scope
 from sandbox.server import Incoming
 from tests.attacks.doors import Doors
 from tests.fuzzing import documented, raw
 from tests.fuzzing.target import Heard, InProcess, OverSocket, function_of, listening, problems
+from tests.product import PREFIX
+from tests.services import put_key
 
 OF_DOCUMENTS: Final = 0.4  # of the requests
 OVER_SOCKET: Final = 0.1
@@ -61,6 +65,9 @@ class Run:
     def renewed(self, running: ExitStack) -> None:
         """Go on over new tables."""
         self.target = InProcess(Doors())
+        world = self.target.doors.world
+        # A key that may do everything, so that no route refuses it.
+        put_key(world.dynamo, PREFIX, replace(world.key(), scopes=tuple(Scope)))
         running.close()
         self.socket = running.enter_context(listening(self.target.doors)) if self._share else None
 
