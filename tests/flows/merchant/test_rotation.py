@@ -24,7 +24,7 @@ from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
 from checkout.ports.services import PayServices
 from sandbox.wallets.state import Account
-from tests.product import HARBOR, World, derived
+from tests.product import HARBOR, PREFIX, World, derived
 from tests.support import NOW, SESSION_ID, a_session, between, come_back, seeded
 
 OLD, NEW = "11" * 32, "22" * 32
@@ -105,6 +105,19 @@ def test_details_of_customers_are_read_after_the_old_key_is_gone(world: World) -
     re_encrypt(another_process(world), on_progress=ignored)
     only_new = AesVault(lambda: NEW, seeded(), derive=derived)
     assert details.opened(only_new, world.stored(), session) == given
+
+
+def test_a_damaged_merchant_is_named_and_its_rotation_is_not_complete(world: World) -> None:
+    rotated(world)
+    world.dynamo.update_item(
+        TableName=f"{PREFIX}-merchants",
+        Key={"id": {"S": world.merchant.id}},
+        UpdateExpression="REMOVE #name",
+        ExpressionAttributeNames={"#name": "name"},
+    )
+    progress = re_encrypt(another_process(world), on_progress=ignored)
+    assert progress.unreadable == [world.merchant.id]
+    assert not progress.complete
 
 
 def test_a_second_run_finds_nothing_left_and_writes_nothing(world: World) -> None:

@@ -22,10 +22,14 @@ class StaleMerchant(Stale):
 
 @dataclass(frozen=True, slots=True)
 class MerchantPage:
-    """A page of merchants; `next_key` continues after the last one read, or is None at the end."""
+    """A page of merchants; `next_key` continues after the last one read, or is None at the end.
+
+    `unreadable`: the ids of damaged records, which the page lacks.
+    """
 
     merchants: tuple[Merchant, ...]
     next_key: str | None
+    unreadable: tuple[str, ...] = ()
 
 
 class Merchants(Protocol):

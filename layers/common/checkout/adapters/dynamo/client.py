@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import logging
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from checkout.adapters.aws import AWS_ERRORS, Answer, ask
-from checkout.adapters.dynamo.wire import Item, Value, instant, text
+from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
 from checkout.domain.errors import CheckoutError
+from checkout.domain.ids import session_ref
 from checkout.open_payments.urls import split
 from checkout.ports.runtime import WHOLE, ShardRange, SideBySide
 
 T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
 
 _MILLISECOND: Final = timedelta(milliseconds=1)  # the unit of stored times
 PAGE_MAX: Final = 100  # the limit of one BatchGetItem
@@ -92,8 +96,11 @@ def get(client: Client, table: str, **key: Value) -> Item | None:
     return item
 
 
-def all_of(client: Client, table: str, merchant: str) -> list[Item]:
-    """Return all rows of a merchant in the index `by_merchant`: a query for each megabyte."""
+def all_of(client: Client, table: str, merchant: str, read: Callable[[Item], T]) -> tuple[T, ...]:
+    """Read all rows of a merchant in the index `by_merchant`: a query for each megabyte.
+
+    Damaged rows are left out (`readable`).
+    """
     rows: list[Item] = []
     start: dict[str, Any] = {}
     while True:
@@ -108,8 +115,31 @@ def all_of(client: Client, table: str, merchant: str) -> list[Item]:
         )
         rows += found["Items"]
         if "LastEvaluatedKey" not in found:
-            return rows
+            return tuple(readable(rows, read, "hash")[0])
         start = {"ExclusiveStartKey": found["LastEvaluatedKey"]}
+
+
+def readable(
+    rows: Iterable[Item], read: Callable[[Item], T], key: str = "id"
+) -> tuple[list[T], list[str]]:
+    """Read the rows of a list; return the records, and the keys of rows that cannot be read.
+
+    One damaged record hides no other. It is logged by the reference of its `key`, the table's:
+    docs/operating.md.
+    """
+    found: list[T] = []
+    unreadable: list[str] = []
+    for row in rows:
+        try:
+            found.append(read(row))
+        except Exception as error:  # noqa: BLE001 - whatever is wrong with it
+            unreadable.append(text_from(row[key]))
+            logger.warning(
+                "a record cannot be read: %s",
+                type(error).__name__,
+                extra={"session": session_ref(unreadable[-1])},
+            )
+    return found, unreadable
 
 
 def due(

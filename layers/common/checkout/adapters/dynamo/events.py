@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.client import Client, due, get, readable
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import TAKEN, failed_item, met, put_new, put_next
 from checkout.adapters.dynamo.places import due_shards, of_event, sharded, unsharded
@@ -140,8 +140,8 @@ class DynamoEvents:
             upward=upward,
         )
         items = self._persistent.batch_get(self._client, self._table, found.ids)
-        shown = tuple(event_from(items[each]) for each in found.ids if each in items)
-        return EventPage(shown, found.next_key)
+        shown, _ = readable((items[each] for each in found.ids if each in items), event_from)
+        return EventPage(tuple(shown), found.next_key)
 
 
 def log_of(merchant: str, endpoint: str | None) -> str:

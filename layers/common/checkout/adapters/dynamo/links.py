@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import met
 from checkout.adapters.dynamo.wire import instant, number, text
@@ -90,8 +90,8 @@ class DynamoLinks:
             upward=False,
         )
         items = self._persistent.batch_get(self._client, self._table, found.ids)
-        shown = tuple(_LINK.decode(items[each]) for each in found.ids if each in items)
-        return LinkPage(shown, found.next_key)
+        shown, _ = readable((items[each] for each in found.ids if each in items), _LINK.decode)
+        return LinkPage(tuple(shown), found.next_key)
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
         return met(

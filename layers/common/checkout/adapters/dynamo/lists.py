@@ -6,22 +6,15 @@ and a merchant can get more of them without moving stored records.
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Final, TypeVar
+from typing import Final
 
 from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import PAGE_MAX, Client
 from checkout.adapters.dynamo.places import owned
-from checkout.adapters.dynamo.wire import Item, text, text_from
+from checkout.adapters.dynamo.wire import text, text_from
 from checkout.domain.grammar import position
-from checkout.domain.ids import session_ref
-
-R = TypeVar("R")
-
-logger = logging.getLogger(__name__)
 
 _FIRST: Final = "0"
 _LAST: Final = ":"  # sorts behind every digit
@@ -116,23 +109,3 @@ def beginning(
         found.update("#".join(place[1:]) for place in places)
     newest = sorted(found, reverse=True)[:limit]
     return [place.partition("#")[2] for place in newest]
-
-
-def readable(rows: Iterable[Item], read: Callable[[Item], R]) -> tuple[list[R], list[str]]:
-    """Read sessions' rows; return the sessions, and the ids of rows that cannot be read.
-
-    One damaged record stops no other. It is logged by its reference: docs/operating.md.
-    """
-    found: list[R] = []
-    unreadable: list[str] = []
-    for row in rows:
-        try:
-            found.append(read(row))
-        except Exception as error:  # noqa: BLE001 - whatever is wrong with it
-            unreadable.append(text_from(row["id"]))
-            logger.warning(
-                "a record is no session: %s",
-                type(error).__name__,
-                extra={"session": session_ref(unreadable[-1])},
-            )
-    return found, unreadable

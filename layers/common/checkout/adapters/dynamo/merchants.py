@@ -15,7 +15,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import AWS_ERRORS, ask
-from checkout.adapters.dynamo.client import Client, all_of, get
+from checkout.adapters.dynamo.client import Client, all_of, get, readable
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
@@ -135,7 +135,8 @@ class DynamoMerchants:
         )
         rows = [row for row in found["Items"] if not row["id"]["S"].startswith(_GUARD)]
         last = found.get("LastEvaluatedKey")
-        return MerchantPage(tuple(map(merchant_from, rows)), last["id"]["S"] if last else None)
+        merchants, damaged = readable(rows, merchant_from)
+        return MerchantPage(tuple(merchants), last["id"]["S"] if last else None, tuple(damaged))
 
     def _of_guard(self, guard: Item) -> Merchant:
         merchant = self.get(guard["merchant"]["S"])
@@ -183,7 +184,7 @@ class DynamoApiKeys:
 
     def of(self, merchant_id: str) -> tuple[ApiKey, ...]:
         """Return the keys of a merchant: one query for up to 1 MB, some three thousand keys."""
-        return tuple(map(key_from, all_of(self._client, self._keys, merchant_id)))
+        return all_of(self._client, self._keys, merchant_id, key_from)
 
     def add(self, key: ApiKey, merchant: Merchant) -> bool:
         # The next version, so that of two keys that were counted for at once one is added.

@@ -45,12 +45,10 @@ class DynamoPeople:
         return invitation_from(item) if item else None
 
     def members_of(self, merchant_id: str) -> tuple[Member, ...]:
-        return tuple(map(member_from, all_of(self._client, self._table, f"member#{merchant_id}")))
+        return all_of(self._client, self._table, f"member#{merchant_id}", member_from)
 
     def invitations_of(self, merchant_id: str) -> tuple[Invitation, ...]:
-        return tuple(
-            map(invitation_from, all_of(self._client, self._table, f"invitation#{merchant_id}"))
-        )
+        return all_of(self._client, self._table, f"invitation#{merchant_id}", invitation_from)
 
     def invite(self, invitation: Invitation) -> None:
         # The same hash is the same invitation, so writing it again after a lost answer does no

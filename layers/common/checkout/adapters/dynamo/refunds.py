@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import put_new
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
@@ -102,7 +102,8 @@ class DynamoRefunds:
     def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
         """Read up to 100 refunds with one request, strongly consistent."""
         found = self._persistent.batch_get(self._client, self._table, list(refund_ids))
-        return tuple(refund_from(found[each]) for each in refund_ids if each in found)
+        shown, _ = readable((found[each] for each in refund_ids if each in found), refund_from)
+        return tuple(shown)
 
     def page(self, of: Lists, *, limit: int, after: str | None) -> RefundPage:
         found = lists.page(
@@ -120,5 +121,5 @@ class DynamoRefunds:
             entries_each=1,
         )
         items = self._persistent.batch_get(self._client, self._table, list(found.ids))
-        shown = tuple(refund_from(items[each]) for each in found.ids if each in items)
-        return RefundPage(shown, found.next_key)
+        shown, _ = readable((items[each] for each in found.ids if each in items), refund_from)
+        return RefundPage(tuple(shown), found.next_key)

@@ -15,7 +15,7 @@ from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
-from checkout.adapters.dynamo.client import Client, due, get
+from checkout.adapters.dynamo.client import Client, due, get, readable
 from checkout.adapters.dynamo.conditions import (
     TAKEN,
     condition_failed,
@@ -293,7 +293,7 @@ class DynamoSessions:
             self._client, self._sessions, session_ids, SESSION_ATTRIBUTES
         )
         found = with_carts(self._client, self._persistent, self._sessions, found)
-        sessions, unreadable = lists.readable(found.values(), session_from)
+        sessions, unreadable = readable(found.values(), session_from)
         return {each.id: each for each in sessions}, tuple(unreadable)
 
     def _put_cart(self, session: Session) -> None:

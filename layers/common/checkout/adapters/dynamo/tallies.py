@@ -14,9 +14,8 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries
+from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, readable
 from checkout.adapters.dynamo.conditions import failed_item, transaction
-from checkout.adapters.dynamo.lists import readable
 from checkout.adapters.dynamo.places import CLOCK, due_shards
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_carts

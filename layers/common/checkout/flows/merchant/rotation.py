@@ -26,8 +26,8 @@ PAGE: Final = 100
 class Progress:
     """Counts of one run.
 
-    `unreadable` merchants have a secret that neither key opens; `busy` ones were changed by other
-    requests again and again.
+    `unreadable` merchants have a damaged record, or a secret that neither key opens; `busy` ones
+    were changed by other requests again and again.
     """
 
     checked: int = 0
@@ -51,6 +51,7 @@ def re_encrypt(services: PayServices, *, on_progress: Callable[[Progress], None]
         page = services.merchants.page(limit=PAGE, after=after)
         for merchant in page.merchants:
             _renew(services, merchant, progress)
+        progress.unreadable += page.unreadable
         on_progress(progress)
         if page.next_key is None:
             return progress
