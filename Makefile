@@ -22,7 +22,7 @@ PYTHON313 ?= $(firstword $(shell for p in python3.13 $$HOME/.pyenv/versions/3.13
 SAM := SAM_CLI_TELEMETRY=0 PATH="$(CURDIR)/.venv-sam/bin:$$PATH" .venv-sam/bin/sam
 STAGE ?= default
 # Of `make bench`. CI runs those that count; what the others time means nothing beside other work.
-BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst official
+BENCHMARKS ?= cost callback cpu scaling neighbours hanging page growth burst stock official
 export PYTHONPATH := layers/common:functions
 # Images of Python set it, and then each process compiles all of our modules again.
 unexport PYTHONDONTWRITEBYTECODE

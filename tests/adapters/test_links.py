@@ -160,3 +160,130 @@ class TestGiveBack:
         store.links.set_stopped(a_link(), NOW)
         store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
         assert left(store) == 1
+
+
+class TestRows:
+    """A large stock lies in eight rows."""
+
+    LINK = a_link(left=20, rows=8)
+
+    @staticmethod
+    def parts(store: Store) -> list[int]:
+        """Return what each of the eight rows has, by the names that are stored."""
+        names = [a_link().id, *(f"{a_link().id}#{number}" for number in range(1, 8))]
+        read = [
+            store.client.get_item(TableName=store.links._table, Key={"id": {"S": name}})
+            for name in names
+        ]
+        return [int(each["Item"]["left"]["N"]) for each in read]
+
+    def test_each_row_has_an_equal_part_and_the_link_has_them_all(self, store: Store) -> None:
+        store.links.add(self.LINK)
+        assert self.parts(store) == [3, 3, 3, 3, 2, 2, 2, 2]
+        assert store.links.get(a_link().id) == self.LINK
+        assert store.links.page("mer_1", limit=9, after=None).links == (self.LINK,)
+
+    def test_a_page_of_links_reads_the_rows_of_all(self, store: Store) -> None:
+        """In batches of a hundred rows."""
+        many = [a_link(id=f"plink_{number:022d}", left=17 + number, rows=8) for number in range(20)]
+        for link in (*many, a_link(id="plink_plain"), a_link(id="plink_small", left=3)):
+            store.links.add(link)
+        found = store.links.page("mer_1", limit=30, after=None).links
+        assert {each.id: each.left for each in found} == {
+            **{f"plink_{number:022d}": 17 + number for number in range(20)},
+            "plink_plain": None,
+            "plink_small": 3,
+        }
+
+    def test_a_session_takes_from_its_row_and_gives_back_to_it(self, store: Store) -> None:
+        store.links.add(self.LINK)
+        session = a_session(link=f"{a_link().id}#4")
+        assert store.sessions.create(session, None) is None
+        assert self.parts(store) == [3, 3, 3, 3, 1, 2, 2, 2]
+        store.sessions.save(advance(session, Event.CANCEL_REQUESTED, now=NOW, writer="end"))
+        assert self.parts(store) == [3, 3, 3, 3, 2, 2, 2, 2]
+
+    def test_an_empty_row_sells_nothing_of_the_others(self, store: Store) -> None:
+        store.links.add(replace(self.LINK, left=4))
+        with pytest.raises(OutOfStock):
+            store.sessions.create(a_session(link=f"{a_link().id}#4"), None)
+        assert self.parts(store) == [1, 1, 1, 1, 0, 0, 0, 0]
+
+    def test_a_stock_is_set_only_from_what_was_read(self, store: Store) -> None:
+        store.links.add(self.LINK)
+        assert store.links.set_left(self.LINK, 9)
+        assert self.parts(store) == [2, 1, 1, 1, 1, 1, 1, 1]
+        assert not store.links.set_left(self.LINK, 2)
+        assert self.parts(store) == [2, 1, 1, 1, 1, 1, 1, 1]
+
+    def test_the_same_change_is_made_again_after_another_one(self, store: Store) -> None:
+        store.links.add(self.LINK)
+        for left in (40, 20, 40, 20):
+            read = store.links.get(a_link().id)
+            assert read is not None
+            assert store.links.set_left(read, left)
+        assert sum(self.parts(store)) == 20
+
+    def test_a_stock_is_not_set_if_an_item_was_taken_between_read_and_write(
+        self, store: Store
+    ) -> None:
+        store.links.add(self.LINK)
+        sell = store.links._persistent.batch_get
+
+        def and_a_sale(*asked: object) -> object:
+            found = sell(*asked)  # type: ignore[arg-type]
+            store.sessions.create(a_session(link=f"{a_link().id}#6"), None)
+            return found
+
+        store.links._persistent.batch_get = and_a_sale  # type: ignore[assignment, method-assign]
+        assert not store.links.set_left(self.LINK, 100)
+        assert self.parts(store) == [3, 3, 3, 3, 2, 2, 1, 2]
+
+    def test_a_refusal_of_another_kind_is_raised(self, store: Store) -> None:
+        store.links.add(self.LINK)
+        store.links._left_in = lambda rows: dict(  # type: ignore[method-assign]
+            zip(rows, [3, 3, 3, 3, 2, 2, 2, 2], strict=True)
+        )
+        store.links._table = "no-such-table"
+        with pytest.raises(ClientError):
+            store.links.set_left(self.LINK, 4)
+
+    def test_all_rows_are_stopped_and_started(self, store: Store) -> None:
+        store.links.add(self.LINK)
+        store.links.set_stopped(self.LINK, NOW)
+        assert store.links.get(a_link().id) == replace(self.LINK, stopped_at=NOW)
+        for row in self.LINK.row_ids:
+            with pytest.raises(OutOfStock):
+                store.sessions.create(a_session(link=row), None)
+        store.links.set_stopped(self.LINK, None)
+        assert store.links.get(a_link().id) == self.LINK
+        for number, row in enumerate(self.LINK.row_ids):
+            assert store.sessions.create(a_session(id=f"cs_{number}", link=row), None) is None
+        assert sum(self.parts(store)) == 12
+
+    def test_a_stop_that_was_interrupted_sells_nothing_and_can_be_repeated(
+        self, store: Store
+    ) -> None:
+        store.links.add(self.LINK)
+        real = store.client.update_item
+        done: list[str] = []
+
+        def dies(**request: object) -> object:
+            if len(done) == 3:
+                raise RuntimeError
+            done.append(request["Key"]["id"]["S"])  # type: ignore[index]
+            return real(**request)
+
+        store.client.update_item = dies
+        with pytest.raises(RuntimeError):
+            store.links.set_stopped(self.LINK, NOW)
+        stopped = store.links.get(a_link().id)
+        assert stopped is not None
+        assert not stopped.sells
+        done.clear()
+        with pytest.raises(RuntimeError):  # nor does a start that stops half way let it sell
+            store.links.set_stopped(self.LINK, None)
+        assert store.links.get(a_link().id) == stopped
+        store.client.update_item = real
+        store.links.set_stopped(self.LINK, None)
+        assert store.links.get(a_link().id) == self.LINK

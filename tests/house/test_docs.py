@@ -59,7 +59,7 @@ def test_tables_are_up_to_date(page: str) -> None:
 def test_each_decision_has_a_number_of_its_own() -> None:
     records = sorted(REPOSITORY.glob("docs/decisions/*.md"))
     numbers = [int(record.name[:4]) for record in records]
-    assert numbers == list(range(1, len(records) + 1))
+    assert numbers == sorted(set(numbers))  # one may be kept for a record that is still to come
     for number, record in zip(numbers, records, strict=True):
         assert record.read_text("utf-8").startswith(f"# {number}. ")
 

@@ -129,7 +129,9 @@ class Checker:
         self._carts |= {new["id"]["S"]: new for _, _, new in changes if "cart" in new}
         for table, old, new in changes:
             if new.get("id", {}).get("S", "").startswith("plink_"):
-                self._left = int(new["left"]["N"])
+                assert old is not None
+                assert self._left is not None
+                self._left += int(new["left"]["N"]) - int(old["left"]["N"])
             elif table.endswith("-checkout_sessions"):
                 if not new["id"]["S"].startswith("cs_"):
                     continue

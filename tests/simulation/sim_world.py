@@ -607,10 +607,14 @@ class SimWorld:
         return self._endpoints
 
     def _sold_at(self) -> PaymentLink | None:
-        """In some worlds all is sold at a payment link, of which fewer are left than are wanted."""
+        """In some worlds all is sold at a payment link, of which fewer are left than are wanted.
+
+        In some of these, each of the two items lies in a row of its own.
+        """
         if self.profile != "storm" or self.seed % 4 != 1:
             return None
-        link = a_link(created_at=BEGINNING, left=1 + self.seed % 8 // 4, currency=self.currency)
+        left, rows = 1 + self.seed % 8 // 4, 2 if self.seed % 16 == 13 else 1
+        link = a_link(created_at=BEGINNING, left=left, rows=rows, currency=self.currency)
         endless: Any = {"sleep": self.scheduler.sleep, "random_bytes": bytes}
         dynamo.DynamoLinks(self.tables, PREFIX, **endless).add(link)
         return link

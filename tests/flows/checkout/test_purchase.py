@@ -293,6 +293,76 @@ def test_as_many_are_sold_as_there_were_however_they_end(world: World) -> None:
     assert world.received() == 3 * 2000
 
 
+class TestRows:
+    """A stock of 16 items and more lies in eight rows."""
+
+    def test_all_of_it_is_sold_from_wherever_it_lies(self, world: World) -> None:
+        link = world.link(left=19, rows=8)
+        sold = [begun(world, link, number) for number in range(19)]
+        assert len({each.link for each in sold}) == 8
+        assert world.left(link) == 0
+        with pytest.raises(Conflict, match="nothing left"):
+            begin(world, link, 20)
+
+    def test_the_last_item_is_found_in_any_row(self, world: World) -> None:
+        link = world.link(left=8, rows=8)
+        for number in range(8):
+            assert world.left(link) == 8 - number
+            begun(world, link, number)
+        assert world.left(link) == 0
+
+    def test_buyers_begin_at_different_rows(self, world: World) -> None:
+        link = world.link(left=800, rows=8)
+        found = Counter(begun(world, link, number).link for number in range(80))
+        assert len(found) == 8
+        assert max(found.values()) < 30
+
+    def test_an_item_comes_back_to_its_row_and_is_sold_again(self, world: World) -> None:
+        link = world.link(left=8, rows=8)
+        first, *_ = [begun(world, link, number) for number in range(8)]
+        ends.expire(world.services, world.key(), first.id)
+        assert world.left(link) == 1
+        assert begun(world, link, 9).link == first.link
+        assert world.left(link) == 0
+
+    def test_a_form_that_is_sent_twice_takes_one_item(self, world: World) -> None:
+        link = world.link(left=40, rows=8)
+        assert begin(world, link).session_id == begin(world, link).session_id
+        assert world.left(link) == 39
+
+    def test_a_stopped_link_sells_from_no_row(self, world: World) -> None:
+        link = world.link(left=40, rows=8)
+        read = purchase.load_link(world.services, link.id)  # as the customer saw it
+        world.endpoints.links.set_stopped(link, world.clock.now())
+        with pytest.raises(Conflict):
+            purchase.begin(world.services, read, visit(), CLIENT)
+        assert world.left(link) == 40
+
+    def test_200_buyers_of_20_items_at_once_take_20(self, world: World) -> None:
+        link = world.link(left=20, rows=8)
+        read = purchase.load_link(world.services, link.id)
+        results: list[Begun | CheckoutError] = []
+        gate = threading.Barrier(200)
+        bags = [replace(world.services, random_bytes=seeded(2000 + each)) for each in range(200)]
+
+        def one(number: int) -> None:
+            gate.wait()
+            try:
+                results.append(
+                    purchase.begin(bags[number], read, visit(number), f"client {number}")
+                )
+            except CheckoutError as refused:
+                results.append(refused)
+
+        threads = [threading.Thread(target=one, args=(number,)) for number in range(200)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert Counter(type(each) for each in results) == {Begun: 20, Conflict: 180}
+        assert world.left(link) == 0
+
+
 @pytest.fixture
 def limited(world: World) -> World:
     limits: Allowances = services.limits(world.core.clock, world.dynamo, PREFIX, 30)

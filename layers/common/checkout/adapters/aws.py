@@ -49,6 +49,7 @@ CONFLICT_TRIES: Final = 8
 LOST_TRIES: Final = 2
 _FIRST_PAUSE: Final = 0.02  # seconds
 _LONGEST_PAUSE: Final = 0.2
+BATCH_GET_MAX: Final = 100  # items
 _BATCH_PUT_MAX: Final = 25  # items
 _NO_PROGRESS_MAX: Final = 4
 
@@ -104,7 +105,7 @@ class Persistent:
     def batch_get(
         self, client: Any, table: str, ids: list[str], attributes: Iterable[str] = ()
     ) -> dict[str, Answer]:
-        """Read up to 100 items by `id`, strongly consistent.
+        """Read up to BATCH_GET_MAX items by `id`, strongly consistent.
 
         Missing items are left out. With `attributes` only these are read, because botocore takes 10
         µs to parse each.

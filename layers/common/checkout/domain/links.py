@@ -2,7 +2,8 @@
 
 Name and price of a link never change, because it may be printed. A link may have a stock: a session
 takes an item of it when it is created, and gives it back once it is certain that nothing was sold
-(domain/transitions.py, "Stock"; docs/decisions/0015).
+(domain/transitions.py, "Stock"; docs/decisions/0015). A large stock lies in several rows, so that
+buyers do not wait for each other (docs/decisions/0039).
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ from checkout.domain.session import LineItem, Session, Status
 
 NAME_MAX: Final = 200  # characters, as of a line item
 STOCK_MAX: Final = 1_000_000
+ROWS: Final = 8  # of a stock that has at least SPREAD_FROM items when its link is made
+SPREAD_FROM: Final = 2 * ROWS
+_ROW: Final = "#"  # between a link's id and the number of a row
 # A session holds an item of a stock for this long, unless a payment is in flight.
 HELD_FOR: Final = timedelta(minutes=30)
 LASTS: Final = timedelta(days=1)  # a session that holds no item
@@ -32,10 +36,10 @@ METADATA_NAME: Final = "payment_link"
 class PaymentLink:
     """A fixed price. `unit_amount` is in the currency's minor units.
 
-    `left` is the number of items that are neither held nor sold, or None without a stock limit. If
-    `success_url` is None, customers stay on the receipt. `stopped_at` is set while the link is
-    stopped. `asked` are the details that a customer is asked for, `required` those of them without
-    which they cannot buy.
+    `left` is the number of items that are neither held nor sold, or None without a stock limit;
+    `rows` is the number of rows in which they lie. If `success_url` is None, customers stay on the
+    receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a customer
+    is asked for, `required` those of them without which they cannot buy.
     """
 
     id: str
@@ -49,6 +53,7 @@ class PaymentLink:
     stopped_at: datetime | None = None
     asked: tuple[Detail, ...] = ()
     required: tuple[Detail, ...] = ()
+    rows: int = 1
 
     @property
     def limited(self) -> bool:
@@ -60,6 +65,11 @@ class PaymentLink:
         """Return whether a purchase may begin."""
         return self.stopped_at is None and self.left != 0
 
+    @property
+    def row_ids(self) -> tuple[str, ...]:
+        """Return the ids of the rows in which the stock lies. The first is the link's own."""
+        return (self.id, *(f"{self.id}{_ROW}{number}" for number in range(1, self.rows)))
+
     def opened(
         self,
         merchant: Merchant,
@@ -70,11 +80,12 @@ class PaymentLink:
         base_url: str,
         base_is_http: bool,
         customer_details: str | None = None,
+        row: str | None = None,
     ) -> Session:
         """Return the open session of one purchase.
 
         Its customers return to the link's own page. Without a `success_url` they get the receipt.
-        `customer_details` are sealed.
+        `customer_details` are sealed; `row` is the one of the stock that it takes an item of.
         Raises AmountNotRepresentable and UrlInvalid: wallet or return hosts may have changed since.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
@@ -108,7 +119,22 @@ class PaymentLink:
             success_url=success_url,
             cancel_url=f"{base_url}/buy/{self.id}",
             customer_details=customer_details,
-            link=self.id if self.limited else None,
+            link=row,
             part=part_of(session_id, merchant.parts),
             history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
         )
+
+
+def rows_for(left: int | None) -> int:
+    """Return the number of rows for the stock of a new link."""
+    return ROWS if left is not None and left >= SPREAD_FROM else 1
+
+
+def shares(left: int, rows: int) -> list[int]:
+    """Return what each row gets of `left` items: as much as the others, or one more."""
+    return [left // rows + (number < left % rows) for number in range(rows)]
+
+
+def link_of(row_id: str) -> str:
+    """Return the id of the link that has this row."""
+    return row_id.partition(_ROW)[0]

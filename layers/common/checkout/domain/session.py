@@ -61,8 +61,8 @@ class Session(InFlight):
     `customer_details` is what the link asked of the customer (domain/customer_details.py), sealed.
     `part` is the part of its merchant's lists and sums to which it belongs (domain/parts.py).
 
-    `link` is the payment link whose stock the session holds an item of; `restocked_at` is when it
-    was given back, because nothing was sold (domain/links.py).
+    `link` is the row of a payment link's stock that the session holds an item of; `restocked_at` is
+    when it was given back, because nothing was sold (domain/links.py).
 
     `look_at` is for when a look at the session was planned, as its wallet was given or its approval
     claimed: by then the process has ended. A check of the session ends the plan.

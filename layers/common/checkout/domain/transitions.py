@@ -305,7 +305,7 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
 
 
 def given_back(change: Change[Session]) -> str | None:
-    """Return the payment link whose stock this write gives an item back to, or None."""
+    """Return the row of a payment link's stock that this write gives an item back to, or None."""
     back = change.before.restocked_at is None and change.after.restocked_at is not None
     return change.after.link if back else None
 

@@ -34,9 +34,9 @@ class Links(Protocol):
         ...
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
-        """Write the number of items left, if the stored number is still `read`.
+        """Write the number of items left, if the stored number is still that of `link`.
 
-        Otherwise returns False, and nothing is written.
+        Otherwise, or while buyers take items, returns False, and nothing is written.
         """
         ...
 

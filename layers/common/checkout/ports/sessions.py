@@ -111,7 +111,7 @@ class Sessions(Records, Protocol):
     """Store checkout sessions, and the records written in the same transactions."""
 
     def create(self, session: Session, reservation: Reservation | None) -> Reservation | None:
-        """Write the record, then the session, and take an item from the stock of its `link`.
+        """Write the record, then the session, and take an item from the row that is its `link`.
 
         Both are written in one transaction if an item is taken, or if the record names no session.
         Raises OutOfStock. Returns None if they were written, or the live record that already holds

@@ -210,13 +210,13 @@ def failed_item(error: ClientError, *, index: int = 0) -> Item | None:
     return item
 
 
-def transaction(*items: dict[str, Any]) -> dict[str, Any]:
+def transaction(*items: dict[str, Any], writer: str = "") -> dict[str, Any]:
     """Return the request of a transaction.
 
-    Its token is the request's digest, which includes the writer, so a repetition after a lost
-    answer changes nothing.
+    Its token is the request's digest, so a repetition after a lost answer changes nothing. The
+    digest includes the writer; if the items have none, `writer` tells two equal requests apart.
     """
     digest = hashlib.sha256(
-        json.dumps(items, sort_keys=True, default=bytes.hex).encode()
+        json.dumps(items, sort_keys=True, default=bytes.hex).encode() + writer.encode()
     ).hexdigest()
     return {"TransactItems": list(items), "ClientRequestToken": digest[:36]}  # at most 36

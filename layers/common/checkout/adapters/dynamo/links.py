@@ -1,22 +1,28 @@
 """`ports.Links` on DynamoDB: rows among the sessions, whose transactions change their stock.
 
-The index `by_search` lists a merchant's links (docs/decisions/0015).
+The index `by_search` lists a merchant's links (docs/decisions/0015). A stock that lies in several
+rows has an equal part of it in the link's own row and in each of the others, which hold nothing
+else; sessions take from any of them and give back to the same (docs/decisions/0039).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
-from checkout.adapters.aws import Persistent, ask
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import BATCH_GET_MAX, Persistent, ask
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import met
-from checkout.adapters.dynamo.wire import instant, number, text
+from checkout.adapters.dynamo.conditions import condition_failed, met, transaction
+from checkout.adapters.dynamo.wire import Item, instant, number, number_from, text
 from checkout.domain.grammar import position
-from checkout.domain.links import PaymentLink
+from checkout.domain.ids import new_nonce
+from checkout.domain.links import PaymentLink, shares
 from checkout.ports.links import LinkPage
 from checkout.ports.runtime import RandomBytes
 
@@ -24,24 +30,24 @@ from checkout.ports.runtime import RandomBytes
 _LINK: Final = Codec(PaymentLink, names={"merchant": "owner"})
 
 
-def take_item(table: str, link_id: str) -> dict[str, Any]:
-    """Return the update that takes an item from the link's stock, if one is left."""
-    request = _of_stock(table, link_id, -1)
+def take_item(table: str, row_id: str) -> dict[str, Any]:
+    """Return the update that takes an item from a row of a stock, if one is left."""
+    request = _of_stock(table, row_id, -1)
     request["ExpressionAttributeNames"]["#stopped_at"] = "stopped_at"
     request["ExpressionAttributeValues"][":one"] = number(1)
     some_left, sells = "#left >= :one", "attribute_not_exists(#stopped_at)"
     return request | {"ConditionExpression": f"{some_left} AND {sells}"}
 
 
-def give_back(table: str, link_id: str) -> dict[str, Any]:
+def give_back(table: str, row_id: str) -> dict[str, Any]:
     """Return the update that gives an item back, even to a stopped link."""
-    return _of_stock(table, link_id, 1)
+    return _of_stock(table, row_id, 1)
 
 
-def _of_stock(table: str, link_id: str, change: int) -> dict[str, Any]:
+def _of_stock(table: str, row_id: str, change: int) -> dict[str, Any]:
     return {
         "TableName": table,
-        "Key": {"id": text(link_id)},
+        "Key": {"id": text(row_id)},
         "UpdateExpression": "ADD #left :change",
         "ExpressionAttributeNames": {"#left": "left"},
         "ExpressionAttributeValues": {":change": number(change)},
@@ -62,6 +68,7 @@ class DynamoLinks:
         self._client = client
         self._table = f"{prefix}-checkout_sessions"
         self._persistent = Persistent(sleep, random_bytes)
+        self._random_bytes = random_bytes
 
     def add(self, link: PaymentLink) -> None:
         # The id is new, so writing it again after a lost answer does no harm.
@@ -69,11 +76,14 @@ class DynamoLinks:
             "search_key": text(_listed_under(link.merchant)),
             "created_key": text(position(link.created_at, link.id)),
         }
-        ask(self._client.put_item, TableName=self._table, Item=_LINK.encode(link) | place)
+        own, *others = _parts(link)
+        self._persistent.batch_put(self._client, self._table, others)
+        item = _LINK.encode(link) | own | place
+        ask(self._client.put_item, TableName=self._table, Item=item)
 
     def get(self, link_id: str) -> PaymentLink | None:
         item = get(self._client, self._table, id=text(link_id))
-        return _LINK.decode(item) if item else None
+        return self._with_stock([_LINK.decode(item)])[0] if item else None
 
     def page(self, merchant: str, *, limit: int, after: str | None) -> LinkPage:
         found = lists.page(
@@ -91,34 +101,79 @@ class DynamoLinks:
         )
         items = self._persistent.batch_get(self._client, self._table, found.ids)
         shown, _ = readable((items[each] for each in found.ids if each in items), _LINK.decode)
-        return LinkPage(tuple(shown), found.next_key)
+        return LinkPage(tuple(self._with_stock(shown)), found.next_key)
+
+    def _with_stock(self, links: Sequence[PaymentLink]) -> list[PaymentLink]:
+        """Return the links, as decoded from their own rows, with what is left in all rows."""
+        found = self._left_in([row for link in links for row in link.row_ids[1:]])
+        return [
+            link
+            if link.left is None
+            else replace(link, left=link.left + sum(found.get(row, 0) for row in link.row_ids[1:]))
+            for link in links
+        ]
+
+    def _left_in(self, rows: Sequence[str]) -> dict[str, int]:
+        """Read what is left in each of these rows, strongly consistent."""
+        found: dict[str, int] = {}
+        for first in range(0, len(rows), BATCH_GET_MAX):
+            asked = list(rows[first : first + BATCH_GET_MAX])
+            items = self._persistent.batch_get(self._client, self._table, asked, ("id", "left"))
+            found |= {row: number_from(item["left"]) for row, item in items.items()}
+        return found
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
-        return met(
-            self._client.update_item,
-            TableName=self._table,
-            Key={"id": text(link.id)},
-            UpdateExpression="SET #left = :left",
-            ConditionExpression="#left = :read",
-            ExpressionAttributeNames={"#left": "left"},
-            ExpressionAttributeValues={
-                ":left": number(left),
-                ":read": _LINK.encode(link)["left"],
-            },
-        )
+        read = self._left_in(link.row_ids)
+        if set(read) != set(link.row_ids) or sum(read.values()) != link.left:
+            return False
+        changes = [
+            {
+                "TableName": self._table,
+                "Key": {"id": text(row)},
+                "UpdateExpression": "SET #left = :left",
+                "ConditionExpression": "#left = :read",
+                "ExpressionAttributeNames": {"#left": "left"},
+                "ExpressionAttributeValues": {":left": number(part), ":read": number(read[row])},
+            }
+            for row, part in zip(link.row_ids, shares(left, link.rows), strict=True)
+        ]
+        if len(changes) == 1:
+            return met(self._client.update_item, **changes[0])
+        items = [{"Update": change} for change in changes]
+        writer = new_nonce(self._random_bytes)  # the same change may be wanted again, after another
+        request = transaction(*items, writer=writer)
+        try:
+            self._persistent.ask(self._client.transact_write_items, **request)
+        except ClientError as error:
+            if not any(condition_failed(error, index=place) for place in range(len(items))):
+                raise
+            return False
+        return True
 
     def set_stopped(self, link: PaymentLink, at: datetime | None) -> None:
+        # The page and each purchase begin with the link's own row, so it is the first that stops
+        # and the last that starts: a call that was interrupted can be repeated.
+        rows = link.row_ids if at is not None else link.row_ids[::-1]
         change = "REMOVE #stopped_at" if at is None else "SET #stopped_at = :at"
         request = {} if at is None else {"ExpressionAttributeValues": {":at": instant(at)}}
-        ask(
-            self._client.update_item,
-            TableName=self._table,
-            Key={"id": text(link.id)},
-            UpdateExpression=change,
-            ConditionExpression="attribute_exists(#id)",
-            ExpressionAttributeNames={"#id": "id", "#stopped_at": "stopped_at"},
-            **request,
-        )
+        for row in rows:
+            ask(
+                self._client.update_item,
+                TableName=self._table,
+                Key={"id": text(row)},
+                UpdateExpression=change,
+                ConditionExpression="attribute_exists(#id)",
+                ExpressionAttributeNames={"#id": "id", "#stopped_at": "stopped_at"},
+                **request,
+            )
+
+
+def _parts(link: PaymentLink) -> list[Item]:
+    """Return the id and the part of the stock of each of the link's rows."""
+    if link.left is None:
+        return [{"id": text(link.id)}]
+    parts = zip(link.row_ids, shares(link.left, link.rows), strict=True)
+    return [{"id": text(row), "left": number(part)} for row, part in parts]
 
 
 def _listed_under(merchant: str) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 
 from checkout.domain.attempts import running
 from checkout.domain.limits import RETURN
+from checkout.domain.links import link_of
 from checkout.domain.machine import IllegalTransition
 from checkout.domain.payment import Problem
 from checkout.domain.payment_attempt import Outcome
@@ -96,7 +97,7 @@ def finish(
     if session.status is Status.COMPLETED:
         services.limits.know(provider)
         if session.link is not None and client is not None:
-            services.limits.give_item(session.link, client)
+            services.limits.give_item(link_of(session.link), client)
     return Finish(session)
 
 

@@ -8,6 +8,7 @@ back.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
@@ -109,24 +110,35 @@ def _open(
         raise _refusal()
     if link.left is not None:
         limits.admit_item(services, link.id, client, left=link.left)
-    session_id = new_session_id(services.random_bytes)
-    session = link.opened(
-        merchant,
-        session_id=session_id,
-        writer=new_nonce(services.random_bytes),
-        now=services.clock.now(),
-        base_url=services.base_url,
-        base_is_http=is_http(services.base_url),
-        customer_details=customer_details.seal(services.vault, merchant, session_id, details),
-    )
-    reservation = reserve(session, session.writer) if reserve else None
-    try:
-        held = services.sessions.create(session, reservation)
-    except OutOfStock:
-        raise _refusal() from None
-    if held is not None:
-        raise KeyHeld(held)
-    return session
+    for row in _rows(services, link):
+        session_id = new_session_id(services.random_bytes)
+        session = link.opened(
+            merchant,
+            session_id=session_id,
+            writer=new_nonce(services.random_bytes),
+            now=services.clock.now(),
+            base_url=services.base_url,
+            base_is_http=is_http(services.base_url),
+            customer_details=customer_details.seal(services.vault, merchant, session_id, details),
+            row=row,
+        )
+        reservation = reserve(session, session.writer) if reserve else None
+        try:
+            held = services.sessions.create(session, reservation)
+        except OutOfStock:
+            continue
+        if held is not None:
+            raise KeyHeld(held)
+        return session
+    raise _refusal()
+
+
+def _rows(services: PayServices, link: PaymentLink) -> Sequence[str | None]:
+    """Return the rows of the stock, from a random one on, or None without a stock."""
+    if not link.limited:
+        return (None,)
+    first = services.random_bytes(1)[0] % link.rows if link.rows > 1 else 0
+    return (*link.row_ids[first:], *link.row_ids[:first])
 
 
 def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails) -> str:

@@ -25,7 +25,7 @@ from checkout.domain.grammar import (
     redirect_url,
 )
 from checkout.domain.ids import new_link_id, new_session_id
-from checkout.domain.links import NAME_MAX, STOCK_MAX, PaymentLink
+from checkout.domain.links import NAME_MAX, STOCK_MAX, PaymentLink, rows_for
 from checkout.domain.merchant import Merchant
 from checkout.domain.money import (
     UNIT_AMOUNT_MAX,
@@ -90,6 +90,7 @@ def create(
     asked, required = _asked(asks or {})
     merchant = merchants.get(services.merchants, key.merchant)
     unit_amount = _amount(merchant, amount)
+    left = _stock(stock) if stock.strip() else None
     link = PaymentLink(
         id=new_link_id(services.random_bytes),
         merchant=key.merchant,
@@ -98,7 +99,8 @@ def create(
         unit_amount=unit_amount,
         currency=merchant.asset_code.lower(),
         success_url=_success_url(services, merchant, success_url.strip()),
-        left=_stock(stock) if stock.strip() else None,
+        left=left,
+        rows=rows_for(left),
         asked=asked,
         required=required,
     )

@@ -1,0 +1,35 @@
+"""Test how a stock is spread over rows."""
+
+from __future__ import annotations
+
+import pytest
+
+from checkout.domain.links import link_of, rows_for, shares
+from tests.support import a_link
+
+
+@pytest.mark.parametrize(
+    ("left", "rows"), [(None, 1), (0, 1), (1, 1), (15, 1), (16, 8), (1_000_000, 8)]
+)
+def test_a_stock_of_16_lies_in_eight_rows(left: int | None, rows: int) -> None:
+    assert rows_for(left) == rows
+
+
+@pytest.mark.parametrize(
+    ("left", "parts"),
+    [
+        (0, [0, 0, 0, 0, 0, 0, 0, 0]),
+        (1, [1, 0, 0, 0, 0, 0, 0, 0]),
+        (16, [2, 2, 2, 2, 2, 2, 2, 2]),
+        (23, [3, 3, 3, 3, 3, 3, 3, 2]),
+    ],
+)
+def test_parts_differ_by_one_at_most_and_none_is_lost(left: int, parts: list[int]) -> None:
+    assert shares(left, 8) == parts
+
+
+def test_rows_bear_the_links_id() -> None:
+    assert a_link(left=3).row_ids == (a_link().id,)
+    rows = a_link(left=30, rows=3).row_ids
+    assert rows == (a_link().id, f"{a_link().id}#1", f"{a_link().id}#2")
+    assert {link_of(row) for row in rows} == {a_link().id}
