@@ -1,0 +1,20 @@
+"""pretix's own settings for tests, with a server at an address and a database in a file."""
+
+import socket
+
+from pretix.testutils.settings import *  # noqa: F403
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+PRETIX_PORT = _free_port()
+SITE_URL = f"http://localhost:{PRETIX_PORT}"
+# The server's threads have connections of their own, as in a real installation.
+DATABASES["default"]["TEST"] = {"NAME": f"{DATA_DIR}/test.sqlite3"}  # noqa: F405
+DATABASES["default"]["OPTIONS"] = {"timeout": 60, "transaction_mode": "IMMEDIATE"}  # noqa: F405
+DEBUG = False

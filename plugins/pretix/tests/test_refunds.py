@@ -1,0 +1,87 @@
+"""Refunds: asked for in pretix or in the checkout's dashboard, approved in the merchant's wallet."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from shop import Bought, Shop
+from world import World
+
+
+@pytest.fixture
+def paid(shop: Shop, world: World) -> Bought:
+    bought = shop.order()
+    world.pay(bought.page)
+    bought.has(("confirmed", "20.00"), status="p")
+    return bought
+
+
+def test_a_refund_of_all_is_in_transit_until_the_wallet_has_paid_it(
+    paid: Bought, shop: Shop, world: World
+) -> None:
+    shop.refund(paid, "20.00", keep=False)
+    assert paid.refunds() == [("transit", Decimal("20.00"))]
+    assert paid.refund_ids()[0] in paid.seen_by_organizer()
+    assert "in transit" in paid.seen_by_organizer()
+    before = world.balance()
+    world.approve_refund(paid.refund_ids()[0])
+    paid.has_refunds(("done", "20.00"))
+    paid.has(("refunded", "20.00"), status="c")
+    assert world.balance() < before
+    session = world.session(paid.session)
+    assert session["amount_refunded"] == 2000
+    assert paid.booked() == 0
+    assert "will be sent" not in paid.seen_by_customer().text
+
+
+def test_refunds_of_parts_add_up(paid: Bought, shop: Shop, world: World) -> None:
+    for number, amount in enumerate(("5.00", "7.50")):
+        shop.refund(paid, amount)
+        assert paid.refunds()[number] == ("transit", Decimal(amount))
+        world.approve_refund(paid.refund_ids()[number])
+        paid.has_refunds(*[("done", each) for each in ("5.00", "7.50")[: number + 1]])
+    assert paid.booked() == Decimal("7.50")
+    assert world.session(paid.session)["amount_refunded"] == 1250
+    assert "7.50" in paid.seen_by_organizer()
+    assert paid.payments() == [("confirmed", Decimal("20.00"))]
+
+
+def test_a_refund_that_is_canceled_in_the_dashboard_is_canceled_in_pretix(
+    paid: Bought, shop: Shop, world: World
+) -> None:
+    shop.refund(paid, "5.00")
+    world.cancel_refund(paid.refund_ids()[0])
+    paid.has_refunds(("canceled", "5.00"))
+    assert paid.booked() == Decimal("20.00")
+    assert world.session(paid.session)["amount_refunded"] == 0
+
+
+def test_a_refund_from_the_dashboard_is_shown_as_begun_elsewhere(
+    paid: Bought, world: World
+) -> None:
+    world.approve_refund(world.refund(paid.session, 500))
+    paid.has_refunds(("external", "5.00"))
+    assert "started externally" in paid.seen_by_organizer()
+
+
+def test_a_refund_that_pretix_forgot_is_booked_when_it_is_paid(
+    paid: Bought, shop: Shop, world: World
+) -> None:
+    shop.refund(paid, "5.00")
+    identity = paid.refund_ids()[0]
+    shop.cancel_refund(paid)
+    assert paid.refunds() == [("canceled", Decimal("5.00"))]
+    world.approve_refund(identity)
+    paid.has_refunds(("done", "5.00"))
+    assert paid.booked() == Decimal("15.00")
+
+
+def test_more_than_is_left_is_refused_with_the_reason(
+    paid: Bought, shop: Shop, world: World
+) -> None:
+    world.refund(paid.session, 1500)
+    said = shop.refund(paid, "10.00")
+    assert "The refund was not requested" in said.text
+    assert paid.refunds() == [("failed", Decimal("10.00"))]
+    assert paid.booked() == Decimal("20.00")
