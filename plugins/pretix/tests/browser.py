@@ -75,7 +75,7 @@ class Browser:
             if not answer.is_redirect:
                 return Page(answer)
             url = urljoin(url, answer.headers["Location"])
-            method, options = "GET", {}
+            method, options = "GET", {"headers": options.get("headers")}
             if not url.startswith(f"{self.site}/"):
                 return Page(answer)
         raise AssertionError(f"redirected for ever: {url}")

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hmac
+import json
 import re
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
+import requests
 from browser import Browser, Page, led_to
 from django.conf import settings
 from django.utils.timezone import now
@@ -88,7 +94,11 @@ class Bought:
 
     def has_refunds(self, *refunds: tuple[str, str]) -> None:
         wanted = [(state, Decimal(amount)) for state, amount in refunds]
-        until(lambda: self.refunds() == wanted, lambda: f"{wanted}, not {self.refunds()}")
+        told = f"/api/checkout/refunds?session={self.session}"
+        until(
+            lambda: self.refunds() == wanted,
+            lambda: f"{wanted}, not {self.refunds()}: {self.shop.world.api('GET', told)}",
+        )
 
 
 class Shop:
@@ -131,6 +141,7 @@ class Shop:
             )
             self.event.settings.timezone = "UTC"
             self.event.settings.attendee_names_asked = False
+            self.event.settings.payment_manual__enabled = True
             item = self.event.items.create(name="Ticket", default_price=PRICE, admission=True)
             quota = self.event.quotas.create(name="Tickets", size=None)
             quota.items.add(item)
@@ -153,15 +164,40 @@ class Shop:
             page, f"form:has([name={prefix}base_url])", **{f"{prefix}_enabled": "on", **named}
         )
 
+    def event_now(self) -> Event:
+        """The event with its settings, as they are stored now."""
+        with scope(organizer=self.organizer):
+            return Event.objects.get(pk=self.event.pk)
+
+    def deliver(self, told: Any, secret: str | None = None, at: float | None = None) -> int:
+        """Send the plugin a delivery, by default signed with its own secret and now."""
+        kept = json.loads(
+            Organizer.objects.get(slug="band").settings.get("checkoutsessions_endpoints")
+        )
+        secret = secret or next(iter(kept.values()))["secret"]
+        body = told if isinstance(told, bytes) else json.dumps(told).encode()
+        sent_at = int(at or time.time())
+        signed = hmac.new(secret.encode(), f"{sent_at}.".encode() + body, "sha256").hexdigest()
+        headers = {"Checkout-Signature": f"t={sent_at},v1={signed}"}
+        url = f"{self.url}/_checkoutsessions/webhook/band/"
+        return requests.post(url, data=body, headers=headers, timeout=60).status_code
+
     def order(self, customer: Browser | None = None) -> Bought:
         """Buy one ticket, up to the page on which it is paid."""
         customer = customer or Browser(self.url)
+        url = led_to(self.cart_to_payment(customer))
+        identity = url.rpartition("/")[2]
+        session = self.world.session(identity)
+        return Bought(self, customer, session["metadata"]["pretix_order"], url)
+
+    def cart_to_payment(self, customer: Browser) -> Page:
+        """Put a ticket into the cart and order it; return the last page."""
         shown = customer.get(f"/{self.slug}/")
         item = {f"item_{self.item.pk}": "1"}
         customer.send(shown, "form:has([name^=item_])", **item)
         page = customer.get(f"/{self.slug}/checkout/start")
         for _ in range(5):
-            if page.answer.is_redirect:
+            if page.answer.is_redirect or "/checkout/" not in page.url:
                 break
             form = "form:has([name=csrfmiddlewaretoken])"
             fields = {}
@@ -170,10 +206,7 @@ class Shop:
             elif page.soup.select("[name=payment]"):
                 fields = {"payment": "checkoutsessions"}
             page = customer.send(page, form, **fields)
-        url = led_to(page)
-        identity = url.rpartition("/")[2]
-        session = self.world.session(identity)
-        return Bought(self, customer, session["metadata"]["pretix_order"], url)
+        return page
 
     def pay_again(self, bought: Bought) -> str:
         """Follow the customer's link on the page of the order; return where it leads."""
@@ -200,6 +233,23 @@ class Shop:
         """Cancel the order as its organizer."""
         path = f"{self.control}/orders/{bought.code}/transition?status=c"
         return self.admin.send(self.admin.get(path), "form[method=post]", status="c")
+
+    def expire(self, bought: Bought) -> None:
+        """Let the time of the order pass."""
+        with scope(organizer=self.organizer):
+            Order.objects.filter(code=bought.code).update(
+                expires=now() - timedelta(days=1), status=Order.STATUS_EXPIRED
+            )
+
+    @contextmanager
+    def sold_out(self) -> Iterator[None]:
+        with scope(organizer=self.organizer):
+            self.event.quotas.update(size=0)
+        try:
+            yield
+        finally:
+            with scope(organizer=self.organizer):
+                self.event.quotas.update(size=None)
 
     def refund(self, bought: Bought, amount: str, *, keep: bool = True) -> Page:
         """Refund as the organizer, by the forms of the order's page."""

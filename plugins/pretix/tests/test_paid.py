@@ -52,14 +52,3 @@ def test_the_way_to_pay_leads_to_the_same_session_until_it_has_ended(
     assert world.received(bought.session, newest) == bought.booked()
     gone = bought.customer.get(f"{shop.pay_path(bought)}")
     assert "cannot be continued" in gone.text
-
-
-def test_a_refused_payment_leaves_the_order_as_it_was(shop: Shop, world: World) -> None:
-    bought = shop.order()
-    world.pay(bought.page, "no-funds")
-    assert shop.pay_again(bought) == bought.page
-    world.wait_for(bought.session, "open")
-    assert bought.payments() == [("pending", Decimal("20.00"))]
-    world.pay(bought.page)
-    bought.has(("confirmed", "20.00"), status="p")
-    assert world.received(bought.session) == bought.booked()
