@@ -76,7 +76,7 @@ invite: $(RUN) ## make the link with which NAME= signs in to the dashboard of ME
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout invite --merchant "$$MERCHANT" --name "$$NAME"
 
 ##@ Tests (T=path runs some of them)
-.PHONY: unit coverage endurance cloud browser interop lighthouse artifacts rehearse
+.PHONY: unit coverage endurance cloud browser interop pretix lighthouse artifacts rehearse
 
 unit: setup ## run the unit tests, then check that IAM policies match the AWS calls they made
 	@$(BIN)/python -m tests.aws_calls --forget
@@ -99,6 +99,10 @@ browser: setup ## run the tests in Chromium
 interop: export RECORDED_REQUESTS := $(REQUESTS)
 interop: setup ## run the tests against others' Open Payments, Stripe and webhook packages (needs Node)
 	$(PYTEST) -n 2 --dist loadfile -rP $(AGAIN) -m interop $(call in,interop) || [ $$? = 5 ]
+
+pretix: .venv-pretix/stamp $(RUN) ## test the plugin for pretix in a pretix of its own (600 MB)
+	cd plugins/pretix && env -u PYTHONPATH ../../.venv-pretix/bin/python -m pytest -n 2 --dist loadfile \
+		$(if $(filter tests,$(T)),,../../$(T))
 
 lighthouse: setup ## have Lighthouse judge the hosted page in every state
 	$(PYTEST) -m lighthouse -rP tests/browser
@@ -224,6 +228,12 @@ released-records: .venv/run-stamp ## record how today's code stores records, and
 .venv/stamp: requirements-dev.txt | .venv/run-stamp
 	@echo "First run: installing the developers' tools into .venv (120 MB to download, about a minute) …"
 	@.venv/$(PIP) -r $< && touch $@
+
+.venv-pretix/stamp: plugins/pretix/requirements.txt plugins/pretix/pyproject.toml
+	@echo "First run: installing pretix into .venv-pretix (200 MB to download, about two minutes) …"
+	@$(PYTHON) -m venv .venv-pretix && .venv-pretix/$(PIP) -r $<
+	@.venv-pretix/bin/python -m pip $(PIP_INSTALL) --no-deps --no-build-isolation \
+		--editable plugins/pretix && touch $@
 
 .venv-rehearsal/stamp: sandbox/rehearsal-requirements.txt .venv-sam/stamp
 	@echo "First run: installing the AWS emulator for the rehearsal into .venv-rehearsal …"

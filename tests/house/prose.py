@@ -12,7 +12,17 @@ from pathlib import Path
 
 from tests.sources import REPOSITORY, parsed
 
-CODE = ("layers", "functions", "sandbox", "operations", "benchmarks", "examples", "tests", "docs")
+CODE = (
+    "layers",
+    "functions",
+    "sandbox",
+    "operations",
+    "benchmarks",
+    "examples",
+    "tests",
+    "docs",
+    "plugins",
+)
 # Tests quote texts of others, so of their strings only docstrings and comments are prose.
 WITHOUT_MESSAGES = ("tests/",)
 # Not written by us, or kept word for word.

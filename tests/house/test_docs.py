@@ -21,7 +21,11 @@ from sandbox.webhooks import EVENTS
 
 REPOSITORY = Path(__file__).parents[2]
 LINE_MAX = 120
-PAGES = [REPOSITORY / "README.md", *sorted(REPOSITORY.glob("docs/**/*.md"))]
+PAGES = [
+    REPOSITORY / "README.md",
+    *sorted(REPOSITORY.glob("docs/**/*.md")),
+    *sorted(REPOSITORY.glob("plugins/*/README.md")),
+]
 LINKING = sorted({*PAGES, *REPOSITORY.glob("*.md"), *REPOSITORY.glob("tests/*.md")})
 TABLES: dict[str, Any] = runpy.run_path(str(REPOSITORY / "docs" / "tables.py"))
 

@@ -1,8 +1,8 @@
 """Book in pretix what the checkout says has arrived and was sent back.
 
-Webhooks, the customer's return and the periodic task only say that there may be news: what is
-booked is what the API tells, so a repeated, old or forged message books nothing. Each session is
-booked up to its `amount_received`, under the lock of the order, so nothing is booked twice.
+Webhooks, the customer's return and the periodic task only say that there may be news. The API says
+what is booked, so a repeated, old or forged message books nothing. Each session is booked up to its
+`amount_received`, under the lock of the order, so nothing is booked twice.
 
 A payment's `info` has `sessions`, the ids of its sessions with the newest last, and, once money of
 a session was booked with it, `booked`: that session and the number of units.
@@ -104,9 +104,7 @@ def _kept(
     order: Order, mine: list[OrderPayment], session: dict[str, Any], value: int
 ) -> OrderPayment:
     """Return the payment that books `value` units: the one that waits for them, or a new one."""
-    waits = (
-        each for each in mine if not booked_of(each) and newest_of(each) == session["id"]
-    )
+    waits = (each for each in mine if not booked_of(each) and newest_of(each) == session["id"])
     payment = next(waits, None) or OrderPayment(
         order=order, provider=PROVIDER, state=OrderPayment.PAYMENT_STATE_CREATED
     )

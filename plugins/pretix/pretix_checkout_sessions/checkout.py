@@ -29,7 +29,7 @@ Answer = dict[str, Any]
 
 
 class CheckoutError(Exception):
-    """The checkout refused, or gave no answer: then `code` is "unreachable", the outcome unknown."""
+    """The checkout refused, or with the code "unreachable" gave no answer: all is possible."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -71,7 +71,10 @@ class Checkout:
         return str(found["available"][0]["currency"]).upper()
 
     def install_endpoint(self, url: str) -> Answer:
-        """Make the webhook endpoint for this URL, in place of an older one; return it with its secret."""
+        """Make the webhook endpoint of this URL, in place of an older one.
+
+        Return it with its secret.
+        """
         for each in self._call("GET", "/v1/webhook_endpoints", query={"limit": "100"})["data"]:
             if each["url"] == url:
                 self._call("DELETE", f"/v1/webhook_endpoints/{quote(each['id'], safe='')}")

@@ -1,4 +1,4 @@
-"""The payment method: what pretix shows, and what it asks of a payment."""
+"""The payment method: its settings, the way to the payment page, cancellations and refunds."""
 
 from __future__ import annotations
 
@@ -95,9 +95,9 @@ class CheckoutSessions(BasePaymentProvider):
             currency = Checkout(base_url, api_key).currency()
             if currency != self.event.currency:
                 raise forms.ValidationError(
-                    _("The wallet of this API key is in {wallet}, and the event in {event}.").format(
-                        wallet=currency, event=self.event.currency
-                    )
+                    _(
+                        "The wallet of this API key is in {wallet}, and the event in {event}."
+                    ).format(wallet=currency, event=self.event.currency)
                 )
             endpoint.ensure(self.event.organizer, base_url, api_key)
         except CheckoutError as error:

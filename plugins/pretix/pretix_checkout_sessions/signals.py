@@ -1,4 +1,4 @@
-"""What pretix calls: for the list of payment methods, and every few minutes."""
+"""Receivers of pretix's signals: for the list of payment methods, and every few minutes."""
 
 from __future__ import annotations
 

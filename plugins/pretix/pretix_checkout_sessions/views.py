@@ -117,7 +117,9 @@ def pay(request: HttpRequest, order: str, tag: str, payment: str, **_names: Any)
 
 
 @require_GET
-def came_back(request: HttpRequest, order: str, tag: str, payment: str, **_names: Any) -> HttpResponse:
+def came_back(
+    request: HttpRequest, order: str, tag: str, payment: str, **_names: Any
+) -> HttpResponse:
     """Book what has arrived, and show the order."""
     found = _own(request, order, tag, payment)
     try:

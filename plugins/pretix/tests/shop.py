@@ -23,7 +23,7 @@ from world import World, until
 
 PLUGIN = "pretix_checkout_sessions"
 PRICE = Decimal("20.00")
-PASSWORD = "organizer-of-tests"  # noqa: S105
+PASSWORD = "organizer-of-tests"
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Refunds: asked for in pretix or in the checkout's dashboard, approved in the merchant's wallet."""
+"""Refunds, of pretix or of the checkout's dashboard, approved in the merchant's wallet."""
 
 from __future__ import annotations
 

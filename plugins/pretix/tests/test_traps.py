@@ -13,10 +13,9 @@ from django.conf import settings
 from django_scopes import scope
 from pretix.base.models import Event, OrderPayment
 from pretix.helpers import monkeypatching
+from pretix_checkout_sessions.signals import look_again
 from shop import Shop
 from world import World
-
-from pretix_checkout_sessions.signals import look_again
 
 FULL = Decimal("20.00")
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 import requests
 from browser import Browser, Page
+
 from tests.authenticator import Authenticator
 
 REPOSITORY = Path(__file__).resolve().parents[3]
@@ -247,7 +248,8 @@ def _token(page: Page) -> str:
 
 def _free_base() -> int:
     """The first of a local world's ports, of which all are free."""
-    for base in range(14_000 + os.getpid() % 500 * 20, 30_000, 700):
+    for number in range(20):
+        base = 14_000 + 700 * ((os.getpid() + number) % 20)
         if all(_free(base + each) for each in OFFSETS):
             return base
     raise AssertionError("no free ports")
@@ -256,5 +258,3 @@ def _free_base() -> int:
 def _free(port: int) -> bool:
     with socket.socket() as probe:
         return probe.connect_ex(("127.0.0.1", port)) != 0
-
-
