@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from django.db import transaction
 from pretix.base.models import Order, OrderPayment, OrderRefund, Quota
+from pretix.base.payment import PaymentException
 from pretix.helpers import OF_SELF
 
 from pretix_checkout_sessions.money import decimal
@@ -145,14 +146,18 @@ def _with_sessions(sessions: list[str]) -> str:
 
 def _end_others(order: Order) -> None:
     """End the sessions that the customer could still pay for an order that is paid."""
-    from pretix.base.payment import PaymentException
+    from pretix_checkout_sessions.payment import provider_of  # it imports this module
 
     order.refresh_from_db()
     if order.pending_sum > 0:
         return
     for each in order.payments.filter(provider=PROVIDER, state__in=_OPEN):
         try:
-            each.payment_provider.cancel_payment(each)
+            provider_of(each).cancel_payment(each)
+            order.log_action(
+                "pretix.event.order.payment.canceled",
+                {"local_id": each.local_id, "provider": each.provider},
+            )
         except PaymentException as error:
             logger.warning("Payment %s was not canceled: %s", each.full_id, error)
 

@@ -403,6 +403,11 @@ def _names(payment: OrderPayment) -> dict[str, Any]:
     return {"order": payment.order.code, "tag": _tag(payment), "payment": payment.pk}
 
 
+def provider_of(payment: OrderPayment) -> CheckoutSessions:
+    """Return the payment's method, also of an event that has disabled the plugin since."""
+    return CheckoutSessions(payment.order.event)
+
+
 def address_to_pay(payment: OrderPayment) -> str:
     """Return the address that leads the customer to the payment page."""
     name = "plugins:pretix_checkout_sessions:pay"

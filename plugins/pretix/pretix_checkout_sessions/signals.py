@@ -15,7 +15,7 @@ from pretix.helpers.periodic import minimum_interval
 
 from pretix_checkout_sessions.booking import PROVIDER
 from pretix_checkout_sessions.checkout import CheckoutError
-from pretix_checkout_sessions.payment import CheckoutSessions
+from pretix_checkout_sessions.payment import CheckoutSessions, provider_of
 
 _WAITED_FOR: Final = timedelta(days=31)  # an order's term, and a refund that nobody approves
 _AT_ONCE: Final = 200  # calls of a run, so that it ends
@@ -39,7 +39,7 @@ def look_again(sender: Any, **_kwargs: Any) -> None:
         provider=PROVIDER, state=OrderPayment.PAYMENT_STATE_PENDING, created__gte=since
     )
     for payment in payments.order_by("-created")[:_AT_ONCE]:
-        _tried(payment, payment.payment_provider.sync)
+        _tried(payment, provider_of(payment).sync)
     refunds = OrderRefund.objects.filter(
         provider=PROVIDER,
         state__in=(OrderRefund.REFUND_STATE_CREATED, OrderRefund.REFUND_STATE_TRANSIT),
@@ -47,7 +47,7 @@ def look_again(sender: Any, **_kwargs: Any) -> None:
         payment__isnull=False,
     )
     for refund in refunds.order_by("-created")[:_AT_ONCE]:
-        _tried(refund.payment, refund.payment.payment_provider.sync_refunds)
+        _tried(refund.payment, provider_of(refund.payment).sync_refunds)
 
 
 def _tried(payment: OrderPayment, sync: Any) -> None:

@@ -19,7 +19,7 @@ from pretix.multidomain.urlreverse import eventreverse
 
 from pretix_checkout_sessions import booking, endpoint
 from pretix_checkout_sessions.checkout import CheckoutError
-from pretix_checkout_sessions.payment import is_tag_of
+from pretix_checkout_sessions.payment import is_tag_of, provider_of
 
 _BODY_MAX: Final = 256 * 1024  # bytes
 
@@ -56,15 +56,14 @@ def webhook(request: HttpRequest, organizer: str) -> HttpResponse:
 
 def _look(organizer: Organizer, told: dict[str, Any]) -> None:
     if told.get("object") == "refund":
-        identity = str(told.get("session"))
-        for payment in _booking(organizer, identity):
-            payment.payment_provider.sync_refunds(payment)
-            return
+        payment = _booking(organizer, str(told.get("session")))
+        if payment is not None:
+            provider_of(payment).sync_refunds(payment)
         return
     identity = str(told.get("id"))
     payment = _named(organizer, told.get("metadata"))
-    if payment is not None and payment.payment_provider.adopt(payment, identity):
-        payment.payment_provider.sync(payment)
+    if payment is not None and provider_of(payment).adopt(payment, identity):
+        provider_of(payment).sync(payment)
 
 
 def _named(organizer: Organizer, metadata: Any) -> OrderPayment | None:
@@ -84,23 +83,24 @@ def _named(organizer: Organizer, metadata: Any) -> OrderPayment | None:
     ).first()
 
 
-def _booking(organizer: Organizer, session: str) -> list[OrderPayment]:
-    """Return the payments with which money of the session was booked."""
+def _booking(organizer: Organizer, session: str) -> OrderPayment | None:
+    """Return the first payment with which money of the session was booked."""
     candidates = OrderPayment.objects.filter(
         provider=booking.PROVIDER,
         order__event__organizer=organizer,
         info__contains=json.dumps(session),
     )
-    return [
+    found = (
         each for each in candidates if (booking.booked_of(each) or {}).get("session") == session
-    ]
+    )
+    return next(found, None)
 
 
 @require_GET
 def pay(request: HttpRequest, order: str, tag: str, payment: str, **_names: Any) -> HttpResponse:
     """Lead the customer to the payment page, of a new session if the last one has ended."""
     found = _own(request, order, tag, payment)
-    provider = found.payment_provider
+    provider = provider_of(found)
     if (
         found.order.status not in (Order.STATUS_PENDING, Order.STATUS_EXPIRED)
         or found.state != OrderPayment.PAYMENT_STATE_PENDING
@@ -123,7 +123,7 @@ def came_back(
     """Book what has arrived, and show the order."""
     found = _own(request, order, tag, payment)
     try:
-        found.payment_provider.sync(found)
+        provider_of(found).sync(found)
     except CheckoutError as error:
         logger.warning("Nothing is known about payment %s: %s", found.full_id, error)
     found.order.refresh_from_db()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
-
 from pretix_checkout_sessions.checkout import genuine
 from pretix_checkout_sessions.money import NotExact, decimal, supported, units
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 
 import pytest
+from django_scopes import scope
+from pretix.base.models import OrderPayment
+from pretix_checkout_sessions.booking import book_refunds
 from shop import Bought, Shop
 from world import World
 
@@ -87,3 +90,21 @@ def test_more_than_is_left_is_refused_with_the_reason(
     assert "The refund was not requested" in said.text
     assert paid.refunds() == [("failed", Decimal("10.00"))]
     assert paid.booked() == Decimal("20.00")
+
+
+def test_a_refund_that_failed_after_a_part_keeps_the_part(paid: Bought, shop: Shop) -> None:
+    """The wallets of the local world send all or nothing, so what the checkout tells is made up."""
+    shop.refund(paid, "5.00")
+    with scope(organizer=shop.organizer):
+        payment = OrderPayment.objects.get(order__code=paid.code)
+        told = {
+            "id": paid.refund_ids()[0],
+            "status": "failed",
+            "amount_sent": 300,
+            "ended_at": "2026-11-25T12:00:00Z",
+            "metadata": {},
+        }
+        for _ in range(2):
+            book_refunds(payment, [told])
+    assert paid.refunds() == [("done", Decimal("3.00"))]
+    assert paid.booked() == Decimal("17.00")
