@@ -66,12 +66,12 @@ class Bought:
             return [each.info_data.get("refund") for each in found]
 
     def booked(self) -> Decimal:
-        """What pretix says that was paid, without what it says was sent back."""
+        """The sum of pretix's payments, less its refunds."""
         with scope(organizer=self.shop.organizer):
             return Decimal(Order.objects.get(code=self.code).payment_refund_sum)
 
     def seen_by_organizer(self) -> str:
-        """What the organizer reads on the page of the order."""
+        """The text of the order's page for its organizer."""
         return self.shop.admin.get(f"{self.shop.control}/orders/{self.code}/").text
 
     def seen_in_list(self) -> str:

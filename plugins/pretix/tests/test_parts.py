@@ -1,4 +1,4 @@
-"""Less than the price: what has arrived is booked, and the rest stays open."""
+"""Less than the price: the part that has arrived is booked, and the rest stays open."""
 
 from __future__ import annotations
 

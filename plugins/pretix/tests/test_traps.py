@@ -1,4 +1,4 @@
-"""What breaks payment plugins of pretix: lost answers, lost webhooks, frames, private addresses."""
+"""Traps for payment plugins: lost answers, lost webhooks, frames, private addresses."""
 
 from __future__ import annotations
 

@@ -166,7 +166,7 @@ class World:
         )
 
     def received(self, *sessions: str) -> Decimal:
-        """What the merchant's wallet says that these sessions received: its public books."""
+        """The sum that these sessions received, by the public books of the merchant's wallet."""
         total = Decimal(0)
         for each in sessions:
             if incoming := self.session(each)["incoming_payment"]:
