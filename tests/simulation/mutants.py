@@ -479,6 +479,13 @@ MUTANTS: Final = (
         "move(visit.services, session, Event.CHECKED, token=kept)",
         "move(visit.services, session, Event.CHECKED)",
     ),
+    line(
+        "a check goes on with the session of before the rotation",
+        f"{_RECONCILE}:_ask_wallet",
+        "session = move(visit.services, session, Event.CHECKED, token=kept)",
+        "move(visit.services, session, Event.CHECKED, token=kept)",
+        only="loses tokens",
+    ),
     value(
         "the incoming payment lives only as long as the session",
         _PREPARE,

@@ -79,7 +79,7 @@ def drawn(seed: int) -> Swarm:
         begun = rng.randrange(600_000)
         return range(begun, begun + rng.randrange(1_000, longest))
 
-    return Swarm(
+    swarm = Swarm(
         plain=False,
         tolerance=some(0.4, (0, 2, 5)[rng.randrange(3)], 1),
         lease=some(0.2, timedelta(seconds=(30, 60, 90)[rng.randrange(3)]), LEASE),
@@ -98,6 +98,8 @@ def drawn(seed: int) -> Swarm:
         down_for=some(0.04, rng.randrange(HOUR, 6 * DAY), 0),
         twice=some(0.2, 0.3, 0.0),
     )
+    # An outage of days may not be longer than a record is kept: real ones are kept for months.
+    return replace(swarm, down_for=0) if swarm.deletes else swarm
 
 
 ASSETS: Final = (("USD", 2), ("JPY", 0), ("EUR", 2), ("USD", 6), ("EUR", 9))

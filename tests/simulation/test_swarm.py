@@ -256,7 +256,7 @@ def test_sums_by_step_and_by_amount_are_compared() -> None:
     world = SimWorld(1)
     session = a_session(Status.COMPLETED, received=2000)
     world.checker.sessions[session.id] = session
-    world.checker._at_end[session.id] = session
+    world.checker._since_end[session.id] = {2000}
     true = {"ended": 1, "paid": 1, "approved": 1, "wallet": int(session.customer is not None)}
     whole = DayTally(
         merchant="mer_1", currency="usd", day=BEGINNING.date(), amount=2000, **cast(Any, true)

@@ -176,6 +176,26 @@ def test_a_token_that_ran_out_is_rotated_and_kept(world: World) -> None:
     assert world.transport.count("POST", "/token/") >= 1
 
 
+def test_a_wallet_that_renews_the_token_and_then_fails_does_not_stop_the_fence(
+    world: World,
+) -> None:
+    """Each check of a long undecided payment renews the token: it must not lose to itself."""
+    session = world.pay(world.create(), f"{CEDAR}/never-credits")
+    renewed: list[str] = []
+
+    def fails(request: Request) -> None:
+        if request.method == "POST" and ":4102/token/" in request.url:
+            renewed.append(request.url)
+        elif renewed and "/outgoing-payments" in request.url:
+            raise OutcomeUnknown("lost on the way")
+
+    world.transport.before = fails
+    world.clock.pass_time(3 * 3600)
+    closing = reconcile.step(world.services, world.session(session.id))
+    assert renewed
+    assert closing.closing_at is not None
+
+
 def test_however_many_pages_poll_the_wallets_are_asked_once_per_interval(world: World) -> None:
     session = world.pay(world.create(), f"{CEDAR}/never-credits")
     world.clock.pass_time(10)

@@ -72,6 +72,19 @@ class Checked:
     paid: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A session after its customer's wallet was asked, and the payment that the wallet shows.
+
+    The session is the one to go on with, whether the wallet has `answered` or not: a token may have
+    been renewed before the answer failed.
+    """
+
+    session: Session
+    payment: OutgoingPayment | None = None
+    answered: bool = True
+
+
 def step(services: PayServices, session: Session, *, within: timedelta = DEADLINE) -> Session:
     """Check the wallets once, and write what they show. Raises StaleSession after a lost race.
 
@@ -117,9 +130,9 @@ def ask_customer(
         visit = _visit(services, session, within)
         payment: OutgoingPayment | None = None
         if schedule.may_ask(session, begun, within):
-            try:
-                session, payment = _ask_wallet(visit, session)
-            except op.OpenPaymentsError:  # the witness alone decides
+            asked = _ask_wallet(visit, session)
+            session, payment = asked.session, asked.payment
+            if not asked.answered:  # the witness alone decides
                 session = schedule.note_if_hung(services, session, begun)
         if session.status is Status.PROCESSING:
             session = _decide(visit, session, seen, payment)
@@ -174,22 +187,15 @@ def _decide(
     if payment is not None and payment.failed:
         return schedule.start_closing(visit.services, session)
     if payment is not None and proof.enough(visit, session, seen.received, ended=True):
-        session, later = _look_again(visit, session)
+        visit.services.clock.sleep(STILL_FOR)
+        asked = _ask_wallet(visit, session)  # once more, after a pause
+        session, later = asked.session, asked.payment
         if later and completion.paid_but_for_rounding(visit, session, seen, payment, later):
             return completion.complete(visit, session, seen.received)
     instructed = visit.services.completion_policy is CompletionPolicy.INSTRUCTED
     if instructed and session.outgoing_payment is not None:
         return completion.complete(visit, session, seen.received or None)
     return schedule.close_when_waited(visit.services, session, completed=seen.completed)
-
-
-def _look_again(visit: WalletVisit, session: Session) -> tuple[Session, OutgoingPayment | None]:
-    """Ask the customer's wallet for the payment once more, after a pause; None if it is silent."""
-    visit.services.clock.sleep(STILL_FOR)
-    try:
-        return _ask_wallet(visit, session)
-    except op.OpenPaymentsError:
-        return session, None
 
 
 def _fence(visit: WalletVisit, session: Session) -> Session:
@@ -202,24 +208,27 @@ def _fence(visit: WalletVisit, session: Session) -> Session:
     return completion.decide_by_money(visit, session, verdict, final=True)
 
 
-def _ask_wallet(visit: WalletVisit, session: Session) -> tuple[Session, OutgoingPayment | None]:
+def _ask_wallet(visit: WalletVisit, session: Session) -> Asked:
     """Ask the customer's wallet for the payment, with the approval's token.
 
-    A token that has expired is rotated once. Raises open_payments errors.
+    A token that has expired is rotated once.
     """
     if session.token is None or session.customer is None:
-        raise op.NotSent("there is nothing to ask with", operation="get_outgoing_payment")
+        return Asked(session, answered=False)  # there is nothing to ask with
     vault = visit.services.vault
     token = sealed.open_token(vault, session.id, session.token)
     try:
-        return session, _find(visit, session, token)
-    except op.Refused as refused:
-        if refused.reason is not op.Reason.TOKEN_INACTIVE:
-            raise
-    token = visit.client.rotate_token(session.customer.auth_server, token)
-    kept = sealed.seal_token(vault, session.id, token)
-    session = move(visit.services, session, Event.CHECKED, token=kept)
-    return session, _find(visit, session, token)
+        try:
+            return Asked(session, _find(visit, session, token))
+        except op.Refused as refused:
+            if refused.reason is not op.Reason.TOKEN_INACTIVE:
+                raise
+        token = visit.client.rotate_token(session.customer.auth_server, token)
+        kept = sealed.seal_token(vault, session.id, token)
+        session = move(visit.services, session, Event.CHECKED, token=kept)
+        return Asked(session, _find(visit, session, token))
+    except op.OpenPaymentsError:
+        return Asked(session, answered=False)
 
 
 def _find(visit: WalletVisit, session: Session, token: AccessToken) -> OutgoingPayment | None:
