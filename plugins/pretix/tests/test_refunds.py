@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 
 import pytest
@@ -12,12 +13,20 @@ from shop import Bought, Shop
 from world import World
 
 
+@pytest.fixture(scope="module")
+def all_paid(shop: Shop) -> list[Bought]:
+    """Paid orders, one for each test. They are paid at once, because each wallet lets wait."""
+    orders = [shop.order() for _ in range(7)]
+    with ThreadPoolExecutor(len(orders)) as pool:
+        list(pool.map(shop.world.pay, [each.page for each in orders]))
+    for each in orders:
+        each.has(("confirmed", "20.00"), status="p")
+    return orders
+
+
 @pytest.fixture
-def paid(shop: Shop, world: World) -> Bought:
-    bought = shop.order()
-    world.pay(bought.page)
-    bought.has(("confirmed", "20.00"), status="p")
-    return bought
+def paid(all_paid: list[Bought]) -> Bought:
+    return all_paid.pop()
 
 
 def test_a_refund_of_all_is_in_transit_until_the_wallet_has_paid_it(
