@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from decimal import Decimal
 from typing import Any, Final
 
 from django.db import transaction
@@ -45,15 +46,42 @@ def booked_of(payment: OrderPayment) -> dict[str, Any] | None:
     return payment.info_data.get("booked")
 
 
-def remember(payment: OrderPayment, session: str, *, newest: bool = True) -> None:
-    """Add the id of a session to the payment, as its newest or as its oldest."""
+def begin(payment: OrderPayment, session: str, amount: Decimal) -> bool:
+    """Let the payment wait for this amount in a new session.
+
+    Return False if it waits no more: it was booked or canceled while the session was created.
+    """
     with transaction.atomic():
         _locked(payment)
-        payment.refresh_from_db(fields=["info"])
-        others = [each for each in sessions_of(payment) if each != session]
-        sessions = [*others, session] if newest else [session, *others]
-        payment.info_data = {**payment.info_data, "sessions": sessions}
-        payment.save(update_fields=["info"])
+        payment.refresh_from_db()
+        if booked_of(payment) or payment.state not in _OPEN:
+            return False
+        payment.state = OrderPayment.PAYMENT_STATE_PENDING
+        payment.amount = amount
+        _add_session(payment, session, newest=True)
+    return True
+
+
+def adopt(payment: OrderPayment, session: str) -> None:
+    """Add the id of a session that is the payment's, as its oldest."""
+    with transaction.atomic():
+        _locked(payment)
+        payment.refresh_from_db()
+        _add_session(payment, session, newest=False)
+
+
+def cancel(payment: OrderPayment) -> None:
+    """Mark the payment as canceled, unless its money has come meanwhile."""
+    waits = OrderPayment.objects.filter(pk=payment.pk).exclude(state__in=_BOOKED)
+    waits.update(state=OrderPayment.PAYMENT_STATE_CANCELED)
+    payment.refresh_from_db(fields=["state"])
+
+
+def _add_session(payment: OrderPayment, session: str, *, newest: bool) -> None:
+    others = [each for each in sessions_of(payment) if each != session]
+    sessions = [*others, session] if newest else [session, *others]
+    payment.info_data = {**payment.info_data, "sessions": sessions}
+    payment.save(update_fields=["state", "amount", "info"])
 
 
 def all_booked(payment: OrderPayment, session: dict[str, Any]) -> bool:

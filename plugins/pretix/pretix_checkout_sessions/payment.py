@@ -173,7 +173,7 @@ class CheckoutSessions(BasePaymentProvider):
             if booking.booked_of(payment):
                 return self._order_url(payment)
             if session is None or session["status"] not in _PAYABLE:
-                session = self._new_session(payment)
+                return self._new_page(payment)
         except (CheckoutError, NotExact) as error:
             logger.warning("No page for payment %s: %s", payment.full_id, error)
             raise PaymentException(
@@ -181,21 +181,26 @@ class CheckoutSessions(BasePaymentProvider):
             ) from None
         return str(session["url"])
 
-    def sync(self, payment: OrderPayment) -> Answer | None:
-        """Book what has arrived in the payment's sessions; return the newest session.
+    def sync(self, payment: OrderPayment, identity: str | None = None) -> Answer | None:
+        """Book what has arrived in a session of the payment, by default the newest; return it.
 
         Raises CheckoutError.
         """
-        session = None
-        for identity in booking.sessions_of(payment):
-            session = self.checkout.session(identity)
-            booking.book(payment, session)
+        chosen = identity or booking.newest_of(payment)
+        if chosen is None:
+            return None
+        session = self.checkout.session(chosen)
+        booking.book(payment, session)
         return session
 
     def sync_refunds(self, payment: OrderPayment) -> None:
-        """Move this payment's refunds as the checkout tells. Raises CheckoutError."""
-        for identity in booking.sessions_of(payment):
-            booking.book_refunds(payment, self.checkout.refunds(identity))
+        """Move the refunds of the payment's session as the checkout tells.
+
+        Raises CheckoutError.
+        """
+        booked = booking.booked_of(payment)
+        if booked is not None:
+            booking.book_refunds(payment, self.checkout.refunds(booked["session"]))
 
     def adopt(self, payment: OrderPayment, identity: str) -> bool:
         """Return whether the session is of this payment, also if the answer that said so was lost.
@@ -212,12 +217,12 @@ class CheckoutSessions(BasePaymentProvider):
             raise
         if session["metadata"].get("pretix_tag") != _tag(payment):
             return False
-        booking.remember(payment, identity, newest=False)
+        booking.adopt(payment, identity)
         return True
 
-    def _new_session(self, payment: OrderPayment) -> Answer:
-        payment.amount = min(payment.amount, payment.order.pending_sum)
-        body, count = self._body(payment), len(booking.sessions_of(payment))
+    def _new_page(self, payment: OrderPayment) -> str:
+        amount = min(payment.amount, payment.order.pending_sum)
+        body, count = self._body(payment, amount), len(booking.sessions_of(payment))
         key = f"pretix-{_tag(payment)}-{count}"
         try:
             session = self.checkout.create_session(body, key=key)
@@ -228,19 +233,19 @@ class CheckoutSessions(BasePaymentProvider):
                 raise
             key = f"{key}-{secrets.token_hex(8)}"
             session = self.checkout.create_session(body, key=key)
-        payment.state = OrderPayment.PAYMENT_STATE_PENDING
-        payment.save(update_fields=["amount", "state"])
-        booking.remember(payment, session["id"])
-        return session
+        if booking.begin(payment, session["id"], amount):
+            return str(session["url"])
+        self.checkout.cancel(session["id"])
+        return self._order_url(payment)
 
-    def _body(self, payment: OrderPayment) -> Answer:
+    def _body(self, payment: OrderPayment, amount: Decimal) -> Answer:
         order = payment.order
         back = eventreverse_absolute(
             self.event, "plugins:pretix_checkout_sessions:return", kwargs=_names(payment)
         )
         price = {
             "currency": self.event.currency.lower(),
-            "unit_amount": units(payment.amount, self.event.currency),
+            "unit_amount": units(amount, self.event.currency),
             "product_data": {"name": f"{order.code}: {self.event.name}"[:200]},
         }
         body = {
@@ -283,8 +288,7 @@ class CheckoutSessions(BasePaymentProvider):
                 raise PaymentException(
                     _("The payment cannot be canceled: {message}").format(message=error)
                 ) from None
-        payment.state = OrderPayment.PAYMENT_STATE_CANCELED
-        payment.save(update_fields=["state"])
+        booking.cancel(payment)
 
     def _end(self, payment: OrderPayment, identity: str) -> None:
         try:

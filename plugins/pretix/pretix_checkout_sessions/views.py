@@ -63,7 +63,7 @@ def _look(organizer: Organizer, told: dict[str, Any]) -> None:
     identity = str(told.get("id"))
     payment = _named(organizer, told.get("metadata"))
     if payment is not None and provider_of(payment).adopt(payment, identity):
-        provider_of(payment).sync(payment)
+        provider_of(payment).sync(payment, identity)
 
 
 def _named(organizer: Organizer, metadata: Any) -> OrderPayment | None:

@@ -14,7 +14,9 @@ def _free_port() -> int:
 
 PRETIX_PORT = _free_port()
 SITE_URL = f"http://localhost:{PRETIX_PORT}"
-# The server's threads have connections of their own, as in a real installation.
-DATABASES["default"]["TEST"] = {"NAME": f"{DATA_DIR}/test.sqlite3"}  # noqa: F405
-DATABASES["default"]["OPTIONS"] = {"timeout": 60, "transaction_mode": "IMMEDIATE"}  # noqa: F405
+# The server's threads have connections of their own, as in a real installation. pretix.cfg may name
+# a PostgreSQL in place of this file.
+if "sqlite" in DATABASES["default"]["ENGINE"]:  # noqa: F405
+    DATABASES["default"]["TEST"] = {"NAME": f"{DATA_DIR}/test.sqlite3"}  # noqa: F405
+    DATABASES["default"]["OPTIONS"] = {"timeout": 60, "transaction_mode": "IMMEDIATE"}  # noqa: F405
 DEBUG = False

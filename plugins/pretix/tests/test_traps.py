@@ -13,6 +13,7 @@ from django.conf import settings
 from django_scopes import scope
 from pretix.base.models import Event, OrderPayment
 from pretix.helpers import monkeypatching
+from pretix_checkout_sessions.checkout import Checkout
 from pretix_checkout_sessions.signals import look_again
 from shop import Shop
 from world import World
@@ -143,3 +144,22 @@ def test_the_payment_page_leaves_the_frame_of_the_widget(shop: Shop) -> None:
     assert page.url.startswith(f"{shop.url}/redirect/"), page.url
     assert "framebreak=true" in page.url
     assert page.answer.headers.get("X-Frame-Options") is None
+
+
+def test_a_session_that_is_made_while_the_order_is_canceled_is_ended(
+    shop: Shop, world: World
+) -> None:
+    bought = shop.order()
+    world.api("POST", f"/api/checkout/sessions/{bought.session}/expire")
+    made, create = [], Checkout.create_session
+
+    def meanwhile(*given: Any, **named: Any) -> dict[str, Any]:
+        made.append(create(*given, **named)["id"])
+        shop.cancel(bought)
+        return {"id": made[0], "url": "https://never.example"}
+
+    with mock.patch.object(Checkout, "create_session", meanwhile):
+        shown = bought.customer.get(shop.pay_path(bought))
+    assert shown.url == f"{shop.url}{bought.own_path}"
+    assert world.session(made[0])["status"] == "canceled"
+    assert bought.payments() == [("canceled", FULL)]
