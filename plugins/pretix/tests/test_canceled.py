@@ -5,10 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from unittest import mock
 
+from pretix_checkout_sessions import booking
 from shop import Bought, Shop
 from world import World, until
-
-from pretix_checkout_sessions import booking
 
 FULL = Decimal("20.00")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 
 from shop import Shop
-from world import World
+from world import World, until
 
 
 def test_an_order_is_paid_and_told_by_webhook_alone(shop: Shop, world: World) -> None:
@@ -32,8 +32,11 @@ def test_a_customer_who_comes_back_sees_the_order_paid(shop: Shop, world: World)
     assert back.url.startswith(f"{shop.url}{bought.own_path}")
     assert "is still pending" in back.text
     world.pay(bought.page)
-    back = bought.customer.get(session["success_url"])
-    assert back.url == f"{shop.url}{bought.own_path}?paid=yes"
+    paid = f"{shop.url}{bought.own_path}?paid=yes"
+    until(
+        lambda: bought.customer.get(session["success_url"]).url == paid,
+        lambda: str(bought.payments()),
+    )
     bought.has(("confirmed", "20.00"), status="p")
 
 
