@@ -173,7 +173,11 @@ class Grown:
                 merchant=world.merchant.id,
                 currency="usd",
                 day=(now - timedelta(days=ago)).date(),
-                **{"ended": 20_000, "wallet": 6_000, "approved": 6_000, "paid": 6_000},
+                ended=20_000,
+                wallet=6_000,
+                priced=6_000,
+                approved=6_000,
+                paid=6_000,
                 amount=12_000_000,
             )
             for ago in range(60)

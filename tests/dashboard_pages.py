@@ -50,7 +50,7 @@ class Browser:
 
     def sign_in(self, api_key: str) -> Self:
         self.get("/sign-in")
-        assert self.post("/sign-in", {"api_key": api_key}).location == "/dashboard"
+        assert self.post("/sign-in", {"api_key": api_key}).location == "/dashboard/overview"
         self.get()
         return self
 
@@ -109,7 +109,7 @@ class Dashboard(MerchantApi):
             self.member(name="Olga")
         browser = self.browser()
         device = Authenticator(self.base)
-        assert browser.join(self.invited(role, name), device).location == "/dashboard"
+        assert browser.join(self.invited(role, name), device).location == "/dashboard/overview"
         browser.get()
         return browser
 

@@ -111,7 +111,13 @@ def a_refund(status: RefundStatus = RefundStatus.NEEDS_APPROVAL, **changes: Any)
 def count_ends(tallies: Tallies, clock: Clock) -> int:
     """Have what ended by a write counted, as rounds in ten minutes will; return how many."""
     later = HandClock(clock.now() + CLOCK_IS_FINAL_AFTER + expiries.GATHERED)
-    services: Any = SimpleNamespace(tallies=tallies, clock=later, side_by_side=in_turn)
+    services: Any = SimpleNamespace(
+        tallies=tallies,
+        clock=later,
+        side_by_side=in_turn,
+        merchants=SimpleNamespace(get=lambda _: None),
+        providers=(),
+    )
     until = later.now() + timedelta(seconds=50)
     return expiries.run(services, until=until, walks=[Walk.ENDS]).counted
 

@@ -23,7 +23,7 @@ def test_the_first_owner_gets_a_link_which_works(capsys: pytest.CaptureFixture[s
         link = re.search(rf"^link      ({BASE}/dashboard/invitation/\w{{43}})$", said, re.M)
         assert link is not None, said
         browser = shop.browser()
-        assert browser.join(link[1], Authenticator(BASE)).location == "/dashboard"
+        assert browser.join(link[1], Authenticator(BASE)).location == "/dashboard/overview"
         assert "Ada" in browser.get("/people").page.main
 
 

@@ -26,10 +26,12 @@ from dashboard import (
     keys,
     links,
     needs,
+    overview,
     people,
     refunds,
     settings,
     sign_in,
+    statement,
     transaction,
     transactions,
     webhooks,
@@ -49,6 +51,8 @@ REFERRER: Final = "same-origin"
 # /webhooks/check comes before /webhooks/{event_id}.
 PAGES: Final = (
     sign_in,
+    overview,
+    statement,
     transactions,
     transaction,
     refunds,

@@ -1,8 +1,8 @@
-"""The export: a page with the parts, and each part as three CSV files.
+"""The export: a page with the parts, and each part as four CSV files.
 
-The files have a row for each session, for each line item, and for each payment attempt. Amounts are
-in minor units, as in the API, and as decimals. Text that a spreadsheet would run as a formula is
-prefixed with an apostrophe.
+The files have a row for each session, for each line item, for each payment attempt, and for each
+sum that was received or sent back. Amounts are in minor units, as in the API, and as decimals. Text
+that a spreadsheet would run as a formula is prefixed with an apostrophe.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import csv
 import io
 import json
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -24,7 +24,9 @@ from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import order_number
 from checkout.domain.public import timestamp
 from checkout.domain.public_attempts import last_payment_error, public_attempts
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
+from checkout.domain.statement import money_of
 from checkout.flows.checkout import details
 from checkout.flows.merchant import actions, export
 from checkout.open_payments.models import Amount
@@ -40,7 +42,19 @@ _FORMULA: Final = ("=", "+", "-", "@")
 
 Row = Sequence[str | int]
 Opened = Callable[[Session], CustomerDetails]
-Rows = Callable[[Session, datetime, Opened], Iterable[Row]]
+Refunds = Mapping[str, Refund]  # of the part's sessions, by their ids
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """The sources of rows, beside the session."""
+
+    now: datetime
+    opened: Opened
+    refunds: Refunds
+
+
+Rows = Callable[[Session, Source], Iterable[Row]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +86,7 @@ async def export_page(
 async def export_file(
     services: Injected,
     key: Key,
-    file: Literal["transactions", "items", "attempts"],
+    file: Literal["transactions", "items", "attempts", "accounting"],
     filters: Understood,
     append: str = "",
 ) -> Response:
@@ -81,19 +95,24 @@ async def export_file(
     whole = actions.download(services, key, filters.text, filters.query, file=name)
     merchant = services.merchants.get(key.merchant)
     opened = partial(details.opened, services.vault, merchant)
-    text, count = _written(file, whole.sessions, opened, now=now, titles=not append)
+    refunds = export.refunds(services, whole) if file == "accounting" else {}
+    source = Source(now, opened, refunds)
+    text, count = _written(file, whole.sessions, source, titles=not append)
     part = whole.cut(key, count)
-    headers = {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "Export-Count": str(count),
-    }
+    headers = {"Export-Count": str(count)}
     if part.next_cursor is not None:
         headers["Export-Next"] = part.next_cursor
-    return Response(text, media_type="text/csv", headers=headers)
+    return csv_file(name, text, headers)
 
 
-def _transactions(session: Session, now: datetime, opened: Opened) -> Iterable[Row]:
-    given = opened(session)
+def csv_file(name: str, text: str, headers: Mapping[str, str] | None = None) -> Response:
+    """Return a response that browsers save under this name."""
+    saved = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type="text/csv", headers={**saved, **(headers or {})})
+
+
+def _transactions(session: Session, source: Source) -> Iterable[Row]:
+    given, now = source.opened(session), source.now
     received = replace(session.receive, value=session.received or 0).decimal()
     yield (
         session.id,
@@ -120,12 +139,12 @@ def _transactions(session: Session, now: datetime, opened: Opened) -> Iterable[R
     )
 
 
-def _items(session: Session, now: datetime, _: Opened) -> Iterable[Row]:
+def _items(session: Session, source: Source) -> Iterable[Row]:
     for number, item in enumerate(session.line_items, 1):
         total = item.unit_amount * item.quantity
         yield (
             session.id,
-            session.status_at(now).value,
+            session.status_at(source.now).value,
             timestamp(session.created_at),
             number,
             item.name,
@@ -139,7 +158,7 @@ def _items(session: Session, now: datetime, _: Opened) -> Iterable[Row]:
         )
 
 
-def _attempts(session: Session, now: datetime, _: Opened) -> Iterable[Row]:
+def _attempts(session: Session, source: Source) -> Iterable[Row]:
     """Yield the attempts with the API's fields.
 
     Objects and lists have a column for each of their parts.
@@ -151,7 +170,25 @@ def _attempts(session: Session, now: datetime, _: Opened) -> Iterable[Row]:
             "error": error["code"] if error else "",
         }
         row = ["" if row_values[name] is None else row_values[name] for name in _ATTEMPT_FIELDS]
-        yield (session.id, session.status_at(now).value, timestamp(session.created_at), *row)
+        yield (session.id, session.status_at(source.now).value, timestamp(session.created_at), *row)
+
+
+def _accounting(session: Session, source: Source) -> Iterable[Row]:
+    """Yield what the wallet received for the session, then each refund that sent something."""
+    about = (session.id, order_number(session) or "", session.client_reference_id or "")
+    currency = session.currency
+    money = money_of(session)
+    if money is not None:
+        kind = "payment" if money.completed else "without_payment"
+        paid, received = _decimal(money.paid, session), money.received.decimal()
+        difference = money.difference.decimal()
+        yield (timestamp(money.at), kind, *about, "", currency, paid, difference, received, "")
+    for each in session.refunds or ():
+        refund = source.refunds.get(each.id)
+        if refund is None or refund.ended_at is None or refund.sent == 0:
+            continue
+        sent = _decimal(refund.sent, session)
+        yield (timestamp(refund.ended_at), "refund", *about, refund.id, currency, "", "", "", sent)
 
 
 def _debit(debit: dict[str, Any]) -> str:
@@ -213,6 +250,19 @@ _ATTEMPT_FIELDS: Final = (
     "sent_at",
     "ended_at",
 )
+_ACCOUNTING_TITLES: Final = (
+    "at",
+    "kind",
+    "session",
+    "order_number",
+    "client_reference_id",
+    "refund",
+    "currency",
+    "paid_decimal",
+    "difference_decimal",
+    "received_decimal",
+    "refunded_decimal",
+)
 _FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
     "transactions": (_TRANSACTION_TITLES, _transactions),
     "items": (_ITEM_TITLES, _items),
@@ -220,25 +270,26 @@ _FILES: Final[dict[str, tuple[Sequence[str], Rows]]] = {
         ("session", "session_status", "session_created_at", *_ATTEMPT_FIELDS),
         _attempts,
     ),
+    "accounting": (_ACCOUNTING_TITLES, _accounting),
 }
 
 
 def _written(
-    file: str, sessions: Sequence[Session], opened: Opened, *, now: datetime, titles: bool
+    file: str, sessions: Sequence[Session], source: Source, *, titles: bool
 ) -> tuple[str, int]:
     """Return as much of `file` as fits into a response, and the number of sessions in it."""
     columns, rows = _FILES[file]
-    parts = [_lines([columns])] if titles else []
+    parts = [lines([columns])] if titles else []
     size = 0
     for number, session in enumerate(sessions):
         if size > ANSWER_MAX:
             return "".join(parts), number
-        parts.append(_lines(rows(session, now, opened)))
+        parts.append(lines(rows(session, source)))
         size += len(json.dumps(parts[-1]))
     return "".join(parts), len(sessions)
 
 
-def _lines(rows: Iterable[Row]) -> str:
+def lines(rows: Iterable[Row]) -> str:
     """Return the rows as CSV (RFC 4180)."""
     text = io.StringIO(newline="")
     csv.writer(text).writerows([_safe(value) for value in row] for row in rows)

@@ -24,7 +24,6 @@ from checkout.flows.checkout.lists import ListQuery
 from dashboard.dependencies import Injected, Key
 
 PAGE: Final = 25
-PERIOD: Final = timedelta(days=30)
 TEXT_MAX: Final = 2048  # characters of the search text
 _NAMES: Final = ("q", "status", "from", "to", "min", "max")
 _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
@@ -32,16 +31,11 @@ _EARLIEST, _LATEST = date(2000, 1, 1), date(2200, 1, 1)
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Filters as `typed` and as a query; `wrong` names the ones that cannot be parsed.
-
-    `first` and `last` are the days of the figures.
-    """
+    """Filters as `typed` and as a query; `wrong` names the ones that cannot be parsed."""
 
     typed: dict[str, str]
     text: str
     query: ListQuery
-    first: date
-    last: date
     wrong: tuple[str, ...]
 
     @property
@@ -60,7 +54,7 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
     typed = {name: query.get(name, "").strip()[:TEXT_MAX] for name in _NAMES}
     wrong: list[str] = []
     today = injected.clock.now().date()
-    since, until = (_day(typed[name], name, wrong) for name in ("from", "to"))
+    since, until = (day_of(typed[name], name, wrong) for name in ("from", "to"))
     lowest, highest = (_amount(typed[name], key, wrong) for name in ("min", "max"))
     if since is not None and until is not None and since > until:
         wrong.append("The first day is after the last day.")
@@ -70,7 +64,6 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
         since = None
     if typed["status"] not in ("", *Status, *Concern):
         wrong.append("There is no such status.")
-    last = min(until, today) if until is not None else today
     return Filters(
         typed=typed,
         text=typed["q"],
@@ -84,8 +77,6 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
             amount_from=lowest,
             amount_to=highest,
         ),
-        first=min(since, last) if since is not None else last - PERIOD + timedelta(days=1),
-        last=last,
         wrong=tuple(wrong),
     )
 
@@ -94,7 +85,8 @@ def _midnight(day: date) -> datetime:
     return datetime.combine(day, time(), UTC)
 
 
-def _day(typed: str, name: str, wrong: list[str]) -> date | None:
+def day_of(typed: str, name: str, wrong: list[str]) -> date | None:
+    """Return the typed day; add a sentence to `wrong` if it is none."""
     if not typed:
         return None
     with suppress(ValueError):

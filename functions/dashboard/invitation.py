@@ -10,7 +10,7 @@ from checkout.flows import merchants
 from checkout.flows.merchant import passkeys
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Visited
-from dashboard.rendering import page, refused, see, set_cookie
+from dashboard.rendering import FIRST, page, refused, see, set_cookie
 from dashboard.texts import ROLE
 
 router = APIRouter(prefix="/invitation/{token}")
@@ -47,7 +47,7 @@ async def accept(
         )
     except CheckoutError as error:
         return refused(error, _page, services, request, token)
-    response = see(visit)
+    response = see(visit, FIRST)
     set_cookie(response, visit, signed_in.token)
     return response
 

@@ -25,6 +25,7 @@ from dashboard.dependencies import Visit
 
 # The sections of the navigation bar: path under /dashboard, and title.
 SECTIONS: Final = (
+    ("/overview", "Overview"),
     ("", "Transactions"),
     ("/links", "Payment links"),
     ("/keys", "API keys"),
@@ -34,6 +35,7 @@ SECTIONS: Final = (
     ("/audit", "Audit log"),
 )
 _TEMPLATES: Final = templates(Path(__file__).parent / "templates")
+FIRST: Final = "/overview"  # the page after a sign-in that nothing led to
 # After a sign-in the browser is redirected only to a path under the dashboard.
 _NEXT: Final = re.compile(r"(?:/[A-Za-z0-9_-]+)*(?:\?[A-Za-z0-9_=&%.+~-]*)?")
 
@@ -93,7 +95,7 @@ def set_cookie(response: Response, visit: Visit, token: str) -> None:
 
 
 def safe_next(path: str) -> str:
-    """Return `path` if it is a path under the dashboard, else the path of the first page."""
+    """Return `path` if it is a path under the dashboard, else ""."""
     return path if _NEXT.fullmatch(path) else ""
 
 

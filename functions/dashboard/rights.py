@@ -26,6 +26,7 @@ OPEN: Final = frozenset(
 )
 NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", ""): Right.READ,
+    ("GET", "/overview"): Right.READ,
     ("GET", "/transactions/{session_id}"): Right.READ,
     ("POST", "/transactions/{session_id}/expire"): Right.MANAGE,
     ("POST", "/transactions/{session_id}/cancel"): Right.MANAGE,
@@ -39,6 +40,8 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("POST", "/transactions/{session_id}/note"): Right.NOTE,
     ("POST", "/transactions/{session_id}/dealt-with"): Right.MANAGE,
     ("GET", "/needs"): Right.READ,
+    ("GET", "/statement"): Right.READ,
+    ("GET", "/statement.csv"): Right.READ,
     ("GET", "/export"): Right.READ,
     ("GET", "/export/{file}.csv"): Right.READ,
     ("GET", "/links"): Right.READ,

@@ -17,7 +17,7 @@ from dashboard.dependencies import (
     posted_fields,
     verify_token,
 )
-from dashboard.rendering import page, refused, safe_next, see, set_cookie
+from dashboard.rendering import FIRST, page, refused, safe_next, see, set_cookie
 
 router = APIRouter()
 
@@ -76,7 +76,7 @@ async def sign_out(services: Injected, visit: Visited, signed_in: SignIn, _: For
 
 def _entered(visit: Visit, signed_in: SignedIn, next_page: str) -> Response:
     """Return the redirect to the requested page, with the new cookie."""
-    response = see(visit, safe_next(next_page))
+    response = see(visit, safe_next(next_page) or FIRST)
     set_cookie(response, visit, signed_in.token)
     return response
 

@@ -208,6 +208,28 @@ ENDED_BY: Final[Mapping[EndedBy, str]] = {
     EndedBy.EXPIRY: "the session's expiry",
     EndedBy.OUTSIDE_PAYMENT: "money that came from outside of the checkout page",
 }
+# Why sessions with a wallet were not paid, by the problem or the outcome of the last attempt, for
+# the overview. A later release may have stored others.
+REASON: Final[Mapping[str, str]] = {
+    Problem.WALLET_UNREACHABLE: "The wallet provider did not answer",
+    Problem.WALLET_INVALID: "No wallet at the address",
+    Problem.WALLET_UNAVAILABLE: "The wallets are not connected",
+    Problem.AMOUNT_TOO_SMALL_FOR_WALLET: "Too small an amount for the wallet",
+    Problem.MERCHANT_WALLET_ERROR: "Your own wallet provider refused or did not answer",
+    Problem.PREPARATION_INTERRUPTED: "The preparation was interrupted",
+    Problem.APPROVAL_UNUSABLE: "The approval was declined, lost or too late",
+    Problem.PRICE_CHANGED: "The price rose above what was approved",
+    Problem.PAYMENT_REFUSED: "Refused by the wallet, such as for lack of funds",
+    Problem.PAYMENT_FAILED: "Accepted by the wallet, but no money arrived",
+    Outcome.DECLINED: "Declined by the customer, as the browser reported",
+    Outcome.TIMED_OUT: "Not approved in time",
+    Outcome.REFUSED: "Refused by the wallet",
+    Outcome.FAILED: "Failed",
+    Outcome.REPLACED: "Another wallet was tried, and left",
+    Outcome.CANCELED: "Ended by you before it was paid",
+    Outcome.PAID_IN_PART: "Given up after a part had arrived",
+}
+REASON_UNKNOWN: Final = "Another reason: {}"
 # The failure of an unpaid session's last attempt, for the list.
 FAILURE: Final[Mapping[Outcome, str]] = {
     Outcome.DECLINED: "Declined",

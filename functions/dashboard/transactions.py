@@ -1,4 +1,4 @@
-"""The list of transactions, with the figures of a period: sums, a chart and a funnel."""
+"""The list of transactions."""
 
 from __future__ import annotations
 
@@ -10,28 +10,23 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import failure_of
-from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
-from checkout.domain.tally import DayTally
 from checkout.flows import merchants
 from checkout.flows.checkout.lists import SessionList
-from checkout.flows.merchant import figures, search
+from checkout.flows.merchant import search
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
 from dashboard.texts import CONCERN, FAILURE, KEY_STATE, STATUS, TABS, WALLET_STATE
-from dashboard.view import minor, moment, readable, status_of, wallet_of
+from dashboard.view import minor, moment, status_of, wallet_of
 
 router = APIRouter()
 NOTHING: Final = SessionList((), None)
 FOLDED: Final = ("status", "from", "to", "min", "max")  # the filters that are folded on a phone
-# Units of the chart.
-HEIGHT: Final = 100
-STEP: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,54 +70,6 @@ class FirstSteps:
     page: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Day:
-    """The figures of one day."""
-
-    date: str
-    ended: int
-    wallet: int
-    approved: int
-    paid: int
-    amount: str
-
-
-@dataclass(frozen=True, slots=True)
-class Bar:
-    """A day's bar in the chart."""
-
-    x: int
-    height: int
-
-
-@dataclass(frozen=True, slots=True)
-class FunnelStep:
-    """A step of the funnel; `share` is a percentage of the first one."""
-
-    name: str
-    count: int
-    share: int
-
-
-@dataclass(frozen=True, slots=True)
-class Figures:
-    """The figures of a period: days newest first, bars oldest first.
-
-    `most` is the number of payments of the tallest bar, `width` the width of the chart.
-    """
-
-    first: str
-    last: str
-    currency: str
-    amount: str
-    paid: int
-    most: int
-    width: int
-    bars: tuple[Bar, ...]
-    days: tuple[Day, ...]
-    funnel: tuple[FunnelStep, ...]
-
-
 @router.get("")
 async def transactions(
     services: Injected, request: Request, key: Key, filters: Filtered
@@ -146,7 +93,7 @@ async def transactions(
         next_cursor=found.next_cursor,
         unreadable=found.unreadable,
         looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
-        figures=_figures(figures.days(services, key, first=filters.first, last=filters.last), key),
+        currency=key.asset_code,
     )
 
 
@@ -194,51 +141,4 @@ def _row(session: Session, *, now: datetime) -> SessionRow:
         amount=minor(session.amount_total, session),
         wallet=wallet_of(session),
         items=session.line_items[0].name + (f" and {more} more" if more else ""),
-    )
-
-
-def _figures(tallies: Sequence[DayTally], key: Actor) -> Figures:
-    def money(value: int) -> str:
-        scale = key.asset_scale
-        return readable(from_minor_units(value, currency=key.asset_code, wallet_scale=scale))
-
-    most = max(tally.paid for tally in tallies)
-    paid = sum(tally.paid for tally in tallies)
-    return Figures(
-        first=tallies[0].day.isoformat(),
-        last=tallies[-1].day.isoformat(),
-        currency=key.asset_code,
-        amount=money(sum(tally.amount for tally in tallies)),
-        paid=paid,
-        most=most,
-        width=STEP * len(tallies),
-        bars=tuple(
-            # At least 2 units high, so that a single payment can be seen.
-            Bar(STEP * place, max(2, HEIGHT * tally.paid // most) if tally.paid else 0)
-            for place, tally in enumerate(tallies)
-        ),
-        days=tuple(
-            Day(
-                date=tally.day.isoformat(),
-                ended=tally.ended,
-                wallet=tally.wallet,
-                approved=tally.approved,
-                paid=tally.paid,
-                amount=money(tally.amount),
-            )
-            for tally in reversed(tallies)
-        ),
-        funnel=_funnel(
-            ("Sessions that ended", sum(tally.ended for tally in tallies)),
-            ("Wallet address entered", sum(tally.wallet for tally in tallies)),
-            ("Approved at the wallet", sum(tally.approved for tally in tallies)),
-            ("Paid", paid),
-        ),
-    )
-
-
-def _funnel(*stages: tuple[str, int]) -> tuple[FunnelStep, ...]:
-    whole = stages[0][1]
-    return tuple(
-        FunnelStep(name, count, 100 * count // whole if whole else 0) for name, count in stages
     )

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.money import from_minor_units, minor_unit_digits
+from checkout.domain.people import Actor
 from checkout.domain.public import timestamp
 from checkout.domain.session import Session
 from checkout.domain.webhooks import TIMEOUT, Delivery, WebhookEvent
@@ -103,15 +104,22 @@ def minor(value: int, session: Session) -> str:
     return readable(from_minor_units(value, currency=session.currency, wallet_scale=scale))
 
 
+def sum_of(key: Actor, value: int) -> str:
+    """Return minor units of the currency of the signed-in merchant as `readable` writes them."""
+    scale = key.asset_scale
+    return readable(from_minor_units(value, currency=key.asset_code, wallet_scale=scale))
+
+
 def readable(amount: Amount) -> str:
     """Return the amount for people, for example "1,234.50 USD".
 
     It has all significant digits, and at least the currency's number of decimals.
     """
-    whole, _, fraction = amount.decimal().partition(".")
+    whole, _, fraction = amount.decimal().removeprefix("-").partition(".")
+    sign = "-" if amount.value < 0 else ""
     digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
     fraction = fraction[:digits] + fraction[digits:].rstrip("0")
-    return f"{int(whole):,}" + (f".{fraction}" if fraction else "") + f" {amount.asset_code}"
+    return f"{sign}{int(whole):,}" + (f".{fraction}" if fraction else "") + f" {amount.asset_code}"
 
 
 def _attempt(delivery: Delivery) -> Attempt:

@@ -155,7 +155,10 @@ def test_the_dashboard_lets_in_who_has_the_key_and_shows_the_customers_page(
         signed_in = visited(
             "/sign-in", _cookie(form), form_token=token[1].decode(), api_key=deployed.api_key
         )
-        assert (signed_in.status, dict(signed_in.headers)["location"]) == (303, "/dashboard")
+        assert (signed_in.status, dict(signed_in.headers)["location"]) == (
+            303,
+            "/dashboard/overview",
+        )
         cookie = _cookie(signed_in)
         for path in ("", "/keys", "/webhooks", "/webhooks/check", "/settings", "/audit"):
             assert visited(path, cookie).status == 200, path

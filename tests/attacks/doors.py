@@ -223,7 +223,10 @@ class Doors:
         visitor = Visitor()
         self.dashboard("GET", "/sign-in", visitor=visitor)
         fields = {"api_key": key or self.key, "form_token": visitor.form_token}
-        assert self.dashboard("POST", "/sign-in", fields, visitor=visitor).location == "/dashboard"
+        assert (
+            self.dashboard("POST", "/sign-in", fields, visitor=visitor).location
+            == "/dashboard/overview"
+        )
         self.dashboard("GET", visitor=visitor)
         return visitor
 

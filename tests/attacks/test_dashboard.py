@@ -279,7 +279,7 @@ def test_a_planted_cookie_is_worth_nothing_after_the_sign_in(doors: Doors, attac
         victim = Visitor(dict(known), attacker.form_token)
         fields = {"api_key": doors.key, "form_token": victim.form_token}
         answer = doors.dashboard("POST", "/sign-in", fields, visitor=victim)
-        assert answer.location == "/dashboard"
+        assert answer.location == "/dashboard/overview"
         assert victim.cookies[COOKIE] not in known.values()
         for each in (known, {COOKIE: cookie}):
             assert doors.dashboard("GET", visitor=Visitor(dict(each))).status == 303

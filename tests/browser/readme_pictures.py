@@ -75,7 +75,7 @@ def _dashboard(browser: Browser, place: Place) -> None:
     page.goto(f"{place.checkout}/dashboard")
     page.get_by_label("API key").fill(own_key(place))
     page.get_by_role("button", name="Sign in", exact=True).click()
-    page.get_by_role("heading", name="Transactions", exact=True).wait_for()
+    page.get_by_role("heading", name="Overview", exact=True).wait_for()
     page.goto(f"{place.checkout}/dashboard/webhooks")  # the last of the first steps, which then go
     page.get_by_label("URL on your server").fill(f"{place.shop}/hooks")
     page.get_by_role("button", name="Save").click()

@@ -99,6 +99,8 @@ def sign_in(page: Page, place: Place) -> None:
     page.goto(home(place))
     page.get_by_label("API key").fill(own_key(place))
     page.get_by_role("button", name="Sign in", exact=True).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    page.get_by_role("link", name="Transactions").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
 
 
@@ -172,9 +174,14 @@ def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place:
     focus(page, "#api_key")
     page.keyboard.type(own_key(place))
     page.keyboard.press("Enter")
-    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
     page.keyboard.press("Tab")
     expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("Enter")
+    focus(page, ".periods a[href$=week]")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("period=week"))
+    focus(page, ".bar nav a[href$='/dashboard']")
     page.keyboard.press("Enter")
     focus(page, "#q")
     page.keyboard.type(place.customer_wallet)
@@ -249,9 +256,16 @@ def test_no_page_breaks_a_rule_of_accessibility_or_is_wider_than_the_screen(
     judge("attention")
     page.goto(f"{home(place)}/transactions/{open_session(place)}")
     judge("open")
-    for path in ("/audit", "/export", "/?min=x"):
+    for path in (
+        "/overview",
+        "/overview?period=month",
+        "/statement",
+        "/audit",
+        "/export",
+        "/?min=x",
+    ):
         page.goto(home(place) + path.replace("/?", "?"))
-        judge(path.strip("/?").replace("=", "-"))
+        judge(path.strip("/?").replace("=", "-").replace("?", "-"))
     for path in ("/nothing", "/transactions/cs_0"):
         page.goto(home(place) + path)
         judge("missing")

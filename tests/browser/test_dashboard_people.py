@@ -48,7 +48,7 @@ def invited(owner: Page, place: Place, name: str, role: str) -> str:
 def joined(page: Page, link: str) -> None:
     page.goto(link)
     page.get_by_role("button", name="Create a passkey").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Transactions")
+    expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
 
 
 def test_a_person_joins_signs_out_signs_in_with_their_passkey_and_is_revoked(

@@ -71,6 +71,7 @@ def sign_in(page: Page, shop: Dashboard) -> None:
     page.goto(f"{shop.base}/dashboard")
     page.get_by_label("API key").fill(shop.secret)
     page.get_by_role("button", name="Sign in", exact=True).click()
+    page.get_by_role("link", name="Transactions").click()
 
 
 def test_nothing_is_cut_and_no_rule_of_accessibility_is_broken(browser: Browser, axe: str) -> None:

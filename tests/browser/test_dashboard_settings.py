@@ -88,7 +88,7 @@ def test_a_key_is_created_rolled_and_revoked_and_ends_at_once(
     other.goto(home(place))
     other.get_by_label("API key").fill(first)
     other.get_by_role("button", name="Sign in", exact=True).click()
-    expect(other.get_by_role("heading", level=1)).to_have_text("Transactions")
+    expect(other.get_by_role("heading", level=1)).to_have_text("Overview")
 
     unfolded(page, "Roll", first[-4:])
     page.get_by_role("button", name=f"Replace …{first[-4:]}").click()

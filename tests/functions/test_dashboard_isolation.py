@@ -231,7 +231,7 @@ def test_no_search_or_filter_finds_them(rival: Rival, browser: Browser) -> None:
                 assert len(answer.body.splitlines()) == 1, "the titles alone"
         for query in ("status=completed", "min=0", "from=2020-01-01", "merchant=mer_2"):
             unseen(browser.get(f"{path}?{query}"), rival, "mer_2")
-    assert "in 0 payments" in browser.get().page.main
+    assert "Payments 0 yesterday 0" in browser.get("/overview").page.main
 
 
 def test_no_form_changes_or_shows_them(shop: Dashboard, rival: Rival) -> None:

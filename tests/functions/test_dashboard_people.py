@@ -53,11 +53,11 @@ def test_the_first_owner_is_invited_joins_and_signs_in_with_a_passkey(shop: Dash
     opened = browser.get(link.removeprefix(f"{BASE}/dashboard"))
     assert "Ada Ñandú" in opened.page.main
     assert "Owner: everything, settings and people included" in opened.page.main
-    assert browser.join(link, device).location == "/dashboard"
+    assert browser.join(link, device).location == "/dashboard/overview"
     assert "This is you." in browser.get("/people").page.main
     assert browser.post("/sign-out").location == "/dashboard/sign-in"
     assert browser.get("/people").status == 303
-    assert browser.use(device).location == "/dashboard"
+    assert browser.use(device).location == "/dashboard/overview"
     log = browser.get("/audit").page.main
     (ada,) = members(shop).values()
     assert f"Ada Ñandú ({ada.id})" in log
@@ -567,7 +567,8 @@ def test_a_support_member_reads_everything_and_changes_nothing_but_notes(shop: D
         answer = browser.get(path.format(**ids))
         if "html" in answer.headers["content-type"]:
             buttons |= {each.text[0] for each in answer.page.all("button")}
-    exports = {f"Download {each}" for each in ("transactions", "items", "payment attempts")}
+    files = ("transactions", "items", "payment attempts", "for accounting")
+    exports = {f"Download {each}" for each in files}
     harmless = {"Sign out", "Show", "Check", "See the price", "Copy", "Print", "Save the note"}
     assert buttons == harmless | exports
 

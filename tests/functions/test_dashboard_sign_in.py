@@ -31,7 +31,7 @@ def test_a_sign_in_leads_to_no_other_place(shop: Dashboard, way: str) -> None:
     browser = shop.browser()
     browser.get("/sign-in")
     answer = browser.post("/sign-in", {"api_key": shop.secret, "next": way})
-    assert answer.location == "/dashboard"
+    assert answer.location == "/dashboard/overview"
 
 
 def test_an_unknown_key_is_refused_on_the_form_and_never_repeated(shop: Dashboard) -> None:

@@ -30,7 +30,7 @@ from tests.adapters.samples import an_event
 from tests.dashboard_pages import Browser, Dashboard
 from tests.hosted_pages import AWAITING, STAGES, Page
 from tests.merchant_api import PREFIX
-from tests.support import NOW, count_ends, seeded
+from tests.support import NOW, seeded
 
 WALLET = "https://wallet.example/alice"
 SECRETS = ("SEALEDGRANT", "SEALEDTOKEN", "SECRETNONCE")
@@ -192,29 +192,6 @@ def test_a_filter_for_what_is_rare_goes_on_further_back(shop: Dashboard, browser
     assert "Nothing found so far." in first.main
     (further,) = [link for link in first.links if "cursor=" in link]
     assert listed(browser.get(further.removeprefix("/dashboard")).page) == [rare.id]
-
-
-def test_the_figures_are_the_counters_of_the_days(shop: Dashboard, browser: Browser) -> None:
-    for _ in range(2):
-        paid(shop, amount_total=123456)
-    shop.store(status=Status.CANCELED, updated_at=NOW - timedelta(days=3))
-    shop.store(status=Status.EXPIRED, updated_at=NOW - timedelta(days=40))
-    count_ends(shop.services.tallies, shop.clock)
-    page = browser.get().page
-    assert "2,469.12 USD in 2 payments" in page.main
-    assert "Sessions that ended 3 100 %" in page.main
-    assert "Paid 2 66 %" in page.main
-    assert len(page.all("rect")) == 30 + 1 + 4 * 2  # days, the one bar, the steps of the funnel
-    assert "2026-03-01 2 2 2 2 2,469.12 USD" in page.main
-    assert "2026-02-26 1 0 0 0 0.00 USD" in page.main
-    wider = browser.get("?from=2026-01-01").page
-    assert "Sessions that ended 4 100 %" in wider.main
-    empty = browser.get("?from=2025-01-01&to=2025-01-02").page
-    assert "0.00 USD in 0 payments" in empty.main
-
-
-def test_a_very_long_period_shows_the_figures_of_its_last_days(browser: Browser) -> None:
-    assert "Paid, 2025-11-30 to 2026-03-01" in browser.get("?from=2001-01-01").page.main
 
 
 def test_one_session_shows_everything_and_its_story(shop: Dashboard, browser: Browser) -> None:

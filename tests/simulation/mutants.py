@@ -770,8 +770,8 @@ MUTANTS: Final = (
     line(
         "a walk passes what it has not counted",
         f"{_EXPIRIES}:_follow",
-        "tallies = tallied(ended)",
-        "tallies = tallied(ended[1:])",
+        "tallies = tallied(ended, offered)",
+        "tallies = tallied(ended[1:], offered)",
     ),
     line(
         "a payment in flight is among what can wait",

@@ -64,9 +64,12 @@ def test_ended_sessions_are_counted_by_how_far_they_got(world: World) -> None:
         day=TODAY,
         ended=5,
         wallet=4,
+        priced=4,
         approved=3,
         paid=2,
         amount=2550,
+        hours={NOW.hour: 2550},
+        unpaid={("canceled", ""): 1, ("approval_unusable", ""): 1},
     )
 
 

@@ -257,6 +257,10 @@ class Tallies(Protocol):
         """Store the shard's `untold` sessions, unless another run has changed them as they were."""
         ...
 
+    def counted(self, session: Session, positions: Positions) -> bool:
+        """Return whether the walks had passed this ended session when they had these positions."""
+        ...
+
     def days(self, of: Lists, currency: str, days: Sequence[date]) -> tuple[DayTally, ...]:
         """Return the sums of these days, at most 100, in their order."""
         ...

@@ -7,7 +7,7 @@ the clock, and sessions whose end is written. They stay in it (docs/decisions/00
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, readable
 from checkout.adapters.dynamo.conditions import failed_item, transaction
-from checkout.adapters.dynamo.places import CLOCK, due_shards
+from checkout.adapters.dynamo.places import CLOCK, due_shard, due_shards
 from checkout.adapters.dynamo.records import session_from
 from checkout.adapters.dynamo.sessions import with_carts
 from checkout.adapters.dynamo.wire import (
@@ -35,7 +35,9 @@ from checkout.ports.runtime import RandomBytes
 from checkout.ports.sessions import Positions, Stretch, Walk
 
 _UNTOLD: Final = "untold"  # of a shard's row: ids, separated by spaces
-_COUNTS: Final = ("ended", "wallet", "approved", "paid", "amount")
+_COUNTS: Final = ("ended", "wallet", "priced", "approved", "paid", "amount")
+# Of a day's row: amounts by hour (`hour#9`), and what was not paid (`unpaid#reason#provider`).
+_HOUR, _UNPAID = "hour", "unpaid"
 
 
 class DynamoTallies:
@@ -189,7 +191,11 @@ class DynamoTallies:
             ids = {_id(of.merchant, currency, day, part): day for day in days}
             items = self._persistent.batch_get(self._client, self._table, list(ids))
             for each, item in items.items():
-                counts = {name: number_from(item[name]) for name in _COUNTS if name in item}
+                counts = {
+                    name: number_from(value)
+                    for name, value in item.items()
+                    if name in _COUNTS or name.partition("#")[0] in (_HOUR, _UNPAID)
+                }
                 found[ids[each]].update(counts)
         return tuple(
             DayTally(
@@ -197,20 +203,43 @@ class DynamoTallies:
                 currency=currency,
                 day=day,
                 **{name: sums[name] for name in _COUNTS},
+                hours={int(rest[0]): sums[name] for name, rest in _named(sums, _HOUR)},
+                unpaid={(rest[0], rest[1]): sums[name] for name, rest in _named(sums, _UNPAID)},
             )
             for day, sums in found.items()
         )
 
+    def counted(self, session: Session, positions: Positions) -> bool:
+        assert session.over_at is not None
+        walk = Walk.COUNT if session.left_to_clock else Walk.ENDS
+        mark = positions.marks.get((walk, int(due_shard(session.id))))
+        return mark is not None and instant_from(instant(session.over_at)) <= mark
+
     def _added(self, tally: DayTally) -> dict[str, Any]:
+        counts = {name: getattr(tally, name) for name in _COUNTS}
+        counts |= {f"{_HOUR}#{hour}": amount for hour, amount in tally.hours.items()}
+        counts |= {f"{_UNPAID}#{'#'.join(of)}": count for of, count in tally.unpaid.items()}
+        places = range(len(counts))
         return {
             "TableName": self._table,
             "Key": {"id": text(_id(tally.merchant, tally.currency, tally.day, tally.part))},
-            "UpdateExpression": "ADD " + ", ".join(f"#{name} :{name}" for name in _COUNTS),
-            "ExpressionAttributeNames": {f"#{name}": name for name in _COUNTS},
+            "UpdateExpression": "ADD " + ", ".join(f"#n{place} :n{place}" for place in places),
+            "ExpressionAttributeNames": {
+                f"#n{place}": name for place, name in zip(places, counts, strict=True)
+            },
             "ExpressionAttributeValues": {
-                f":{name}": number(getattr(tally, name)) for name in _COUNTS
+                f":n{place}": number(count)
+                for place, count in zip(places, counts.values(), strict=True)
             },
         }
+
+
+def _named(names: Iterable[str], kind: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the names of this kind, each with its other parts."""
+    for name in names:
+        first, *rest = name.split("#", 2)
+        if first == kind:
+            yield name, rest
 
 
 def _ids(untold: frozenset[str]) -> dict[str, Any]:

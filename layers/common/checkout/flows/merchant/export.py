@@ -7,12 +7,14 @@ from datetime import datetime
 from typing import Final
 
 from checkout.domain.people import Actor
+from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.flows.checkout.lists import ListQuery, cursor_behind
 from checkout.flows.merchant import search
 from checkout.ports.services import DashboardServices
 
 PART_MAX: Final = 1_000  # sessions in a part
+REFUNDS_READ: Final = 100  # in one call
 ROUNDS: Final = 10  # index pages of 100 that are read for a part
 
 
@@ -33,6 +35,16 @@ class Part:
             return self
         kept = self.sessions[:length]
         return Part(kept, cursor_behind(key, kept[-1]), kept[-1].created_at)
+
+
+def refunds(services: DashboardServices, part: Part) -> dict[str, Refund]:
+    """Return the refunds of the part's sessions by their ids."""
+    ids = [each.id for session in part.sessions for each in session.refunds or ()]
+    found: dict[str, Refund] = {}
+    for start in range(0, len(ids), REFUNDS_READ):
+        some = services.refunds.of(tuple(ids[start : start + REFUNDS_READ]))
+        found |= {each.id: each for each in some}
+    return found
 
 
 def part(services: DashboardServices, key: Actor, text: str, query: ListQuery) -> Part:

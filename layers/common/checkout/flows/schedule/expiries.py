@@ -14,15 +14,16 @@ when the first walk passes it, and tried again each round.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Final
 
 from checkout.domain.errors import Unavailable
 from checkout.domain.event_types import EXPIRED
 from checkout.domain.ids import session_ref
+from checkout.domain.providers import Provider
 from checkout.domain.session import CLOCK_IS_FINAL_AFTER, Session
 from checkout.domain.tally import DayTally, tallied
 from checkout.flows.checkout.clock import write_clock
@@ -82,6 +83,7 @@ def _follow(
     to = now if telling else now - CLOCK_IS_FINAL_AFTER
     gathered = timedelta(0) if telling else GATHERED
     untold = positions.untold.get(shard, frozenset()) if telling else frozenset()
+    offered = cache(partial(_offered, services))
     try:
         if untold and services.clock.now() < until:
             was, untold = untold, _untold(services, dict.fromkeys(sorted(untold)), done)
@@ -106,7 +108,7 @@ def _follow(
                 if len(untold) > UNTOLD_MAX:
                     return done
             else:
-                tallies = tallied(ended)
+                tallies = tallied(ended, offered)
                 done.failed += len(stretch.unreadable)
             if not services.tallies.passed(stretch, tallies, untold):
                 return done  # another round is here
@@ -146,6 +148,12 @@ def _untold(
             failed.add(session_id)
     done.failed += len(failed)
     return frozenset(failed)
+
+
+def _offered(services: PayServices, merchant_id: str) -> Sequence[Provider]:
+    """Return the providers that the merchant's page offers; they may be a little old."""
+    merchant = services.merchants.get(merchant_id)
+    return (merchant.providers if merchant else ()) or services.providers
 
 
 def _wanted(services: PayServices, merchant_id: str) -> bool:

@@ -1,0 +1,285 @@
+"""The overview: a period beside the one before it, by sums, steps and reasons, and in a chart."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from checkout.domain.errors import ParameterInvalid
+from checkout.domain.people import Actor
+from checkout.domain.tally import OTHER, DayTally
+from checkout.flows.merchant import figures
+from checkout.pages import Moment
+from dashboard.chart import Chart, chart
+from dashboard.dependencies import Injected, Key
+from dashboard.rendering import page
+from dashboard.texts import REASON, REASON_UNKNOWN
+from dashboard.view import moment, sum_of
+
+router = APIRouter()
+HOURS: Final = 24
+
+Money = Callable[[int], str]
+
+
+class Period(StrEnum):
+    """A period; the one before it is as long."""
+
+    TODAY = "today"
+    YESTERDAY = "yesterday"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
+
+    @property
+    def words(self) -> str:
+        return _PERIODS[self][0]
+
+    @property
+    def before(self) -> str:
+        """Return the words for the period before."""
+        return _PERIODS[self][1]
+
+    @property
+    def length(self) -> int:
+        """Return the number of days."""
+        return _PERIODS[self][2]
+
+
+_PERIODS: Final = {
+    Period.TODAY: ("Today", "yesterday", 1),
+    Period.YESTERDAY: ("Yesterday", "the day before", 1),
+    Period.WEEK: ("7 days", "the 7 days before", 7),
+    Period.MONTH: ("30 days", "the 30 days before", 30),
+    Period.QUARTER: ("90 days", "the 90 days before", 90),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A figure, and in `beside` how it compares with the period before."""
+
+    name: str
+    value: str
+    beside: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A step of the conversion; shares are percentages of the first step."""
+
+    name: str
+    count: int
+    share: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unpaid:
+    """A reason why sessions with a wallet were not paid; `share` is of the most usual one."""
+
+    reason: str
+    providers: str
+    count: int
+    share: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class Day:
+    """The figures of one day."""
+
+    date: str
+    ended: int
+    wallet: int
+    priced: int
+    approved: int
+    paid: int
+    amount: str
+    before: str
+
+
+async def chosen(request: Request) -> Period:
+    """Return the period of the query string. Raise ParameterInvalid."""
+    typed = request.query_params.get("period", Period.TODAY)
+    if typed not in tuple(Period):
+        raise ParameterInvalid("There is no such period.", param="period")
+    return Period(typed)
+
+
+@router.get("/overview")
+async def overview(
+    services: Injected, request: Request, key: Key, period: Annotated[Period, Depends(chosen)]
+) -> Response:
+    """Show a period beside the one before."""
+    now = services.clock.now().astimezone(UTC)
+    last = now.date() - timedelta(days=period is Period.YESTERDAY)
+    first = last - timedelta(days=2 * period.length - 1)
+    found = figures.days(services, key, first=first, last=last)
+    before, these = found.days[: period.length], found.days[period.length :]
+    money = partial(sum_of, key)
+    return page(
+        request,
+        "overview.html",
+        section="/overview",
+        period=period,
+        periods=tuple(Period),
+        first=these[0].day.isoformat(),
+        last=these[-1].day.isoformat(),
+        currency=key.asset_code,
+        figures=_figures(_sum(these), _sum(before), period, money),
+        chart=_chart(these, before, period, now, key),
+        steps=_steps(_sum(these), _sum(before)),
+        unpaid=_unpaid(_sum(these), _sum(before)),
+        days=_days(these, before, money) if period.length > 1 else [],
+        counted_to=moment(now),
+        looked_to=_moment(found.looked_to),
+    )
+
+
+def _moment(at: datetime | None) -> Moment | None:
+    return moment(at) if at is not None else None
+
+
+def _sum(days: Sequence[DayTally]) -> DayTally:
+    total = days[0]
+    for each in days[1:]:
+        total = total.with_all(each)
+    return total
+
+
+def _figures(
+    now: DayTally, before: DayTally, period: Period, money: Money
+) -> tuple[Figure, Figure, Figure]:
+    average = f"; on average {money(now.amount // now.paid)}" if now.paid else ""
+    rates = [_share(each.paid, each.priced) for each in (now, before)]
+    shown = [
+        f"{rate} %" if of.priced else "–" for rate, of in zip(rates, (now, before), strict=True)
+    ]
+    points = "point" if abs(rates[0] - rates[1]) == 1 else "points"
+    moved = f"{_direction(*rates)} {abs(rates[0] - rates[1])} {points}; "
+    both = now.priced and before.priced and rates[0] != rates[1]
+    return (
+        Figure("Paid", money(now.amount), _beside(now.amount, before.amount, period, money)),
+        Figure("Payments", f"{now.paid:,}", _beside(now.paid, before.paid, period) + average),
+        Figure(
+            "Price seen, then paid", shown[0], f"{moved if both else ''}{period.before} {shown[1]}"
+        ),
+    )
+
+
+def _beside(now: int, before: int, period: Period, words: Money = "{:,}".format) -> str:
+    """Return how a figure compares. A day that still runs is not measured against a whole one."""
+    shown = f"{period.before} {words(before)}"
+    if period is Period.TODAY or before == 0 or now == before:
+        return shown
+    change = (abs(now - before) * 200 + before) // (2 * before)  # rounded to a whole percentage
+    return f"{_direction(now, before)} {change} %; {shown}"
+
+
+def _direction(now: int, before: int) -> str:
+    return "up" if now > before else "down"
+
+
+def _chart(
+    these: Sequence[DayTally],
+    before: Sequence[DayTally],
+    period: Period,
+    now: datetime,
+    key: Actor,
+) -> Chart | None:
+    """Return the chart of a day by hour, or of more days by day; None if nothing was paid."""
+    if period.length > 1:
+        return chart(
+            [each.day.isoformat() for each in these],
+            [f"{each.day.day} {each.day:%b}" for each in these],
+            [each.amount for each in these],
+            [each.amount for each in before],
+            running=len(these) - 1,
+            key=key,
+        )
+    hours = [f"{hour:02}:00" for hour in range(HOURS)]
+    return chart(
+        hours,
+        hours,
+        [these[0].hours.get(hour, 0) for hour in range(HOURS)],
+        [before[0].hours.get(hour, 0) for hour in range(HOURS)],
+        running=now.hour if period is Period.TODAY else None,
+        key=key,
+    )
+
+
+def _share(count: int, of: int) -> int:
+    return 100 * count // of if of else 0
+
+
+def _steps(now: DayTally, before: DayTally) -> tuple[Step, ...]:
+    return tuple(
+        Step(
+            name,
+            getattr(now, attribute),
+            _share(getattr(now, attribute), now.ended),
+            _share(getattr(before, attribute), before.ended),
+        )
+        for name, attribute in (
+            ("Sessions that ended", "ended"),
+            ("Gave a wallet", "wallet"),
+            ("Saw the price", "priced"),
+            ("Approved", "approved"),
+            ("Paid", "paid"),
+        )
+    )
+
+
+def _unpaid(now: DayTally, before: DayTally) -> tuple[Unpaid, ...]:
+    """Return the reasons, the most usual first."""
+    counts, earlier = _by_reason(now), _by_reason(before)
+    most = max(counts.values(), default=0)
+    return tuple(
+        Unpaid(
+            REASON.get(reason, REASON_UNKNOWN.format(reason)),
+            _providers(now, reason),
+            count,
+            _share(count, most),
+            earlier[reason],
+        )
+        for reason, count in sorted(counts.items(), key=lambda each: (-each[1], each[0]))
+    )
+
+
+def _by_reason(tally: DayTally) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for (reason, _), count in tally.unpaid.items():
+        found[reason] += count
+    return found
+
+
+def _providers(tally: DayTally, reason: str) -> str:
+    """Return the providers of a reason with their numbers, the most usual first."""
+    found = [(name, count) for (why, name), count in tally.unpaid.items() if why == reason]
+    found.sort(key=lambda each: (each[0] == OTHER, -each[1], each[0]))
+    return ", ".join(f"{name or 'other wallets'} {count}" for name, count in found)
+
+
+def _days(these: Sequence[DayTally], before: Sequence[DayTally], money: Money) -> list[Day]:
+    """Return the days, newest first, each with the sum of its place in the period before."""
+    return [
+        Day(
+            date=tally.day.isoformat(),
+            ended=tally.ended,
+            wallet=tally.wallet,
+            priced=tally.priced,
+            approved=tally.approved,
+            paid=tally.paid,
+            amount=money(tally.amount),
+            before=money(was.amount),
+        )
+        for tally, was in reversed(tuple(zip(these, before, strict=True)))
+    ]

@@ -1,0 +1,135 @@
+"""The statement: a row a day of what the wallet received and what was sent back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, date, timedelta
+from typing import Annotated, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+
+from checkout.domain.errors import ParameterInvalid
+from checkout.domain.money import from_minor_units
+from checkout.domain.people import Actor
+from checkout.domain.statement import StatementDay
+from checkout.flows.merchant import statement
+from checkout.flows.merchant.statement import DAYS_MAX
+from checkout.open_payments.models import Amount
+from dashboard.dependencies import Injected, Key
+from dashboard.export import csv_file, lines
+from dashboard.filters import day_of
+from dashboard.rendering import page
+from dashboard.view import readable, sum_of
+
+router = APIRouter(prefix="/statement")
+TITLES: Final = (
+    *("day", "currency", "payments", "paid_decimal", "difference_decimal", "received_decimal"),
+    *("refunds", "refunded_decimal", "net_decimal"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A day of the statement, or the sum of all."""
+
+    name: str
+    payments: int
+    paid: str
+    difference: str
+    received: str
+    refunds: int
+    refunded: str
+    net: str
+
+
+@dataclass(frozen=True, slots=True)
+class Days:
+    """The days of a statement, both inclusive."""
+
+    first: date
+    last: date
+
+
+async def chosen(injected: Injected, request: Request) -> Days:
+    """Return the days of the query string, at first those of this month. Raise ParameterInvalid."""
+    today = injected.clock.now().astimezone(UTC).date()
+    wrong: list[str] = []
+    typed = [request.query_params.get(name, "").strip()[:40] for name in ("from", "to")]
+    first, last = (day_of(*each, wrong) for each in zip(typed, ("from", "to"), strict=True))
+    last = min(last or today, today)
+    first = first or (last.replace(day=1))
+    if first > last:
+        wrong.append("The first day is after the last day.")
+    elif (last - first).days >= DAYS_MAX:
+        wrong.append(f"A statement has at most {DAYS_MAX} days.")
+    if wrong:
+        raise ParameterInvalid(wrong[0])
+    return Days(first, last)
+
+
+Chosen = Annotated[Days, Depends(chosen)]
+
+
+@router.get("")
+async def statement_page(services: Injected, request: Request, key: Key, days: Chosen) -> Response:
+    """Show a row a day, the sums below, and the way to the files for accounting."""
+    found = statement.read(services, key, first=days.first, last=days.last)
+    before = days.first - timedelta(days=1)
+    return page(
+        request,
+        "statement.html",
+        section="/overview",
+        days=days,
+        before=Days(before.replace(day=1), before),
+        currency=key.asset_code,
+        rows=[_row(each.day.isoformat(), (each,), key) for each in found.days],
+        sums=_row("All", found.days, key),
+        whole=found.whole,
+    )
+
+
+@router.get(".csv")
+async def statement_file(services: Injected, key: Key, days: Chosen) -> Response:
+    """Return the days as CSV. Raise ParameterInvalid if there was too much to read."""
+    found = statement.read(services, key, first=days.first, last=days.last)
+    if not found.whole:
+        raise ParameterInvalid("So many sessions are too many for a statement. Use the export.")
+    return csv_file("statement.csv", lines([TITLES, *(_line(each, key) for each in found.days)]))
+
+
+def _row(name: str, days: tuple[StatementDay, ...], key: Actor) -> Row:
+    paid, refunded = sum(each.paid for each in days), sum(each.refunded for each in days)
+    return Row(
+        name=name,
+        payments=sum(each.payments for each in days),
+        paid=sum_of(key, paid),
+        difference=readable(_sum([each.difference for each in days])),
+        received=readable(_sum([each.received for each in days])),
+        refunds=sum(each.refunds for each in days),
+        refunded=sum_of(key, refunded),
+        net=readable(_sum([each.net for each in days])),
+    )
+
+
+def _sum(amounts: list[Amount]) -> Amount:
+    """Return the sum of amounts that have one asset and scale."""
+    one = amounts[0]
+    return Amount(sum(each.value for each in amounts), one.asset_code, one.asset_scale)
+
+
+def _line(each: StatementDay, key: Actor) -> tuple[str | int, ...]:
+    def minor(value: int) -> str:
+        scale = key.asset_scale
+        return from_minor_units(value, currency=key.asset_code, wallet_scale=scale).decimal()
+
+    return (
+        each.day.isoformat(),
+        key.asset_code.lower(),
+        each.payments,
+        minor(each.paid),
+        each.difference.decimal(),
+        each.received.decimal(),
+        each.refunds,
+        minor(each.refunded),
+        each.net.decimal(),
+    )

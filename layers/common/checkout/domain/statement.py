@@ -1,0 +1,137 @@
+"""A merchant's statement: what the wallet received and what was sent back, by day.
+
+A payment belongs to the UTC day on which its session ended, as in the daily sums (tally.py). Money
+of a session that is not paid belongs to the day on which it arrived, a refund to the day on which
+it ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+
+from checkout.domain.money import minor_unit_digits
+from checkout.domain.refund import Refund
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.open_payments.models import Amount
+
+_ARRIVED: Final = (Event.PART_ARRIVED, Event.MONEY_FOUND, Event.LATE_PAYMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Money:
+    """The money of one session. `paid` is in minor units, as the daily sums count it.
+
+    `received` is what the wallet received, in the wallet's scale. Without `completed`, the money
+    came for a session that is not paid.
+    """
+
+    at: datetime
+    completed: bool
+    paid: int
+    received: Amount
+
+    @property
+    def difference(self) -> Amount:
+        """Return by how much `received` is more or less than `paid`."""
+        return less(self.received, self.paid)
+
+
+@dataclass(frozen=True, slots=True)
+class StatementDay:
+    """The sums of a day. `paid` and `refunded` are in minor units, as is `refund.sent`."""
+
+    day: date
+    payments: int
+    paid: int
+    received: Amount
+    refunds: int
+    refunded: int
+
+    @property
+    def difference(self) -> Amount:
+        """Return by how much `received` is more or less than `paid`."""
+        return less(self.received, self.paid)
+
+    @property
+    def net(self) -> Amount:
+        """Return what was received, less what was refunded."""
+        return less(self.received, self.refunded)
+
+
+def less(amount: Amount, minor: int) -> Amount:
+    """Return `amount` without `minor` minor units, in the finer of both scales."""
+    digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
+    scale = max(digits, amount.asset_scale)
+    value = _units(amount, scale) - minor * 10 ** (scale - digits)
+    return Amount(value, amount.asset_code, scale)
+
+
+def _units(amount: Amount, scale: int) -> int:
+    """Return the amount's value in a scale that is not coarser than its own."""
+    power: int = 10 ** (scale - amount.asset_scale)
+    return amount.value * power
+
+
+def money_of(session: Session) -> Money | None:
+    """Return the money of a session, or None if it is not paid and nothing has arrived."""
+    received = Amount(
+        session.received or 0, session.receive.asset_code, session.receive.asset_scale
+    )
+    if session.status is Status.COMPLETED:
+        shown = session.amount_received
+        paid = session.amount_total if shown is None else min(session.amount_total, shown)
+        return Money(session.updated_at, True, paid, received)
+    if not session.received:
+        return None
+    arrived = [each.at for each in session.history if each.event in _ARRIVED]
+    return Money(max(arrived, default=session.updated_at), False, 0, received)
+
+
+def statement(
+    sessions: Iterable[Session],
+    refunds: Iterable[Refund],
+    nothing: Amount,
+    *,
+    first: date,
+    last: date,
+) -> tuple[StatementDay, ...]:
+    """Return the days from `first` to `last`. `nothing` is zero in the wallet's asset and scale.
+
+    Sessions in another asset, from before a merchant's wallet changed, are left out. All sums have
+    the finest scale of those that are there.
+    """
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    found: dict[date, list[Money]] = {day: [] for day in days}
+    back: dict[date, list[int]] = {day: [] for day in days}
+    scale = nothing.asset_scale
+    for session in sessions:
+        money = money_of(session)
+        if money is None or money.received.asset_code != nothing.asset_code:
+            continue
+        if (day := _day(money.at)) in found:
+            found[day].append(money)
+            scale = max(scale, money.received.asset_scale)
+    for refund in refunds:
+        if refund.sent and refund.ended_at is not None and (day := _day(refund.ended_at)) in back:
+            back[day].append(refund.sent)
+    return tuple(
+        StatementDay(
+            day=day,
+            payments=sum(each.completed for each in found[day]),
+            paid=sum(each.paid for each in found[day]),
+            received=Amount(
+                sum(_units(each.received, scale) for each in found[day]), nothing.asset_code, scale
+            ),
+            refunds=len(back[day]),
+            refunded=sum(back[day]),
+        )
+        for day in days
+    )
+
+
+def _day(at: datetime) -> date:
+    return at.astimezone(UTC).date()

@@ -1,0 +1,195 @@
+"""Test the overview: a period beside the one before, its chart, its steps and its reasons."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from checkout.domain.payment import Problem
+from checkout.domain.payment_attempt import EndedBy, Outcome, PaymentAttempt
+from checkout.domain.providers import parse
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.ports.sessions import Walk
+from dashboard import chart, texts
+from tests.dashboard_pages import Browser, Dashboard
+from tests.functions.test_dashboard_transactions import paid, story
+from tests.hosted_pages import Page
+from tests.support import NOW, count_ends
+
+DAY = timedelta(days=1)
+BANKS = parse(
+    "Cedar Bank | https://cedar.example/{name} | https://cedar.example/join\n"
+    "Harbor | https://harbor.example/{name} | https://harbor.example/join"
+)
+
+
+def sold(shop: Dashboard, amount: int, *, days_ago: int = 0) -> Session:
+    at = NOW - days_ago * DAY
+    return paid(shop, amount_total=amount, updated_at=at, completed_at=at)
+
+
+def left(shop: Dashboard, wallet: str, **ended: Any) -> Session:
+    """A session that was canceled after an attempt that ended so."""
+    attempt = PaymentAttempt(number=1, submitted_at=NOW, wallet=wallet, **ended)
+    return shop.store(
+        status=Status.CANCELED,
+        payment_attempts=(attempt,),
+        history=story(Event.WALLET_SUBMITTED, Event.CANCEL_REQUESTED),
+    )
+
+
+def bars(page: Page) -> list[str]:
+    """The heights of the chart's bars."""
+    marks = page.all("rect")
+    return [each.attributes["height"] for each in marks if each.attributes.get("x", "")[-1:] == "%"]
+
+
+def test_a_sign_in_leads_to_it(shop: Dashboard) -> None:
+    page = shop.signed_in().get("/overview").page
+    assert page.main.startswith("Overview Today Yesterday 7 days 30 days 90 days")
+    assert "Nothing was paid today or yesterday." in page.main
+
+
+def test_a_period_stands_beside_the_one_before(shop: Dashboard, browser: Browser) -> None:
+    for amount, days_ago in ((123456, 0), (123456, 0), (100000, 1), (5000, 6), (100000, 7)):
+        sold(shop, amount, days_ago=days_ago)
+    shop.store(status=Status.CANCELED)
+    count_ends(shop.services.tallies, shop.clock)
+    today = browser.get("/overview").page
+    assert "Paid 2,469.12 USD yesterday 1,000.00 USD" in today.main
+    assert "Payments 2 yesterday 1; on average 1,234.56 USD" in today.main
+    assert "Price seen, then paid 100 % yesterday 100 %" in today.main
+    assert "Sessions that ended 3 100 % 100 % Gave a wallet 2 66 % 100 %" in today.main
+    week = browser.get("/overview?period=week").page
+    assert "Paid 3,519.12 USD up 252 %; the 7 days before 1,000.00 USD" in week.main
+    assert (
+        "2026-03-01 3 2 2 2 2 2,469.12 USD 1,000.00 USD 2026-02-28 1 1 1 1 1 1,000.00 USD 0.00 USD"
+        in week.main
+    )
+    yesterday = browser.get("/overview?period=yesterday").page
+    assert "Paid 1,000.00 USD the day before 0.00 USD" in yesterday.main
+    quarter = browser.get("/overview?period=quarter").page
+    assert "Paid 4,519.12 USD the 90 days before 0.00 USD" in quarter.main
+
+
+def test_less_than_before_is_said(shop: Dashboard, browser: Browser) -> None:
+    sold(shop, 100, days_ago=1)
+    sold(shop, 300, days_ago=2)
+    shop.store(
+        status=Status.CANCELED,
+        updated_at=NOW - DAY,
+        history=story(Event.WALLET_SUBMITTED, Event.PREPARED),
+    )
+    count_ends(shop.services.tallies, shop.clock)
+    main = browser.get("/overview?period=yesterday").page.main
+    assert "Paid 1.00 USD down 67 %; the day before 3.00 USD" in main
+    assert "Price seen, then paid 50 % down 50 points; the day before 100 %" in main
+
+
+def test_there_is_no_such_period(browser: Browser) -> None:
+    assert browser.get("/overview?period=century").status == 400
+
+
+def test_what_ended_and_is_not_counted_yet_is_among_it(shop: Dashboard, browser: Browser) -> None:
+    sold(shop, 2000)
+    assert "Payments 1 yesterday 0" in browser.get("/overview").page.main
+    count_ends(shop.services.tallies, shop.clock)
+    assert "Payments 1 yesterday 0" in browser.get("/overview").page.main
+    shop.clock.pass_time(60)
+    at = shop.clock.now()
+    paid(shop, updated_at=at, completed_at=at)
+    shop.store(expires_at=at)  # nobody gave it a wallet, and its time has come
+    shop.store(expires_at=at + DAY)
+    main = browser.get("/overview").page.main
+    assert "Paid 40.00 USD yesterday 0.00 USD Payments 2" in main
+    assert "Sessions that ended 3" in main
+
+
+def test_a_count_while_it_reads_is_no_second_time(shop: Dashboard, browser: Browser) -> None:
+    """Between the positions and the days the walks go on: then it reads once more."""
+    sold(shop, 2000)
+    tallies: Any = shop.services.tallies
+    read = tallies.days
+
+    def days(*args: Any) -> Any:
+        count_ends(tallies, shop.clock)
+        return read(*args)
+
+    tallies.days = days
+    assert "Payments 1 yesterday 0" in browser.get("/overview").page.main
+    assert any(walk is Walk.ENDS for walk, _ in tallies.positions().marks)
+
+
+def test_it_says_where_the_reading_ended(shop: Dashboard, browser: Browser) -> None:
+    for _ in range(100):
+        shop.store(expires_at=NOW + DAY)
+    assert "are added a little later" not in browser.get("/overview").page.main
+    shop.store(expires_at=NOW + DAY)
+    assert "are added a little later" in browser.get("/overview").page.main
+
+
+def test_what_was_not_paid_has_its_reason_and_its_provider(
+    shop: Dashboard, browser: Browser
+) -> None:
+    shop.services = replace(shop.services, providers=BANKS)
+    refused = {"outcome": Outcome.REFUSED, "ended_by": EndedBy.CUSTOMER_WALLET}
+    refused |= {"problem": Problem.PAYMENT_REFUSED}
+    for wallet in ("https://cedar.example/a", "https://cedar.example/b", "https://me.example/"):
+        left(shop, wallet, **refused)
+    left(shop, "https://harbor.example/c", **refused)
+    left(shop, "https://harbor.example/c", reported=Outcome.DECLINED)
+    left(shop, "https://harbor.example/c", outcome=Outcome.FAILED, problem="of_a_later_release")
+    page = browser.get("/overview").page
+    assert (
+        "Refused by the wallet, such as for lack of funds "
+        "Cedar Bank 2, Harbor 1, other wallets 1 4 0" in page.main
+    )
+    assert "Declined by the customer, as the browser reported Harbor 1 1 0" in page.main
+    assert "Another reason: of_a_later_release Harbor 1" in page.main
+
+
+def test_nothing_unpaid_is_said(shop: Dashboard, browser: Browser) -> None:
+    sold(shop, 2000)
+    assert "to which somebody gave a wallet was paid" in browser.get("/overview").page.main
+
+
+def test_the_chart_has_an_axis_and_the_same_in_a_table(shop: Dashboard, browser: Browser) -> None:
+    sold(shop, 2000)
+    sold(shop, 1500, days_ago=1)
+    page = browser.get("/overview").page
+    assert [height for height in bars(page) if height != "0.00%"] == ["100.00%"]
+    assert len(bars(page)) == 24
+    assert "20 15 10 5 0" in page.main
+    assert f"{NOW.hour:02}:00 20.00 USD 15.00 USD" in page.main
+    week = browser.get("/overview?period=week").page
+    assert [height for height in bars(week) if height != "0.00%"] == ["75.00%", "100.00%"]
+    assert "23 Feb 24 Feb" in week.main
+    assert "2026-02-28 1 1 1 1 1 15.00 USD 0.00 USD" in week.main
+
+
+@pytest.mark.parametrize(
+    ("most", "step"),
+    [
+        (0, 0),
+        (1, 1),
+        (4, 1),
+        (5, 2),
+        (8, 2),
+        (9, 5),
+        (20, 5),
+        (21, 10),
+        (81, 50),
+        (10**15, 5 * 10**14),
+    ],
+)
+def test_the_axis_is_divided_roundly(most: int, step: int) -> None:
+    assert chart._step(most) == step
+
+
+def test_every_reason_of_this_release_has_its_words() -> None:
+    reasons = {*Problem, *Outcome} - {Outcome.PAID}
+    assert set(texts.REASON) == {str(each) for each in reasons}

@@ -1,0 +1,317 @@
+"""Test the statement and the file for accounting; figures, list, statement and export agree."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from checkout.adapters.dynamo.records import session_item
+from checkout.adapters.side_by_side import in_turn
+from checkout.domain.ids import new_session_id
+from checkout.domain.machine import HistoryEntry
+from checkout.domain.payment import Attention
+from checkout.domain.refund import Refund, RefundRef, RefundStatus
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.flows.merchant import statement
+from checkout.flows.schedule import expiries
+from checkout.open_payments.models import Amount
+from checkout.ports.sessions import Walk
+from tests.dashboard_pages import Browser, Dashboard
+from tests.functions.test_dashboard_export import rows
+from tests.functions.test_dashboard_transactions import paid, story
+from tests.merchant_api import PREFIX, SESSIONS
+from tests.services import store_refund
+from tests.support import NOW, a_refund
+
+DAY = timedelta(days=1)
+
+
+def refund_of(shop: Dashboard, session: Session, sent: int, **changes: Any) -> Refund:
+    """A refund that has ended, with its part in the session."""
+    number = len(session.refunds or ())
+    refund = a_refund(
+        RefundStatus.SUCCEEDED,
+        id=f"re_{session.id.removeprefix('cs_')[:-1]}{number}",
+        session=session.id,
+        amount=sent,
+        sent=sent,
+        **{"ended_at": shop.clock.now(), "created_at": shop.clock.now(), **changes},
+    )
+    store_refund(shop.dynamo, PREFIX, refund)
+    refs = (*(session.refunds or ()), RefundRef(refund.id, sent))
+    put(shop, replace(session, refunds=refs))
+    return refund
+
+
+def put(shop: Dashboard, session: Session) -> None:
+    """Store a session that has ended, again and as it is."""
+    table, key = f"{PREFIX}-checkout_sessions", {"id": {"S": session.id}}
+    row = shop.dynamo.get_item(TableName=table, Key=key)["Item"]
+    shop.dynamo.put_item(TableName=table, Item={**row, **session_item(session)})
+
+
+def days_of(browser: Browser, query: str = "") -> list[dict[str, str]]:
+    answer = browser.get(f"/statement.csv?{query}")
+    assert (answer.status, answer.headers["content-type"]) == (200, "text/csv; charset=utf-8")
+    return list(csv.DictReader(io.StringIO(answer.body, newline=""), strict=True))
+
+
+def test_a_day_has_what_was_paid_received_and_sent_back(shop: Dashboard, browser: Browser) -> None:
+    paid(shop)
+    over = paid(shop, received=2350)
+    paid(shop, received=1200, updated_at=NOW - DAY)
+    late = story(Event.WALLET_SUBMITTED, Event.CANCEL_REQUESTED, Event.LATE_PAYMENT)
+    shop.store(status=Status.CANCELED, received=700, history=late, attention=Attention.LATE_PAYMENT)
+    shop.store(status=Status.CANCELED)
+    refund_of(shop, over, 350)
+    page = browser.get("/statement?from=2026-02-28").page
+    assert (
+        "2026-02-28 1 12.00 USD 0.00 USD 12.00 USD 0 0.00 USD 12.00 USD "
+        "2026-03-01 2 40.00 USD 10.50 USD 50.50 USD 1 3.50 USD 47.00 USD "
+        "All 3 52.00 USD 10.50 USD 62.50 USD 1 3.50 USD 59.00 USD" in page.main
+    )
+    assert days_of(browser, "from=2026-03-01") == [
+        {
+            "day": "2026-03-01",
+            "currency": "usd",
+            "payments": "2",
+            "paid_decimal": "40.00",
+            "difference_decimal": "10.50",
+            "received_decimal": "50.50",
+            "refunds": "1",
+            "refunded_decimal": "3.50",
+            "net_decimal": "47.00",
+        }
+    ]
+
+
+def test_the_file_for_accounting_has_each_sum(shop: Dashboard, browser: Browser) -> None:
+    session = paid(shop, received=2350, client_reference_id="A-7")
+    refund = refund_of(shop, session, 350)
+    refund_of(shop, shop.stored(session.id), 0)
+    shop.store(status=Status.CANCELED, received=700, updated_at=NOW - DAY, created_at=NOW - DAY)
+    found = rows(browser, "/export/accounting.csv")
+    assert [list(each.values()) for each in found] == [
+        [
+            *("2026-03-01T12:00:00.000Z", "payment", session.id, "A-7", "A-7", "", "usd"),
+            *("20.00", "3.50", "23.50", ""),
+        ],
+        [
+            *("2026-03-01T12:00:00.000Z", "refund", session.id, "A-7", "A-7", refund.id, "usd"),
+            *("", "", "", "3.50"),
+        ],
+        [
+            *(
+                "2026-02-28T12:00:00.000Z",
+                "without_payment",
+                found[2]["session"],
+                "",
+                "",
+                "",
+                "usd",
+            ),
+            *("0.00", "7.00", "7.00", ""),
+        ],
+    ]
+
+
+def test_what_is_not_received_yet_is_a_difference(shop: Dashboard, browser: Browser) -> None:
+    """A merchant who trusts the customer's wallet: the own wallet has not shown the money."""
+    paid(shop, received=None)
+    assert "1 20.00 USD -20.00 USD 0.00 USD 0" in browser.get("/statement").page.main
+
+
+def test_units_below_a_cent_are_not_lost(shop: Dashboard, browser: Browser) -> None:
+    paid(shop, receive=Amount(20_000_000, "USD", 6), received=20_004_200)
+    paid(shop)
+    paid(shop, receive=Amount(2_000, "EUR", 2), currency="eur")  # before the wallet changed
+    main = browser.get("/statement").page.main
+    assert "2 40.00 USD 0.0042 USD 40.0042 USD" in main
+
+
+def test_days_that_are_none_are_said(browser: Browser) -> None:
+    for query, sentence in (
+        ("from=x", "must be a day"),
+        ("from=2026-02-02&to=2026-02-01", "The first day is after the last day."),
+        ("from=2026-01-01&to=2026-02-01", "A statement has at most 31 days."),
+    ):
+        answer = browser.get(f"/statement?{query}")
+        assert (answer.status, sentence in answer.body) == (400, True)
+    assert (
+        "2026-01-01 to 2026-01-31" in browser.get("/statement?from=2026-01-01&to=2026-01-31").body
+    )
+
+
+def test_a_statement_that_is_not_whole_says_so(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statement, "ROUNDS", 1)
+    for number in range(101):
+        refund_of(shop, paid(shop, created_at=NOW - number * timedelta(seconds=1)), 1)
+    assert "these sums are not complete" in browser.get("/statement").page.main
+    assert browser.get("/statement.csv").status == 400
+
+
+def test_refunds_of_long_ago_are_not_read(
+    shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(statement, "ROUNDS", 1)
+    session = paid(shop, created_at=NOW - 90 * DAY, updated_at=NOW - 90 * DAY)
+    for number in range(101):
+        refund = a_refund(id=f"re_{number:022d}", session=session.id, created_at=NOW - 80 * DAY)
+        store_refund(shop.dynamo, PREFIX, refund)
+    assert "All 0" in browser.get("/statement").page.main
+
+
+# --- figures, list, statement and export agree
+
+
+@dataclass
+class Books:
+    """The sales, written down a second time: sums in cents by day."""
+
+    paid: Counter[date] = field(default_factory=Counter)
+    payments: Counter[date] = field(default_factory=Counter)
+    received: Counter[date] = field(default_factory=Counter)
+    refunded: Counter[date] = field(default_factory=Counter)
+
+
+class Shop:
+    """A shop that sells at random, and keeps its own books."""
+
+    def __init__(self, shop: Dashboard, seed: int) -> None:
+        self.shop = shop
+        self.random = random.Random(seed)
+        self.books = Books()
+        self.sold: list[str] = []
+        self.unsold: list[str] = []
+
+    def sell(self) -> None:
+        at, asked = self.shop.clock.now(), self.random.randint(1, 99_999)
+        fields: dict[str, Any] = {
+            "id": new_session_id(self.shop.services.random_bytes),
+            "amount_total": asked,
+            "receive": Amount(asked, "USD", 2),
+            "created_at": at - timedelta(seconds=self.random.randint(1, 50)),
+        }
+        if self.random.random() < 0.6:
+            received = self.random.choice(
+                [asked] * 5 + [asked + self.random.randint(1, 500), (asked + 1) // 2]
+            )
+            paid(self.shop, **fields, received=received, updated_at=at, completed_at=at)
+            self.books.paid[at.date()] += min(asked, received)
+            self.books.payments[at.date()] += 1
+            self.books.received[at.date()] += received
+            self.sold.append(fields["id"])
+        else:
+            status = self.random.choice([Status.CANCELED, Status.EXPIRED])
+            history = story(Event.WALLET_SUBMITTED)
+            self.shop.store(**fields, status=status, updated_at=at, history=history)
+            self.unsold.append(fields["id"])
+
+    def refund(self) -> None:
+        session = self.shop.stored(self.random.choice(self.sold))
+        sent = min(session.refundable, self.random.randint(0, 2000))
+        refund_of(self.shop, session, sent)
+        self.books.refunded[self.shop.clock.now().date()] += sent
+
+    def money_comes_late(self) -> None:
+        session = self.shop.stored(self.unsold.pop(self.random.randrange(len(self.unsold))))
+        late, at = self.random.randint(1, 5000), self.shop.clock.now()
+        history = (*session.history, HistoryEntry(at, Event.LATE_PAYMENT))
+        put(self.shop, replace(session, received=late, history=history))
+        self.books.received[at.date()] += late
+
+    def count(self) -> None:
+        """A round of the walks, as the schedule begins one."""
+        services: Any = SimpleNamespace(
+            tallies=self.shop.services.tallies,
+            clock=self.shop.clock,
+            side_by_side=in_turn,
+            merchants=self.shop.services.merchants,
+            providers=(),
+        )
+        until = self.shop.clock.now() + timedelta(seconds=50)
+        expiries.run(services, until=until, walks=[Walk.COUNT, Walk.ENDS])
+
+    def listed(self) -> list[dict[str, Any]]:
+        """The paid sessions, as slowly as the API's limits allow."""
+        found: list[dict[str, Any]] = []
+        query = {"limit": 100, "status": "completed"}
+        while True:
+            self.shop.clock.pass_time(1)
+            page = self.shop.get(SESSIONS, query).json
+            found += page["data"]
+            if not page["has_more"]:
+                return found
+            query["cursor"] = page["next_cursor"]
+
+    def compare(self, browser: Browser) -> None:
+        paid_sum, payments = self.books.paid.total(), self.books.payments.total()
+        overview = browser.get("/overview?period=quarter").page.main
+        figures = re.search(r"Paid ([\d,.]+) USD .*? Payments ([\d,]+) ", overview)
+        assert figures
+        assert (cents(figures[1]), int(figures[2].replace(",", ""))) == (paid_sum, payments)
+        listed = self.listed()
+        sums = [min(each["amount_total"], each["amount_received"]) for each in listed]
+        assert (sum(sums), len(sums)) == (paid_sum, payments)
+        for each in days_of(browser, "from=2026-03-01"):
+            day = date.fromisoformat(each["day"])
+            received, refunded = self.books.received[day], self.books.refunded[day]
+            assert {name: cents(value) for name, value in each.items() if "decimal" in name} == {
+                "paid_decimal": self.books.paid[day],
+                "difference_decimal": received - self.books.paid[day],
+                "received_decimal": received,
+                "refunded_decimal": refunded,
+                "net_decimal": received - refunded,
+            }
+            assert int(each["payments"]) == self.books.payments[day]
+        exported = rows(browser, "/export/accounting.csv")
+        for name, books in (
+            ("paid_decimal", self.books.paid),
+            ("received_decimal", self.books.received),
+            ("refunded_decimal", self.books.refunded),
+        ):
+            assert sum(cents(each[name]) for each in exported) == books.total()
+        by_session = rows(browser, "/export/transactions.csv?status=completed")
+        exact = [
+            min(cents(each["received_decimal"]), int(each["amount_total"])) for each in by_session
+        ]
+        assert sum(exact) == paid_sum
+
+
+def cents(shown: str) -> int:
+    sign = -1 if shown.startswith("-") else 1
+    whole, _, fraction = shown.lstrip("-").replace(",", "").partition(".")
+    return sign * int((whole or "0") + fraction.ljust(2, "0"))
+
+
+@pytest.mark.parametrize(
+    ("sessions", "seed"), [(120, 1), (120, 2), pytest.param(10_000, 3, marks=pytest.mark.endurance)]
+)
+def test_figures_list_statement_and_export_agree_to_the_cent_at_any_moment(
+    shop: Dashboard, sessions: int, seed: int
+) -> None:
+    """Ten minutes of sales are not counted yet at any time, and the round is late at random."""
+    sale = Shop(shop, seed)
+    for number in range(sessions):
+        sale.sell()
+        shop.clock.pass_time(sale.random.randint(5, 30))
+        if sale.random.random() < 0.05 and sale.sold:
+            sale.refund()
+        if sale.random.random() < 0.03 and sale.unsold:
+            sale.money_comes_late()
+        if sale.random.random() < 0.2:
+            sale.count()
+        if number == sessions - 1 or sale.random.random() < 12 / sessions:
+            sale.compare(shop.signed_in())
