@@ -61,8 +61,20 @@ class OpenPayments(Answer):
     customer_debit: Amount | None
 
 
+class PaymentError(Answer):
+    type: Literal["invalid_request_error"]
+    code: str
+    message: str
+
+
+class PaymentFacts(Answer):
+    """Fields that only this service knows."""
+
+    session: Annotated[str, Field(pattern=f"^{SESSION_ID.pattern}$")]
+
+
 class PaymentIntent(Answer):
-    """The payment of a session that is paid."""
+    """The payment of a session: paid, or in events to be tried again."""
 
     id: Annotated[str, Field(pattern="^pi_")]
     object: Literal["payment_intent"]
@@ -76,14 +88,15 @@ class PaymentIntent(Answer):
     currency: Currency
     customer: None
     description: str | None
-    last_payment_error: None
+    last_payment_error: PaymentError | None
     latest_charge: None
     livemode: bool
     metadata: Metadata
+    open_payments: PaymentFacts
     payment_method: None
     payment_method_types: list[Literal["open_payments"]]
     receipt_email: None
-    status: Literal["succeeded"]
+    status: Literal["succeeded", "requires_payment_method"]
 
 
 class Product(Answer):
@@ -285,7 +298,7 @@ class Subject(Answer):
 
 
 class EventData(Answer):
-    object: Session | Refund | Subject
+    object: Session | PaymentIntent | Refund | Subject
 
 
 class EventRequest(Answer):
@@ -309,6 +322,12 @@ class EventList(_List):
     data: Annotated[list[Event], Field(max_length=LIST_MAX)]
 
 
+class EndpointFacts(Answer):
+    """Fields that only this service knows."""
+
+    format: Format
+
+
 class Endpoint(Answer):
     id: Annotated[str, Field(pattern="^we_")]
     object: Literal["webhook_endpoint"]
@@ -317,9 +336,9 @@ class Endpoint(Answer):
     created: Unix
     description: str | None
     enabled_events: list[str]
-    format: Format
     livemode: bool
     metadata: Metadata
+    open_payments: EndpointFacts
     secret: str = ABSENT
     """In the answer to the creation only."""
     status: Literal["enabled", "disabled"]

@@ -58,6 +58,7 @@ class EndpointShown:
     disabled_at: Moment | None
     secret_at: Moment | None
     old_until: Moment | None
+    asked: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,6 +381,7 @@ def _setting(
         disabled_at=moment(endpoint.disabled_at) if endpoint and endpoint.disabled_at else None,
         secret_at=moment(newest.created_at) if newest else None,
         old_until=moment(until) if until else None,
+        asked=(endpoint.asked or ()) if endpoint else (),
     )
 
 

@@ -202,6 +202,8 @@ def full_merchant(**changes: Any) -> Merchant:
             created_at=NOW,
             description="für die Kasse",
             metadata_json='{"a":"1"}',
+            asked=("checkout.session.expired", "charge.refunded"),
+            api_version="2025-03-31.basil",
         ),
         "details_key": "v1.00000000.a2V5",
         "further_endpoints": (Endpoint(url="https://books.example/", id="we_2"),),

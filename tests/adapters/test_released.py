@@ -42,7 +42,14 @@ LOST = {
     "link": {"asked", "required", "rows"},
     # `checkout suspend` before an undo: to be said again after it (docs/operating.md).
     # The key of its customers' details: without it, what they gave cannot be read any more.
-    "merchant": {"suspended", "details_key"},
+    # An endpoint that asked for types by API gets those that are always sent as well, again.
+    "merchant": {
+        "suspended",
+        "details_key",
+        "endpoint.M.asked",
+        "endpoint.M.api_version",
+        "further_endpoints.L",
+    },
     # A key of a release before scopes may do all that it could; so may one of today's again.
     "key": {"may", "suspended", "refunds"},
 }

@@ -19,7 +19,7 @@ SENT = {
     "checkout.session.completed": "checkout.session.completed",
     "checkout.session.expired": "checkout.session.expired",
     "checkout.session.canceled": "checkout.session.expired",
-    "checkout.session.payment_failed": "checkout.session.async_payment_failed",
+    "checkout.session.payment_failed": "payment_intent.payment_failed",
     "checkout.session.partially_paid": "checkout.session.partially_paid",
     "checkout.session.late_payment": "checkout.session.late_payment",
 }

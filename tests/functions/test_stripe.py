@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -403,7 +404,25 @@ def test_a_filter_that_finds_nothing_in_reach_says_so(
 ) -> None:
     monkeypatch.setattr("api.v1.sessions.ROUNDS", 1)
     several(api, 101)
-    assert refused(api.ask(SESSIONS, {"status": "complete"})) == ("parameter_invalid", "status")
+    assert refused(api.ask(SESSIONS, {"status": "expired"})) == ("parameter_invalid", "status")
+
+
+def test_paid_sessions_are_listed_beside_any_number_of_open_ones(
+    api: StripeApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("api.v1.sessions.ROUNDS", 1)
+    made = several(api, 3)
+    for session_id in made:
+        paid(api, session_id)
+    several(api, 150)
+    api.ask(SESSIONS)  # this month's first use of the key is noted
+    reads = Counter(api.dynamo.calls)
+    found = api.ask(SESSIONS, {"status": "complete", "limit": 2})
+    assert Counter(api.dynamo.calls) - reads == {"query": 1, "batch_get_item": 1, "get_item": 1}
+    assert (ids(found), found.json["has_more"]) == (made[:2], True)
+    rest = api.ask(SESSIONS, {"status": "complete", "starting_after": made[1]})
+    assert (ids(rest), rest.json["has_more"]) == (made[2:], False)
+    assert ids(api.ask(SESSIONS, {"status": "complete", "created": {"lt": UNIX}})) == []
 
 
 def test_an_anchor_of_nobody_or_somebody_else_is_not_found(api: StripeApi) -> None:

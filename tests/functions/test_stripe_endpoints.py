@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import stripe
+from stripe.params import _webhook_endpoint_create_params
 
+from api.v1.stripe_events import STRIPE_EVENTS
 from checkout.domain.audit import Action
 from checkout.domain.event_types import CANCELED, EXPIRED, OPTIONAL
 from checkout.domain.webhooks import Endpoint, Format
@@ -18,6 +21,13 @@ from tests.support import NOW
 URL = "https://shop.example/hooks"
 WANTED = {"url": URL, "enabled_events": ["checkout.session.completed", "checkout.session.expired"]}
 ALWAYS = ["checkout.session.completed", "checkout.session.late_payment"]
+
+
+def stripes_own_types() -> set[str]:
+    """Return the types that Stripe's own library has for `enabled_events`."""
+    params = _webhook_endpoint_create_params.WebhookEndpointCreateParams
+    [one_of] = get_args(params.__annotations__["enabled_events"])
+    return set(get_args(one_of)) - {"*"}
 
 
 @pytest.fixture
@@ -50,10 +60,10 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
         "application": None,
         "created": int(NOW.timestamp()),
         "description": "Till",
-        "enabled_events": [*ALWAYS, "checkout.session.expired"],
-        "format": "stripe",
+        "enabled_events": WANTED["enabled_events"],
         "livemode": True,
         "metadata": {"a": "1"},
+        "open_payments": {"format": "stripe"},
         "status": "enabled",
         "url": URL,
     }
@@ -66,15 +76,9 @@ def test_an_endpoint_is_created_read_changed_and_deleted(api: StripeApi) -> None
     changed = api.manage(
         "POST", path, {"enabled_events": ["*"], "disabled": True, "format": "native"}
     ).json
-    assert (changed["status"], changed["format"], changed["url"]) == ("disabled", "native", URL)
-    assert changed["enabled_events"][2:] == [
-        "checkout.session.expired",
-        "checkout.session.async_payment_failed",
-        "checkout.session.partially_paid",
-        "refund.created",
-        "refund.updated",
-        "refund.failed",
-    ]
+    assert (changed["status"], changed["url"]) == ("disabled", URL)
+    assert changed["open_payments"] == {"format": "native"}
+    assert changed["enabled_events"] == ["*"]
     assert "secret" not in changed
     endpoint = stored(api)
     assert endpoint is not None
@@ -142,11 +146,12 @@ def test_a_repeated_creation_gets_the_secret_again_and_stores_none_in_the_clear(
         (WANTED | {"url": "http://shop.example"}, "url_invalid", "url"),
         (WANTED | {"url": "https://inside.example"}, "url_invalid", "url"),
         (
-            WANTED | {"enabled_events": ["charge.refunded"]},
+            WANTED | {"enabled_events": ["checkout.session.complete"]},
             "parameter_invalid",
             "enabled_events[0]",
         ),
         (WANTED | {"connect": True}, "parameter_invalid", "connect"),
+        (WANTED | {"api_version": "newest"}, "parameter_invalid", "api_version"),
         (WANTED | {"description": "x" * 501}, "parameter_invalid", "description"),
         (WANTED | {"disabled": True}, "parameter_unknown", "disabled"),
     ],
@@ -160,9 +165,42 @@ def test_what_cannot_be_set_is_refused(
     assert stored(api) is None
 
 
-def test_what_is_never_sent_can_be_asked_for(api: StripeApi) -> None:
-    wanted = ["checkout.session.async_payment_succeeded", "checkout.session.completed"]
-    assert created(api, enabled_events=wanted, api_version="x")["enabled_events"] == ALWAYS
+@pytest.mark.parametrize("form", ["stripe", "native"])
+def test_each_type_of_stripes_can_be_asked_for_and_is_given_back(api: StripeApi, form: str) -> None:
+    wanted = sorted(stripes_own_types())
+    assert len(wanted) > 250
+    for start in range(0, len(wanted), 100):
+        some = wanted[start : start + 100]
+        assert created(api, enabled_events=some, format=form)["enabled_events"] == some
+
+
+def test_a_type_that_never_happens_is_named_as_ignored(api: StripeApi) -> None:
+    wanted = ["invoice.paid", "checkout.session.completed", "checkout.session.async_payment_failed"]
+    answer = api.manage("POST", ENDPOINTS, WANTED | {"enabled_events": wanted})
+    assert answer.headers["ignored-parameters"] == "enabled_events[0], enabled_events[2]"
+
+
+def test_the_list_of_types_is_stripes() -> None:
+    assert stripes_own_types() == STRIPE_EVENTS
+
+
+def test_a_version_is_given_back(api: StripeApi) -> None:
+    assert created(api, api_version="2024-06-20")["api_version"] == "2024-06-20"
+
+
+def test_no_field_of_ours_hides_a_method_of_a_library(api: StripeApi) -> None:
+    """Ruby makes a method of each field: `format` hid its own, and nothing could be deleted."""
+    ours = set(created(api)) - {"secret"} - set(stripe.WebhookEndpoint.__annotations__)
+    assert ours == {"open_payments"}
+
+
+def test_the_dashboards_choice_replaces_what_was_asked_for_by_api(api: StripeApi) -> None:
+    created(api, enabled_events=["charge.refunded"])
+    endpoints.configure(api.managing, "mer_1", url=URL, events=(EXPIRED,))
+    endpoint = stored(api)
+    assert endpoint is not None
+    assert endpoint.asked is None
+    assert endpoint.wants("checkout.session.completed")
 
 
 def test_a_change_of_what_is_not_there_is_refused(api: StripeApi) -> None:
@@ -177,7 +215,9 @@ def test_a_change_of_what_is_not_there_is_refused(api: StripeApi) -> None:
 def test_the_dashboards_endpoint_is_the_same_and_keeps_its_id(api: StripeApi) -> None:
     done = endpoints.configure(api.managing, "mer_1", url=URL, events=())
     shown = api.manage("GET", ENDPOINTS).json["data"]
-    assert [(each["format"], each["enabled_events"]) for each in shown] == [("native", ALWAYS)]
+    assert [(each["open_payments"]["format"], each["enabled_events"]) for each in shown] == [
+        ("native", ALWAYS)
+    ]
     changed = endpoints.configure(
         api.managing, "mer_1", url=URL, events=(EXPIRED,), more={"format": Format.STRIPE}
     )

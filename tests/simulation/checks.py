@@ -406,6 +406,8 @@ class Checker:
         later = item.get("due_shard", {"S": ""})["S"].startswith("later-")
         if due and later is places.urgent(after):
             self.fail("payments_come_first", told)
+        if ("search_key" in item) is not (after.status is Status.COMPLETED):
+            self.fail("completed_ones_are_listed", told)
 
     def _of_the_clock(self, after: Session, item: Item, told: str) -> None:
         """A session that nobody gave a wallet is found under its expiry, and no other is."""

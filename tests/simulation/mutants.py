@@ -480,6 +480,12 @@ MUTANTS: Final = (
         "move(visit.services, session, Event.CHECKED)",
     ),
     line(
+        "a completed session is not in the list of these",
+        "checkout.adapters.dynamo.places:of_session",
+        "if session.status is Status.COMPLETED:",
+        "if False:",
+    ),
+    line(
         "a check goes on with the session of before the rotation",
         f"{_RECONCILE}:_ask_wallet",
         "session = move(visit.services, session, Event.CHECKED, token=kept)",

@@ -265,6 +265,7 @@ NEW = a_session(Status.OPEN)
         ("the_clock_finds_it", BEFORE, {"uncounted_shard": {"S": "clock-3"}}),
         ("untouched_owes_nothing", NEW, {"due_shard": {"S": "later-3"}, "due_at": {"N": "1"}}),
         ("payments_come_first", BEFORE, {"due_shard": {"S": "3"}}),
+        ("completed_ones_are_listed", BEFORE, {"search_key": {"S": "3"}}),
         (
             "payments_come_first",
             replace(BEFORE, status=Status.PROCESSING, check_at=LATER),

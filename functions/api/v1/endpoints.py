@@ -7,6 +7,7 @@ seals it. A response that contains a secret is sealed before it is stored for a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
@@ -18,6 +19,7 @@ from api.v1.answers import answered, listed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Key, Managing, Query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import bounded, bounded_metadata, page
+from api.v1.stripe_events import STRIPE_EVENTS
 from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
 from checkout.domain.event_types import ALWAYS, OPTIONAL, stripe_name
 from checkout.domain.merchant import ApiKey, Merchant
@@ -31,6 +33,8 @@ from checkout.ports.services import DashboardServices
 
 ENDPOINTS: Final = "/v1/webhook_endpoints"
 DESCRIPTION_MAX: Final = 500  # characters
+_SENT: Final = frozenset(stripe_name(each) for each in (*ALWAYS, *OPTIONAL))
+_VERSION: Final = re.compile(r"20[0-9]{2}-[0-9]{2}-[0-9]{2}(?:\.[a-z_]{1,30})?")
 
 Act = Callable[[Reserve[Configured] | None], Configured]
 
@@ -59,6 +63,8 @@ async def create(
         if name not in given.values:
             raise ParameterMissing("This parameter is required.", param=name)
     fields = {"format": Format.STRIPE} | _fields(given.values)
+    if "api_version" in given.values:
+        fields["api_version"] = _version(given.values["api_version"])
     url, wanted = fields.pop("url"), fields.pop("events")
 
     def act(reserve: Reserve[Configured] | None) -> Configured:
@@ -66,7 +72,7 @@ async def create(
             services, key, url=url, events=wanted, add=True, more=fields, reserve=reserve
         )
 
-    return _written(services, key, request, given, "create", idempotency_key, act)
+    return _written(services, key, request, _told_of(given), "create", idempotency_key, act)
 
 
 @router.get("/{identity}")
@@ -96,7 +102,7 @@ async def update(
     def act(reserve: Reserve[Configured] | None) -> Configured:
         return actions.update_webhook(services, key, fields, endpoint=identity, reserve=reserve)
 
-    return _written(services, key, request, given, identity, idempotency_key, act)
+    return _written(services, key, request, _told_of(given), identity, idempotency_key, act)
 
 
 @router.delete("/{identity}")
@@ -117,14 +123,14 @@ def endpoint_object(
     fields = {
         "id": endpoint_id(merchant.id, endpoint),
         "object": "webhook_endpoint",
-        "api_version": API_VERSION,
+        "api_version": endpoint.api_version or API_VERSION,
         "application": None,
         "created": unix(endpoint.created_at or merchant.created_at),
         "description": endpoint.description,
         "enabled_events": _told(endpoint),
-        "format": endpoint.format.value,
         "livemode": livemode(services.base_url),
         "metadata": json.loads(endpoint.metadata_json),
+        "open_payments": {"format": endpoint.format.value},
         "status": "enabled" if endpoint.disabled_at is None else "disabled",
         "url": endpoint.url,
     }
@@ -132,8 +138,10 @@ def endpoint_object(
 
 
 def _told(endpoint: Endpoint) -> list[str]:
-    """Return the event types that the endpoint gets, by Stripe's names."""
-    return list(dict.fromkeys(stripe_name(each) for each in (*ALWAYS, *endpoint.events)))
+    """Return the types that the endpoint asked for, or else those that it gets."""
+    return list(endpoint.asked or ()) or list(
+        dict.fromkeys(stripe_name(each) for each in (*ALWAYS, *endpoint.events))
+    )
 
 
 def _fields(values: dict[str, Any]) -> dict[str, Any]:
@@ -142,7 +150,7 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     if "url" in values:
         fields["url"] = values["url"]
     if "enabled_events" in values:
-        fields["events"] = _wanted(values["enabled_events"])
+        fields |= _wanted(values["enabled_events"])
     if "description" in values:
         fields["description"] = bounded(values["description"], DESCRIPTION_MAX, "description")
     if "metadata" in values:
@@ -152,16 +160,37 @@ def _fields(values: dict[str, Any]) -> dict[str, Any]:
     return fields
 
 
-def _wanted(types: list[str]) -> tuple[str, ...]:
-    """Return the optional events among the types. Raises ParameterInvalid for an unknown one."""
-    known = {stripe_name(each) for each in (*ALWAYS, *OPTIONAL)}
+def _wanted(types: list[str]) -> dict[str, tuple[str, ...]]:
+    """Return the fields for these types. Raises ParameterInvalid for an unknown one.
+
+    The types that can happen here are stored as those of the dashboard are, too.
+    """
     for number, each in enumerate(types):
-        if each != "*" and each not in (*known, *parity.NEVER_SENT):
+        if each not in STRIPE_EVENTS and each not in _SENT and each != "*":
             raise ParameterInvalid(
-                f"Events of this type are never sent; there are {', '.join(sorted(known))}.",
+                f"There is no such type. Sent here are {', '.join(sorted(_SENT))}; other types of "
+                "Stripe's may be asked for, and never happen.",
                 param=f"enabled_events[{number}]",
             )
-    return tuple(each for each in OPTIONAL if "*" in types or stripe_name(each) in types)
+    optional = tuple(each for each in OPTIONAL if "*" in types or stripe_name(each) in types)
+    return {"events": optional, "asked": tuple(dict.fromkeys(types))}
+
+
+def _told_of(given: Parsed) -> Parsed:
+    """Return the parameters with the types that never happen among the ignored ones."""
+    never = tuple(
+        f"enabled_events[{number}]"
+        for number, each in enumerate(given.values.get("enabled_events", ()))
+        if each not in _SENT and each != "*"
+    )
+    return replace(given, ignored=(*given.ignored, *never))
+
+
+def _version(given: str) -> str:
+    """Return the version that the endpoint's events shall name; their shape is one."""
+    if not _VERSION.fullmatch(given):
+        raise ParameterInvalid("A version is a day, as in 2026-10-28.endive.", param="api_version")
+    return given
 
 
 def _found(services: DashboardServices, merchant: Merchant) -> list[dict[str, Any]]:

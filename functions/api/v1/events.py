@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from api.requests import ListSessions
@@ -12,7 +13,7 @@ from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.event_types import stripe_name
 from checkout.domain.merchant import ApiKey
 from checkout.domain.stripe_objects import envelope, event_json
-from checkout.domain.webhooks import EventStatus, WebhookEvent
+from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.webhooks import delivery_log, event_list
 from checkout.flows.webhooks.event_list import EventQuery
 from checkout.ports.services import Services
@@ -21,10 +22,16 @@ from checkout.web import validated
 TYPES_MAX = 20
 
 
-def event_object(services: Services, event: WebhookEvent) -> dict[str, Any]:
-    """Return the event as it was stored, with the number of pending deliveries."""
-    found: dict[str, Any] = json.loads(event.stripe_body or _made_now(services, event))
-    return found | {"pending_webhooks": int(event.status is EventStatus.PENDING)}
+def event_objects(
+    services: Services, key: ApiKey, events: Sequence[WebhookEvent]
+) -> list[dict[str, Any]]:
+    """Return the events as they were stored, each with the number of endpoints that lack it."""
+    pending = event_list.undelivered(services, key, events)
+    return [
+        json.loads(each.stripe_body or _made_now(services, each))
+        | {"pending_webhooks": pending[each.id]}
+        for each in events
+    ]
 
 
 def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) -> EventQuery:
@@ -48,6 +55,7 @@ def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) 
         created_from=created_from,
         created_before=created_before,
         wanted=_wanted(values),
+        delivered=values.get("delivery_success"),
         rounds=rounds,
     )
 
@@ -56,17 +64,9 @@ def _wanted(values: dict[str, Any]) -> Any:
     types = [*values.get("types", ()), *([values["type"]] if "type" in values else ())]
     if len(types) > TYPES_MAX:
         raise ParameterInvalid(f"At most {TYPES_MAX} types.", param="types")
-    delivered = values.get("delivery_success")
-    if not types and delivered is None:
+    if not types:
         return None
-
-    def wanted(event: WebhookEvent) -> bool:
-        named = stripe_name(event.type)
-        fits = not types or any(_fits(named, each) for each in types)
-        done = event.status is EventStatus.DELIVERED
-        return fits and delivered in (None, done)
-
-    return wanted
+    return lambda event: any(_fits(stripe_name(event.type), each) for each in types)
 
 
 def _fits(named: str, wanted: str) -> bool:

@@ -255,7 +255,7 @@ NOTHING: Final[tuple[Parameter, ...]] = ()
 LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
 _ENDPOINT: Final = (
     _taken("url", "https, on a public host."),
-    _taken("enabled_events[]", "Types, or `*`. Events of completed sessions are always sent."),
+    _taken("enabled_events[]", "Types of Stripe's or ours, or `*`; no others are sent."),
     _taken("description", "Returned; up to 500 characters."),
     _taken("metadata[*]", "Returned; 50 keys of 40 characters, values of 500."),
     _taken("format", "Ours: `stripe` (the default) or `native`.", Kind.TEXT, "stripe", "native"),
@@ -263,12 +263,10 @@ _ENDPOINT: Final = (
 )
 CREATE_ENDPOINT: Final = (
     *_ENDPOINT,
-    _ignored("api_version", "Events have one shape, whatever the version."),
+    _taken("api_version", "Named in its events, whose shape is one. Only at the creation."),
     _ignored("connect", "There are no connected accounts.", "false"),
 )
 UPDATE_ENDPOINT: Final = (
     *_ENDPOINT,
     _taken("disabled", "Whether nothing is sent.", Kind.BOOLEAN),
 )
-# Types that are never sent, so an endpoint may ask for them without effect.
-NEVER_SENT: Final = ("checkout.session.async_payment_succeeded",)

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from api.v1 import parity
 from api.v1.answers import answered, listed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
-from api.v1.events import event_object, event_query
+from api.v1.events import event_objects, event_query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import (
     ROUNDS,
@@ -142,7 +142,7 @@ async def events(services: Injected, key: Key, request: Request, query: Query) -
     found, behind = event_list.page(services, key, asked)
     if behind and not found:
         raise _too_wide("type")
-    data = [event_object(services, each) for each in found]
+    data = event_objects(services, key, found)
     return listed(request, data, more=behind is not None, upward=asked.upward)
 
 
@@ -152,7 +152,8 @@ async def event(
 ) -> Response:
     parsed(query, parity.ONE)
     found = delivery_log.get(services, key.merchant, event_id)
-    return shown(request, event_object(services, found))
+    [one] = event_objects(services, key, [found])
+    return shown(request, one)
 
 
 @router.get("/balance")

@@ -435,7 +435,7 @@ def _show(merchant: Merchant, secret: str | None) -> None:
     for endpoint in merchant.endpoints:
         disabled = " (disabled: it answered 410)" if endpoint.disabled_at is not None else ""
         print(f"webhook   {endpoint.url}{disabled}")
-        print(f"events    {' '.join((COMPLETED, *endpoint.events))}")
+        print(f"events    {' '.join(endpoint.asked or (COMPLETED, *endpoint.events))}")
         print(f"format    {endpoint.format}")
         print(f"endpoint  {endpoint_id(merchant.id, endpoint)}")
     if secret is not None:

@@ -24,9 +24,10 @@ from checkout.domain.webhooks import (
 )
 from checkout.flows.checkout import ends
 from checkout.flows.merchant import rotation
-from checkout.flows.webhooks import delivery_log, endpoints, signature_check
+from checkout.flows.webhooks import delivery_log, endpoints, event_list, signature_check
 from checkout.flows.webhooks.deliver import MessageResult, due_events
 from checkout.flows.webhooks.endpoints import Failed, Resent
+from checkout.flows.webhooks.event_list import EventQuery
 from checkout.ports.webhooks import Receipt
 from tests.product import CEDAR, PREFIX, World, on, raising
 from tests.support import NOW
@@ -105,6 +106,67 @@ def test_each_endpoint_has_its_own_retries_and_given_up_ones(world: World) -> No
     assert world.deliver(f"{event.id}~{books.id}") is MessageResult.DELIVERED
     assert world.event(event.id).status is EventStatus.PENDING
     assert copy_of(world, event, books).status is EventStatus.DELIVERED
+
+
+@pytest.mark.parametrize("fails", [SHOP, BOOKS])
+def test_what_one_of_two_endpoints_missed_for_an_hour_is_found_and_nothing_else(
+    world: World, fails: str
+) -> None:
+    add(world)
+    down = False
+
+    def answers() -> None:
+        refused = down and world.receivers.got[-1][0] == fails
+        world.receivers.answers = [Receipt(status=500 if refused else 200)]
+
+    world.receivers.meanwhile = answers
+
+    def sold() -> str:
+        event = paid(world)
+        for each in (event.id, f"{event.id}~{endpoint_of(world, BOOKS)}"):
+            world.deliver(each)
+        world.clock.pass_time(10)
+        return event.id
+
+    def listed(*, delivered: bool) -> list[str]:
+        query = EventQuery(limit=100, rounds=1, delivered=delivered)
+        return [each.id for each in event_list.page(world.services, world.key(), query)[0]]
+
+    before = sold()
+    down = True
+    missed = [sold() for _ in range(3)]
+    down = False
+    after = sold()
+    assert listed(delivered=False) == missed[::-1]
+    assert listed(delivered=True) == [after, before]
+    some = [world.event(each) for each in (before, *missed)]
+    assert event_list.undelivered(world.services, world.key(), some) == {
+        before: 0,
+        **dict.fromkeys(missed, 1),
+    }
+    world.clock.pass_time(3600)
+    for each in missed:
+        for copy in (each, f"{each}~{endpoint_of(world, BOOKS)}"):
+            world.deliver(copy)
+    assert listed(delivered=False) == []
+
+
+def endpoint_of(world: World, url: str) -> str:
+    [found] = [each.id for each in world.stored().endpoints if each.url == url]
+    assert found is not None
+    return found
+
+
+def test_an_event_that_nobody_asked_for_is_not_missed(world: World) -> None:
+    first = endpoint_of(world, SHOP)
+    endpoints.update(
+        world.endpoints, world.merchant.id, {"asked": ("charge.refunded",)}, endpoint=first
+    )
+    event = paid(world)
+    all_delivered(world)
+    assert world.event(event.id).given_up is GivenUp.NOT_WANTED
+    query = EventQuery(limit=9, rounds=1, delivered=False)
+    assert event_list.page(world.services, world.key(), query) == ((), None)
 
 
 def test_one_that_is_gone_is_disabled_alone(world: World) -> None:

@@ -11,9 +11,10 @@ import stripe
 
 from checkout.domain.event_types import OPTIONAL, PAYMENT_FAILED
 from checkout.domain.ids import new_session_id
-from checkout.domain.payment import Attention
+from checkout.domain.payment import Attention, Problem
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
+from checkout.domain.stripe_objects import payment_intent
 from checkout.domain.webhooks import Format
 from checkout.flows.checkout import ends
 from checkout.flows.payment.writes import move
@@ -99,8 +100,62 @@ def test_a_payment_that_failed_is_told_to_those_who_ask(world: World) -> None:
     assert stored["type"] == PAYMENT_FAILED
     assert json.loads(stored["body"])["status"] == "open"
     event = got(world, secret)
-    assert event.type == "checkout.session.async_payment_failed"
-    assert (event.data.object["status"], event.data.object["payment_status"]) == ("open", "unpaid")
+    assert event.type == "payment_intent.payment_failed", "Stripe's name of an attempt"
+    shown = event.data.object
+    assert isinstance(shown, stripe.PaymentIntent)
+    assert (shown.id, shown.status) == (
+        session.id.replace("cs_", "pi_"),
+        "requires_payment_method",
+    )
+    assert (shown.amount, shown.amount_received) == (2000, 0)
+    assert shown["open_payments"]["session"] == session.id
+
+
+def test_the_payment_of_a_failed_attempt_says_why() -> None:
+    session = a_session(Status.OPEN, problem=Problem.PAYMENT_REFUSED)
+    error = payment_intent(session, base_url="https://pay.example")["last_payment_error"]
+    assert (error["type"], error["code"]) == (
+        "invalid_request_error",
+        Problem.PAYMENT_REFUSED.value,
+    )
+    assert error["message"]
+
+
+def test_an_endpoint_gets_the_types_that_it_asked_for_and_no_other(world: World) -> None:
+    secret = listens(world)
+
+    def asks(*types: str) -> None:
+        endpoints.update(world.endpoints, world.merchant.id, {"asked": types})
+
+    def late_payment() -> None:
+        late = store(world, Status.EXPIRED, check_at=NOW)
+        changes: dict[str, Any] = {"received": 500, "attention": Attention.LATE_PAYMENT}
+        move(world.services, late, Event.LATE_PAYMENT, **changes)
+        world.deliver_hinted()
+
+    asks("checkout.session.completed", "charge.refunded")
+    late_payment()
+    assert world.receivers.got == []
+    world.pay(world.create())
+    assert got(world, secret).type == "checkout.session.completed"
+    asks("charge.refunded")
+    world.pay(world.create())
+    world.deliver_hinted()
+    assert world.receivers.got == []
+    for types in (["*"], ["checkout.session.late_payment"]):
+        asks(*types)
+        late_payment()
+        [(_, _, body)] = world.receivers.got
+        world.receivers.got.clear()
+        assert json.loads(body)["type"] == "checkout.session.late_payment"
+
+
+def test_an_event_says_the_version_that_its_endpoint_expects(world: World) -> None:
+    secret = listens(world)
+    endpoints.update(world.endpoints, world.merchant.id, {"api_version": "2024-06-20"})
+    world.pay(world.create(metadata_json='{"order":"ü-1"}'))
+    event = got(world, secret)
+    assert (event.api_version, event.data.object["metadata"]["order"]) == ("2024-06-20", "ü-1")
 
 
 def test_late_money_and_tests_have_our_own_types(world: World) -> None:

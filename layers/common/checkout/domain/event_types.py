@@ -42,7 +42,7 @@ EVENTS: Final[Mapping[str, EventType]] = {
     PAYMENT_FAILED: EventType(
         "A payment failed, and the session is open again",
         optional=True,
-        stripe="checkout.session.async_payment_failed",
+        stripe="payment_intent.payment_failed",
     ),
     PARTIALLY_PAID: EventType("Part of a payment arrived", optional=True, amount=True),
     LATE_PAYMENT: EventType("Money arrived after a session had ended", amount=True),

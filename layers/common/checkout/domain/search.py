@@ -26,6 +26,7 @@ WORDS_FOUND_MAX: Final = 4  # different words of a session's items, in their ord
 PREFIX_LEAST: Final = 2  # characters of an order number that find it
 REFUNDS: Final = "all\nrefunds"  # lists a merchant's refunds
 NEEDS_SOMEBODY: Final = "needs\nsomebody"  # finds sessions that were flagged; nobody types a line
+PAID: Final = "all\npaid"  # lists a merchant's completed sessions
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PART: Final = re.compile(r"[^\W_]+")
 _DIGIT: Final = re.compile(r"[0-9]")

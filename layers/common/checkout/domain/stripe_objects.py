@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain.errors import AmountNotRepresentable
-from checkout.domain.event_types import stripe_name
+from checkout.domain.event_types import PAYMENT_FAILED, stripe_name
 from checkout.domain.public import amount
+from checkout.domain.public_attempts import last_payment_error
 from checkout.domain.session import LineItem, Session, Status
 
 API_VERSION: Final = "2026-10-28.endive"  # the version whose shapes these are
@@ -149,10 +150,12 @@ def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[
 
 
 def payment_intent(session: Session, *, base_url: str) -> dict[str, Any]:
-    """Return the payment of a completed session as `payment_intent`."""
+    """Return the payment of a session as `payment_intent`: made, or to be tried again."""
     given = echo_of(session).get("payment_intent_data", {})
     total = to_stripe(session.amount_total, session.currency)
-    received = session.amount_received
+    paid = session.status is Status.COMPLETED
+    received = session.amount_received if paid else 0
+    error = last_payment_error(session)
     return {
         "id": payment_intent_id(session.id),
         "object": "payment_intent",
@@ -166,14 +169,15 @@ def payment_intent(session: Session, *, base_url: str) -> dict[str, Any]:
         "currency": session.currency,
         "customer": None,
         "description": given.get("description"),
-        "last_payment_error": None,
+        "last_payment_error": error and {"type": "invalid_request_error", **error},
         "latest_charge": None,
         "livemode": livemode(base_url),
         "metadata": given.get("metadata", {}),
         "payment_method": None,
+        "open_payments": {"session": session.id},
         "payment_method_types": ["open_payments"],
         "receipt_email": None,
-        "status": "succeeded",
+        "status": "succeeded" if paid else "requires_payment_method",
     }
 
 
@@ -192,8 +196,14 @@ def line_items(
 def event_json(
     session: Session, *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
-    """Return the `event` of a change of the session that happened `at`, as compact JSON."""
-    shown = checkout_session(session, base_url=base_url, now=at)
+    """Return the `event` of a change of the session that happened `at`, as compact JSON.
+
+    A failed attempt is the payment's: the session is open, and can be paid by the next one.
+    """
+    if event_type == PAYMENT_FAILED:
+        shown = payment_intent(session, base_url=base_url)
+    else:
+        shown = checkout_session(session, base_url=base_url, now=at)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
 
 

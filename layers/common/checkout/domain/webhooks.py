@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from checkout.domain.event_types import COMPLETED, OPTIONAL, PING, WITH_AMOUNT
+from checkout.domain.event_types import COMPLETED, OPTIONAL, PING, WITH_AMOUNT, stripe_name
 from checkout.domain.ids import SESSION, kind_of
 from checkout.domain.session import Session
 
@@ -148,14 +148,22 @@ class WebhookEvent:
         return self.given_up not in (None, GivenUp.NO_ENDPOINT, GivenUp.NOT_WANTED)
 
     @property
+    def undelivered(self) -> bool:
+        """Whether an endpoint that asked for it has not got it yet, or never got it."""
+        return self.status is EventStatus.PENDING or self.in_vain
+
+    @property
     def due_at(self) -> datetime:
         """Return when the sweep should enqueue it, if it is pending."""
         return max(self.next_at, self.created_at + FIRST_MESSAGE)
 
     def body_for(self, endpoint: Endpoint) -> str:
         """Return the bytes that this endpoint gets."""
-        wanted = self.stripe_body if endpoint.format is Format.STRIPE else self.body
-        return wanted or self.body
+        if endpoint.format is not Format.STRIPE or self.stripe_body is None:
+            return self.body
+        if endpoint.api_version is None:
+            return self.stripe_body
+        return compact(json.loads(self.stripe_body) | {"api_version": endpoint.api_version})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,7 +182,9 @@ class WebhookSecret:
 class Endpoint:
     """The merchant's URL, the optional events it wants, and its secrets, newest first.
 
-    `id` and `created_at` are None in records of earlier releases.
+    `id` and `created_at` are None in records of earlier releases. If it `asked` for types, by
+    Stripe's names, it gets these and no others; `*` is every type. Bodies in Stripe's form say the
+    `api_version` that its client expects.
     """
 
     url: str
@@ -186,8 +196,12 @@ class Endpoint:
     created_at: datetime | None = None
     description: str | None = None
     metadata_json: str = "{}"
+    asked: tuple[str, ...] | None = None
+    api_version: str | None = None
 
     def wants(self, event_type: str) -> bool:
+        if self.asked:
+            return not {"*", stripe_name(event_type)}.isdisjoint(self.asked)
         return event_type not in OPTIONAL or event_type in self.events
 
     def was_there(self, at: datetime) -> bool:

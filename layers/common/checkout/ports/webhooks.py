@@ -55,6 +55,10 @@ class Events(Protocol):
         """Read the event, strongly consistent."""
         ...
 
+    def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
+        """Read the events by their ids, strongly consistent. Missing ones are left out."""
+        ...
+
     def save(self, event: WebhookEvent) -> None:
         """Write the event if the stored version is one less than `event.version`.
 

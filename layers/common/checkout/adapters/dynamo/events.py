@@ -8,7 +8,7 @@ endpoint, as `mer_…/we_…`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
@@ -66,6 +66,11 @@ class DynamoEvents:
     def get(self, event_id: str) -> WebhookEvent | None:
         item = get(self._client, self._table, id=text(event_id))
         return event_from(item) if item else None
+
+    def many(self, ids: list[str]) -> Mapping[str, WebhookEvent]:
+        items = self._persistent.batch_get(self._client, self._table, ids)
+        found, _ = readable(items.values(), event_from)
+        return {each.id: each for each in found}
 
     def save(self, event: WebhookEvent) -> None:
         """Write the next version. Raise StaleEvent, and LookupError if there is no such event."""

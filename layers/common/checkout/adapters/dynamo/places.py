@@ -5,7 +5,8 @@ The rules say when a record needs something (`Session.needed_at`) and how long i
 
     index                   key                        entries
     by_merchant             merchant, created_key      sessions and events, by creation
-    by_search               search_key, created_key    what finds a session (records.py); links
+    by_search               search_key, created_key    what finds a session (records.py); completed
+                                                       sessions themselves; links
     due                     due_shard, due_at          what the sweep looks at, in two lanes: what
                                                        may have left money is urgent
     uncounted               uncounted_shard, _at       sessions by their end, in two lanes: ended by
@@ -38,8 +39,8 @@ from checkout.adapters.dynamo.wire import (
 from checkout.domain.grammar import position
 from checkout.domain.parts import part_of
 from checkout.domain.retention import session_kept_until
-from checkout.domain.search import PREFIX_LEAST, same_text
-from checkout.domain.session import Session
+from checkout.domain.search import PAID, PREFIX_LEAST, same_text
+from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import KEPT, EventStatus, WebhookEvent
 
 # The shards of each lane of an index by time. A later release may have more of them, but never
@@ -69,6 +70,8 @@ def of_session(session: Session, retention: timedelta) -> Item:
         clock = CLOCK if session.left_to_clock else ""
         place["uncounted_shard"] = text(clock + due_shard(session.id))
         place["uncounted_at"] = instant(session.over_at)
+    if session.status is Status.COMPLETED:  # found beside any number of others
+        place["search_key"] = owned(search_key(session.merchant, PAID), session.part)
     kept_until = session_kept_until(session, retention)
     if kept_until is not None:
         place["ttl"] = ttl(kept_until)

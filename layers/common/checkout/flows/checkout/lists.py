@@ -9,7 +9,7 @@ from typing import Final
 from checkout.domain.attempts import Concern
 from checkout.domain.grammar import SESSION_ID, position
 from checkout.domain.people import Actor
-from checkout.domain.search import finds, last_part
+from checkout.domain.search import PAID, finds, last_part
 from checkout.domain.session import Session, Status
 from checkout.flows.cursors import cursor, position_of
 from checkout.ports.services import Services
@@ -46,6 +46,14 @@ class ListQuery:
         """Tell whether sessions must be read to be filtered: no index has these fields."""
         by_field = (self.status, self.amount_from, self.amount_to, self.concern)
         return bool(self.statuses) or any(each is not None for each in by_field)
+
+    @property
+    def found_by(self) -> str | None:
+        """The text by which an index finds all that match; None if none does."""
+        if self.search:
+            return last_part(self.search)
+        completed = (Status.COMPLETED,)
+        return PAID if completed in (self.statuses, (self.status,)) else None
 
     def matches(self, session: Session, now: datetime) -> bool:
         amount = session.amount_total
@@ -92,7 +100,7 @@ def list_page(services: Services, key: Actor, query: ListQuery) -> SessionList:
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
-            search=last_part(query.search) if query.search else None,
+            search=query.found_by,
             upward=query.upward,
         )
         after = page.next_key

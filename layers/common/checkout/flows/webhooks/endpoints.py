@@ -89,7 +89,8 @@ def configure(
     """Send the merchant's events to `url` from now on, including these optional ones.
 
     A new endpoint gets an id and a secret; an existing one keeps them, and is enabled again. `add`
-    adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The
+    adds a further endpoint, up to ENDPOINTS_MAX. `more` are other fields of the endpoint. The types
+    that it had `asked` for are replaced. The
     record that `reserve` makes is written with it. Raises UrlInvalid, ParameterInvalid,
     ResourceMissing, WebhookUnexpectedState, Conflict, Unavailable, and KeyHeld with `reserve`.
     """
@@ -111,9 +112,9 @@ def configure(
         set_up = replace(
             old or begun,
             url=url,
+            **{"asked": None, **(more or {})},
             events=tuple(event for event in OPTIONAL if event in events),
             disabled_at=None,
-            **(more or {}),
         )
         identity, newest = endpoint_id(merchant_id, set_up), ()
         if not set_up.secrets:

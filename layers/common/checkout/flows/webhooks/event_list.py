@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from checkout.domain.grammar import position
 from checkout.domain.people import Actor
-from checkout.domain.webhooks import WebhookEvent
+from checkout.domain.webhooks import WebhookEvent, copy_id
 from checkout.ports.services import Services
 
 _LOOKED_AT: Final = 100  # events of a round
+_READ_AT_ONCE: Final = 100  # records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,7 +21,8 @@ class EventQuery:
     """The filters of a list. Its page begins after `after` and goes back in time, or `upward`.
 
     The times bound `created_at` (from inclusive, before exclusive). `rounds` limits the index pages
-    that are read. With an `endpoint`, it is the list of that endpoint's copies.
+    that are read. With an `endpoint`, it is the list of that endpoint's copies. `delivered` tells
+    whether every endpoint that asked for an event has got it.
     """
 
     limit: int
@@ -31,6 +33,11 @@ class EventQuery:
     wanted: Callable[[WebhookEvent], bool] | None = None
     rounds: int
     endpoint: str | None = None
+    delivered: bool | None = None
+
+    @property
+    def filters(self) -> bool:
+        return self.wanted is not None or self.delivered is not None
 
 
 def page(
@@ -45,14 +52,18 @@ def page(
     for _ in range(query.rounds):
         looked = services.events.page(
             key.lists,
-            limit=_LOOKED_AT if query.wanted else query.limit,
+            limit=_LOOKED_AT if query.filters else query.limit,
             after=after,
             created_from=query.created_from,
             created_before=query.created_before,
             upward=query.upward,
             endpoint=query.endpoint,
         )
-        found += [each for each in looked.events if not query.wanted or query.wanted(each)]
+        some = [each for each in looked.events if not query.wanted or query.wanted(each)]
+        if query.delivered is not None:
+            waiting = undelivered(services, key, some)
+            some = [each for each in some if query.delivered is not (waiting[each.id] > 0)]
+        found += some
         after = looked.next_key
         if after is None or len(found) >= query.limit:
             break
@@ -60,6 +71,26 @@ def page(
     if len(found) > query.limit:
         after = place(events[-1])
     return tuple(reversed(events) if query.upward else events), after
+
+
+def undelivered(
+    services: Services, key: Actor, events: Sequence[WebhookEvent]
+) -> Mapping[str, int]:
+    """Return, by the event's id, how many endpoints asked for it and have not got it.
+
+    Those are counted that the merchant still has. An attempt may be under way, or none be left.
+    """
+    merchant = services.merchants.get(key.merchant)
+    further = [each.id for each in merchant.further_endpoints if each.id] if merchant else []
+    of = {each.id: [copy_id(each.id, endpoint) for endpoint in further] for each in events}
+    ids = [each for copies in of.values() for each in copies]
+    found: dict[str, WebhookEvent] = {each.id: each for each in events}
+    for start in range(0, len(ids), _READ_AT_ONCE):
+        found |= services.events.many(ids[start : start + _READ_AT_ONCE])
+    return {
+        event: sum(found[each].undelivered for each in (event, *copies) if each in found)
+        for event, copies in of.items()
+    }
 
 
 def place(event: WebhookEvent) -> str:
