@@ -123,6 +123,28 @@ def test_the_wheel_holds_the_package_and_runs_by_itself(tmp_path: Path) -> None:
     assert version.stdout == f"checkout {VERSION}\n"
 
 
+def test_the_wheel_of_the_plugin_names_itself_to_pretix(tmp_path: Path) -> None:
+    folder = ROOT / "plugins/pretix"
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))
+    assert project["build-system"] == PROJECT["build-system"]
+    assert (folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": ""},
+        capture_output=True,
+        check=True,
+    )
+    [wheel] = tmp_path.glob("pretix_checkout_sessions-*-py3-none-any.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        [points] = [name for name in names if name.endswith(".dist-info/entry_points.txt")]
+        assert "[pretix.plugin]\npretix_checkout_sessions = " in archive.read(points).decode()
+    modules = {f"pretix_checkout_sessions/{each.name}" for each in folder.glob("pretix_*/*.py")}
+    assert modules == {name for name in names if name.endswith(".py")}
+    assert any(name.endswith("/licenses/LICENSE") for name in names)
+
+
 def test_the_changelog_has_the_kinds_of_its_format_and_no_release_of_another_version() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     first, *releases = re.findall(r"^## (.*)$", changelog, re.MULTILINE)

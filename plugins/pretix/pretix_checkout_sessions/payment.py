@@ -340,9 +340,9 @@ class CheckoutSessions(BasePaymentProvider):
         """Return the customer's way to the payment page."""
         return format_html(
             '<p>{}</p><p><a class="btn btn-primary btn-lg" href="{}" target="_top">{}</a></p>',
-            _("You can go on with the payment on the page of your wallet."),
+            _("Your payment is not complete yet."),
             address_to_pay(payment),
-            _("Pay now"),
+            _("Go to the payment page"),
         )
 
     def payment_control_render(self, request: HttpRequest, payment: OrderPayment) -> str:
