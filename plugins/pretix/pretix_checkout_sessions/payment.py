@@ -339,8 +339,7 @@ class CheckoutSessions(BasePaymentProvider):
     def payment_pending_render(self, request: HttpRequest, payment: OrderPayment) -> str:
         """Return the customer's way to the payment page."""
         return format_html(
-            '<p>{}</p><p><a class="btn btn-primary btn-lg" href="{}" target="_top">{}</a></p>',
-            _("Your payment is not complete yet."),
+            '<p><a class="btn btn-primary btn-lg" href="{}" target="_top">{}</a></p>',
             address_to_pay(payment),
             _("Go to the payment page"),
         )
