@@ -66,7 +66,7 @@ def delivered(event: WebhookEvent) -> Delivered:
         bad=event.given_up is not None and not unwanted,
         given_up=GIVEN_UP[event.given_up] if event.given_up else None,
         next_at=moment(event.next_at) if pending else None,
-        attempts=tuple(_attempt(delivery) for delivery in event.deliveries),
+        attempts=tuple(attempt(delivery) for delivery in event.deliveries),
     )
 
 
@@ -122,7 +122,8 @@ def readable(amount: Amount) -> str:
     return f"{sign}{int(whole):,}" + (f".{fraction}" if fraction else "") + f" {amount.asset_code}"
 
 
-def _attempt(delivery: Delivery) -> Attempt:
+def attempt(delivery: Delivery) -> Attempt:
+    """Return one attempt to deliver, with its outcome in words."""
     if delivery.status is not None:
         outcome = f"Response {delivery.status}"
     elif delivery.duration_ms is None:

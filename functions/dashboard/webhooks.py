@@ -29,6 +29,7 @@ from checkout.domain.webhooks import (
 )
 from checkout.flows import merchants
 from checkout.flows.merchant import actions
+from checkout.flows.merchant.needs import health
 from checkout.flows.webhooks import delivery_log, endpoints
 from checkout.flows.webhooks.endpoints import Failed, Resent
 from checkout.pages import Moment
@@ -36,7 +37,7 @@ from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Form, Injected, Key, Visited, overlap_of
 from dashboard.rendering import page, refused, saved, see
 from dashboard.texts import DELIVERY, FORM_SAMPLES, FORMAT, OVERLAPS
-from dashboard.view import delivered, moment
+from dashboard.view import Attempt, attempt, delivered, moment
 
 router = APIRouter(prefix="/webhooks")
 # The optional events: field of the form, type, and text.
@@ -78,13 +79,15 @@ class EventRow:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One of several endpoints."""
+    """An endpoint in the list. `last` is the last attempt to deliver to it."""
 
     id: str
     url: str
     events: str
     disabled: bool
     chosen: bool
+    last: Attempt | None
+    failing_since: Moment | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +256,7 @@ def _page(
         always=[sentence_of(name) for name in ALWAYS],
         chosen=NEW if chosen == NEW else identity or "",
         several=len(merchant.endpoints) + (chosen == NEW) > 1,
-        choices=_choices(merchant, identity),
+        choices=_choices(services, key, merchant, identity),
         can_add=0 < len(merchant.endpoints) < ENDPOINTS_MAX and chosen != NEW,
         secret=secret,
         alert=alert,
@@ -332,17 +335,24 @@ def _endpoint_of(merchant: Merchant, chosen: str | None) -> Endpoint | None:
     return found
 
 
-def _choices(merchant: Merchant, chosen: str | None) -> list[Choice]:
-    return [
-        Choice(
-            id=(identity := endpoint_id(merchant.id, each)),
+def _choices(
+    services: DashboardServices, key: Actor, merchant: Merchant, chosen: str | None
+) -> list[Choice]:
+    """Return the endpoints, each with how it is now."""
+    found = []
+    for each in merchant.endpoints:
+        identity, now = endpoint_id(merchant.id, each), health(services, key, merchant, each)
+        choice = Choice(
+            id=identity,
             url=each.url,
             events=", ".join(map(sentence_of, each.events)),
             disabled=each.disabled_at is not None,
             chosen=identity == chosen,
+            last=attempt(now.last) if now.last else None,
+            failing_since=moment(now.failing_since) if now.failing_since else None,
         )
-        for each in merchant.endpoints
-    ]
+        found.append(choice)
+    return found
 
 
 def _events_of(form: dict[str, str]) -> tuple[str, ...]:

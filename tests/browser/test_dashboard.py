@@ -183,6 +183,7 @@ def test_the_keyboard_alone_signs_in_searches_and_opens(browser: Browser, place:
     expect(page).to_have_url(re.compile("period=week"))
     focus(page, ".bar nav a[href$='/dashboard']")
     page.keyboard.press("Enter")
+    expect(page).to_have_url(re.compile("/dashboard$"))
     focus(page, "#q")
     page.keyboard.type(place.customer_wallet)
     page.keyboard.press("Enter")

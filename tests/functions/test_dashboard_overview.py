@@ -124,6 +124,28 @@ def test_a_count_while_it_reads_is_no_second_time(shop: Dashboard, browser: Brow
     assert any(walk is Walk.ENDS for walk, _ in tallies.positions().marks)
 
 
+def test_a_count_that_goes_on_and_on_is_not_waited_for(shop: Dashboard, browser: Browser) -> None:
+    tallies: Any = shop.services.tallies
+    read, rounds = tallies.days, list[Session]()
+
+    def days(*args: Any) -> Any:
+        found = read(*args)
+        shop.clock.pass_time(3600)
+        at = shop.clock.now() - timedelta(minutes=30)
+        rounds.append(paid(shop, updated_at=at, completed_at=at))
+        count_ends(tallies, shop.clock)
+        return found
+
+    tallies.days = days
+    assert browser.get("/overview").status == 200
+    assert len(rounds) == 3
+
+
+def test_what_just_ended_is_not_in_an_earlier_period(shop: Dashboard, browser: Browser) -> None:
+    sold(shop, 2000)
+    assert "Payments 0 the day before 0" in browser.get("/overview?period=yesterday").page.main
+
+
 def test_it_says_where_the_reading_ended(shop: Dashboard, browser: Browser) -> None:
     for _ in range(100):
         shop.store(expires_at=NOW + DAY)
@@ -154,6 +176,7 @@ def test_what_was_not_paid_has_its_reason_and_its_provider(
 
 def test_nothing_unpaid_is_said(shop: Dashboard, browser: Browser) -> None:
     sold(shop, 2000)
+    left(shop, "https://cedar.example/a")  # nothing is known of how its attempt ended
     assert "to which somebody gave a wallet was paid" in browser.get("/overview").page.main
 
 
@@ -188,6 +211,13 @@ def test_the_chart_has_an_axis_and_the_same_in_a_table(shop: Dashboard, browser:
 )
 def test_the_axis_is_divided_roundly(most: int, step: int) -> None:
     assert chart._step(most) == step
+
+
+@pytest.mark.parametrize(
+    ("place", "anchor"), [(0, "start"), (1, "start"), (2, "middle"), (21, "middle"), (22, "end")]
+)
+def test_the_highest_value_stays_inside_the_chart(place: int, anchor: str) -> None:
+    assert chart._anchor(place, 24) == anchor
 
 
 def test_every_reason_of_this_release_has_its_words() -> None:

@@ -403,3 +403,22 @@ def test_an_event_and_its_session_show_what_became_of_it_at_each_endpoint(
     assert copy.id not in own
     assert browser.post(f"/webhooks/{copy.id}/resend").status == 303
     assert shop.messages.messages == [copy.id]
+
+
+def test_the_list_of_endpoints_says_which_one_fails_and_what_came_last(shop: Dashboard) -> None:
+    browser = shop.signed_in()
+    configured(browser)
+    assert f"{URL} Nothing was delivered yet." in browser.get("/webhooks").page.main
+    books = added(browser, "https://books.example/")
+    second = shop.merchant().endpoints[1]
+    for number in range(3):
+        event = stored(shop)
+        copy = replace(event, id=f"{event.id}~{second.id}", endpoint=second.id)
+        good = Delivery(at=shop.clock.now(), duration_ms=90, status=204, answer="")
+        shop.services.events.add(replace(copy, deliveries=(good,)))
+        main = browser.get(f"/webhooks?endpoint={books}").page.main
+        assert ("Failing since 1 Mar 2026" in main) is (number == 2)
+        shop.clock.pass_time(60)
+    assert "Last delivery 1 Mar 2026, 12:02:00: Response 500." in main
+    assert "Last delivery 1 Mar 2026, 12:02:00: Response 204." in main
+    assert main.count("Failing") == 1

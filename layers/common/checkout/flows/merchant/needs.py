@@ -67,6 +67,14 @@ class Needs:
     more: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Health:
+    """The last attempt of an endpoint, if there is one, and since when its attempts fail."""
+
+    last: Delivery | None
+    failing_since: datetime | None
+
+
 def of(services: DashboardServices, key: Actor) -> Needs:
     """Return what needs a person of the actor's merchant now. Raise Unavailable."""
     merchant, now = merchants.get(services.merchants, key.merchant), services.clock.now()
@@ -128,28 +136,39 @@ def _endpoints(services: DashboardServices, key: Actor, merchant: Merchant) -> I
         if endpoint.disabled_at is not None:
             yield Need(Case.ENDPOINT_DISABLED, identity, endpoint.url, endpoint.disabled_at)
             continue
-        further = endpoint in merchant.further_endpoints
-        page = services.events.page(
-            key.lists, limit=NEWEST, endpoint=endpoint.id if further else None
-        )
-        since = failing_since(page.events, endpoint)
+        since = health(services, key, merchant, endpoint).failing_since
         if since is not None:
             yield Need(Case.ENDPOINT_FAILING, identity, endpoint.url, since)
 
 
+def health(
+    services: DashboardServices, key: Actor, merchant: Merchant, endpoint: Endpoint
+) -> Health:
+    """Return how an endpoint of the merchant is now, by its newest events."""
+    further = endpoint in merchant.further_endpoints
+    page = services.events.page(key.lists, limit=NEWEST, endpoint=endpoint.id if further else None)
+    made = _made(page.events, endpoint)
+    return Health(made[-1] if made else None, failing_since(page.events, endpoint))
+
+
 def failing_since(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> datetime | None:
     """Return when the endpoint began to fail, if its last attempts failed; None if not."""
-    made: list[Delivery] = [
+    made = _made(events, endpoint)
+    good = [number for number, each in enumerate(made) if each.succeeded]
+    failed = made[good[-1] + 1 :] if good else made
+    return failed[0].at if len(failed) >= FAILS else None
+
+
+def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery]:
+    """Return the finished attempts to deliver these events, oldest first."""
+    made = [
         each
         for event in events
         if endpoint.was_there(event.created_at)
         for each in event.deliveries
         if each.duration_ms is not None
     ]
-    made.sort(key=lambda each: each.at)
-    good = [number for number, each in enumerate(made) if each.succeeded]
-    failed = made[good[-1] + 1 :] if good else made
-    return failed[0].at if len(failed) >= FAILS else None
+    return sorted(made, key=lambda each: each.at)
 
 
 def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[Need]:
