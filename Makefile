@@ -69,7 +69,7 @@ listen: $(RUN) ## forward the demo shop's webhooks to TO=http://localhost:… wh
 trigger: $(RUN) ## make EVENT=completed, expired, canceled or ping happen while `make dev` runs
 	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
-merchant: $(RUN) ## create a merchant in the local world, or in DATABASE_URL: NAME= WALLET= KEY_ID= PRIVATE_KEY=
+merchant: $(RUN) ## create a merchant, here or in DATABASE_URL: WALLET=, or also NAME= KEY_ID= PRIVATE_KEY=
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$$NAME" \
 		--wallet-address "$$WALLET" --key-id "$$KEY_ID" --private-key "$$PRIVATE_KEY" --by-make
 

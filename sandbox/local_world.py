@@ -14,18 +14,14 @@ import uuid
 from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import httpx2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from cryptography.hazmat.primitives.serialization import (
-    Encoding,
-    NoEncryption,
-    PrivateFormat,
-    load_pem_private_key,
-)
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from checkout.open_payments.signatures import public_x
 from sandbox import cloud, outbox
@@ -37,11 +33,13 @@ from sandbox.server import AsgiServer
 from sandbox.shop import BODY_MAX, Shop
 from sandbox.wallets import certificates
 from sandbox.wallets.__main__ import restore, save
+from sandbox.wallets.clients import fetch_on_loopback
 from sandbox.wallets.defaults import default_network
 from sandbox.wallets.network import Network
 from sandbox.wallets.server import Sleeper, WalletServers
 
 if TYPE_CHECKING:
+    from checkout.flows.merchant import setup
     from checkout.ports.services import PayServices
 
 MERCHANT: Final = "Harbor Coffee"
@@ -197,11 +195,15 @@ def _serve(place: Place, running: ExitStack, sqs: Any, stack: cloud.Stack) -> No
 
 @contextmanager
 def _wallets(place: Place) -> Iterator[None]:
-    """Run the wallet providers, with the shop's public key registered at its wallet."""
+    """Run the wallet providers; they read the keys of clients at the clients' own URLs."""
     folder = place.wallets_folder
     sleeper = Sleeper()
     network = default_network(
-        lambda: datetime.now(UTC), os.urandom, port_base=place.wallets_port, sleep=sleeper
+        lambda: datetime.now(UTC),
+        os.urandom,
+        port_base=place.wallets_port,
+        fetch=fetch_on_loopback,
+        sleep=sleeper,
     )
     saved = folder / "wallets.json"
     restore(network, saved)
@@ -240,32 +242,31 @@ def _trust(place: Place, authority: Path) -> None:
 
 
 def _register_key(place: Place, network: Network) -> None:
+    """Register the key file of a shop of before at its wallet, if there is one."""
     key = _private_key(place.private_key_file)
+    if key is None:
+        return
     jwk = {"kid": _key_id(key), "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
     network.register_key(place.merchant_wallet, jwk | {"x": public_x(key)})
 
 
 def _merchant(place: Place, services: PayServices) -> str:
-    """Return the shop's API key; set the merchant up at the first start.
+    """Return the shop's API key; set the merchant up at the first start, without a key file.
 
-    Its signing key is stored again at each start, so that files which were lost and regenerated
-    match the stored merchant again.
+    A shop of before, with a key file, keeps it. If the file is lost, the service makes a key.
     """
     from checkout.domain.errors import ApiKeyInvalid, ApiKeyMissing
     from checkout.flows.merchant import authentication, setup
 
-    key = _private_key(place.private_key_file)
-    new = setup.NewMerchant(
-        name=MERCHANT,
-        wallet_address=place.merchant_wallet,
-        key_id=_key_id(key),
-        private_key_text=place.private_key_file.read_text("utf-8"),
-    )
+    new = setup.NewMerchant(name=MERCHANT, wallet_address=place.merchant_wallet)
     try:
         try:
             done = setup.set_up(services, new)
-        except setup.AlreadyMerchant:
-            setup.replace_key(services, new)
+        except setup.AlreadyMerchant as already:
+            if already.merchant.client is None:
+                setup.replace_key(services, _with_key_file(place, new))
+            elif not setup.key_opens(services, already.merchant):  # the emulator's files are lost
+                setup.replace_key(services, new)
             known = _read(place.api_key_file)
             try:
                 authentication.authenticate(services, f"Bearer {known}", "POST")
@@ -280,14 +281,21 @@ def _merchant(place: Place, services: PayServices) -> str:
     return done.api_key
 
 
-def _private_key(file: Path) -> bytes:
-    """Return the shop's signing key (32 bytes); generate it if it is missing or damaged."""
+def _with_key_file(place: Place, new: setup.NewMerchant) -> setup.NewMerchant:
+    """Return the parameters with the shop's key file, if there is one."""
+    key = _private_key(place.private_key_file)
+    if key is None:
+        return new
+    text = place.private_key_file.read_text("utf-8")
+    return replace(new, key_id=_key_id(key), private_key_text=text)
+
+
+def _private_key(file: Path) -> bytes | None:
+    """Return the shop's signing key (32 bytes); None if it has none, or it is damaged."""
     try:
         key = load_pem_private_key(file.read_bytes(), None)
     except (OSError, ValueError):
-        key = Ed25519PrivateKey.from_private_bytes(secrets.token_bytes(32))
-        pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        _write_private(file, pem.decode())
+        return None
     assert isinstance(key, Ed25519PrivateKey)
     return key.private_bytes_raw()
 

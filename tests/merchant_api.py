@@ -14,8 +14,9 @@ from functools import cached_property
 from typing import Any, cast
 from urllib.parse import urlencode
 
-from api import dependencies
+from api import clients, dependencies
 from api.app import app, handler
+from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.domain.ids import api_key_hash, new_api_key, new_key_id, new_session_id
 from checkout.domain.merchant import ApiKey
 from checkout.domain.people import Scope
@@ -71,6 +72,9 @@ class MerchantApi:
             queue=NotedHints(),
             tasks=NotedTasks(),
             base_url=base_url,
+        )
+        self.documents = replace(
+            self.services, merchants=CachedMerchants(self.services.merchants, self.clock)
         )
         self.secret, self.key = self.join("mer_1")
         self.other_secret, self.other_key = self.join("mer_2")
@@ -161,12 +165,16 @@ class MerchantApi:
         async def given() -> Services:
             return self.services
 
+        async def documents() -> Services:
+            return self.documents
+
         async def started_at() -> datetime:
             return NOW
 
         app.dependency_overrides |= {
             dependencies.services: given,
             dependencies.started_at: started_at,
+            clients.services: documents,
         }
         try:
             yield

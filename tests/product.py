@@ -15,6 +15,7 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.adapters.cached_merchants import CachedMerchants
 from checkout.adapters.dynamo.compression import inflated
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.vault import AesVault, derive
@@ -26,6 +27,7 @@ from checkout.domain.new_session import NewSession
 from checkout.domain.payment import Phase
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookEvent
+from checkout.flows import clients
 from checkout.flows.checkout import prepare, reconcile
 from checkout.flows.checkout.approve import Finish
 from checkout.flows.checkout.create import create_session
@@ -154,8 +156,10 @@ class World:
     ) -> None:
         self.clock = clock or HandClock()
         self.network = default_network(
-            self.clock.now, seeded(2), sleep=self.clock.sleep, rules=rules
+            self.clock.now, seeded(2), sleep=self.clock.sleep, rules=rules, fetch=self._fetch
         )
+        self.fetched: list[str] = []
+        self.client_host_down = False
         self.transport = CountingTransport(self.network)
         self.dynamo = client or InMemoryDynamoDb(table_definitions(PREFIX))
         self.queue = NotedHints()
@@ -177,6 +181,7 @@ class World:
             tasks=self.tasks,
             base_url=BASE_URL,
         )
+        self.documents = CachedMerchants(self.core.merchants, self.clock)  # of another process
         self.services = services.pay(
             replace(self.core, allow_loopback=True),
             self.dynamo,
@@ -209,6 +214,24 @@ class World:
             name="Shop", wallet_address=shop, key_id=KEY_ID, private_key_text=pem
         )
         return setup.set_up(self.services, new)
+
+    def join_without_key(self, shop: str = f"{HARBOR}/shop") -> setup.SetUp:
+        """Set the merchant up with our own client document."""
+        return setup.set_up(self.services, setup.NewMerchant("Shop", shop))
+
+    def _fetch(self, url: str) -> bytes:
+        """Return what the host of the client documents serves to wallets."""
+        self.fetched.append(url)
+        merchant_id, _, rest = url.removeprefix(f"{BASE_URL}/clients/").partition("/")
+        if self.client_host_down:
+            raise OSError("nobody answers")
+        try:
+            if rest == "jwks.json":
+                return json.dumps(clients.jwks(self.documents, merchant_id)).encode()
+            found = clients.document(self.documents, BASE_URL, merchant_id)
+        except CheckoutError:
+            raise OSError("404") from None
+        return json.dumps(found).encode()
 
     def key(self) -> ApiKey:
         return authentication.authenticate(self.services, f"Bearer {self.api_key}", "POST")

@@ -15,6 +15,7 @@ from checkout.adapters.dynamo import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.vault import AesVault
 from checkout.domain.merchant import private_key_place
 from checkout.flows.merchant import settings
+from sandbox.wallets.state import Account
 from tests.adapters.samples import a_key, a_merchant
 from tests.adapters.stores import boto, with_tables
 from tests.keys import KEY_ID, new_key_pair
@@ -169,8 +170,8 @@ def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(
     world.network.register_key(wallet, jwk)
     file.write_text(pem)
     pair = ["--key-id", KEY_ID, "--private-key", str(file)]
-    assert cli.main(common) == 1
-    assert "Give --key-id and --private-key." in capsys.readouterr().err
+    assert cli.main([*common, "--key-id", KEY_ID]) == 1
+    assert "Give both --key-id and --private-key" in capsys.readouterr().err
     assert cli.main([*common, *pair]) == 0
     made = capsys.readouterr().out
     assert f"wallet    {wallet} (USD)" in made
@@ -186,4 +187,24 @@ def test_a_merchant_is_set_up_given_another_api_key_and_another_private_key(
     assert cli.main([*common, "--new-api-key"]) == 0
     assert "  .venv/bin/checkout invite --merchant" in capsys.readouterr().out
     assert cli.main([*common, *pair, "--replace-key"]) == 0
-    assert "API keys are unchanged" in capsys.readouterr().out
+    replaced = capsys.readouterr().out
+    assert "API keys are unchanged" in replaced
+    assert "client" not in replaced
+
+
+def test_a_merchant_needs_no_key_file_and_may_be_paid_into_another_wallet(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World()
+    monkeypatch.setattr(wiring, "pay_services", lambda: world.services)
+    common = ["setup", "--name", "Bob's", "--wallet-address", f"{HARBOR}/bob"]
+    assert cli.main([*common, "--key-id", "", "--private-key", ""]) == 0  # as `make merchant` does
+    made = capsys.readouterr().out
+    merchant = made.split()[1]
+    assert f"client    http://localhost:4000/clients/{merchant} (" in made
+    assert "API key   sk_" in made
+    world.network.add_account(Account(f"{HARBOR}/new-shop", "New shop", "USD", 2, 0))
+    assert cli.main([*common, "--new-wallet", f"{HARBOR}/new-shop"]) == 0
+    moved = capsys.readouterr().out
+    assert f"merchant  {merchant}\nwallet    {HARBOR}/new-shop (USD)\n" in moved
+    assert "those under way go on as they began" in moved

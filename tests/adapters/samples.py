@@ -6,7 +6,14 @@ from datetime import timedelta
 from typing import Any
 
 from checkout.domain.machine import Change, HistoryEntry
-from checkout.domain.merchant import ApiKey, Logo, Merchant, Suspension
+from checkout.domain.merchant import (
+    ApiKey,
+    Identity,
+    Logo,
+    Merchant,
+    ServiceKey,
+    Suspension,
+)
 from checkout.domain.payment import (
     Attention,
     IncomingPaymentRef,
@@ -70,6 +77,7 @@ def full_session(**changes: Any) -> Session:
         "attention": Attention.PARTIAL_PAYMENT,
         "completed_at": NOW + 9 * MS,
         "event": "evt_1",
+        "identity": 1,
         "locale": "pt-BR",
         "client_reference_id": "Bestellung ü",
         "later_json": '{"of_tomorrow":["ü",1]}',
@@ -222,6 +230,22 @@ def full_merchant(**changes: Any) -> Merchant:
         ),
         "key_sign_in_off_at": NOW + 5 * MS,
         "suspended": Suspension.ALONE,
+        "client": "https://pay.example/clients/mer_1",
+        "service_keys": (
+            ServiceKey(key_id="kid-1", x="eA", private_key="v1.00000000.aw", signs_from=NOW),
+        ),
+        "identity": 1,
+        "former": (
+            Identity(
+                number=0,
+                client=None,
+                wallet_address="https://wallet.example/old",
+                key_id="kid-0",
+                private_key="v1.00000000.bw",
+                auth_server="https://auth.example",
+                resource_server="https://wallet.example",
+            ),
+        ),
     }
     return a_merchant(**{**everything, **changes})
 

@@ -36,19 +36,30 @@ LOST = {
     # Today's code keeps what it does not know, the last release did not do so yet.
     # Nor does it know what a customer gave with an order, nor that a link asks for it.
     # Nor does it know refunds: a session that it writes loses their sums.
-    "session": {"payment.of_tomorrow", "cart.customer_details", "payment.refunds"},
+    "session": {
+        "payment.of_tomorrow",
+        "cart.customer_details",
+        "payment.refunds",
+        "payment.identity",
+    },
     # A link is written as a whole only when it is made. The last release sells of a large stock
     # what lies in the link's own row, an eighth, and gives back to the row that a session names.
     "link": {"asked", "required", "rows"},
     # `checkout suspend` before an undo: to be said again after it (docs/operating.md).
     # The key of its customers' details: without it, what they gave cannot be read any more.
     # An endpoint that asked for types by API gets those that are always sent as well, again.
+    # Without a key file, and after a change of wallet: the changelog says that no undo goes back
+    # behind it. To repair it, run `checkout setup --replace-key`.
     "merchant": {
         "suspended",
         "details_key",
         "endpoint.M.asked",
         "endpoint.M.api_version",
         "further_endpoints.L",
+        "client",
+        "service_keys",
+        "identity",
+        "former",
     },
     # A key of a release before scopes may do all that it could; so may one of today's again.
     "key": {"may", "suspended", "refunds"},

@@ -39,6 +39,7 @@ HIDDEN = {
     "check_at",
     "checks",
     "hung_until",
+    "identity",
     "quote",
     "interact_url",
     "grant",

@@ -164,10 +164,45 @@ def test_a_grant_for_nothing_or_too_much_is_refused(world: World) -> None:
     assert "code" not in answer["error"]
 
 
+SIX_FIELDS = {
+    "id": "https://shop.example/wallet",
+    "publicName": "Far Shop",
+    "assetCode": "EUR",
+    "assetScale": 2,
+    "authServer": "https://auth.shop.example/",
+    "resourceServer": "https://shop.example/op",
+}
+
+
+@pytest.mark.parametrize("lacks", SIX_FIELDS)
+def test_a_client_whose_document_is_incomplete_may_ask_for_a_price_but_for_no_approval(
+    lacks: str,
+) -> None:
+    document = {name: value for name, value in SIX_FIELDS.items() if name != lacks}
+    documents = {
+        "https://shop.example/wallet/jwks.json": {"keys": [jwk()]},
+        "https://shop.example/wallet": document,
+    }
+    world = World()
+    world.network = _with_fetch(world, lambda url: compact(documents[url]))
+    body = {"access_token": {"access": [QUOTE]}, "client": "https://shop.example/wallet"}
+    server = world.wallet(ALICE)["authServer"]
+    assert world.call("POST", server, body)[0] == 200
+    item = {"type": "outgoing-payment", "actions": ["create"], "identifier": ALICE}
+    body = {
+        "access_token": {"access": [item]},
+        "client": "https://shop.example/wallet",
+        "interact": {"start": ["redirect"]},
+    }
+    status, answer = world.call("POST", server, body)
+    assert (status, answer["error"]["code"]) == (400, "invalid_client")
+    assert answer["error"]["description"] == "missing required request field 'client'"
+
+
 def test_a_client_elsewhere_is_looked_up_over_the_network() -> None:
     documents = {
         "https://shop.example/wallet/jwks.json": {"keys": [jwk()]},
-        "https://shop.example/wallet": {"publicName": "Far Shop"},
+        "https://shop.example/wallet": SIX_FIELDS,
     }
     asked: list[str] = []
 

@@ -37,7 +37,7 @@ def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> No
         assert address in first.text
     key = place.api_key_file.read_text()
     assert key not in first.text
-    for file in (place.api_key_file, place.private_key_file, place.environment_file):
+    for file in (place.api_key_file, place.environment_file):
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert first.get("/api/health").json()["status"] == "healthy"
     assert httpx2.get(place.shop, trust_env=False).status_code == 200
@@ -80,7 +80,7 @@ def test_a_world_starts_serves_ends_and_goes_on(tmp_path: Path, base: int) -> No
 def test_what_was_lost_of_the_folder_is_made_again(tmp_path: Path, base: int) -> None:
     Dev(tmp_path, base).end()
     folder = Place(base, tmp_path / str(base)).folder
-    for lost in ("api-key", "merchant-key.pem", "emulator/secretsmanager.json", "ca.pem"):
+    for lost in ("api-key", "emulator/secretsmanager.json", "ca.pem"):
         (folder / lost).unlink()
     world = Dev(tmp_path, base)
     code, said = run(tmp_path, base, "demo")

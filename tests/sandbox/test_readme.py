@@ -18,7 +18,7 @@ import stripe
 from sandbox.place import Place
 from tests.deliveries import delivered, samples
 from tests.ports import free_base
-from tests.sandbox.dev import REPOSITORY, Dev, new_key
+from tests.sandbox.dev import REPOSITORY, Dev
 
 README: Final = (REPOSITORY / "README.md").read_text("utf-8")
 API: Final = (REPOSITORY / "docs" / "api.md").read_text("utf-8")
@@ -143,17 +143,9 @@ def test_a_session_is_created_and_read_with_curl(reader: Reader, api_key: str) -
 
 
 @pytest.mark.cloud
-def test_a_merchant_joins_with_the_command_of_the_page(
-    reader: Reader, world: Dev, tmp_path: Path
-) -> None:
+def test_a_merchant_joins_with_the_command_of_the_page(reader: Reader, world: Dev) -> None:
     wallet = f"https://localhost:{world.place.base + 101}/alice"
-    key_id = new_key(world.place.wallets, wallet, tmp_path / "private.key")
-    command = (
-        SETUP.replace("https://wallet.example/shop", wallet)
-        .replace("KEY_ID=…", f"KEY_ID={key_id}")
-        .replace("private.key", str(tmp_path / "private.key"))
-    )
-    said = reader.runs(command)
+    said = reader.runs(SETUP.replace("https://wallet.example/shop", wallet))
     assert re.search(r"\bmer_\w+", said)
     assert len(re.findall(r"\bsk_\w+", said)) == 1
 

@@ -32,6 +32,7 @@ TABLES = resources("AWS::DynamoDB::Table")
 BY_PATH = {
     "api": "ApiFunction",
     "buy": "PayFunction",
+    "clients": "ApiFunction",
     "dashboard": "DashboardFunction",
     "docs": "ApiFunction",
     "pay": "PayFunction",
@@ -319,6 +320,9 @@ def test_the_edge_takes_no_key_without_tls_and_answers_as_the_api_does() -> None
     [edge] = resources("AWS::CloudFront::Distribution").values()
     found = edge["DistributionConfig"]
     usual = {**found["DefaultCacheBehavior"], "ViewerProtocolPolicy": "https-only"}
-    assert found["CacheBehaviors"] == [
-        {**usual, "PathPattern": pattern} for pattern in ("/api/*", "/v1/*")
-    ]
+    *api, clients = found["CacheBehaviors"]
+    assert api == [{**usual, "PathPattern": pattern} for pattern in ("/api/*", "/v1/*")]
+    # AWS's managed policy that keeps what the answer lets it keep.
+    kept = {"CachePolicyId": "658327ea-f89d-4fab-a63d-7e88639e58f6"}
+    read_only = {"AllowedMethods": ["GET", "HEAD"], "PathPattern": "/clients/*"}
+    assert clients == {**usual, **kept, **read_only}

@@ -94,12 +94,18 @@ def command_line() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"%(prog)s {VERSION}")
     commands = parser.add_subparsers(dest="command", required=True)
     command = commands.add_parser("setup", help="create a merchant and its first API key")
-    command.add_argument("--name", required=True, help="shown to customers on the checkout page")
+    command.add_argument(
+        "--name",
+        default="",
+        help="shown to customers on the checkout page (default: the wallet's public name)",
+    )
     command.add_argument(
         "--wallet-address", required=True, help="for example https://wallet.example/shop"
     )
-    command.add_argument("--key-id", help="id of the wallet's developer key (a UUID)")
-    command.add_argument("--private-key", type=Path, help="that key's file, PEM (PKCS#8, Ed25519)")
+    command.add_argument(
+        "--key-id", help="id of the wallet's developer key (a UUID); without one, a key is made"
+    )
+    command.add_argument("--private-key", help="that key's file, PEM (PKCS#8, Ed25519)")
     command.add_argument("--by-make", action="store_true", help=argparse.SUPPRESS)
     again = command.add_mutually_exclusive_group()
     again.add_argument(
@@ -110,7 +116,11 @@ def command_line() -> argparse.ArgumentParser:
     again.add_argument(
         "--replace-key",
         action="store_true",
-        help="replace the private key of the merchant of this wallet",
+        help="replace the private key of the merchant of this wallet; without --key-id, by a key "
+        "that the service makes",
+    )
+    again.add_argument(
+        "--new-wallet", metavar="URL", help="pay the merchant of this wallet into another one"
     )
     command = commands.add_parser("invite", help="make a link with which a person can sign in")
     _add_whose(command)
@@ -213,8 +223,11 @@ def _set_up(chosen: argparse.Namespace) -> int:
     done = _made(chosen)
     print(f"merchant  {done.merchant.id}")
     print(f"wallet    {done.merchant.wallet_address} ({done.merchant.asset_code})")
+    if done.merchant.client is not None:
+        print(f"client    {done.merchant.client} (wallets read its key there)")
     if done.api_key is None:
-        print("The private key was replaced; API keys are unchanged.")
+        print("Payments from now on use this; those under way go on as they began.")
+        print("API keys are unchanged.")
     else:
         print(f"API key   {done.api_key}")
         print("Keep the API key now: it is stored only as a hash and cannot be shown again.")
@@ -356,19 +369,23 @@ def _find(services: DashboardServices, records: AllRecords, reference: str) -> i
 def _made(chosen: argparse.Namespace) -> setup.SetUp:
     services = wiring.pay_services()
     if chosen.new_api_key:
-        return setup.add_api_key(services, chosen.wallet_address, name=chosen.name)
-    if not chosen.key_id or chosen.private_key is None:
-        raise setup.SetupRefused("Give --key-id and --private-key.")
-    try:
-        text = chosen.private_key.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        raise setup.SetupRefused(f"The file {chosen.private_key} cannot be read.") from None
+        return setup.add_api_key(services, chosen.wallet_address, name=chosen.name or "Another key")
+    if bool(chosen.key_id) != bool(chosen.private_key):
+        raise setup.SetupRefused("Give both --key-id and --private-key, or neither.")
+    text = None
+    if chosen.private_key:
+        try:
+            text = Path(chosen.private_key).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            raise setup.SetupRefused(f"The file {chosen.private_key} cannot be read.") from None
     new = setup.NewMerchant(
         name=chosen.name,
-        wallet_address=chosen.wallet_address,
-        key_id=chosen.key_id,
+        wallet_address=chosen.new_wallet or chosen.wallet_address,
+        key_id=chosen.key_id or None,
         private_key_text=text,
     )
+    if chosen.new_wallet:
+        return setup.move_wallet(services, chosen.wallet_address, new)
     return setup.replace_key(services, new) if chosen.replace_key else setup.set_up(services, new)
 
 

@@ -184,7 +184,8 @@ def application(
 ) -> FastAPI:
     """Return an application without routes.
 
-    Every response has `Request-Id` and `Cache-Control: no-store`; `render` renders every error.
+    Every response has `Request-Id`, and `Cache-Control: no-store` unless `may_be_kept` says
+    otherwise; `render` renders every error.
     The answer to an unknown address ends with `elsewhere`, which says where the known ones are.
     """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None, redirect_slashes=False)
@@ -225,6 +226,11 @@ def application(
     return app
 
 
+def may_be_kept(request: Request, cache_control: str) -> None:
+    """Let caches keep the response as `cache_control` says, if it is a 200."""
+    request.scope["state"]["kept"] = cache_control.encode()
+
+
 def request_id(request: Request) -> str:
     """Return the id of this request, which is also in the response's `Request-Id`."""
     found: str = request.scope["state"]["request_id"]
@@ -251,10 +257,11 @@ class _Envelope:
             nonlocal started
             if message["type"] == "http.response.start":
                 started = True
+                kept = scope["state"].get("kept") if message["status"] == 200 else None
                 message["headers"] = [
                     *(pair for pair in message["headers"] if pair[0] != b"cache-control"),
                     (b"request-id", identity.encode()),
-                    (b"cache-control", b"no-store"),
+                    (b"cache-control", kept or b"no-store"),
                     (b"x-content-type-options", b"nosniff"),
                 ]
             await send(message)

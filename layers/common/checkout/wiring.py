@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any, Final
@@ -126,6 +127,15 @@ def api_services() -> Services:
         tasks=_tasks_queue(),
         limits=_limits(),
     )
+
+
+@cache
+def client_services() -> Services:
+    """Build the services of the client documents, with merchants up to a minute old."""
+    from checkout.adapters.cached_merchants import CachedMerchants
+
+    base = api_services()
+    return replace(base, merchants=CachedMerchants(base.merchants, base.clock))
 
 
 @cache

@@ -12,10 +12,13 @@ from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import ends, lists, lookup
 from checkout.flows.checkout.create import create_session
-from checkout.flows.merchant import authentication
+from checkout.flows.merchant import authentication, setup
 from checkout.flows.schedule import sweep
 from checkout.ports.services import Services
-from tests.product import CEDAR, World
+from tests.keys import new_key_pair
+from tests.product import BASE_URL, CEDAR, World
+
+READS_OF_KEYS = 10  # in docs/performance.md
 
 
 def warm() -> World:
@@ -25,6 +28,37 @@ def warm() -> World:
     world.deliver_hinted()
     world.forget()
     return world
+
+
+def test_without_a_key_file_our_calls_are_the_same_and_wallets_read_our_keys_ten_times() -> None:
+    world = warm()
+    setup.replace_key(world.services, setup.NewMerchant("", world.shop))
+    assert world.pay(world.create()).status is Status.COMPLETED
+    counted = []
+    for _ in range(2):
+        world.forget()
+        world.fetched.clear()
+        session = world.create()
+        assert world.pay(session).status is Status.COMPLETED
+        counted.append((len(world.aws_calls()), [method for method, _ in world.transport.sent]))
+        document = f"{BASE_URL}/clients/{world.merchant.id}"
+        assert world.fetched.count(document) == 1  # for the name that the customer sees
+        assert world.fetched.count(f"{document}/jwks.json") == READS_OF_KEYS
+    to_key_file(world)
+    assert world.pay(world.create()).status is Status.COMPLETED
+    world.forget()
+    world.fetched.clear()
+    assert world.pay(world.create()).status is Status.COMPLETED
+    assert {(len(world.aws_calls()), *(method for method, _ in world.transport.sent))} == {
+        (calls, *methods) for calls, methods in counted
+    }
+    assert world.fetched == []
+
+
+def to_key_file(world: World) -> None:
+    pem, jwk = new_key_pair("file")
+    world.network.register_key(world.shop, jwk)
+    setup.replace_key(world.services, setup.NewMerchant("", world.shop, "file", pem))
 
 
 def test_creating_a_session_costs_three_calls_and_no_wallet() -> None:

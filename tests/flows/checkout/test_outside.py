@@ -104,11 +104,11 @@ def test_a_look_does_not_cost_the_approval(world: World) -> None:
     load = world.services.merchants.get
     looked: list[str] = []
 
-    def get(merchant_id: str) -> object:
+    def get(merchant_id: str, identity: int = 0) -> object:
         if not looked:
             looked.append(merchant_id)
             meanwhile()
-        return load(merchant_id)
+        return load(merchant_id, identity)
 
     world.services.merchants.get = get  # type: ignore[method-assign, assignment]
     done = world.finish(session, callback).session

@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -36,6 +37,7 @@ def test_a_merchant_joins_with_what_its_wallet_says_and_its_keys_are_sealed(
     assert world.services.merchants.get(done.merchant.id) == done.merchant
     stored = str([world.dynamo.rows(f"test-{table}") for table in ("merchants", "api_keys")])
     assert done.api_key not in stored
+    assert new.private_key_text is not None
     assert new.private_key_text.splitlines()[1] not in stored
 
 
@@ -45,8 +47,34 @@ def test_a_merchant_may_name_an_address_that_redirects_to_the_wallet(world: Worl
     assert setup.set_up(world.services, new).merchant.wallet_address == f"{HARBOR}/bob"
 
 
+def test_a_merchant_without_a_name_has_the_wallets_own(world: World) -> None:
+    done = setup.set_up(world.services, setup.NewMerchant(" ", SHOP))
+    assert done.merchant.name == "Harbor Tea"
+
+
+def test_a_merchant_needs_a_name_if_the_wallet_has_none(world: World) -> None:
+    account = world.network.account(SHOP)
+    assert account is not None
+    account.public_name = ""
+    with pytest.raises(setup.SetupRefused, match="name"):
+        setup.set_up(world.services, setup.NewMerchant("", SHOP))
+
+
+def test_a_key_that_does_not_open_is_replaced_by_one_that_signs_at_once(world: World) -> None:
+    first = setup.set_up(world.services, setup.NewMerchant("Tea", SHOP)).merchant
+    assert setup.key_opens(world.services, first)
+    lost = replace(first.service_keys[0], private_key="v1.00000000.bG9zdA")
+    damaged = first.changed(service_keys=(lost,), private_key="v1.00000000.bG9zdA")
+    world.services.merchants.replace(damaged)
+    assert not setup.key_opens(world.services, damaged)
+    changed = setup.replace_key(world.services, setup.NewMerchant("", SHOP)).merchant
+    assert changed.signing_key(world.clock.now())[0] == changed.service_keys[-1].key_id
+    assert setup.key_opens(world.services, changed)
+
+
 def test_a_key_file_may_be_base64_of_the_pem_text(world: World) -> None:
     new = a_new_merchant(world)
+    assert new.private_key_text is not None
     encoded = base64.b64encode(new.private_key_text.encode()).decode()
     again = setup.NewMerchant("Tea", SHOP, KEY_ID, encoded)
     assert setup.set_up(world.services, again).api_key
@@ -101,7 +129,7 @@ def test_a_private_key_that_is_not_the_pair_is_refused_with_what_to_do(world: Wo
             "not usable",
         ),
         ("wallet_address", ["not a wallet", "ftp://x.example/a", f"{CEDAR}/nobody"], "wallet"),
-        ("name", ["", "   ", "x" * 101, "line\nbreak"], "name"),
+        ("name", ["x" * 101, "line\nbreak"], "name"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_what_to_do(

@@ -24,11 +24,11 @@ class CachedMerchants:
         self._known: dict[str, tuple[datetime, Merchant]] = {}
         self._lock = threading.Lock()
 
-    def get(self, merchant_id: str) -> Merchant | None:
+    def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
         now = self._clock.now()
         with self._lock:
             known = self._known.get(merchant_id)
-        if known is not None and now < known[0]:
+        if known is not None and now < known[0] and identity <= known[1].identity:
             return known[1]
         merchant = self._merchants.get(merchant_id)
         if merchant is not None:
@@ -45,6 +45,12 @@ class CachedMerchants:
         self._merchants.replace(merchant, reservation)
         with self._lock:
             self._known.pop(merchant.id, None)
+
+    def move(self, merchant: Merchant) -> Merchant | None:
+        other = self._merchants.move(merchant)
+        with self._lock:
+            self._known.pop(merchant.id, None)
+        return other
 
     def find_by_wallet(self, wallet_address: str) -> Merchant | None:
         return self._merchants.find_by_wallet(wallet_address)

@@ -109,7 +109,7 @@ def cleanup_from(body: str) -> Cleanup:
     Raises ValueError, KeyError, TypeError if it is not one of ours.
     """
     task = json.loads(body)["cleanup"]
-    return Cleanup(**{name: task[name] for name in Cleanup.__slots__})
+    return Cleanup(**{name: task[name] for name in Cleanup.__slots__ if name in task})
 
 
 class NoQueue:

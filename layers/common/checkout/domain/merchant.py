@@ -32,6 +32,37 @@ class Logo:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServiceKey:
+    """A key that we have made for a merchant, and show at its client document (`jwks.json`).
+
+    `x` is its public half, as in a JWK; `private_key` is sealed. It signs from `signs_from` on,
+    some minutes after it is shown, since copies of the document may be that old.
+    """
+
+    key_id: str
+    x: str
+    private_key: str = field(repr=False)
+    signs_from: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A client that signed for a merchant before it changed, and the wallet that it had then.
+
+    Wallets show a payment only to the client that made it, so it is kept for the payments of then.
+    `client` is None for a wallet's own key.
+    """
+
+    number: int
+    client: str | None
+    wallet_address: str
+    key_id: str
+    private_key: str = field(repr=False)
+    auth_server: str
+    resource_server: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Merchant:
     """The receiver of payments.
 
@@ -48,6 +79,10 @@ class Merchant:
     scale that may be missing from a payment (money.least_accepted); `providers`, which their page
     offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys do not
     sign in to the dashboard.
+
+    `client` is the URL of our own document as which we ask wallets, with the `service_keys`; None
+    for a merchant whose wallet lists its key. `identity` counts the changes of client and wallet;
+    `former` are the identities before (docs/decisions/0046-the-service-is-the-merchants-client.md).
     """
 
     id: str
@@ -75,6 +110,57 @@ class Merchant:
     suspended: Suspension | None = None
     further_endpoints: tuple[Endpoint, ...] = ()
     details_key: str | None = field(default=None, repr=False)
+    client: str | None = None
+    service_keys: tuple[ServiceKey, ...] = ()
+    identity: int = 0
+    former: tuple[Identity, ...] = ()
+
+    def as_of(self, identity: int | None) -> Merchant:
+        """Return the merchant with the client and the wallet of this identity; None is the first.
+
+        A wallet's own key is the newest that was given for that wallet, since the wallet may have
+        lost the others. Raise LookupError if this record does not have the identity.
+        """
+        number = identity or 0
+        if number == self.identity:
+            return self
+        for each in self.former:
+            if each.number == number:
+                same = (each.client, each.wallet_address)
+                known = [one for one in self.former if (one.client, one.wallet_address) == same]
+                signs = self if (self.client, self.wallet_address) == same else known[-1]
+                return replace(
+                    self,
+                    identity=each.number,
+                    client=each.client,
+                    wallet_address=each.wallet_address,
+                    key_id=signs.key_id,
+                    private_key=signs.private_key,
+                    auth_server=each.auth_server,
+                    resource_server=each.resource_server,
+                )
+        raise LookupError(f"merchant {self.id} has no identity {number}")
+
+    def signing_key(self, now: datetime) -> tuple[str, str]:
+        """Return the id of the key that signs at `now`, and the sealed key."""
+        if self.client is not None:
+            for each in reversed(self.service_keys):
+                if each.signs_from <= now:
+                    return each.key_id, each.private_key
+        return self.key_id, self.private_key
+
+    def changed_identity(self, **fields: Any) -> Merchant:
+        """Return the next version, with another client or wallet; the present one is kept."""
+        kept = Identity(
+            number=self.identity,
+            client=self.client,
+            wallet_address=self.wallet_address,
+            key_id=self.key_id,
+            private_key=self.private_key,
+            auth_server=self.auth_server,
+            resource_server=self.resource_server,
+        )
+        return self.changed(identity=self.identity + 1, former=(*self.former, kept), **fields)
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:

@@ -79,7 +79,8 @@ class InFlight(Record):
     check. `check_at` is when the wallets should be asked again: while a payment is in flight, and
     after the end until it is certain what the incoming payment received. The payer's wallet is not
     asked before `hung_until`, after it has kept a check waiting. `event` is the id of the webhook
-    event of its end.
+    event of its end. `identity` is the number of the merchant's identity that asks the wallets
+    (Merchant.as_of); None is the first.
     """
 
     expires_at: datetime
@@ -104,6 +105,7 @@ class InFlight(Record):
     problem: Problem | None = None
     attention: Attention | None = None
     event: str | None = None
+    identity: int | None = None
 
     @property
     @abstractmethod

@@ -108,10 +108,11 @@ class Refund(Record):
     `payer`, `customer`, `incoming_payment`, `quote` and `grant` belong to the approval that was
     asked for last: the merchant's wallet, whose server decides what was sent, the customer's wallet
     as it was read, the payment that it expects, and its price. `approve_until` is when that
-    approval ends. `token` reads the payment at the merchant's wallet; `rotating` says that it may
-    have been replaced. `failed_at` is when that wallet was first seen to call the payment failed.
-    `sent` is the part of `amount` that was sent; `confirmed` is 1 if the customer's wallet has
-    shown all of it.
+    approval ends. `identity` is the number of the merchant's identity that asked for it
+    (Merchant.as_of); None is the first. `token` reads the payment at the merchant's wallet;
+    `rotating` says that it may have been replaced. `failed_at` is when that wallet was first seen
+    to call the payment failed. `sent` is the part of `amount` that was sent; `confirmed` is 1 if
+    the customer's wallet has shown all of it.
 
     `later_json` is what a later release has stored with it, kept as it is.
     """
@@ -150,6 +151,7 @@ class Refund(Record):
     sent: int = 0
     confirmed: int = 0  # 1 if the customer's wallet has shown all of it
     ended_at: datetime | None = None
+    identity: int | None = None
     later_json: str | None = None
 
     @property

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from checkout.domain.errors import ResourceMissing
+from checkout.domain.errors import ResourceMissing, Unavailable
 from checkout.domain.merchant import Merchant
+from checkout.domain.refund import Refund
+from checkout.domain.session import Session
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.merchants import Merchants
 
@@ -16,6 +18,26 @@ def get(merchants: Merchants, merchant_id: str) -> Merchant:
     if merchant is None:
         raise ResourceMissing("No such merchant.")
     return merchant
+
+
+def of(merchants: Merchants, record: Session | Refund) -> Merchant:
+    """Read the merchant of a payment, with the client and the wallet that it was begun with.
+
+    Raises ResourceMissing, and Unavailable if the record of the merchant lacks them: nobody else
+    may ask the wallets for this payment, so it waits.
+    """
+    return as_of(merchants, record.merchant, record.identity)
+
+
+def as_of(merchants: Merchants, merchant_id: str, identity: int | None) -> Merchant:
+    """Read a merchant with this identity (Merchant.as_of). Raises ResourceMissing, Unavailable."""
+    merchant = merchants.get(merchant_id, identity or 0)
+    if merchant is None:
+        raise ResourceMissing("No such merchant.")
+    try:
+        return merchant.as_of(identity)
+    except LookupError:
+        raise Unavailable("The shop's earlier identity at wallets is not known.") from None
 
 
 def change(

@@ -396,8 +396,8 @@ class OpenPayments:
     def _ask_grant_as(
         self, as_object: bool, operation: str, auth_server: str, body: Mapping[str, object]
     ) -> Reply:
-        wallet_address = self.identity.wallet_address
-        client = {"walletAddress": wallet_address} if as_object else wallet_address
+        url = self.identity.client
+        client = {"walletAddress": url} if as_object else url
         return self._exchange.json(operation, "POST", auth_server, body={**body, "client": client})
 
     def _read_public(self, operation: str, url: str, *, cap: float = CALL) -> Answer:

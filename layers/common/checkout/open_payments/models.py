@@ -71,11 +71,19 @@ class Jwk:
 
 @dataclass(frozen=True, slots=True)
 class ClientIdentity:
-    """The signer: wallet address, key id and the raw 32 byte Ed25519 private key."""
+    """The signer: wallet address, key id and the raw 32 byte Ed25519 private key.
+
+    `url` is the client, at whose `jwks.json` servers find the key. None is the wallet address.
+    """
 
     wallet_address: str
     key_id: str
     private_key: bytes = field(repr=False)
+    url: str | None = None
+
+    @property
+    def client(self) -> str:
+        return self.url or self.wallet_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,7 @@ class TokenKeeper:
     ) -> _Slot:
         own = client.identity
         named = wallet or own.wallet_address
-        key = (own.wallet_address, own.key_id, auth_server, resource_server, access, named)
+        key = (own.client, own.key_id, auth_server, resource_server, access, named)
         with self._lock:
             slot = self._slots.pop(key, None) or _Slot(self._new_lock())
             self._slots[key] = slot  # last in, last out

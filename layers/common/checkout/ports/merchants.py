@@ -50,7 +50,17 @@ class Merchants(Protocol):
         """
         ...
 
-    def get(self, merchant_id: str) -> Merchant | None: ...
+    def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
+        """Return the merchant; if a copy is kept, not one of before `identity` (Merchant.as_of)."""
+        ...
+
+    def move(self, merchant: Merchant) -> Merchant | None:
+        """Write the merchant as `replace` does, and take its wallet address for it.
+
+        Returns None if it was written, or the other merchant that has this wallet address. The
+        addresses of before stay its own.
+        """
+        ...
 
     def find_by_wallet(self, wallet_address: str) -> Merchant | None: ...
 

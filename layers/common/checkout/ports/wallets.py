@@ -45,13 +45,15 @@ class Wallets(Protocol):
 class Cleanup:
     """The customer's grant that a session no longer needs.
 
-    It is at `auth_server`, and still sealed under the session's id.
+    It is at `auth_server`, and still sealed under the session's id. `identity` is the merchant's
+    that asked for it.
     """
 
     session: str
     merchant: str
     auth_server: str
     grant: str = field(repr=False)
+    identity: int | None = None
 
 
 class TaskQueue(Protocol):

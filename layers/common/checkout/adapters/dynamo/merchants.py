@@ -116,7 +116,28 @@ class DynamoMerchants:
             if found != item:  # otherwise it is our own write, whose answer was lost
                 raise StaleMerchant(merchant_from(found)) from None
 
-    def get(self, merchant_id: str) -> Merchant | None:
+    def move(self, merchant: Merchant) -> Merchant | None:
+        """Write the next version and the guard of its wallet. Raise StaleMerchant."""
+        guard = {"id": _guard_id(merchant.wallet_address), "merchant": text(merchant.id)}
+        item = merchant_item(merchant)
+        request = transaction(
+            {"Put": put_next(self._merchants, item, merchant.version)},
+            {"Put": put_new(self._merchants, guard, "id")},
+        )
+        try:
+            ask(self._client.transact_write_items, **request)
+        except ClientError as error:
+            held = failed_item(error, index=1)
+            if held is not None and held["merchant"]["S"] != merchant.id:
+                return self._of_guard(held)
+            if held is None:
+                found = failed_item(error, index=0)
+                if found is not None and found != item:
+                    raise StaleMerchant(merchant_from(found)) from None
+            self.replace(merchant)  # back to a wallet of before, or our own write
+        return None
+
+    def get(self, merchant_id: str, identity: int = 0) -> Merchant | None:
         item = get(self._client, self._merchants, id=text(merchant_id))
         return merchant_from(item) if item else None
 

@@ -84,6 +84,7 @@ PAYMENT: Final = (
     "submissions",
     "payment_attempts",
     "refunds",
+    "identity",
     "later_json",
     "history",
 )

@@ -27,7 +27,8 @@ class SignedWallets:
 
     `tokens`, and the form of the client that each server accepts, are kept as long as the process
     lives. `on_refusal` is called with each refusal of a merchant's key, and with whether the
-    merchant's wallet, asked then, shows keys without this one; None if it cannot be read.
+    merchant's wallet, asked then, shows keys without this one; None if it cannot be read. Our own
+    client documents are not asked: they have the key.
     """
 
     def __init__(
@@ -48,12 +49,13 @@ class SignedWallets:
         self.tokens = TokenKeeper(clock.now)
 
     def client(self, merchant: Merchant, *, deadline: datetime) -> OpenPayments:
-        sealed = merchant.private_key
+        key_id, sealed = merchant.signing_key(self._clock.now())
         plain = self._vault.open(sealed, place=private_key_place(merchant.id))
         identity = ClientIdentity(
             wallet_address=merchant.wallet_address,
-            key_id=merchant.key_id,
+            key_id=key_id,
             private_key=base64.b64decode(plain, validate=True),
+            url=merchant.client,
         )
         return OpenPayments(
             self._transport,
@@ -69,6 +71,9 @@ class SignedWallets:
         self, merchant: Merchant, identity: ClientIdentity, deadline: datetime, refused: Refused
     ) -> None:
         if self._on_refusal is None or not refused.of_key:
+            return
+        if merchant.client is not None:  # our own document has the key
+            self._on_refusal(merchant, refused, False)
             return
         until = min(deadline, self._clock.now() + LOOK_FOR_KEY)
         try:

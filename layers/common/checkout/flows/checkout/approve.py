@@ -105,7 +105,7 @@ def _claim_and_pay(
     services: PayServices, session: Session, grant: sealed.Grant, interact_ref: str
 ) -> Session:
     """Claim the approval (W5) and go on. The loser of the claim shows the winner's session."""
-    merchant = merchants.get(services.merchants, session.merchant)
+    merchant = merchants.of(services.merchants, session)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
         session = approval.claim(services, session)

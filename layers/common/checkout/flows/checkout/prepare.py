@@ -25,6 +25,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.limits import SUBMISSION
 from checkout.domain.machine import IllegalTransition
+from checkout.domain.merchant import Merchant
 from checkout.domain.payment import FENCE, INCOMING_PAYMENT_GRACE, IncomingPaymentRef, Problem
 from checkout.domain.session import (
     SUBMISSIONS_MAX,
@@ -73,10 +74,10 @@ def submit_wallet(
             str(error), param="wallet_address", slip=error.slip, character=error.character
         ) from None
     session = apply_clock(services, load(services, session_id))
-    merchant = merchants.get(services.merchants, session.merchant)
+    merchant = _paid_to(services, session)
     if merchant.suspended is not None:
         raise MerchantWalletError("The operator of this checkout has suspended the shop's sales.")
-    session = _claim(services, session, url, client, typed)
+    session = _claim(services, session, url, client, typed, merchant)
     try:
         return _prepare(WalletVisit.begin(services, merchant, within=DEADLINE), session, url)
     except StaleSession as stale:  # our lease lapsed, or the merchant ended the session meanwhile
@@ -89,6 +90,17 @@ def submit_wallet(
     except BaseException:
         _give_up(services, session, Problem.PREPARATION_INTERRUPTED)
         raise
+
+
+def _paid_to(services: PayServices, session: Session) -> Merchant:
+    """Return the merchant as it is now, or as it was when the session's incoming payment was made.
+
+    Only that client can see the payment, and it is at that wallet. Raises ResourceMissing,
+    Unavailable.
+    """
+    if session.incoming_payment is not None:
+        return merchants.of(services.merchants, session)
+    return merchants.get(services.merchants, session.merchant)
 
 
 def refusal(session: Session, now: datetime) -> CheckoutError:
@@ -107,9 +119,17 @@ def refusal(session: Session, now: datetime) -> CheckoutError:
 
 
 def _claim(
-    services: PayServices, session: Session, url: str, client: str | None, typed: str
+    services: PayServices,
+    session: Session,
+    url: str,
+    client: str | None,
+    typed: str,
+    merchant: Merchant,
 ) -> Session:
-    """Take the lease on the preparation (W1). The same write removes an earlier approval."""
+    """Take the lease on the preparation (W1). The same write removes an earlier approval.
+
+    It also stores as whom the merchant asks the wallets, before anything is asked.
+    """
     now = services.clock.now()
     recent = tuple(at for at in session.submissions if now - at < SUBMISSIONS_WINDOW)
     try:
@@ -121,6 +141,7 @@ def _claim(
             look_at=now + LEASE,
             submissions=(*recent, now),
             typed=typed,
+            identity=merchant.identity or None,
         )
     except IllegalTransition:
         raise refusal(session, now) from None
@@ -141,6 +162,8 @@ def _prepare(visit: WalletVisit, session: Session, url: str) -> Session:
     session = _check_incoming_payment(visit, session)
     if session.status is not Status.PREPARING:
         return session
+    if (session.identity or 0) != visit.merchant.identity:
+        visit = visit.of(merchants.of(visit.services.merchants, session))
     wallet = _resolve(visit.client, url)
     session = _ensure_incoming_payment(visit, session, wallet)
     assert session.customer is not None
@@ -182,7 +205,8 @@ def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
     """Check an incoming payment that was used before, which may have been paid or closed since.
 
     Returns the session completed or processing if it holds money. Forgets one that was closed, once
-    that was FENCE ago and nothing has arrived; until then raises MerchantWalletError. One that
+    that was FENCE ago and nothing has arrived; the next one is made as whom and where the merchant
+    is paid now. Until then raises MerchantWalletError. One that
     cannot be read is used again: the quote shows whether it can be paid.
     """
     if session.incoming_payment is None:
@@ -201,7 +225,9 @@ def _check_incoming_payment(visit: WalletVisit, session: Session) -> Session:
         raise MerchantWalletError(
             "The shop's wallet provider has closed this payment; try again in a minute."
         )
-    return _store(visit, session, incoming_payment=None, closed_at=None)
+    now = merchants.get(visit.services.merchants, session.merchant)
+    identity = now.identity or None
+    return _store(visit, session, incoming_payment=None, closed_at=None, identity=identity)
 
 
 def _ensure_incoming_payment(

@@ -146,9 +146,7 @@ def ask_customer(
 
 
 def _visit(services: PayServices, session: Session, within: timedelta) -> WalletVisit:
-    return WalletVisit.begin(
-        services, merchants.get(services.merchants, session.merchant), within=within
-    )
+    return WalletVisit.begin(services, merchants.of(services.merchants, session), within=within)
 
 
 def _checked(visit: WalletVisit, session: Session) -> Checked:

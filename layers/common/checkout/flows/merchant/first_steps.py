@@ -29,7 +29,10 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Two checks: the wallet answers with the currency of the setup, and lists the key."""
+    """Two checks: the wallet answers with the currency of the setup, and lists the key.
+
+    The key of a merchant without a key file is at our own document.
+    """
 
     wallet: State
     key: State
@@ -42,6 +45,8 @@ def check(services: DashboardServices, merchant: Merchant) -> Connected:
         wallet = client.get_wallet_address(merchant.wallet_address)
     except op.OpenPaymentsError as error:
         return Connected(_unread(error), State.UNKNOWN)
+    if merchant.client is not None:  # wallets find its key at our own document
+        return Connected(_judged(wallet, merchant), State.FINE)
     try:
         keys = client.get_jwks(wallet.id)
     except op.OpenPaymentsError as error:

@@ -10,14 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from checkout.domain.errors import Conflict
-from checkout.domain.merchant import Merchant, details_key_place, private_key_place
+from checkout.domain.merchant import (
+    Identity,
+    Merchant,
+    ServiceKey,
+    details_key_place,
+    private_key_place,
+)
 from checkout.domain.webhooks import Endpoint
 from checkout.flows.retry_on_conflict import retry_on_conflict
 from checkout.ports.runtime import SecretUnreadable, Vault
 from checkout.ports.services import PayServices
+
+T = TypeVar("T", ServiceKey, Identity)
 
 PAGE: Final = 100
 
@@ -96,6 +104,8 @@ def _renewed(vault: Vault, merchant: Merchant) -> Merchant:
         endpoint=first,
         further_endpoints=further,
         details_key=details_key,
+        service_keys=_all_again(vault, merchant.service_keys, place),
+        former=_all_again(vault, merchant.former, place),
     )
     return merchant if after == merchant else replace(after, version=merchant.version + 1)
 
@@ -106,6 +116,10 @@ def _endpoint(vault: Vault, merchant: Merchant, endpoint: Endpoint) -> Endpoint:
         replace(secret, sealed=_again(vault, secret.sealed, place)) for secret in endpoint.secrets
     )
     return replace(endpoint, secrets=secrets)
+
+
+def _all_again(vault: Vault, keys: tuple[T, ...], place: tuple[str, str, str]) -> tuple[T, ...]:
+    return tuple(replace(each, private_key=_again(vault, each.private_key, place)) for each in keys)
 
 
 def _again(vault: Vault, sealed: str, place: tuple[str, str, str]) -> str:

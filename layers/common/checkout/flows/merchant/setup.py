@@ -1,19 +1,24 @@
 """Set up a merchant: read their wallet, check their key against it, make their first API key.
 
 A private key must be the one registered at the wallet under that key id, and a wallet has one
-merchant. Source: spec.md "Merchant setup procedure".
+merchant. Without a key file the service asks wallets as the merchant's own client, with a key that
+is made here (docs/decisions/0046-the-service-is-the-merchants-client.md). Source: spec.md "Merchant
+setup procedure".
 """
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
-from datetime import timedelta
-from typing import Final
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from itertools import pairwise
+from typing import Any, Final
+from uuid import UUID
 
 from checkout.domain.ids import new_merchant_id
-from checkout.domain.merchant import NAME_MAX, Merchant, private_key_place
+from checkout.domain.merchant import NAME_MAX, Merchant, ServiceKey, private_key_place
 from checkout.flows.checkout import details
+from checkout.flows.clients import client_url
 from checkout.flows.merchant.api_keys import new_key
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
@@ -21,9 +26,15 @@ from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.signatures import load_private_key, public_x
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.merchants import StaleMerchant
+from checkout.ports.runtime import SecretUnreadable
 from checkout.ports.services import PayServices
 
 DEADLINE: Final = timedelta(seconds=30)
+IDENTITIES_MAX: Final = 20  # each is half a kilobyte of the merchant's record
+# Our document shows a new key before it signs, and an old key after the last use of it: copies of
+# the document may be a minute old, and processes keep a merchant for a minute.
+SHOWN_BEFORE: Final = timedelta(minutes=5)
+SHOWN_AFTER: Final = timedelta(days=1)
 
 
 class SetupRefused(Exception):
@@ -46,13 +57,15 @@ class AlreadyMerchant(SetupRefused):
 class NewMerchant:
     """The parameters of a setup.
 
-    `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM.
+    `private_key_text` is the key file's content: PKCS#8 PEM Ed25519, or base64 of that PEM. It and
+    `key_id` are None for a merchant without a key file. Without a `name` the merchant has the
+    wallet's public name.
     """
 
     name: str
     wallet_address: str
-    key_id: str
-    private_key_text: str = field(repr=False)
+    key_id: str | None = None
+    private_key_text: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,17 +78,17 @@ class SetUp:
 
 def set_up(services: PayServices, new: NewMerchant) -> SetUp:
     """Create the merchant and its first API key. Raises SetupRefused, AlreadyMerchant."""
-    name = new.name.strip()
+    found = _checked(services, new)
+    wallet = found.wallet
+    name = new.name.strip() or wallet.public_name or ""
     if not 1 <= len(name) <= NAME_MAX or not name.isprintable():
         raise SetupRefused(f"The merchant's name must be 1 to {NAME_MAX} printable characters.")
-    wallet, private_key = _checked(services, new)
     merchant_id = new_merchant_id(services.random_bytes)
     merchant = Merchant(
         id=merchant_id,
         name=name,
         wallet_address=wallet.id,
-        key_id=new.key_id,
-        private_key=_seal(services, merchant_id, private_key),
+        **_signer(services, merchant_id, found),
         details_key=details.new_key(services.vault, services.random_bytes, merchant_id),
         asset_code=wallet.asset_code,
         asset_scale=wallet.asset_scale,
@@ -100,24 +113,133 @@ def add_api_key(services: PayServices, wallet_address: str, *, name: str) -> Set
 
 
 def replace_key(services: PayServices, new: NewMerchant) -> SetUp:
-    """Store a new private key and key id. The wallet is read again. Raises SetupRefused."""
+    """Store a new private key and key id. The wallet is read again. Raises SetupRefused.
+
+    Without a key file, the service makes a new key. Sessions in flight stay with the client that
+    began them, the wallet's own key or ours.
+    """
     merchant = _existing(services, new.wallet_address)
-    wallet, private_key = _checked(services, new)
+    found = _checked(services, replace(new, wallet_address=merchant.wallet_address))
+    _require_same_asset(merchant, found.wallet)
+    servers = _servers(found.wallet)
+    if found.private_key is None and merchant.client is not None:
+        changed = merchant.changed(**_next_key(services, merchant), **servers)
+    elif found.private_key is not None and merchant.client is None:
+        changed = merchant.changed(**_signer(services, merchant.id, found), **servers)
+    else:
+        _require_room(merchant)
+        signer = _signer(services, merchant.id, found, merchant)
+        changed = merchant.changed_identity(**signer, **servers)
+    _write(services, changed)
+    return SetUp(changed, None)
+
+
+def move_wallet(services: PayServices, wallet_address: str, new: NewMerchant) -> SetUp:
+    """Pay the merchant of this wallet into another one from now on. Raises SetupRefused.
+
+    Sessions whose incoming payment exists are still paid into the old wallet. It needs the same
+    currency: sessions and links have their amounts in it.
+    """
+    merchant = _existing(services, wallet_address)
+    found = _checked(services, new)
+    _require_same_asset(merchant, found.wallet)
+    if found.wallet.id == merchant.wallet_address:
+        raise SetupRefused("The merchant is paid into this wallet already. Nothing was changed.")
+    _require_room(merchant)
+    changed = merchant.changed_identity(
+        wallet_address=found.wallet.id,
+        **_signer(services, merchant.id, found, merchant),
+        **_servers(found.wallet),
+    )
+    _write(services, changed, moved=True)
+    return SetUp(changed, None)
+
+
+def _write(services: PayServices, changed: Merchant, *, moved: bool = False) -> None:
+    try:
+        if moved:
+            other = services.merchants.move(changed)
+            if other is not None:
+                raise AlreadyMerchant(other)
+        else:
+            services.merchants.replace(changed)
+    except StaleMerchant:
+        raise SetupRefused("The merchant was changed meanwhile; run the command again.") from None
+
+
+def _require_same_asset(merchant: Merchant, wallet: WalletAddress) -> None:
     if (wallet.asset_code, wallet.asset_scale) != (merchant.asset_code, merchant.asset_scale):
         raise SetupRefused(
             "The wallet's currency has changed; set up a merchant with another wallet address."
         )
-    changed = merchant.changed(
-        key_id=new.key_id,
-        private_key=_seal(services, merchant.id, private_key),
-        auth_server=wallet.auth_server,
-        resource_server=wallet.resource_server,
+
+
+def _require_room(merchant: Merchant) -> None:
+    if len(merchant.former) >= IDENTITIES_MAX:
+        raise SetupRefused(
+            f"This merchant has changed its client or wallet {IDENTITIES_MAX} times. Each is kept "
+            "for the payments made with it; set up another merchant."
+        )
+
+
+def _servers(wallet: WalletAddress) -> dict[str, str]:
+    return {"auth_server": wallet.auth_server, "resource_server": wallet.resource_server}
+
+
+def _signer(
+    services: PayServices, merchant_id: str, found: _Found, before: Merchant | None = None
+) -> dict[str, Any]:
+    """Return the fields of a merchant that say who signs: the wallet's own key, or ours."""
+    if found.private_key is not None:
+        sealed = _seal(services, merchant_id, found.private_key)
+        return {"key_id": found.key_id, "private_key": sealed, "client": None}
+    url = client_url(services.base_url, merchant_id)
+    kept = before.service_keys if before is not None else ()
+    made = kept[-1] if kept else _new_key(services, merchant_id, services.clock.now())
+    return {
+        "key_id": made.key_id,
+        "private_key": made.private_key,
+        "client": url,
+        "service_keys": kept or (made,),
+    }
+
+
+def _next_key(services: PayServices, merchant: Merchant) -> dict[str, Any]:
+    """Return the fields of a merchant of ours with one more key, which signs in some minutes.
+
+    Keys that another has followed for a day are gone from our document. If the present key is lost
+    with ENCRYPTION_KEY, the new one signs at once.
+    """
+    now = services.clock.now()
+    wait = SHOWN_BEFORE if key_opens(services, merchant) else timedelta(0)
+    made = _new_key(services, merchant.id, now + wait)
+    keys = (*merchant.service_keys, made)
+    kept = tuple(
+        each
+        for each, following in pairwise((*keys, None))
+        if following is None or following.signs_from > now - SHOWN_AFTER
     )
+    return {"service_keys": kept, "key_id": made.key_id, "private_key": made.private_key}
+
+
+def key_opens(services: PayServices, merchant: Merchant) -> bool:
+    """Return whether the merchant's key can be read, with the ENCRYPTION_KEY of now."""
+    _, sealed = merchant.signing_key(services.clock.now())
     try:
-        services.merchants.replace(changed)
-    except StaleMerchant:
-        raise SetupRefused("The merchant was changed meanwhile; run the command again.") from None
-    return SetUp(changed, None)
+        services.vault.open(sealed, place=private_key_place(merchant.id))
+    except SecretUnreadable:
+        return False
+    return True
+
+
+def _new_key(services: PayServices, merchant_id: str, signs_from: datetime) -> ServiceKey:
+    private_key = services.random_bytes(32)
+    return ServiceKey(
+        key_id=str(UUID(bytes=services.random_bytes(16), version=4)),
+        x=public_x(private_key),
+        private_key=_seal(services, merchant_id, private_key),
+        signs_from=signs_from,
+    )
 
 
 def _seal(services: PayServices, merchant_id: str, private_key: bytes) -> str:
@@ -152,8 +274,18 @@ def _read_wallet(services: PayServices, typed: str) -> WalletAddress:
         ) from None
 
 
-def _checked(services: PayServices, new: NewMerchant) -> tuple[WalletAddress, bytes]:
-    """Return the wallet, and the private key if it belongs to the registered public key."""
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """The wallet, and the private key if it belongs to the public key registered there."""
+
+    wallet: WalletAddress
+    key_id: str | None = None
+    private_key: bytes | None = field(default=None, repr=False)
+
+
+def _checked(services: PayServices, new: NewMerchant) -> _Found:
+    if new.key_id is None or new.private_key_text is None:
+        return _Found(_read_wallet(services, new.wallet_address))
     try:
         private_key = load_private_key(new.private_key_text)
     except ValueError as error:
@@ -179,4 +311,4 @@ def _checked(services: PayServices, new: NewMerchant) -> tuple[WalletAddress, by
             f"The wallet {wallet.id} has no public name. Wallets ask customers to approve a "
             "payment to a named client only: set the public name in the wallet's settings."
         )
-    return wallet, private_key
+    return _Found(wallet, new.key_id, private_key)

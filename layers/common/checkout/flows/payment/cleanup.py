@@ -29,7 +29,7 @@ def clean_up(services: PayServices, cleanup: Cleanup) -> None:
     A wallet that refuses has been asked: its grant is gone, or will expire.
     """
     try:
-        merchant = merchants.get(services.merchants, cleanup.merchant)
+        merchant = merchants.as_of(services.merchants, cleanup.merchant, cleanup.identity)
     except ResourceMissing:
         return
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import timedelta
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TypeVar
 
 from checkout.domain.merchant import Merchant
@@ -22,12 +22,19 @@ class WalletVisit:
     services: PayServices
     merchant: Merchant
     client: OpenPayments
+    deadline: datetime
 
     @classmethod
     def begin(cls, services: PayServices, merchant: Merchant, *, within: timedelta) -> WalletVisit:
         """Make a client that signs as `merchant` and stops after `within`. Raises Unavailable."""
         deadline = services.clock.now() + within
-        return cls(services, merchant, services.wallets.client(merchant, deadline=deadline))
+        client = services.wallets.client(merchant, deadline=deadline)
+        return cls(services, merchant, client, deadline)
+
+    def of(self, merchant: Merchant) -> WalletVisit:
+        """Return the visit as `merchant`, until the same deadline. Raises Unavailable."""
+        client = self.services.wallets.client(merchant, deadline=self.deadline)
+        return replace(self, merchant=merchant, client=client)
 
     def at_merchant(self, call: Callable[[AccessToken], T]) -> T:
         """Make a call about incoming payments at the merchant's wallet, with a token kept for it.

@@ -150,4 +150,5 @@ def _left_behind(change: Change[R]) -> Cleanup | None:
         merchant=before.merchant,
         auth_server=before.customer.auth_server,
         grant=before.grant,
+        identity=before.identity,
     )

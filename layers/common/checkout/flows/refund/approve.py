@@ -67,7 +67,11 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     refund = request.get(services, key, refund_id)
     if not refund.approval_waits or refund.lease_live(services.clock.now()):
         raise RefundUnexpectedState("This refund does not wait for your approval.")
-    merchant = merchants.get(services.merchants, refund.merchant)
+    merchant = (
+        merchants.of(services.merchants, refund)
+        if refund.payment_in_flight
+        else merchants.get(services.merchants, refund.merchant)
+    )
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     payer = refund.payer if refund.payment_in_flight else own_wallet(merchant)
     assert payer is not None
@@ -75,6 +79,7 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     limits: Limits | None = None
     if not refund.payment_in_flight:
         fields, limits = _price(visit, refund, payer)
+        fields["identity"] = merchant.identity or None
     try:
         grant, page = approval.ask(
             visit, payer, limits=limits, finish_uri=callback_url(services.base_url, refund.id)
@@ -199,7 +204,7 @@ def finish(
     wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
     if wait > 0:
         return Finish(refund, wait_seconds=math.ceil(wait))
-    merchant = merchants.get(services.merchants, refund.merchant)
+    merchant = merchants.of(services.merchants, refund)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
         refund = move(

@@ -61,7 +61,7 @@ def step(services: PayServices, refund: Refund, *, within: timedelta = DEADLINE)
         return _unapproved(services, refund, now)
     if not refund.payment_in_flight or refund.check_at is None or now < refund.check_at:
         return refund
-    merchant = merchants.get(services.merchants, refund.merchant)
+    merchant = merchants.of(services.merchants, refund)
     return look(WalletVisit.begin(services, merchant, within=within), refund)
 
 

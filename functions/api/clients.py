@@ -1,0 +1,53 @@
+"""Serve the client documents of merchants without a key file, to wallet providers.
+
+They are public. Providers read the keys at each signed request, and a payment waits for the answer.
+So these routes are in this function, which never waits for a wallet; a merchant is read once a
+minute in each process; and caches may keep the answers for a minute. Requests are not counted
+against their client: a provider asks from few addresses for all its customers.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import JSONResponse
+
+from checkout import wiring
+from checkout.flows import clients
+from checkout.ports.services import Services
+from checkout.web import may_be_kept
+
+router = APIRouter(prefix="/clients/{merchant_id}", include_in_schema=False)
+READ: Final = ["GET", "HEAD"]
+_KEPT: Final = "public, max-age=60"
+_JSON: Final = frozenset({"application/json", "application/*", "*/*"})
+
+
+async def services() -> Services:
+    """Return the services of this process, whose merchants may be a minute old."""
+    return wiring.client_services()
+
+
+Injected = Annotated[Services, Depends(services)]
+
+
+@router.api_route("", methods=READ)
+async def document(services: Injected, request: Request, merchant_id: str) -> Response:
+    """Return the wallet address document of the client."""
+    return _kept(request, clients.document(services.merchants, services.base_url, merchant_id))
+
+
+@router.api_route("/jwks.json", methods=READ)
+async def jwks(services: Injected, request: Request, merchant_id: str) -> Response:
+    """Return the public keys of the client."""
+    return _kept(request, clients.jwks(services.merchants, merchant_id))
+
+
+def _kept(request: Request, answer: dict[str, Any]) -> Response:
+    """Return `answer` with leave to keep it; 406 to a reader that takes no JSON, as wallets do."""
+    accepted = request.headers.get("accept") or "*/*"
+    if all(each.split(";")[0].strip().lower() not in _JSON for each in accepted.split(",")):
+        return Response("This address has JSON only.", 406, media_type="text/plain")
+    may_be_kept(request, _KEPT)
+    return JSONResponse(answer)

@@ -1,0 +1,54 @@
+"""Show as whom we ask wallets for a merchant without a key file: a client document and its keys.
+
+Wallets read the keys at each signed request, and the document when a customer is asked to approve:
+its name is what the customer sees. It has all six fields of a wallet address document; providers
+refuse an approval for a client whose document lacks one.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from checkout.domain.errors import ResourceMissing
+from checkout.domain.grammar import BASE62
+from checkout.domain.merchant import Merchant
+from checkout.ports.merchants import Merchants
+
+_MERCHANT_ID: Final = re.compile(rf"mer_{BASE62}")
+
+
+def client_url(base_url: str, merchant_id: str) -> str:
+    """Return the client of a merchant, the URL of its document."""
+    return f"{base_url}/clients/{merchant_id}"
+
+
+def document(merchants: Merchants, base_url: str, merchant_id: str) -> dict[str, Any]:
+    """Return the wallet address document of the merchant's client. Raises ResourceMissing."""
+    merchant = _of(merchants, merchant_id)
+    return {
+        "id": client_url(base_url, merchant.id),
+        "publicName": merchant.name,
+        "assetCode": merchant.asset_code,
+        "assetScale": merchant.asset_scale,
+        "authServer": merchant.auth_server,
+        "resourceServer": merchant.resource_server,
+    }
+
+
+def jwks(merchants: Merchants, merchant_id: str) -> dict[str, Any]:
+    """Return the public keys of the merchant's client (RFC 7517, RFC 8037).
+
+    A merchant that has a key file now keeps them, for the payments of before. Raises
+    ResourceMissing.
+    """
+    keys = _of(merchants, merchant_id).service_keys
+    okp = {"alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
+    return {"keys": [{"kid": each.key_id, **okp, "x": each.x} for each in keys]}
+
+
+def _of(merchants: Merchants, merchant_id: str) -> Merchant:
+    found = merchants.get(merchant_id) if _MERCHANT_ID.fullmatch(merchant_id) else None
+    if found is None or not found.service_keys:
+        raise ResourceMissing("There is no such client.")
+    return found

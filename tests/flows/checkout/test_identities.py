@@ -1,0 +1,361 @@
+"""Merchants without a key file, and merchants that change their client or their wallet."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+
+from checkout.domain.errors import (
+    CheckoutError,
+    MerchantWalletError,
+    Unavailable,
+    WalletUnavailable,
+)
+from checkout.domain.session import Session, Status
+from checkout.flows.merchant import setup
+from checkout.flows.payment.cleanup import clean_up
+from checkout.open_payments.client import Access
+from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
+from sandbox.wallets.state import Account
+from tests.keys import new_key_pair
+from tests.product import BASE_URL, HARBOR, PREFIX, World, lose_answers, raising
+
+NEW_SHOP = f"{HARBOR}/new-shop"
+FILE_KEY = "5b0b9f5e-0000-4000-8000-000000000002"
+
+
+@pytest.fixture
+def world() -> World:
+    """A world whose merchant has a key file, and a second wallet in the same currency."""
+    return opened(World())
+
+
+def opened(world: World) -> World:
+    world.network.add_account(Account(NEW_SHOP, "New shop", "USD", 2, 0))
+    return world
+
+
+def to_service_key(world: World) -> None:
+    setup.replace_key(world.services, setup.NewMerchant("", wallet(world)))
+
+
+def to_key_file(world: World) -> None:
+    pem, jwk = new_key_pair(FILE_KEY)
+    world.network.register_key(wallet(world), jwk)
+    setup.replace_key(world.services, setup.NewMerchant("", wallet(world), FILE_KEY, pem))
+
+
+def to_other_wallet(world: World) -> None:
+    other = NEW_SHOP if wallet(world) == world.shop else world.shop
+    setup.move_wallet(world.services, wallet(world), setup.NewMerchant("", other))
+
+
+CHANGES = (to_service_key, to_key_file, to_other_wallet)
+
+
+def wallet(world: World) -> str:
+    return world.stored().wallet_address
+
+
+def balance(world: World) -> int:
+    """Return what both wallets of the merchant hold."""
+    return sum(world.network.state.accounts[each].balance for each in (world.shop, NEW_SHOP))
+
+
+def payments(world: World, session: Session) -> list[int]:
+    """Return what the wallets have sent to the session's incoming payments, by payment."""
+    assert session.incoming_payment is not None
+    return [
+        each.sent
+        for each in world.network.state.outgoing.values()
+        if each.receiver == session.incoming_payment.id and each.sent
+    ]
+
+
+def client_of(world: World, session: Session) -> str | None:
+    """Return the client that has made the session's incoming payment, by the merchant's wallet."""
+    return world.incoming(session).client
+
+
+def test_a_merchant_without_a_key_file_is_paid_and_the_customer_sees_its_name(
+    world: World,
+) -> None:
+    to_service_key(world)
+    url = f"{BASE_URL}/clients/{world.merchant.id}"
+    session = world.submit(world.create())
+    assert client_of(world, session) == url
+    [interaction] = [
+        each.interaction for each in world.network.state.grants.values() if each.interaction
+    ]
+    assert (interaction.client_name, interaction.client_uri) == ("Shop", url)
+    paid = world.finish(session, world.approve(session)).session
+    assert paid.status is Status.COMPLETED
+    assert balance(world) == 2000
+
+
+def test_a_new_merchant_needs_a_wallet_address_only() -> None:
+    world = World(shop=f"{HARBOR}/shop-jpy")
+    done = world.join_without_key()
+    assert done.api_key is not None
+    merchant = done.merchant
+    assert merchant.client == f"{BASE_URL}/clients/{merchant.id}"
+    assert [each.key_id for each in merchant.service_keys] == [merchant.key_id]
+    assert merchant.identity == 0
+    stored = str(world.dynamo.rows(f"{PREFIX}-merchants"))
+    assert (
+        world.vault.open(merchant.private_key, place=("merchants", merchant.id, "private_key"))
+        not in stored
+    )
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("keyless", [False, True])
+def test_a_payment_that_was_begun_before_a_change_ends_as_it_began(
+    world: World, change: Callable[[World], None], keyless: bool
+) -> None:
+    if keyless:
+        to_service_key(world)
+    session, callback = world.awaiting()
+    before = client_of(world, session)
+    old_wallet = wallet(world)
+    change(world)
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    assert client_of(world, world.session(session.id)) == before
+    assert world.incoming(session).wallet == old_wallet
+    assert balance(world) == 2000
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_payment_in_doubt_is_found_by_the_client_that_made_it(
+    world: World, change: Callable[[World], None]
+) -> None:
+    session = world.in_doubt()
+    change(world)
+    world.restart()  # no token is kept
+    assert world.settle(session).status is Status.COMPLETED
+    assert len(payments(world, world.session(session.id))) == 1
+
+
+def test_another_identity_does_not_see_the_payment_and_its_404_decides_nothing(
+    world: World,
+) -> None:
+    """The order that would lose the payment: a witness that asks as the merchant is now."""
+    session = world.in_doubt()
+    to_service_key(world)
+    visit = world.services.wallets.client(
+        world.stored(), deadline=world.clock.now() + timedelta(seconds=9)
+    )
+    merchant = world.stored()
+    assert session.incoming_payment is not None
+    url = session.incoming_payment.id
+    with pytest.raises(Refused) as refused:
+        world.services.wallets.tokens.use(
+            visit,
+            merchant.auth_server,
+            merchant.resource_server,
+            Access.INCOMING_PAYMENT,
+            lambda token: visit.get_incoming_payment(url, token),
+        )
+    assert refused.value.reason is Reason.NOT_OURS
+    assert world.settle(session).status is Status.COMPLETED
+
+
+def test_the_next_attempt_stays_with_the_incoming_payment_and_then_follows_the_merchant(
+    world: World,
+) -> None:
+    session = world.submit(world.create())
+    to_other_wallet(world)
+    again = world.submit(session)
+    assert again.identity is None
+    assert again.incoming_payment == session.incoming_payment
+    world.incoming(again).completed = True  # anybody may close it
+    with pytest.raises(MerchantWalletError):
+        world.submit(again)
+    world.clock.pass_time(40)
+    moved = world.submit(again)
+    assert moved.identity == 1
+    assert world.incoming(moved).wallet == NEW_SHOP
+    paid = world.finish(moved, world.approve(moved)).session
+    assert paid.status is Status.COMPLETED
+    assert world.network.state.accounts[NEW_SHOP].balance == 2000
+
+
+def test_a_process_that_knows_the_merchant_of_before_reads_it_again(world: World) -> None:
+    session = world.create()
+    known = world.services.merchants.get(world.merchant.id)
+    assert known is not None
+    world.core.merchants.replace(world.stored().changed_identity())  # another process does
+    begun = world.submit(session)
+    assert begun.identity is None  # as this process knows it for up to a minute
+    world.clock.pass_time(61)
+    assert world.submit(world.create()).identity == 1
+    assert world.finish(begun, world.approve(begun)).session.status is Status.COMPLETED
+
+
+def test_a_record_that_lacks_the_identity_makes_the_payment_wait(world: World) -> None:
+    session, callback = world.awaiting()
+    to_service_key(world)
+    stored = world.stored()
+    world.services.merchants.replace(stored.changed(former=()))  # as an older release loses it
+    with pytest.raises(Unavailable):
+        world.finish(session, callback)
+    world.services.merchants.replace(world.stored().changed(former=stored.former))
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+
+
+def test_the_grant_that_is_given_up_is_canceled_by_the_client_that_asked(world: World) -> None:
+    session = world.submit(world.create())
+    to_service_key(world)
+    world.tasks.left.clear()
+    world.submit(session)
+    [left] = world.tasks.left
+    clean_up(world.services, left)
+    assert world.transport.sent[-1][0] == "DELETE"
+
+
+def test_a_new_key_of_ours_is_shown_before_it_signs_and_the_old_one_for_a_day_after(
+    world: World,
+) -> None:
+    to_service_key(world)
+    session, callback = world.awaiting()
+    first = world.stored().service_keys[0]
+    to_service_key(world)
+    stored = world.stored()
+    assert stored.identity == 1
+    assert stored.service_keys[0].key_id == first.key_id
+    assert len(stored.service_keys) == 2
+    assert stored.signing_key(world.clock.now()) == (first.key_id, first.private_key)
+    world.clock.pass_time(301)
+    assert stored.signing_key(world.clock.now())[0] == stored.service_keys[1].key_id
+    assert world.finish(session, callback).session.status is Status.COMPLETED
+    world.clock.pass_time(24 * 3600)
+    to_service_key(world)
+    assert first not in world.stored().service_keys
+    assert world.pay(world.create()).status is Status.COMPLETED
+
+
+def test_a_merchant_that_returns_to_our_key_uses_the_one_that_is_shown(world: World) -> None:
+    to_service_key(world)
+    to_key_file(world)
+    assert world.stored().client is None
+    to_service_key(world)
+    assert len(world.stored().service_keys) == 1
+    assert [each.number for each in world.stored().former] == [0, 1, 2]
+    assert world.pay(world.create()).status is Status.COMPLETED
+
+
+def test_while_the_host_of_the_client_is_down_payments_wait_and_then_finish(world: World) -> None:
+    to_service_key(world)
+    asked = world.in_doubt()
+    waiting, callback = world.awaiting()
+    fresh = world.create()
+    world.client_host_down = True
+    for _ in range(10):
+        world.clock.pass_time(60)
+        with suppress(CheckoutError):
+            world.submit(fresh)
+        world.sweep()
+        assert world.session(asked.id).status not in (Status.OPEN, Status.EXPIRED)
+    with pytest.raises((WalletUnavailable, MerchantWalletError)):
+        world.submit(world.create())
+    world.client_host_down = False
+    assert world.settle(world.session(asked.id)).status is Status.COMPLETED
+    assert world.pay(world.session(fresh.id)).status is Status.COMPLETED
+    assert world.finish(waiting, callback).session.status is Status.COMPLETED
+    assert balance(world) == 6000
+
+
+def test_a_wallet_that_another_merchant_has_is_not_taken(world: World) -> None:
+    setup.set_up(world.services, setup.NewMerchant("Other", NEW_SHOP))
+    before = world.stored()
+    with pytest.raises(setup.AlreadyMerchant):
+        to_other_wallet(world)
+    assert world.stored() == before
+
+
+def test_the_wallet_of_before_stays_the_merchants_own(world: World) -> None:
+    to_other_wallet(world)
+    with pytest.raises(setup.AlreadyMerchant):
+        setup.set_up(world.services, setup.NewMerchant("Other", world.shop))
+    to_other_wallet(world)  # and back
+    assert wallet(world) == world.shop
+    assert world.pay(world.create()).status is Status.COMPLETED
+    with pytest.raises(setup.SetupRefused, match="into this wallet already"):
+        setup.move_wallet(world.services, world.shop, setup.NewMerchant("", world.shop))
+
+
+def test_a_wallet_of_another_currency_and_a_twenty_first_change_are_refused(world: World) -> None:
+    with pytest.raises(setup.SetupRefused, match="currency"):
+        setup.move_wallet(world.services, world.shop, setup.NewMerchant("", f"{HARBOR}/shop-jpy"))
+    for _ in range(20):
+        to_other_wallet(world)
+    with pytest.raises(setup.SetupRefused, match="20 times"):
+        to_other_wallet(world)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("seed", range(5))
+def test_two_hundred_sessions_in_every_state_lose_nothing_in_any_change(seed: int) -> None:
+    """Each is paid once at most, by what the wallets show, and completed if it was paid."""
+    world, chance = opened(World(seed=seed)), random.Random(seed)
+    flying: list[tuple[Session, tuple[str, str] | None]] = []
+    for number in range(200):
+        if number % 20 == 10:
+            chance.choice(CHANGES)(world)
+            world.clock.pass_time(chance.choice((1, 61, 400)))
+            world.restart()
+        flying.append(begun(world, chance))
+    for change in chance.sample(CHANGES, len(CHANGES)):
+        change(world)
+    world.restart()
+    world.transport.after = lambda request, response: None
+    chance.shuffle(flying)
+    for session, callback in flying:
+        session = world.session(session.id)
+        if callback is not None and session.status is Status.AWAITING_APPROVAL:
+            with suppress(CheckoutError):
+                world.finish(session, callback)
+    world.sweep(rounds=30)
+    paid = 0
+    for session, _ in flying:
+        session = world.session(session.id)
+        assert not session.payment_in_flight, session.status
+        if session.incoming_payment is None:
+            continue
+        sent = payments(world, session)
+        assert len(sent) <= 1
+        assert (session.status is Status.COMPLETED) == (len(sent) == 1)
+        paid += session.status is Status.COMPLETED
+    assert balance(world) == paid * 2000
+    assert paid > 50
+
+
+def begun(world: World, chance: random.Random) -> tuple[Session, tuple[str, str] | None]:
+    """Return a session in a random state, and its callback if its customer has approved."""
+    state = chance.choice(("open", "awaiting", "approved", "lost", "unsent", "paid", "closed"))
+    session = world.create()
+    if state == "open":
+        return session, None
+    session = world.submit(session)
+    if state == "awaiting":
+        return session, None
+    if state == "closed":
+        world.incoming(session).completed = True
+        return session, None
+    callback = world.approve(session)
+    if state == "approved":
+        return session, callback
+    if state == "lost":
+        world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
+    if state == "unsent":
+        world.transport.before = lambda request: (
+            raising(NotSent("no"))() if request.url.endswith("/outgoing-payments") else None
+        )
+    with suppress(CheckoutError):
+        world.finish(session, callback)
+    world.transport.before = lambda request: None
+    return world.session(session.id), None
