@@ -302,6 +302,7 @@ class SimWorld:
             self._services[next(iter(self._services))],
             clock=clock,
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
+            merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),
             side_by_side=in_turn,
         )
