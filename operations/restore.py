@@ -169,8 +169,11 @@ class Restorer:
                 return
 
     def _opened(self, merchant: Merchant) -> datetime | None:
+        keys = [each.private_key for each in merchant.service_keys]
+        keys += [each.private_key for each in merchant.former]
         try:
-            self.vault.open(merchant.private_key, place=private_key_place(merchant.id))
+            for each in (merchant.private_key, *keys):
+                self.vault.open(each, place=private_key_place(merchant.id))
         except SecretUnreadable:
             return None
         return merchant.created_at

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -12,10 +13,12 @@ import pytest
 from checkout.domain.errors import (
     CheckoutError,
     MerchantWalletError,
+    ResourceMissing,
     Unavailable,
     WalletUnavailable,
 )
 from checkout.domain.session import Session, Status
+from checkout.flows import merchants
 from checkout.flows.merchant import setup
 from checkout.flows.payment.cleanup import clean_up
 from checkout.open_payments.client import Access
@@ -23,6 +26,7 @@ from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refus
 from sandbox.wallets.state import Account
 from tests.keys import new_key_pair
 from tests.product import BASE_URL, HARBOR, PREFIX, World, lose_answers, raising
+from tests.support import between
 
 NEW_SHOP = f"{HARBOR}/new-shop"
 FILE_KEY = "5b0b9f5e-0000-4000-8000-000000000002"
@@ -359,3 +363,32 @@ def begun(world: World, chance: random.Random) -> tuple[Session, tuple[str, str]
         world.finish(session, callback)
     world.transport.before = lambda request: None
     return world.session(session.id), None
+
+
+def test_two_operators_who_change_a_merchant_at_once_do_not_lose_an_identity(world: World) -> None:
+    """The second is told; each change is on condition of the version that it has read."""
+
+    def meanwhile() -> None:
+        world.core.merchants.replace(world.stored().changed(tolerance=7))
+
+    busy = between(world.core.merchants, "move", meanwhile)
+    with pytest.raises(setup.SetupRefused, match="changed meanwhile"):
+        setup.move_wallet(
+            replace(world.services, merchants=busy),
+            world.shop,
+            setup.NewMerchant("", NEW_SHOP),
+        )
+    assert (wallet(world), world.stored().tolerance) == (world.shop, 7)
+    to_other_wallet(world)
+    assert world.stored().identity == 1
+
+
+def test_a_move_whose_answer_was_lost_is_written_once(world: World) -> None:
+    to_other_wallet(world)
+    assert world.core.merchants.move(world.stored()) is None  # the same write again
+    assert world.stored().identity == 1
+
+
+def test_a_session_of_no_merchant_is_not_paid(world: World) -> None:
+    with pytest.raises(ResourceMissing):
+        merchants.as_of(world.core.merchants, "mer_" + "0" * 22, None)

@@ -61,3 +61,8 @@ def test_a_wallet_without_keys_does_not_list_ours() -> None:
     world = World()
     answering(world, "GET", "jwks.json", lambda request: Response(404, {}, b"{}"))
     assert check(world) == Connected(FINE, WRONG)
+
+
+def test_a_key_of_the_service_is_not_looked_for_at_the_wallet() -> None:
+    changes = {"client": "http://localhost:4000/clients/mer_1", "key_id": "ours"}
+    assert check(World(), **changes) == Connected(FINE, FINE)

@@ -19,7 +19,7 @@ from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
 from checkout.flows.checkout import details, prepare
 from checkout.flows.checkout.create import create_session
-from checkout.flows.merchant import rotation
+from checkout.flows.merchant import rotation, setup
 from checkout.flows.merchant.api_keys import new_key
 from checkout.flows.merchant.rotation import Progress, re_encrypt
 from checkout.ports.services import PayServices
@@ -307,3 +307,23 @@ def test_a_thousand_merchants_are_re_encrypted_while_checkouts_go_on_and_none_fa
     assert len(business.statuses) > 50
     accounts = [world.network.account(shop.merchant.wallet_address) for shop in shops]
     assert sum(account.balance for account in accounts if account) == 2000 * len(business.statuses)
+
+
+def test_keys_of_the_service_and_of_former_identities_are_encrypted_again() -> None:
+    world = World()
+    setup.replace_key(world.services, setup.NewMerchant("", world.shop))
+    session, callback = world.awaiting()
+    rotated(world)
+    progress = re_encrypt(another_process(world), on_progress=ignored)
+    assert (progress.renewed, progress.complete) == (1, True)
+    merchant = world.stored()
+    sealed = [each.private_key for each in merchant.service_keys]
+    sealed += [each.private_key for each in merchant.former]
+    assert len(sealed) == 2
+    assert {each.split(".")[1] for each in sealed} == {merchant.private_key.split(".")[1]}
+    world.encryption_key = NEW
+    services = another_process(world, seed=10)
+    for each in sealed:
+        assert services.vault.open(each, place=private_key_place(merchant.id))
+    assert session.status is Status.AWAITING_APPROVAL
+    assert callback

@@ -35,9 +35,11 @@ from checkout.domain.session import Session, Status
 from checkout.flows import erase
 from checkout.flows.checkout import ends
 from checkout.flows.idempotency import Posted, answer, fingerprint_of
+from checkout.flows.merchant import setup
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from sandbox.wallets.state import Account
 from tests.flows.refund.books import (
     again,
     ask,
@@ -696,3 +698,36 @@ def test_an_erased_customer_leaves_no_trace_in_a_refund(world: World) -> None:
         found = again(world, refund)
         assert (found.wallet, found.customer, found.quote) == ("", None, None)
         assert "alice" not in repr(found)
+
+
+# --- a merchant that changes its client or its wallet
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_refund_in_doubt_is_read_by_the_client_that_sent_it(world: World, moves: bool) -> None:
+    session = paid(world)
+    refund = ask(world, session)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"))
+    before = balance(world, ALICE)
+    send(world, refund)
+    world.transport.after = lambda request, response: None
+    if moves:
+        world.network.add_account(Account(f"{HARBOR}/new-shop", "New", "USD", 2, 0))
+        other = setup.NewMerchant("", f"{HARBOR}/new-shop")
+        setup.move_wallet(world.services, world.shop, other)
+    else:
+        setup.replace_key(world.services, setup.NewMerchant("", world.shop))
+    world.restart()
+    ended = wait(world, again(world, refund))
+    assert ended.status is RefundStatus.SUCCEEDED
+    assert payments(world) == 2  # the sale and one refund
+    assert balance(world, ALICE) > before
+
+
+def test_a_refund_that_is_approved_after_a_change_is_sent_by_the_new_client(world: World) -> None:
+    session = paid(world)
+    refund = ask(world, session)
+    setup.replace_key(world.services, setup.NewMerchant("", world.shop))
+    sent = send(world, refund)
+    assert sent.status is RefundStatus.SUCCEEDED
+    assert sent.identity == 1
