@@ -353,7 +353,7 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
         "A wallet provider has refused your wallet's key, and no price was made since:",
         "Look into your wallet's settings. If the key is missing there, register it again, or "
         "create a new one and have it replaced here (checkout setup --replace-key). If it is "
-        "there, that provider could not read it.",
+        "there, or if this service has made it, that provider could not read it.",
     ),
     Case.ENDPOINT_DISABLED: (
         "A webhook endpoint is disabled, because your server answered 410:",
@@ -393,6 +393,7 @@ KEY_STATE: Final[Mapping[str, str]] = {
     "have it replaced here (checkout setup --replace-key).",
     "unknown": "It could not be checked just now.",
 }
+SERVICE_KEY: Final = "This service has made it for you. Wallets find it at our own address."
 
 DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",

@@ -21,7 +21,7 @@ from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
-from dashboard.texts import CONCERN, FAILURE, KEY_STATE, STATUS, TABS, WALLET_STATE
+from dashboard.texts import CONCERN, FAILURE, KEY_STATE, SERVICE_KEY, STATUS, TABS, WALLET_STATE
 from dashboard.view import minor, moment, status_of, wallet_of
 
 router = APIRouter()
@@ -120,7 +120,7 @@ def _first_steps(
         wallet_text=WALLET_STATE[connected.wallet.value],
         key_id=merchant.key_id,
         key_state=connected.key.value,
-        key_text=KEY_STATE[connected.key.value],
+        key_text=SERVICE_KEY if merchant.client else KEY_STATE[connected.key.value],
         todo=todo,
         base_url=services.base_url,
         page=f"{services.base_url}/pay/{payable[0].id}" if payable else None,
