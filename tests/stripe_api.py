@@ -21,6 +21,7 @@ from tests.support import seeded
 SESSIONS = "/v1/checkout/sessions"
 ENDPOINTS = "/v1/webhook_endpoints"
 EVENTS = "/v1/events"
+PAYMENTS = "/v1/payment_intents"
 REFUNDS = "/v1/refunds"
 
 

@@ -21,12 +21,15 @@ from docs.openapi.parts import Answer, Answers, Error, Object
 from docs.openapi.stripe_answers import (
     LIST_MAX,
     Balance,
+    Charge,
     Deleted,
     Endpoint,
     EndpointList,
     Event,
     EventList,
     LineItemList,
+    PaymentIntent,
+    PaymentList,
     Refund,
     RefundList,
     Session,
@@ -118,7 +121,7 @@ _EXAMPLE: Final = {
 
 def document() -> Object:
     """Return the whole document as JSON values."""
-    lists = (SessionList, LineItemList, EventList, EndpointList, RefundList)
+    lists = (SessionList, LineItemList, EventList, EndpointList, PaymentList, RefundList)
     schemas = parts.schemas(*lists, Balance, Deleted, Error)
     ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE, *_REFUND})
     schemes = {
@@ -146,6 +149,8 @@ def _paths() -> Object:
     endpoint = parts.in_path("endpoint", "we_[0-9A-Za-z]{22}")
     event = parts.in_path("event", EVENT_ID.pattern)
     refunds, refund = "/v1/refunds", parts.in_path("refund", REFUND_ID.pattern)
+    payments, payment = "/v1/payment_intents", parts.in_path("payment", _like("pi_"))
+    charge = parts.in_path("charge", _like("ch_"))
     create = _post(
         "createSession",
         Session,
@@ -175,6 +180,11 @@ def _paths() -> Object:
         },
         events: {"get": _get("listEvents", EventList, parity.LIST_EVENTS, _LIST)},
         f"{events}/{{event}}": {"get": _get("getEvent", Event, parity.ONE, (), event)},
+        payments: {"get": _get("listPayments", PaymentList, parity.LIST_PAYMENTS, _LIST)},
+        f"{payments}/{{payment}}": {
+            "get": _get("getPayment", PaymentIntent, parity.ONE, (), payment)
+        },
+        "/v1/charges/{charge}": {"get": _get("getCharge", Charge, parity.ONE, (), charge)},
         refunds: {
             "post": _post("createRefund", Refund, parity.CREATE_REFUND, _REFUND),
             "get": _get("listRefunds", RefundList, parity.LIST_REFUNDS, _LIST),
@@ -194,6 +204,11 @@ def _paths() -> Object:
             "delete": _get("deleteEndpoint", Deleted, parity.NOTHING, [e.Conflict], endpoint),
         },
     }
+
+
+def _like(prefix: str) -> str:
+    """Return the pattern of ids that are made of a session's."""
+    return SESSION_ID.pattern.replace("cs_", prefix)
 
 
 def _get(

@@ -73,30 +73,120 @@ class PaymentFacts(Answer):
     session: Annotated[str, Field(pattern=f"^{SESSION_ID.pattern}$")]
 
 
-class PaymentIntent(Answer):
-    """The payment of a session: paid, or in events to be tried again."""
+class BillingDetails(Answer):
+    address: None
+    email: str | None
+    name: None
+    phone: None
+    tax_id: None
 
-    id: Annotated[str, Field(pattern="^pi_")]
-    object: Literal["payment_intent"]
+
+class Charge(Answer):
+    """The one charge of a session that was paid."""
+
+    id: Annotated[str, Field(pattern="^ch_")]
+    object: Literal["charge"]
     amount: Money
-    amount_capturable: Literal[0]
-    amount_received: Money
-    canceled_at: None
-    capture_method: Literal["automatic"]
-    client_secret: None
+    amount_captured: Money
+    amount_refunded: Money
+    """The sum that was sent back, with that of pending refunds."""
+    application: None
+    application_fee: None
+    application_fee_amount: None
+    balance_transaction: None
+    billing_details: BillingDetails
+    calculated_statement_descriptor: None
+    captured: Literal[True]
     created: Unix
     currency: Currency
     customer: None
     description: str | None
-    last_payment_error: PaymentError | None
-    latest_charge: None
+    disputed: Literal[False]
+    failure_balance_transaction: None
+    failure_code: None
+    failure_message: None
+    fraud_details: None
     livemode: bool
     metadata: Metadata
+    on_behalf_of: None
     open_payments: PaymentFacts
+    outcome: None
+    paid: Literal[True]
+    payment_intent: Annotated[str, Field(pattern="^pi_")]
     payment_method: None
-    payment_method_types: list[Literal["open_payments"]]
+    payment_method_details: None
+    presentment_details: None
+    radar_options: None
     receipt_email: None
-    status: Literal["succeeded", "requires_payment_method"]
+    receipt_number: None
+    receipt_url: None
+    refunded: bool
+    review: None
+    shipping: None
+    source: None
+    source_transfer: None
+    statement_descriptor: None
+    statement_descriptor_suffix: None
+    status: Literal["succeeded"]
+    transfer_data: None
+    transfer_group: None
+
+
+class PaymentIntent(Answer):
+    """The payment of a session: made, under way, to be tried again, or given up."""
+
+    id: Annotated[str, Field(pattern="^pi_")]
+    object: Literal["payment_intent"]
+    allowed_payment_method_types: None
+    amount: Money
+    amount_capturable: Literal[0]
+    amount_details: None
+    amount_received: Money
+    application: None
+    application_fee_amount: None
+    automatic_payment_methods: None
+    canceled_at: Unix | None
+    cancellation_reason: str | None
+    """`abandoned` if the session ended without it."""
+    capture_method: Literal["automatic"]
+    client_secret: None
+    confirmation_method: Literal["automatic"]
+    created: Unix
+    currency: Currency
+    customer: None
+    customer_account: None
+    description: str | None
+    excluded_payment_method_types: None
+    hooks: None
+    last_payment_error: PaymentError | None
+    latest_charge: str | Charge | None
+    """The id of the charge of a payment that was made; the charge if it is expanded."""
+    livemode: bool
+    managed_payments: None
+    metadata: Metadata
+    next_action: None
+    on_behalf_of: None
+    open_payments: PaymentFacts
+    payment_details: None
+    payment_method: None
+    payment_method_configuration_details: None
+    payment_method_options: None
+    payment_method_types: list[Literal["open_payments"]]
+    payment_record: None
+    presentment_details: None
+    processing: None
+    receipt_email: None
+    review: None
+    setup_future_usage: None
+    shipping: None
+    source: None
+    statement_descriptor: None
+    statement_descriptor_suffix: None
+    status: Literal[
+        "succeeded", "canceled", "processing", "requires_action", "requires_payment_method"
+    ]
+    transfer_data: None
+    transfer_group: None
 
 
 class Product(Answer):
@@ -244,6 +334,10 @@ class Session(Answer):
 
 class SessionList(_List):
     data: Annotated[list[Session], Field(max_length=LIST_MAX)]
+
+
+class PaymentList(_List):
+    data: Annotated[list[PaymentIntent], Field(max_length=LIST_MAX)]
 
 
 class RefundFacts(Answer):

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from api.v1 import parity
 from api.v1.endpoints import router as endpoints
 from api.v1.parity import Does
+from api.v1.payments import router as payments
 from api.v1.refunds import router as refunds
 from api.v1.routes import router
 from docs.openapi.stripe import document
@@ -21,7 +22,7 @@ from tests.documented import STRIPE
 from tests.functions.test_refunds_api import PAID
 from tests.functions.test_stripe import paid
 from tests.merchant_api import Answer
-from tests.stripe_api import ENDPOINTS, EVENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.stripe_api import ENDPOINTS, EVENTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
 
 DOCUMENT, SCHEMAS = STRIPE.document, STRIPE.schemas
 
@@ -42,7 +43,7 @@ def test_every_route_is_documented_and_has_a_route() -> None:
 
     routes = {
         (method.lower(), shape(route.path))
-        for each in (router, endpoints, refunds)
+        for each in (router, endpoints, payments, refunds)
         for route in each.routes
         if isinstance(route, APIRoute) and "rest:path" not in route.path
         for method in route.methods or ()
@@ -105,6 +106,10 @@ def test_each_operation_answers_as_the_document_says() -> None:
             "post",
             api.form(f"{REFUNDS}/{refund}/cancel", key=api.refunder),
         ),
+        (PAYMENTS, "get", api.ask(PAYMENTS, {"expand": ["data.latest_charge"]})),
+        (f"{PAYMENTS}/{{payment}}", "get", api.ask(f"{PAYMENTS}/{payment}")),
+        (f"{PAYMENTS}/{{payment}}", "get", api.ask(f"{PAYMENTS}/x")),
+        ("/v1/charges/{charge}", "get", api.ask(f"/v1/charges/{payment.replace('pi_', 'ch_')}")),
         ("/v1/balance", "get", api.ask("/v1/balance")),
         (ENDPOINTS, "post", made),
         (ENDPOINTS, "post", api.manage("POST", ENDPOINTS, endpoint)),

@@ -23,7 +23,7 @@ from tests.adapters.samples import an_event
 from tests.merchant_api import PREFIX, Answer, a_body
 from tests.merchant_api import SESSIONS as NATIVE
 from tests.services import put_key
-from tests.stripe_api import EVENTS, SESSIONS, StripeApi, a_purchase, an_item
+from tests.stripe_api import EVENTS, PAYMENTS, SESSIONS, StripeApi, a_purchase, an_item
 from tests.support import NOW
 
 PRICE = "line_items[0][price_data][unit_amount"
@@ -158,7 +158,14 @@ def test_a_request_in_another_accounts_name_is_refused_on_every_route(
     assert refused(made, 403)[0] == "permission_missing"
     assert name.lower() in made.json["error"]["message"].lower()
     assert api.ask(SESSIONS).json["data"] == []
-    for path in (SESSIONS, "/v1/events", "/v1/balance", "/v1/webhook_endpoints", "/v1/refunds"):
+    for path in (
+        SESSIONS,
+        "/v1/events",
+        "/v1/balance",
+        "/v1/webhook_endpoints",
+        "/v1/refunds",
+        PAYMENTS,
+    ):
         answer = api.manage("GET", path, headers=headers) if "endpoints" in path else None
         answer = answer or api.ask(path, headers=headers)
         assert refused(answer, 403)[0] == "permission_missing", path

@@ -301,6 +301,7 @@ class SimWorld:
         return replace(
             self._services[next(iter(self._services))],
             clock=clock,
+            merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
             merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from api.v1.answers import problem
 from api.v1.endpoints import router as endpoints
+from api.v1.payments import router as payments
 from api.v1.refunds import router as refunds
 from api.v1.routes import router, unknown
 from checkout.adapters.clock import system_random
@@ -14,6 +15,7 @@ from checkout.web import application, lambda_handler
 
 app = application(random_bytes=system_random, render=problem)
 app.include_router(endpoints)
+app.include_router(payments)
 app.include_router(refunds)
 unknown(router)
 app.include_router(router)

@@ -211,6 +211,13 @@ LIST_SESSIONS: Final = (
     _refused("payment_link", "There are no payment links."),
     _refused("subscription", _ONE_TIME),
 )
+LIST_PAYMENTS: Final = (
+    *_PAGE,
+    *_CREATED,
+    _taken("expand[]", "`data.latest_charge`."),
+    _refused("customer", _NO_CUSTOMER),
+    _refused("customer_account", _NO_CUSTOMER),
+)
 ONE: Final = (EXPAND,)
 LINE_ITEMS: Final = (*_PAGE, EXPAND)
 LIST_EVENTS: Final = (

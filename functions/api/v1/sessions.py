@@ -111,7 +111,10 @@ def shown(
             "url": f"/v1/checkout/sessions/{session.id}/line_items",
         }
     if found["payment_intent"] and any(each.split(".")[0] == "payment_intent" for each in names):
-        found["payment_intent"] = payment_intent(session, base_url=base_url)
+        whole = "payment_intent.latest_charge" in names
+        found["payment_intent"] = payment_intent(
+            session, base_url=base_url, now=now, expand_charge=whole
+        )
     return found
 
 
@@ -126,6 +129,25 @@ def expandable(given: Parsed, within: str) -> None:
 
 def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
     """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
+    shown = given.values.get("status")
+    statuses = _STATUSES[shown] if shown is not None else ()
+    return _list_query(services, key, given, statuses, "checkout.session", "cs_")
+
+
+def payment_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
+    """Return the query for the sessions whose payments were made. Raises as `list_query` does."""
+    return _list_query(services, key, given, (Status.COMPLETED,), "payment_intent", "pi_")
+
+
+def _list_query(
+    services: Services,
+    key: ApiKey,
+    given: Parsed,
+    statuses: tuple[Status, ...],
+    kind: str,
+    prefix: str,
+) -> ListQuery:
+    """Return the query for a page whose anchor is the id of a `kind`, which has this prefix."""
     values = given.values
     named = {name: str(values[name]) for name in ("limit",) if name in values}
     query = validated(ListSessions, named).query()
@@ -134,16 +156,18 @@ def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
         query,
         created_from=created_from,
         created_before=created_before,
-        statuses=_STATUSES[values["status"]] if "status" in values else (),
+        statuses=statuses,
         rounds=ROUNDS,
     )
     name, anchor = anchored(values)
     if name is None:
         return query
     try:
-        session = lookup.get(services, key, anchor)
+        if not anchor.startswith(prefix):
+            raise ResourceMissing("The id is of another kind.")
+        session = lookup.get(services, key, f"cs_{anchor.removeprefix(prefix)}")
     except ResourceMissing:
-        raise ResourceMissing(f"No such checkout.session: '{anchor[:100]}'", param=name) from None
+        raise ResourceMissing(f"No such {kind}: '{anchor[:100]}'", param=name) from None
     cursor = lists.cursor_behind(key, session)
     return replace(query, cursor=cursor, upward=name == "ending_before")
 

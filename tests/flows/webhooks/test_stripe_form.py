@@ -113,7 +113,7 @@ def test_a_payment_that_failed_is_told_to_those_who_ask(world: World) -> None:
 
 def test_the_payment_of_a_failed_attempt_says_why() -> None:
     session = a_session(Status.OPEN, problem=Problem.PAYMENT_REFUSED)
-    error = payment_intent(session, base_url="https://pay.example")["last_payment_error"]
+    error = payment_intent(session, base_url="https://pay.example", now=NOW)["last_payment_error"]
     assert (error["type"], error["code"]) == (
         "invalid_request_error",
         Problem.PAYMENT_REFUSED.value,

@@ -1,4 +1,4 @@
-"""Sessions, line items, events and prices in the shapes that Stripe's client libraries read.
+"""Sessions, payments, line items and events in the shapes that Stripe's client libraries read.
 
 Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
 units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
@@ -75,6 +75,77 @@ _NULL: Final = dict.fromkeys(
         "wallet_options",
     )
 )
+_NULL_PAYMENT: Final = dict.fromkeys(
+    (
+        "allowed_payment_method_types",
+        "amount_details",
+        "application",
+        "application_fee_amount",
+        "automatic_payment_methods",
+        "client_secret",
+        "customer",
+        "customer_account",
+        "excluded_payment_method_types",
+        "hooks",
+        "managed_payments",
+        "next_action",
+        "on_behalf_of",
+        "payment_details",
+        "payment_method",
+        "payment_method_configuration_details",
+        "payment_method_options",
+        "payment_record",
+        "presentment_details",
+        "processing",
+        "receipt_email",
+        "review",
+        "setup_future_usage",
+        "shipping",
+        "source",
+        "statement_descriptor",
+        "statement_descriptor_suffix",
+        "transfer_data",
+        "transfer_group",
+    )
+)
+_NULL_CHARGE: Final = dict.fromkeys(
+    (
+        "application",
+        "application_fee",
+        "application_fee_amount",
+        "balance_transaction",
+        "calculated_statement_descriptor",
+        "customer",
+        "failure_balance_transaction",
+        "failure_code",
+        "failure_message",
+        "fraud_details",
+        "on_behalf_of",
+        "outcome",
+        "payment_method",
+        "payment_method_details",
+        "presentment_details",
+        "radar_options",
+        "receipt_email",
+        "receipt_number",
+        "receipt_url",
+        "review",
+        "shipping",
+        "source",
+        "source_transfer",
+        "statement_descriptor",
+        "statement_descriptor_suffix",
+        "transfer_data",
+        "transfer_group",
+    )
+)
+_PAYMENT_STATUS: Final = {
+    Status.OPEN: "requires_payment_method",
+    Status.PREPARING: "requires_payment_method",
+    Status.AWAITING_APPROVAL: "requires_action",
+    Status.PROCESSING: "processing",
+    Status.COMPLETED: "succeeded",
+}
 _TEXTS: Final = ("after_submit", "shipping_address", "submit", "terms_of_service_acceptance")
 
 
@@ -149,35 +220,71 @@ def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[
     }
 
 
-def payment_intent(session: Session, *, base_url: str) -> dict[str, Any]:
-    """Return the payment of a session as `payment_intent`: made, or to be tried again."""
+def payment_intent(
+    session: Session, *, base_url: str, now: datetime, expand_charge: bool = False
+) -> dict[str, Any]:
+    """Return the payment of a session as `payment_intent`, made or not."""
     given = echo_of(session).get("payment_intent_data", {})
-    total = to_stripe(session.amount_total, session.currency)
-    paid = session.status is Status.COMPLETED
+    status = session.status_at(now)
+    paid, canceled = status is Status.COMPLETED, status in (Status.EXPIRED, Status.CANCELED)
     received = session.amount_received if paid else 0
+    total = to_stripe(session.amount_total, session.currency)
     error = last_payment_error(session)
+    made: Any = charge_id(session.id) if paid else None
     return {
         "id": payment_intent_id(session.id),
         "object": "payment_intent",
+        **_NULL_PAYMENT,
         "amount": total,
         "amount_capturable": 0,
         "amount_received": total if received is None else to_stripe(received, session.currency),
-        "canceled_at": None,
+        "canceled_at": unix(session.over_at or session.expires_at) if canceled else None,
+        "cancellation_reason": "abandoned" if canceled else None,
         "capture_method": "automatic",
-        "client_secret": None,
+        "confirmation_method": "automatic",
         "created": unix(session.created_at),
         "currency": session.currency,
-        "customer": None,
         "description": given.get("description"),
         "last_payment_error": error and {"type": "invalid_request_error", **error},
-        "latest_charge": None,
+        "latest_charge": charge(session, base_url=base_url) if paid and expand_charge else made,
         "livemode": livemode(base_url),
         "metadata": given.get("metadata", {}),
-        "payment_method": None,
         "open_payments": {"session": session.id},
         "payment_method_types": ["open_payments"],
-        "receipt_email": None,
-        "status": "succeeded" if paid else "requires_payment_method",
+        "status": "canceled" if canceled else _PAYMENT_STATUS[status],
+    }
+
+
+def charge(session: Session, *, base_url: str) -> dict[str, Any]:
+    """Return the one `charge` of a session that was paid.
+
+    `amount_refunded` is what was sent back or what pending refunds hold, as in Stripe.
+    """
+    given = echo_of(session).get("payment_intent_data", {})
+    total = to_stripe(session.amount_total, session.currency)
+    refunded = to_stripe(session.refunded, session.currency)
+    email = echo_of(session).get("customer_email")
+    unknown = dict.fromkeys(("address", "name", "phone", "tax_id"))
+    return {
+        "id": charge_id(session.id),
+        "object": "charge",
+        **_NULL_CHARGE,
+        "amount": total,
+        "amount_captured": total,
+        "amount_refunded": min(refunded, total),
+        "billing_details": {"email": email, **unknown},
+        "captured": True,
+        "created": unix(session.completed_at or session.created_at),
+        "currency": session.currency,
+        "description": given.get("description"),
+        "disputed": False,
+        "livemode": livemode(base_url),
+        "metadata": given.get("metadata", {}),
+        "open_payments": {"session": session.id},
+        "paid": True,
+        "payment_intent": payment_intent_id(session.id),
+        "refunded": refunded >= total,
+        "status": "succeeded",
     }
 
 
@@ -201,7 +308,7 @@ def event_json(
     A failed attempt is the payment's: the session is open, and can be paid by the next one.
     """
     if event_type == PAYMENT_FAILED:
-        shown = payment_intent(session, base_url=base_url)
+        shown = payment_intent(session, base_url=base_url, now=at)
     else:
         shown = checkout_session(session, base_url=base_url, now=at)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
@@ -233,6 +340,10 @@ def echo_of(session: Session) -> dict[str, Any]:
 
 def payment_intent_id(session_id: str) -> str:
     return session_id.replace("cs_", "pi_", 1)
+
+
+def charge_id(session_id: str) -> str:
+    return session_id.replace("cs_", "ch_", 1)
 
 
 def livemode(base_url: str) -> bool:

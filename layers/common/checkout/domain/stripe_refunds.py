@@ -1,7 +1,6 @@
-"""Refunds and charges in the shapes that Stripe's client libraries read.
+"""Refunds in the shape that Stripe's client libraries read.
 
-A session that was paid has one charge, whose id is made of the session's. Amounts are in Stripe's
-units; times are Unix seconds.
+Amounts are in Stripe's units; times are Unix seconds.
 """
 
 from __future__ import annotations
@@ -11,12 +10,13 @@ from typing import Any
 
 from checkout.domain.public_refund import pending_reason, public_refund, status_of
 from checkout.domain.refund import Refund, RefundStatus
-from checkout.domain.stripe_objects import envelope, payment_intent_id, to_stripe, unix
-
-
-def charge_id(session_id: str) -> str:
-    """Return the id of the session's charge."""
-    return session_id.replace("cs_", "ch_", 1)
+from checkout.domain.stripe_objects import (
+    charge_id,
+    envelope,
+    payment_intent_id,
+    to_stripe,
+    unix,
+)
 
 
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:

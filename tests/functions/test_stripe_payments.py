@@ -1,0 +1,126 @@
+"""The payments and charges of /v1, as Stripe's client libraries read them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+import stripe
+
+from checkout.domain.session import Session, Status
+from tests.functions.test_refunds_api import PAID
+from tests.functions.test_stripe import ids, refused, several
+from tests.functions.test_stripe_refunds import ask, payment
+from tests.stripe_api import PAYMENTS, SESSIONS, StripeApi
+from tests.support import NOW
+
+CHARGES = "/v1/charges"
+
+
+@pytest.fixture
+def api() -> StripeApi:
+    return StripeApi()
+
+
+def charge(session: Session) -> str:
+    return session.id.replace("cs_", "ch_")
+
+
+def retrieved(api: StripeApi, session: Session, **query: Any) -> Any:
+    answer = api.ask(f"{PAYMENTS}/{payment(session)}", query)
+    assert answer.status == 200
+    return answer.json
+
+
+def test_a_payment_that_was_made_names_its_charge(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    found = retrieved(api, session)
+    assert (found["status"], found["amount"], found["amount_received"]) == ("succeeded", 2000, 2000)
+    assert (found["latest_charge"], found["canceled_at"]) == (charge(session), None)
+    assert found["open_payments"] == {"session": session.id}
+
+
+def test_its_charge_tells_what_was_refunded(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    for amount, whole in ((500, False), (1500, True)):
+        ask(api, session, amount=amount)
+        found = retrieved(api, session, expand=["latest_charge"])["latest_charge"]
+        assert found == api.ask(f"{CHARGES}/{charge(session)}").json
+        assert (found["amount"], found["refunded"]) == (2000, whole)
+    assert found["amount_refunded"] == 2000
+    in_session = api.ask(
+        f"{SESSIONS}/{session.id}", {"expand": ["payment_intent", "payment_intent.latest_charge"]}
+    )
+    assert in_session.json["payment_intent"]["latest_charge"] == found
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        (Status.OPEN, "requires_payment_method"),
+        (Status.PREPARING, "requires_payment_method"),
+        (Status.AWAITING_APPROVAL, "requires_action"),
+        (Status.PROCESSING, "processing"),
+        (Status.EXPIRED, "canceled"),
+        (Status.CANCELED, "canceled"),
+    ],
+)
+def test_a_payment_that_was_not_made_says_how_it_stands(
+    api: StripeApi, status: Status, shown: str
+) -> None:
+    session = api.store(status=status, lease_until=NOW + timedelta(minutes=1))
+    found = retrieved(api, session)
+    assert (found["status"], found["amount_received"]) == (shown, 0)
+    assert (found["latest_charge"], found["canceled_at"] is not None) == (None, shown == "canceled")
+    assert refused(api.ask(f"{CHARGES}/{charge(session)}"), 404)[0] == "resource_missing"
+    assert api.ask(PAYMENTS).json["data"] == []
+
+
+def test_a_session_that_ran_out_has_a_payment_that_was_canceled_then(api: StripeApi) -> None:
+    session = api.store()
+    api.clock.pass_time(30 * 3600)
+    found = retrieved(api, session)
+    assert found["canceled_at"] == int(session.expires_at.timestamp())
+
+
+def test_payments_are_listed_in_pages_beside_open_sessions(api: StripeApi) -> None:
+    made = [each.replace("cs_", "pi_") for each in several(api, 3, **PAID)]
+    several(api, 3)
+    first = api.ask(PAYMENTS, {"limit": 2})
+    assert (ids(first), first.json["has_more"]) == (made[:2], True)
+    rest = api.ask(PAYMENTS, {"starting_after": made[1], "expand": ["data.latest_charge"]})
+    assert (ids(rest), rest.json["has_more"]) == (made[2:], False)
+    assert rest.json["data"][0]["latest_charge"]["object"] == "charge"
+    assert ids(api.ask(PAYMENTS, {"ending_before": made[1]})) == made[:1]
+
+
+@pytest.mark.parametrize("wrong", ["x", "pi_x", "cs_" + "1" * 22, "ch_" + "1" * 22])
+def test_an_id_of_another_kind_is_not_found(api: StripeApi, wrong: str) -> None:
+    assert refused(api.ask(f"{PAYMENTS}/{wrong}"), 404)[0] == "resource_missing"
+    assert refused(api.ask(f"{CHARGES}/{wrong}"), 404)[0] == "resource_missing"
+    answer = api.ask(PAYMENTS, {"starting_after": wrong})
+    assert refused(answer, 404) == ("resource_missing", "starting_after")
+
+
+def test_another_merchants_payment_is_not_found(api: StripeApi) -> None:
+    session = api.store(**PAID, merchant="mer_2")
+    assert refused(api.ask(f"{PAYMENTS}/{payment(session)}"), 404)[0] == "resource_missing"
+    assert refused(api.ask(f"{CHARGES}/{charge(session)}"), 404)[0] == "resource_missing"
+
+
+def test_only_the_charge_can_be_expanded(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    for path in (f"{PAYMENTS}/{payment(session)}", f"{CHARGES}/{charge(session)}", PAYMENTS):
+        answer = api.ask(path, {"expand": ["customer"]})
+        assert refused(answer) == ("parameter_invalid", "expand[0]")
+
+
+@pytest.mark.parametrize("kind", [stripe.PaymentIntent, stripe.Charge])
+def test_each_field_that_stripes_library_always_reads_is_there(api: StripeApi, kind: Any) -> None:
+    session = api.store(**PAID)
+    path = PAYMENTS if kind is stripe.PaymentIntent else CHARGES
+    named = payment(session) if kind is stripe.PaymentIntent else charge(session)
+    found = api.ask(f"{path}/{named}").json
+    rarely = {"application", "level3", "authorization_code", "refunds", "transfer"}
+    assert set(kind.__annotations__) - set(found) - rarely == {"OBJECT_NAME"}
