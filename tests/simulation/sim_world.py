@@ -303,7 +303,6 @@ class SimWorld:
             clock=clock,
             merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
-            merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),
             side_by_side=in_turn,
         )
