@@ -17,6 +17,7 @@ from checkout.domain.errors import (
     Unavailable,
     WalletUnavailable,
 )
+from checkout.domain.merchant import Merchant
 from checkout.domain.session import Session, Status
 from checkout.flows import merchants
 from checkout.flows.merchant import setup
@@ -392,3 +393,35 @@ def test_a_move_whose_answer_was_lost_is_written_once(world: World) -> None:
 def test_a_session_of_no_merchant_is_not_paid(world: World) -> None:
     with pytest.raises(ResourceMissing):
         merchants.as_of(world.core.merchants, "mer_" + "0" * 22, None)
+
+
+def test_a_merchant_whose_keys_do_not_sign_yet_signs_with_the_one_in_its_record(
+    world: World,
+) -> None:
+    to_service_key(world)
+    merchant = world.stored()
+    before = world.clock.now() - timedelta(minutes=1)  # a clock that is behind
+    assert merchant.signing_key(before) == (merchant.key_id, merchant.private_key)
+
+
+def test_a_merchant_that_is_not_there_is_not_moved(world: World) -> None:
+    unknown = replace(world.stored(), id="mer_" + "0" * 22, wallet_address=NEW_SHOP, version=2)
+    with pytest.raises(LookupError):
+        world.core.merchants.move(unknown)
+
+
+def test_asked_as_another_client_a_payment_in_doubt_stays_in_doubt(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The order that would lose it: as the merchant is now. Even then, a 404 opens no session."""
+    session = world.in_doubt()
+    to_service_key(world)
+    with monkeypatch.context() as wrong:
+        wrong.setattr(Merchant, "as_of", lambda merchant, identity: merchant)
+        world.restart()
+        assert world.settle(session, seconds=3600, every=60).payment_in_flight
+    world.restart()
+    assert world.settle(world.session(session.id), seconds=7200, every=60).status is (
+        Status.COMPLETED
+    )
+    assert len(payments(world, world.session(session.id))) == 1
