@@ -162,6 +162,25 @@ def test_a_statement_that_is_not_whole_says_so(
     assert browser.get("/statement.csv").status == 400
 
 
+@pytest.mark.parametrize("slow", ["sessions", "refunds"])
+def test_a_slow_store_is_not_asked_for_long(shop: Dashboard, slow: str) -> None:
+    browser = shop.signed_in()
+    for number in range(201):
+        refund_of(shop, paid(shop, created_at=NOW - number * timedelta(seconds=1)), 1)
+    store: Any = getattr(shop.services, slow)
+    read, pages = store.page, list[Any]()
+
+    def page(*args: Any, **options: Any) -> Any:
+        if options.get("created_from") or slow == "refunds":
+            shop.clock.pass_time(6)
+            pages.append(options)
+        return read(*args, **options)
+
+    store.page = page
+    assert "these sums are not complete" in browser.get("/statement").page.main
+    assert len(pages) == 1
+
+
 def test_refunds_of_long_ago_are_not_read(
     shop: Dashboard, browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,8 @@ from checkout.ports.services import DashboardServices
 
 DAYS_MAX: Final = 31
 PAGE: Final = 100
-ROUNDS: Final = 150  # pages that are read for a statement
+ROUNDS: Final = 150  # pages that are read for a statement, if the time suffices
+READ_FOR: Final = timedelta(seconds=5)  # then what was read is shown, and said not to be all
 # A session may be decided long after it was created: a part is accepted, money comes late.
 DECIDED_WITHIN: Final = timedelta(days=31)
 # The time from a refund's request to its end: its approval is awaited, then it is sent.
@@ -35,16 +36,18 @@ def read(services: DashboardServices, key: Actor, *, first: date, last: date) ->
     first = max(first, last - timedelta(days=DAYS_MAX - 1))
     begin = datetime.combine(first, time(), UTC)
     end = datetime.combine(last + timedelta(days=1), time(), UTC)
-    sessions, all_sessions = _sessions(services, key, begin - DECIDED_WITHIN, end)
-    refunds, all_refunds = _refunds(services, key, begin - REFUNDED_WITHIN)
+    until = services.clock.now() + READ_FOR
+    refunds, all_refunds = _refunds(services, key, begin - REFUNDED_WITHIN, until)
+    sessions, all_sessions = _sessions(services, key, begin - DECIDED_WITHIN, end, until)
     nothing = Amount(0, key.asset_code, key.asset_scale)
     days = statement(sessions, refunds, nothing, first=first, last=last)
     return Statement(days, all_sessions and all_refunds)
 
 
 def _sessions(
-    services: DashboardServices, key: Actor, begin: datetime, end: datetime
+    services: DashboardServices, key: Actor, begin: datetime, end: datetime, until: datetime
 ) -> tuple[list[Session], bool]:
+    """Return the sessions created in this time, and whether these are all. Stop at `until`."""
     found: list[Session] = []
     after = None
     for _ in range(ROUNDS):
@@ -53,12 +56,15 @@ def _sessions(
         )
         found += page.sessions
         after = page.next_key
-        if after is None:
+        if after is None or services.clock.now() >= until:
             break
     return found, after is None
 
 
-def _refunds(services: DashboardServices, key: Actor, begin: datetime) -> tuple[list[Refund], bool]:
+def _refunds(
+    services: DashboardServices, key: Actor, begin: datetime, until: datetime
+) -> tuple[list[Refund], bool]:
+    """Return the refunds since `begin`, and whether these are all. Stop at `until`."""
     found: list[Refund] = []
     after = None
     for _ in range(ROUNDS):
@@ -67,4 +73,6 @@ def _refunds(services: DashboardServices, key: Actor, begin: datetime) -> tuple[
         after = page.next_key
         if after is None or (page.refunds and page.refunds[-1].created_at < begin):
             return found, True
+        if services.clock.now() >= until:
+            break
     return found, False
