@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Final
 
 from api.v1.parity import CREATE_SESSION, Does, Parameter
-from checkout.domain import refund_transitions, transitions
+from checkout.domain import mandate_transitions, refund_transitions, transitions
 from checkout.domain.event_types import EVENTS
+from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from checkout.settings import Settings
@@ -122,6 +123,22 @@ def refund_states() -> str:
     return "\n".join(["| from | event | when | to |", "|---|---|---|---|", *rows])
 
 
+def mandate_order() -> str:
+    """Return the order of a mandate's writes, as mandate_transitions.py tells it."""
+    told = inspect.getdoc(mandate_transitions) or ""
+    return f"```text\n{told[told.index('Approve (flows') :].strip()}\n```"
+
+
+def mandate_states() -> str:
+    """Return the transitions of a mandate, where they lead to another state."""
+    rows = [
+        f"| {source} | {event.replace('_', ' ')} | {row.when.text} | {row.to} |"
+        for (source, event), row in MANDATE_TRANSITIONS.items()
+        if row.to is not source
+    ]
+    return "\n".join(["| from | event | when | to |", "|---|---|---|---|", *rows])
+
+
 def settings() -> str:
     """Return every setting with its meaning and default."""
     rows = []
@@ -221,7 +238,12 @@ PAGES: Final[Mapping[str, Mapping[str, Callable[[], str]]]] = {
         "flow": partial(order, "Create (", "\n\nReconcile."),
         "fence": partial(order, "The fence proves", "\n\nMoney from outside"),
     },
-    "docs/refunds.md": {"refund-order": refund_order, "refund-states": refund_states},
+    "docs/refunds.md": {
+        "refund-order": refund_order,
+        "refund-states": refund_states,
+        "mandate-order": mandate_order,
+        "mandate-states": mandate_states,
+    },
     "docs/webhooks.md": {"events": events, "stripe-events": stripe_events},
     "docs/stripe.md": {"parity": parity},
     "docs/errors.md": {"errors": errors},

@@ -54,6 +54,7 @@ def core(
         database=dynamo.DynamoDatabase(client, prefix),
         sessions=dynamo.DynamoSessions(client, prefix, **paced),
         refunds=dynamo.DynamoRefunds(client, prefix, **paced),
+        mandates=dynamo.DynamoMandates(client, prefix),
         merchants=dynamo.DynamoMerchants(client, prefix),
         api_keys=dynamo.DynamoApiKeys(client, prefix),
         events=dynamo.DynamoEvents(client, prefix, **paced),

@@ -29,6 +29,10 @@ PROBLEM: Final[Mapping[RefundProblem, str]] = {
     RefundProblem.APPROVAL_UNUSABLE: "Your last approval could not be used. Nothing was sent.",
     RefundProblem.PRICE_CHANGED: "It had become more expensive than you approved. Nothing was "
     "sent; look at the new price.",
+    RefundProblem.OVER_BUDGET: "It is more than your refund budget has left this month.",
+    RefundProblem.TOO_DEAR: "It costs over a tenth more than its amount, so your refund budget did "
+    "not pay it.",
+    RefundProblem.NO_BUDGET: "Your refund budget has ended, or has to be approved again.",
     RefundProblem.NOT_SENT: "Your wallet did not pay: perhaps there was not enough money in it, or "
     "the customer's wallet did not take it. Nothing was sent.",
     RefundProblem.SENT_IN_PART: "Only a part was sent. The rest can be refunded again.",
@@ -39,6 +43,10 @@ STEP: Final[Mapping[str, str]] = {
     RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
     RefundEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
     RefundEvent.APPROVAL_LOST: "The approval could not be used",
+    RefundEvent.BUDGET_CHOSEN: "It is to be paid from your refund budget",
+    RefundEvent.BUDGET_WAITS: "It was to be tried again from your refund budget",
+    RefundEvent.BUDGET_PASSED: "Your refund budget did not pay it",
+    RefundEvent.BUDGET_INTENDED: "The payment was sent to your wallet, from your refund budget",
     RefundEvent.PAYMENT_INTENDED: "The payment was sent to your wallet",
     RefundEvent.PAYMENT_CREATED: "Your wallet accepted the payment",
     RefundEvent.ROTATION_STARTED: "The access to the payment was about to be renewed",
@@ -54,6 +62,7 @@ STEP: Final[Mapping[str, str]] = {
 BAD: Final = frozenset[str](
     {
         RefundEvent.APPROVAL_LOST,
+        RefundEvent.BUDGET_PASSED,
         RefundEvent.TOKEN_LOST,
         RefundEvent.NOTHING_SENT,
         RefundEvent.FAILED,

@@ -23,6 +23,7 @@ from checkout.adapters.dynamo import (
     audit,
     events,
     links,
+    mandates,
     merchants,
     people,
     records,
@@ -60,6 +61,7 @@ KINDS = {
     "sign-in": of_codec(short_lived._SIGN_IN),
     "link": of_codec(links._LINK),
     "refund": of_codec(refunds._REFUND),
+    "mandate": of_codec(mandates._MANDATE),
 }
 
 

@@ -120,6 +120,7 @@ def api_services() -> Services:
             dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
         ),
         refunds=dynamo.DynamoRefunds(client, prefix, **paced),
+        mandates=dynamo.DynamoMandates(client, prefix),
         merchants=dynamo.DynamoMerchants(client, prefix),
         api_keys=dynamo.DynamoApiKeys(client, prefix, courtesy=_store(BRIEF)),
         events=dynamo.DynamoEvents(client, prefix, **paced),

@@ -5,9 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
 
+from checkout.domain.mandate import Mandate
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
-from checkout.flows.refund import approve, request
+from checkout.flows.payment import mandates
+from checkout.flows.refund import approve, budget, request
 from checkout.flows.refund.approve import Finish
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
@@ -103,3 +105,38 @@ def payments(world: World) -> int:
     return sum(
         method == "POST" and "/outgoing-payments" in url for method, url in world.transport.sent
     )
+
+
+def allow(world: World, value: int = 100_00) -> Mandate:
+    """The merchant approves a refund budget of this many units a month."""
+    asked = budget.ask(world.services, world.key(), value)
+    return allowed(world, approve_budget(world, asked))
+
+
+def approve_budget(world: World, asked: Mandate) -> tuple[str, str]:
+    """The merchant approves the budget in their wallet: the callback's interact_ref and hash."""
+    assert asked.interact_url is not None
+    back = urlsplit(world.network.approve(asked.interact_url))
+    assert f"{back.scheme}://{back.netloc}{back.path}" == f"{BASE_URL}/dashboard/budget/callback"
+    query = parse_qs(back.query)
+    return query["interact_ref"][0], query["hash"][0]
+
+
+def allowed(world: World, callback: tuple[str, str]) -> Mandate:
+    """Follow the wallet's link as a browser that waits as told."""
+    for _ in range(5):
+        found = budget.finish(
+            world.services, world.key(), interact_ref=callback[0], presented_hash=callback[1]
+        )
+        if not found.wait_seconds:
+            break
+        world.clock.sleep(found.wait_seconds)
+    assert found.mandate is not None
+    return found.mandate
+
+
+def mandate(world: World) -> Mandate:
+    """Return the merchant's mandate as stored."""
+    found = mandates.of(world.services, world.merchant.id)
+    assert found is not None
+    return found

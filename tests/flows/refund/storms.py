@@ -69,7 +69,7 @@ class Storm:
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         shop = self.rng.choice(SHOPS)
-        self.world = World(shop=shop, seed=seed)
+        self.world = self._made(shop, seed)
         self.harbor = shop.startswith(HARBOR)
         customer = f"{HARBOR}/bob" if self.harbor else f"{CEDAR}/carol"
         self.session: Session = self.world.pay(
@@ -89,6 +89,9 @@ class Storm:
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
         self._weather()
+
+    def _made(self, shop: str, seed: int) -> World:
+        return World(shop=shop, seed=seed)
 
     # --- weather
 
@@ -173,10 +176,8 @@ class Storm:
             self.kill_at = self.rng.randrange(1, 12)
         if self.late and self.rng.random() < 0.3:
             self.world.network.handle(self.late.pop())
-        act = self.rng.choices(
-            (self._ask, self._approve, self._call_back, self._cancel, self._look, self._wait),
-            (3, 5, 5, 1, 4, 4),
-        )[0]
+        acts = self._acts()
+        act = self.rng.choices(tuple(acts), tuple(acts.values()))[0]
         self.counts[act.__name__] += 1
         try:
             with suppress(*EXPECTED):
@@ -184,6 +185,17 @@ class Storm:
         finally:
             if self.kill_at == 0 and self.rng.random() < 0.1:
                 self.world.restart()
+
+    def _acts(self) -> dict[Callable[[], None], int]:
+        """Return what may happen next, with how often it does."""
+        return {
+            self._ask: 3,
+            self._approve: 5,
+            self._call_back: 5,
+            self._cancel: 1,
+            self._look: 4,
+            self._wait: 4,
+        }
 
     def _ask(self) -> None:
         amount = self.rng.choice((100, 500, 700, 1000, 2000))

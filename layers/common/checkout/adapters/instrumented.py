@@ -13,8 +13,9 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from checkout import telemetry
-from checkout.domain.ids import REFUND, kind_of, session_ref
+from checkout.domain.ids import MANDATE, REFUND, kind_of, session_ref
 from checkout.domain.machine import Change
+from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import Merchant
 from checkout.domain.parts import Lists
 from checkout.domain.refund import Refund
@@ -90,8 +91,8 @@ class InstrumentedSessions:
         also: Change[Any] | None = None,
     ) -> Any:
         saved = self._sessions.save(change, event, reservation, new=new, also=also)
-        if kind_of(saved.id) == REFUND:
-            _log_refund(change.event.value, saved)
+        if kind_of(saved.id) in _LOGS:
+            _LOGS[kind_of(saved.id)](change.event.value, saved)
             return saved
         if change.event in _COUNTED:
             telemetry.count(_COUNTED[Event(change.event)])
@@ -299,6 +300,24 @@ def _log_refund(event: str, refund: Refund) -> None:
             "attention": refund.attention.value if refund.attention else None,
         },
     )
+
+
+def _log_mandate(event: str, mandate: Mandate) -> None:
+    logger.info(
+        "mandate",
+        extra={
+            "event": event,
+            "merchant": mandate.merchant,
+            "status": mandate.status.value,
+            "version": mandate.version,
+        },
+    )
+
+
+_LOGS: Final[Mapping[str, Callable[[str, Any], None]]] = {
+    REFUND: _log_refund,
+    MANDATE: _log_mandate,
+}
 
 
 def _milliseconds(passed: timedelta) -> int:

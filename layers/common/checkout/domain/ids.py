@@ -15,6 +15,7 @@ RandomBytes = Callable[[int], bytes]
 
 SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 REFUND: Final = "re"
+MANDATE: Final = "man"
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -42,6 +43,11 @@ def new_session_id(random_bytes: RandomBytes) -> str:
 
 def new_refund_id(random_bytes: RandomBytes) -> str:
     return f"{REFUND}_{_base62(random_bytes, ID_DIGITS)}"
+
+
+def mandate_id(merchant_id: str) -> str:
+    """Return the id of the merchant's mandate: each has one, so nobody has to look for it."""
+    return f"{MANDATE}_{merchant_id.partition('_')[2]}"
 
 
 def new_merchant_id(random_bytes: RandomBytes) -> str:

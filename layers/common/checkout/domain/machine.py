@@ -67,7 +67,8 @@ ALWAYS: Final[Condition[Any]] = Condition("", lambda record, now: True)
 class Row:
     """One transition: target status and phase, condition, fields removed, webhook event made.
 
-    `then_check`: what the incoming payment received is checked after this end.
+    `then_check`: what the incoming payment received is checked after this end. `quiet`: it happens
+    too often for a line in the history.
     """
 
     to: StrEnum
@@ -76,6 +77,7 @@ class Row:
     webhook: str | None = None
     phase: StrEnum | None = None
     then_check: bool = False
+    quiet: bool = False
 
 
 class IllegalTransition(Exception):
@@ -136,7 +138,8 @@ def advance(
     if found.phase is not None:
         fields["phase"] = found.phase
     fields.update(changes)
-    if event.value != CHECKED:  # a check that found nothing new is not worth a line
+    # A check that found nothing new is not worth a line.
+    if event.value != CHECKED and not found.quiet:
         entry = HistoryEntry(at=now, event=event.value, note=note)
         fields["history"] = (*record.history, entry)[-HISTORY_MAX:]
     after = replace(

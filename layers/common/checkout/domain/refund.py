@@ -21,6 +21,11 @@ from checkout.open_payments.models import Amount, Quote, WalletAddress
 APPROVAL_AWAITED: Final = timedelta(days=30)
 # A refund whose payment has shown nothing for this long after its quote's end is told to the shop.
 UNDECIDED_AFTER: Final = timedelta(hours=1)
+# A refund that wallets hinder is tried from the budget again after these times, then left to an
+# approval.
+AGAIN_AFTER: Final = tuple(timedelta(minutes=each) for each in (1, 5, 15, 60, 240, 720, 1440))
+# The budget pays no more than this for a refund without a person, in tenths of its nominal amount.
+COST_AT_MOST: Final = 11
 
 
 class RefundStatus(StrEnum):
@@ -42,6 +47,10 @@ class RefundEvent(StrEnum):
     APPROVAL_ASKED = "approval_asked"
     APPROVAL_CLAIMED = "approval_claimed"
     APPROVAL_LOST = "approval_lost"
+    BUDGET_CHOSEN = "budget_chosen"
+    BUDGET_WAITS = "budget_waits"
+    BUDGET_PASSED = "budget_passed"
+    BUDGET_INTENDED = "budget_intended"
     PAYMENT_INTENDED = "payment_intended"
     PAYMENT_CREATED = "payment_created"
     CHECKED = "checked"
@@ -79,6 +88,9 @@ class RefundProblem(StrEnum):
     MERCHANT_WALLET_ERROR = "merchant_wallet_error"
     APPROVAL_UNUSABLE = "approval_unusable"  # it was declined, lost, or came too late
     PRICE_CHANGED = "price_changed"
+    OVER_BUDGET = "over_budget"  # the month's budget has less left than it costs
+    TOO_DEAR = "too_dear"  # it costs over a tenth more than its amount: a person has to say yes
+    NO_BUDGET = "no_budget"  # the budget was ended, or has to be approved again
     NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was sent, and never will be
     SENT_IN_PART = "sent_in_part"
     NOT_APPROVED = "not_approved"  # nobody approved it in time
@@ -111,8 +123,11 @@ class Refund(Record):
     approval ends. `identity` is the number of the merchant's identity that asked for it
     (Merchant.as_of); None is the first. `token` reads the payment at the merchant's wallet;
     `rotating` says that it may have been replaced. `failed_at` is when that wallet was first seen
-    to call the payment failed. `sent` is the part of `amount` that was sent; `confirmed` is 1 if
-    the customer's wallet has shown all of it.
+    to call the payment failed. `budget_at` is when the budget is asked to pay it without an
+    approval, `budget_tries` how often wallets have hindered that. A payment from the budget counts
+    `counted` units of the merchant's wallet in the budget's month that began at `period`; with
+    `by_budget` its token reads it. `sent` is the part of `amount` that was sent; `confirmed` is 1
+    if the customer's wallet has shown all of it.
 
     `later_json` is what a later release has stored with it, kept as it is.
     """
@@ -137,6 +152,11 @@ class Refund(Record):
     approve_until: datetime | None = None
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
+    budget_at: datetime | None = None
+    budget_tries: int = 0
+    by_budget: int | None = None  # 1 while the budget's token reads the payment
+    period: datetime | None = None
+    counted: int | None = None
     lease_until: datetime | None = None
     token: str | None = field(default=None, repr=False)
     rotating: int | None = None  # 1 while a rotation may be under way
@@ -172,9 +192,14 @@ class Refund(Record):
     @property
     def approval_waits(self) -> bool:
         """Whether the merchant has to approve: the payment, or that its result is read."""
-        return self.status is RefundStatus.NEEDS_APPROVAL or (
-            self.payment_in_flight and self.token is None
-        )
+        if self.payment_in_flight:
+            return self.token is None and not self.by_budget
+        return self.status is RefundStatus.NEEDS_APPROVAL and self.budget_at is None
+
+    @property
+    def cost_at_most(self) -> int:
+        """Return the most that the budget pays for it, in units of the merchant's wallet."""
+        return self.cost.value * COST_AT_MOST // 10
 
     @property
     def quote_ends_at(self) -> datetime:
@@ -191,7 +216,8 @@ class Refund(Record):
             return None
         if self.payment_in_flight:
             return self.check_at
-        return self.created_at + APPROVAL_AWAITED
+        unapproved = self.created_at + APPROVAL_AWAITED
+        return unapproved if self.budget_at is None else min(self.budget_at, unapproved)
 
     def lease_live(self, now: datetime) -> bool:
         """Return whether a process is redeeming the approval right now."""

@@ -27,12 +27,21 @@ Approve (flows/refund/approve.py). No money can move before R2.
     C6  Create the outgoing payment. Sent once for each R2, never after its deadline. Only "not
         sent" is believed, and a 201 as the payment's name. No refusal decides.
 
+Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or the request.
+
+    C1 to C3 as above, unless a person has seen the price. Without one it may cost at most a tenth
+    more than its amount. The mandate's token must be good for the next minute, or is rotated first.
+    R2  BUDGET_INTENDED -> sending, and in the same transaction SPENT at the mandate (version),
+        which holds the debit from now on. Then C6, once.
+    A refund that does not fit goes back to an approval: BUDGET_PASSED.
+
 Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
 
     R3  The merchant's own wallet is read by the quote's id and by list, and the customer's incoming
         payment. In one transaction with the session, which keeps only what was sent, and the event:
             the customer's wallet shows the amount           succeeded, at once
-            failed, or the waiting is over, and nothing sent needs_approval again
+            failed, or the waiting is over, and nothing sent needs_approval again; the mandate gets
+                                                             its debit back in this transaction
             failed, or the waiting is over, and a part sent  failed; the part is kept
             the waiting is over and all was sent             succeeded, "arrival not confirmed"
         Of a part, the greater of both wallets' words counts. "Not found" is believed 30 s after the
@@ -41,7 +50,8 @@ Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
         payment was made by another client: the merchant's identity has changed.
     M   The token that reads the payment is renewed when it has ended: ROTATION_STARTED is written
         before the call, TOKEN_RENEWED after it. Only "no such token" loses it: TOKEN_LOST. Then the
-        merchant approves once more, and that token can only read.
+        merchant approves once more, and that token can only read. A payment from the budget is read
+        with the mandate's token, which only the mandate's own rotation renews.
 
 A refund is canceled only before R2. One that nobody approves for 30 days is canceled by the sweep.
 """
@@ -67,25 +77,28 @@ ASKED = When(
         and now < r.approve_until
     ),
 )
+PLANNED = When("the budget is to pay it", lambda r, now: r.budget_at is not None)
 CLAIMED = When("approval claimed, lease live", lambda r, now: r.lease_live(now))
-TOKENLESS = When("the token is lost", lambda r, now: r.token is None)
+TOKENLESS = When("the token is lost", lambda r, now: r.approval_waits)
 TOKENLESS_ASKED = When(
     "the token is lost, and an approval waits",
-    lambda r, now: r.token is None and ASKED.holds(r, now),
+    lambda r, now: r.approval_waits and ASKED.holds(r, now),
 )
 UNAPPROVED = When(
     "not approved for 30 days, and not being redeemed",
     lambda r, now: now >= r.created_at + APPROVAL_AWAITED and not r.lease_live(now),
 )
 WITH_TOKEN = When("it has a token", lambda r, now: r.token is not None)
+READ = When("a token reads it", lambda r, now: r.token is not None or bool(r.by_budget))
 
 APPROVAL: Final = ("grant", "interact_url", "lease_until", "approve_until")
 _ATTEMPT: Final = (
     *APPROVAL,
     *("payer", "customer", "incoming_payment", "quote", "token", "rotating", "instruction"),
     *("outgoing_payment", "failed_at", "check_at", "attention"),
+    *("budget_at", "by_budget", "period", "counted"),
 )
-_ENDED: Final = (*APPROVAL, "token", "rotating", "check_at", "attention")
+_ENDED: Final = (*APPROVAL, "token", "rotating", "check_at", "attention", "budget_at", "by_budget")
 
 _S, _E = RefundStatus, RefundEvent
 # fmt: off
@@ -94,6 +107,10 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.NEEDS_APPROVAL, _E.APPROVAL_ASKED):   Row(_S.NEEDS_APPROVAL, IDLE, ("lease_until", "problem")),
     (_S.NEEDS_APPROVAL, _E.APPROVAL_CLAIMED): Row(_S.NEEDS_APPROVAL, ASKED),
     (_S.NEEDS_APPROVAL, _E.APPROVAL_LOST):    Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_CHOSEN):    Row(_S.NEEDS_APPROVAL, IDLE, (*APPROVAL, "problem")),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_WAITS):     Row(_S.NEEDS_APPROVAL, PLANNED, quiet=True),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_PASSED):    Row(_S.NEEDS_APPROVAL, PLANNED, ("budget_at",), REFUND_UPDATED),
+    (_S.NEEDS_APPROVAL, _E.BUDGET_INTENDED):  Row(_S.SENDING,        PLANNED, ("budget_at", "problem")),
     (_S.NEEDS_APPROVAL, _E.PAYMENT_INTENDED): Row(_S.SENDING,        CLAIMED, APPROVAL),
     (_S.NEEDS_APPROVAL, _E.CANCEL_REQUESTED): Row(_S.CANCELED,       IDLE, _ATTEMPT, REFUND_UPDATED),
     (_S.NEEDS_APPROVAL, _E.EXPIRY_PASSED):    Row(_S.CANCELED,       UNAPPROVED, _ATTEMPT, REFUND_UPDATED),
@@ -101,7 +118,7 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.SENDING,        _E.CHECKED):          Row(_S.SENDING),
     (_S.SENDING,        _E.ROTATION_STARTED): Row(_S.SENDING,        WITH_TOKEN),
     (_S.SENDING,        _E.TOKEN_RENEWED):    Row(_S.SENDING,        ALWAYS, (*APPROVAL, "rotating")),
-    (_S.SENDING,        _E.TOKEN_LOST):       Row(_S.SENDING,        WITH_TOKEN, ("token", "rotating")),
+    (_S.SENDING,        _E.TOKEN_LOST):       Row(_S.SENDING,        READ, ("token", "rotating", "by_budget")),
     (_S.SENDING,        _E.APPROVAL_ASKED):   Row(_S.SENDING,        TOKENLESS, ("lease_until",)),
     (_S.SENDING,        _E.APPROVAL_CLAIMED): Row(_S.SENDING,        TOKENLESS_ASKED),
     (_S.SENDING,        _E.APPROVAL_LOST):    Row(_S.SENDING,        ALWAYS, APPROVAL),

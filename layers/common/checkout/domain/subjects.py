@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-from checkout.domain import refund_transitions, transitions
-from checkout.domain.ids import REFUND, SESSION, kind_of
+from checkout.domain import mandate_transitions, refund_transitions, transitions
+from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of
 from checkout.domain.machine import Change
 from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import Refund
@@ -24,12 +24,13 @@ from checkout.domain.webhooks import WebhookEvent, compact, event_body
 class Subject:
     """A kind of records. `table` is where they are stored, which sealed fields are bound to.
 
-    `advance` applies the kind's own transitions; `event` makes the webhook event of a change.
+    `advance` applies the kind's own transitions; `event` makes the webhook event of a
+    change; None where no row of the table names one.
     """
 
     table: str
     advance: Callable[..., Change[Any]]
-    event: Callable[..., WebhookEvent]
+    event: Callable[..., WebhookEvent] | None = None
 
 
 def _session_event(
@@ -88,6 +89,7 @@ _SUBJECTS: Final[Mapping[str, Subject]] = {
     REFUND: Subject(
         table="checkout_sessions", advance=refund_transitions.advance, event=_refund_event
     ),
+    MANDATE: Subject(table="checkout_sessions", advance=mandate_transitions.advance),
 }
 
 

@@ -15,6 +15,7 @@ from checkout.domain.providers import Provider
 from checkout.ports.limits import RateLimits
 from checkout.ports.links import Links
 from checkout.ports.mail import Mail
+from checkout.ports.mandates import Mandates
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.notes import Notes
 from checkout.ports.people import Challenges, Passkeys, People
@@ -42,6 +43,7 @@ class Services:
     database: Database
     sessions: Sessions
     refunds: Refunds
+    mandates: Mandates
     merchants: Merchants
     api_keys: ApiKeys
     events: Events

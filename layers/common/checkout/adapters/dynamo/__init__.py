@@ -5,6 +5,7 @@ from checkout.adapters.dynamo.client import Client, DatabaseUrl, DynamoDatabase,
 from checkout.adapters.dynamo.erasure import DynamoRecords
 from checkout.adapters.dynamo.events import DynamoEvents
 from checkout.adapters.dynamo.links import DynamoLinks
+from checkout.adapters.dynamo.mandates import DynamoMandates
 from checkout.adapters.dynamo.merchants import DynamoApiKeys, DynamoMerchants
 from checkout.adapters.dynamo.notes import DynamoNotes
 from checkout.adapters.dynamo.people import DynamoPeople
@@ -24,6 +25,7 @@ __all__ = [
     "DynamoDatabase",
     "DynamoEvents",
     "DynamoLinks",
+    "DynamoMandates",
     "DynamoMerchants",
     "DynamoNotes",
     "DynamoPeople",

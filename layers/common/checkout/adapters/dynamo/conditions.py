@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import timedelta
 from typing import Any, Final
 
@@ -73,6 +73,26 @@ def update(table: str, change: Change[Session], retention: timedelta = RETENTION
         "ConditionExpression": " AND ".join(conditions),
         "ExpressionAttributeNames": names,
         "ExpressionAttributeValues": values,
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+
+
+def update_whole(table: str, before: Item, after: Item, maybe: Collection[str]) -> dict[str, Any]:
+    """Return the UpdateItem of all attributes of a record that is small, over the version read.
+
+    Attributes of `maybe` that it no longer has are removed.
+    """
+    sets = [name for name in after if name != "id"]
+    removed = [name for name in maybe if name not in after]
+    remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
+    return {
+        "TableName": table,
+        "Key": {"id": after["id"]},
+        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in sets) + remove,
+        "ConditionExpression": "#status = :from AND #version = :read",
+        "ExpressionAttributeNames": {f"#{name}": name for name in (*sets, *removed)},
+        "ExpressionAttributeValues": {f":{name}": after[name] for name in sets}
+        | {":from": before["status"], ":read": before["version"]},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
 

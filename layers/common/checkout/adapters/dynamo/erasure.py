@@ -43,6 +43,7 @@ _OTHER_ROWS: Final = (
     "clock#",
     "plink_",
     _REFUND,
+    "man_",
     "sign-in#",
     "attempts#",
     "challenge#",

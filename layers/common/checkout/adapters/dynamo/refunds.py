@@ -14,7 +14,7 @@ from checkout.adapters.aws import Persistent
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
-from checkout.adapters.dynamo.conditions import put_new
+from checkout.adapters.dynamo.conditions import put_new, update_whole
 from checkout.adapters.dynamo.places import LATER, due_shard, owned, search_key, ttl
 from checkout.adapters.dynamo.wire import Item, instant, text
 from checkout.domain.grammar import position
@@ -58,21 +58,8 @@ def refund_item(refund: Refund, retention: timedelta) -> Item:
 
 def update(table: str, change: Change[Refund], retention: timedelta) -> dict[str, Any]:
     """Return the UpdateItem of a changed refund, over the version that was read."""
-    before = _REFUND.encode(change.before)
-    item = refund_item(change.after, retention)
-    sets = [name for name in item if name != "id"]
-    removed = [name for name in _MAYBE if name not in item]
-    remove = " REMOVE " + ", ".join(f"#{name}" for name in removed) if removed else ""
-    return {
-        "TableName": table,
-        "Key": {"id": item["id"]},
-        "UpdateExpression": "SET " + ", ".join(f"#{name} = :{name}" for name in sets) + remove,
-        "ConditionExpression": "#status = :from AND #version = :read",
-        "ExpressionAttributeNames": {f"#{name}": name for name in (*sets, *removed)},
-        "ExpressionAttributeValues": {f":{name}": item[name] for name in sets}
-        | {":from": before["status"], ":read": before["version"]},
-        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-    }
+    before, after = _REFUND.encode(change.before), refund_item(change.after, retention)
+    return update_whole(table, before, after, _MAYBE)
 
 
 def put_refund(table: str, refund: Refund, retention: timedelta) -> dict[str, Any]:

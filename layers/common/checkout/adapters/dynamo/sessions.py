@@ -30,6 +30,8 @@ from checkout.adapters.dynamo.conditions import (
 )
 from checkout.adapters.dynamo.events import event_item
 from checkout.adapters.dynamo.links import give_back, take_item
+from checkout.adapters.dynamo.mandates import mandate_from
+from checkout.adapters.dynamo.mandates import update as update_mandate
 from checkout.adapters.dynamo.places import LATER, due_shards, prefix_key, search_key
 from checkout.adapters.dynamo.records import (
     SESSION_ATTRIBUTES,
@@ -47,7 +49,7 @@ from checkout.adapters.dynamo.refunds import put_refund, refund_from
 from checkout.adapters.dynamo.refunds import update as update_refund
 from checkout.adapters.dynamo.wire import Item, instant_from, text, text_from
 from checkout.domain.errors import Unavailable
-from checkout.domain.ids import REFUND, SESSION, kind_of
+from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of
 from checkout.domain.machine import Change, Record
 from checkout.domain.parts import Lists
 from checkout.domain.refund import Refund
@@ -390,6 +392,13 @@ _KINDS: Final[Mapping[str, Kind[Any]]] = {
         found_by=lambda change, retention: [],
         kept_longer=lambda change, retention: [],
         stored=lambda change, item: refund_from(item),
+    ),
+    MANDATE: Kind(
+        update=update_mandate,
+        beside=lambda table, change, retention: [],
+        found_by=lambda change, retention: [],
+        kept_longer=lambda change, retention: [],
+        stored=lambda change, item: mandate_from(item),
     ),
 }
 

@@ -32,10 +32,11 @@ from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import move
 from checkout.flows.refund import reconcile, request
+from checkout.flows.refund.settle import nothing_sent
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access
 from checkout.open_payments.limits import Limits
-from checkout.open_payments.models import IncomingPayment, Quote, WalletAddress
+from checkout.open_payments.models import AccessToken, IncomingPayment, Quote, WalletAddress
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
 
@@ -78,14 +79,14 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     fields: dict[str, Any] = {}
     limits: Limits | None = None
     if not refund.payment_in_flight:
-        fields, limits = _price(visit, refund, payer)
-        fields["identity"] = merchant.identity or None
+        fields, quote = price(visit, refund, payer)
+        limits = limits_of(fields["incoming_payment"].id, quote)
     try:
         grant, page = approval.ask(
             visit, payer, limits=limits, finish_uri=callback_url(services.base_url, refund.id)
         )
     except op.OpenPaymentsError as error:
-        raise _of_merchant(error) from None
+        raise of_merchant(error) from None
     try:
         return move(
             services,
@@ -118,10 +119,12 @@ def own_wallet(merchant: Merchant) -> WalletAddress:
     )
 
 
-def _price(
-    visit: WalletVisit, refund: Refund, payer: WalletAddress
-) -> tuple[dict[str, Any], Limits]:
-    """Make the customer's incoming payment and the quote (C1 to C3)."""
+def price(visit: WalletVisit, refund: Refund, payer: WalletAddress) -> tuple[dict[str, Any], Quote]:
+    """Make the customer's incoming payment and the quote (C1 to C3); return them as fields.
+
+    Raises WalletUnreachable, WalletInvalid, WalletUnavailable, MerchantWalletError,
+    AmountTooSmallForWallet.
+    """
     try:
         customer = visit.client.get_wallet_address(refund.wallet)
     except op.OpenPaymentsError as error:
@@ -142,7 +145,7 @@ def _price(
             debit=None if give is not None else refund.cost,
         )
     except op.OpenPaymentsError as error:
-        raise _of_merchant(error) from None
+        raise of_merchant(error) from None
     fields = {
         "payer": payer,
         "customer": customer,
@@ -150,8 +153,9 @@ def _price(
             incoming.id, incoming.expires_at or visit.services.clock.now() + LASTS
         ),
         "quote": quote,
+        "identity": visit.merchant.identity or None,
     }
-    return fields, limits_of(incoming.id, quote)
+    return fields, quote
 
 
 def limits_of(receiver: str, quote: Quote) -> Limits:
@@ -259,10 +263,22 @@ def _pay(visit: WalletVisit, refund: Refund, grant: sealed.Grant, interact_ref: 
         checks=0,
         payments=refund.payments + 1,
     )
-    if services.clock.now() >= sent_by.deadline:
+    return send(visit, refund, token)
+
+
+def send(visit: WalletVisit, refund: Refund, token: AccessToken) -> Refund:
+    """Send the payment once, never after its deadline (C6), and look for it."""
+    assert refund.payer is not None
+    assert refund.quote is not None
+    assert refund.incoming_payment is not None
+    assert refund.instruction is not None
+    services, payer, receiver = visit.services, refund.payer, refund.incoming_payment.id
+    if services.clock.now() >= refund.instruction.deadline:
         return _not_sent(visit, refund, "not sent in time")
     try:
-        payment = visit.client.create_outgoing_payment(payer, token, quote=quote, receiver=receiver)
+        payment = visit.client.create_outgoing_payment(
+            payer, token, quote=refund.quote, receiver=receiver
+        )
     except op.NotSent as error:  # no byte of it reached the wallet
         return _not_sent(visit, refund, type(error).__name__)
     except op.OpenPaymentsError:
@@ -308,11 +324,9 @@ def _read_again(
 
 
 def _not_sent(visit: WalletVisit, refund: Refund, why: str) -> Refund:
-    """Ask for approval again: it is certain that this instruction paid nothing and never will."""
+    """Ask for approval: it is certain that this instruction paid nothing and never will."""
     problem = RefundProblem.NOT_SENT
-    return move(
-        visit.services, refund, RefundEvent.NOTHING_SENT, note=f"{problem}: {why}", problem=problem
-    )
+    return nothing_sent(visit.services, refund, problem, note=f"{problem}: {why}")
 
 
 def _lose_approval(
@@ -344,7 +358,7 @@ def _of_customer(error: op.OpenPaymentsError) -> CheckoutError:
     return WalletUnreachable("The customer's wallet does not answer. Try again later.")
 
 
-def _of_merchant(error: op.OpenPaymentsError) -> CheckoutError:
+def of_merchant(error: op.OpenPaymentsError) -> CheckoutError:
     """Return the error to show for a failure of the merchant's wallet."""
     if isinstance(error, op.Refused):
         if error.reason is op.Reason.AMOUNT_TOO_SMALL:

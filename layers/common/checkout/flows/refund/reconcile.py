@@ -22,11 +22,11 @@ from checkout.domain.refund import (
 )
 from checkout.domain.refund_verdict import Outcome, decide, next_look
 from checkout.flows import merchants
-from checkout.flows.payment import sealed
+from checkout.flows.payment import mandates, sealed
 from checkout.flows.payment.schedule import BACKOFF
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, move, write_decided
-from checkout.flows.refund.settle import settle
+from checkout.flows.refund.settle import nothing_sent, settle
 from checkout.open_payments import errors as op
 from checkout.open_payments.client import Access
 from checkout.open_payments.models import AccessToken, OutgoingPayment
@@ -80,8 +80,6 @@ def look(visit: WalletVisit, refund: Refund) -> Refund:
         assert refund.payer is not None
         if refund.payer.id != visit.merchant.wallet_address:
             return refund  # another client's payments are not shown to this one
-        if refund.token is None:
-            return refund
         begun = services.clock.now()
         try:
             refund, own = _own(visit, refund)
@@ -142,8 +140,7 @@ def _decided(
             problem=problem,
         )
     if verdict.outcome is Outcome.NOTHING:
-        problem = RefundProblem.NOT_SENT
-        return move(services, refund, RefundEvent.NOTHING_SENT, problem=problem)
+        return nothing_sent(services, refund, RefundProblem.NOT_SENT)
     return refund
 
 
@@ -152,7 +149,8 @@ def _own(visit: WalletVisit, refund: Refund) -> tuple[Refund, Own]:
 
     Raises CannotTell, open_payments errors, StaleSession.
     """
-    assert refund.token is not None
+    if refund.token is None:
+        return refund, _with_budget(visit, refund)
     token = sealed.open_token(visit.services.vault, refund.id, refund.token)
     ends = token.expires_at
     if refund.rotating or (ends is not None and visit.services.clock.now() + TOKEN_MARGIN >= ends):
@@ -164,6 +162,40 @@ def _own(visit: WalletVisit, refund: Refund) -> tuple[Refund, Own]:
             raise
     refund, token = _renewed(visit, refund, token)
     return refund, _find(visit, refund, token)
+
+
+def _with_budget(visit: WalletVisit, refund: Refund) -> Own:
+    """Read the payment with the token of the merchant's mandate, which reads all of this client's.
+
+    So a refund whose own token is lost needs no approval either. Raises CannotTell if the mandate
+    has none to read with, open_payments errors, StaleSession.
+    """
+    services = visit.services
+    mandate = mandates.of(services, refund.merchant)
+    try:
+        mandate, token = mandates.usable(visit, mandate)
+        try:
+            return _find(visit, refund, token)
+        except op.Refused as refused:
+            if refused.reason is not op.Reason.TOKEN_INACTIVE:
+                raise
+        _, token = mandates.rotate(visit, mandate)
+    except mandates.NoToken as no_token:
+        if no_token.gone:
+            _left_by_budget(services, refund)
+        raise CannotTell from None
+    return _find(visit, refund, token)
+
+
+def _left_by_budget(services: Services, refund: Refund) -> None:
+    """Write that the budget's token does not read it any more: the merchant has to approve that."""
+
+    def left(current: Refund) -> Change[Refund] | None:
+        if not current.by_budget or not current.payment_in_flight:
+            return None
+        return change(services, current, RefundEvent.TOKEN_LOST)
+
+    write_decided(services, refund, left)
 
 
 def _renewed(visit: WalletVisit, refund: Refund, token: AccessToken) -> tuple[Refund, AccessToken]:

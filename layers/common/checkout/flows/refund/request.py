@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from checkout.domain.errors import (
@@ -20,11 +20,19 @@ from checkout.domain.errors import (
     SessionUnexpectedState,
 )
 from checkout.domain.grammar import REFUND_ID, position
-from checkout.domain.ids import new_nonce, new_refund_id
+from checkout.domain.ids import mandate_id, new_nonce, new_refund_id
 from checkout.domain.machine import HistoryEntry, IllegalTransition
 from checkout.domain.money import to_wallet
 from checkout.domain.people import Actor
-from checkout.domain.refund import AmountMode, Reason, Refund, RefundEvent, RefundRef, RefundStatus
+from checkout.domain.refund import (
+    AmountMode,
+    Reason,
+    Refund,
+    RefundEvent,
+    RefundProblem,
+    RefundRef,
+    RefundStatus,
+)
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.flows.checkout import lookup
@@ -48,7 +56,8 @@ class NewRefund:
     """A merchant's request. `amount` is in minor units; None is all that is left.
 
     `mode` None is AS_PAID where it is known what the customer paid, else AT_COST. `wallet` is
-    another wallet than the payer's.
+    another wallet than the payer's. `by_budget`: it is paid from the refund budget without an
+    approval, where it fits.
     """
 
     session: str
@@ -57,6 +66,7 @@ class NewRefund:
     reason: Reason | None = None
     metadata: Mapping[str, Any] | None = None
     wallet: str | None = None
+    by_budget: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +91,8 @@ def create(
     for _ in range(TRIES):
         session = lookup.get(services, key, asked.session)
         refund = _refund(services, key, session, asked, wallet, refund_id)
+        if asked.by_budget:
+            refund = replace(refund, **_from_budget(services, refund))
         give = refund.give.value if refund.give is not None else 0
         held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))
         try:
@@ -217,6 +229,17 @@ def _refund(
         ),
         by=key.label,
     )
+
+
+def _from_budget(services: Services, refund: Refund) -> dict[str, Any]:
+    """Return the fields with which the budget pays the refund, or which say why it does not."""
+    mandate, now = services.mandates.get(mandate_id(refund.merchant)), services.clock.now()
+    if mandate is None or mandate.terms is None:
+        return {}
+    if not mandate.active:
+        return {"problem": RefundProblem.NO_BUDGET} if mandate.gone else {}
+    fits = refund.cost.same_asset(mandate.terms.limit) and refund.cost.value <= mandate.left(now)
+    return {"budget_at": now} if fits else {"problem": RefundProblem.OVER_BUDGET}
 
 
 def _left(session: Session) -> int:

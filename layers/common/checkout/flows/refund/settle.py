@@ -1,11 +1,16 @@
-"""End a refund, in one transaction with the session that holds its amount (R3)."""
+"""End a refund, or its attempt, in one transaction with what holds its amount (R3).
+
+The session holds the amount until the end, and the mandate the debit of an attempt from the budget.
+"""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
+from checkout.domain.ids import mandate_id
 from checkout.domain.machine import Change
-from checkout.domain.refund import Refund, RefundEvent, RefundRef
+from checkout.domain.mandate import Mandate, MandateEvent
+from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundRef
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.flows.idempotency import Reserve
@@ -37,6 +42,39 @@ def settle(
             if cast(Refund, stale.current).version != refund.version:
                 raise
     raise StaleSession(refund)
+
+
+def nothing_sent(
+    services: Services, refund: Refund, problem: RefundProblem, *, note: str | None = None
+) -> Refund:
+    """Write that nothing was sent: it needs an approval again, and the budget has its debit back.
+
+    Returns the refund as written. Raises IllegalTransition, and StaleSession if the refund was
+    changed by another, or its mandate too often.
+    """
+    for _ in range(TRIES):
+        named = {} if note is None else {"note": note}
+        change = writes.change(services, refund, RefundEvent.NOTHING_SENT, problem=problem, **named)
+        try:
+            return writes.commit(services, change, also=_given_back(services, refund))
+        except StaleSession as stale:
+            if cast(Refund, stale.current).version != refund.version:
+                raise
+    raise StaleSession(refund)
+
+
+def _given_back(services: Services, refund: Refund) -> Change[Mandate] | None:
+    """Return the change of the mandate that gives the refund's debit back.
+
+    None if it holds none, or if its month is over: then it is counted no more.
+    """
+    if refund.counted is None:
+        return None
+    mandate = services.mandates.get(mandate_id(refund.merchant))
+    if mandate is None or mandate.period != refund.period:
+        return None
+    spent = max(0, mandate.spent - refund.counted)
+    return writes.change(services, mandate, MandateEvent.GIVEN_BACK, spent=spent)
 
 
 def _released(services: Services, refund: Refund, kept: int) -> Change[Session] | None:

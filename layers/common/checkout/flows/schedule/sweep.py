@@ -16,15 +16,18 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from checkout.domain.ids import REFUND, SESSION, kind_of, session_ref
-from checkout.domain.refund import Refund
+from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of, session_ref
+from checkout.domain.mandate import Mandate
+from checkout.domain.refund import Refund, RefundStatus
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.flows.checkout import reconcile
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.checkout.reconcile import Checked
+from checkout.flows.payment import mandates
 from checkout.flows.payment import schedule as payment_schedule
 from checkout.flows.payment.writes import move
+from checkout.flows.refund import budget
 from checkout.flows.refund import reconcile as refunds
 from checkout.flows.webhooks import deliver
 from checkout.open_payments.urls import authority
@@ -259,8 +262,19 @@ def _begin_session(services: PayServices, session: Session) -> Checked:
 
 
 def _begin_refund(services: PayServices, refund: Refund) -> Checked:
-    """Look at both wallets of a refund that was sent; both halves of its check are here."""
+    """Look at both wallets of a refund that was sent, or pay one that the budget is to pay.
+
+    Both halves of its check are here.
+    """
     after: Any = refunds.step(services, refund, within=MERCHANT_WITHIN)
+    if after.status is RefundStatus.NEEDS_APPROVAL:
+        after = budget.pay(services, after, within=MERCHANT_WITHIN)
+    return Checked(after)
+
+
+def _begin_mandate(services: PayServices, mandate: Mandate) -> Checked:
+    """Renew the token of a mandate, long before its provider forgets it."""
+    after: Any = mandates.step(services, mandate, within=MERCHANT_WITHIN)
     return Checked(after)
 
 
@@ -275,6 +289,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
     REFUND: Kind(
         get=lambda services, refund_id: services.refunds.get(refund_id),
         begin=_begin_refund,
+        finish=lambda services, checked, within: checked.session,
+    ),
+    MANDATE: Kind(
+        get=lambda services, mandate_id: services.mandates.get(mandate_id),
+        begin=_begin_mandate,
         finish=lambda services, checked, within: checked.session,
     ),
 }

@@ -1,0 +1,171 @@
+"""Keep the token of a mandate: renew it (M1 to M3) to use it, and before its provider forgets it.
+
+Nothing else may rotate it: a rotation kills the token for everybody else. The order of the writes
+and its reasons: domain/mandate_transitions.py.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from checkout.domain.ids import mandate_id
+from checkout.domain.machine import Change
+from checkout.domain.mandate import (
+    ROTATED_EVERY,
+    ROTATION_LEASE,
+    Mandate,
+    MandateEvent,
+    MandateStatus,
+    again_after,
+)
+from checkout.flows import merchants
+from checkout.flows.payment import sealed
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import change, write_decided
+from checkout.open_payments import errors as op
+from checkout.open_payments.models import AccessToken
+from checkout.ports.services import PayServices, Services
+
+DEADLINE: Final = timedelta(seconds=10)
+# A token that ends within this time is renewed before it is used.
+GOOD_FOR: Final = timedelta(minutes=1)
+_HEALED: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKED)
+
+
+class NoToken(Exception):
+    """Report that there is no token to use: it is being renewed, or, with `gone`, there is none."""
+
+    def __init__(self, *, gone: bool) -> None:
+        super().__init__("the mandate has no token to use")
+        self.gone = gone
+
+
+def of(services: Services, merchant_id: str) -> Mandate | None:
+    """Return the merchant's mandate, or None if none was ever asked for."""
+    return services.mandates.get(mandate_id(merchant_id))
+
+
+def step(services: PayServices, mandate: Mandate, *, within: timedelta = DEADLINE) -> Mandate:
+    """Renew the token if that is due; return the mandate as it is then.
+
+    Raises StaleSession after too many lost races.
+    """
+    due = mandate.needed_at
+    if due is None or services.clock.now() < due:
+        return mandate
+    assert mandate.terms is not None
+    merchant = merchants.as_of(services.merchants, mandate.merchant, mandate.terms.identity)
+    visit = WalletVisit.begin(services, merchant, within=within)
+    try:
+        return rotate(visit, mandate)[0]
+    except (NoToken, op.OpenPaymentsError):
+        return services.mandates.get(mandate.id) or mandate
+
+
+def usable(visit: WalletVisit, mandate: Mandate | None) -> tuple[Mandate, AccessToken]:
+    """Return the mandate's token, good for the next minute; it is renewed first if need be.
+
+    Raises NoToken, open_payments errors, StaleSession.
+    """
+    if mandate is None or not mandate.pays_for(visit.merchant) or mandate.token is None:
+        raise NoToken(gone=True)
+    token = sealed.open_token(visit.services.vault, mandate.id, mandate.token)
+    ends = token.expires_at
+    if mandate.rotating is None and (ends is None or visit.services.clock.now() + GOOD_FOR < ends):
+        return mandate, token
+    return rotate(visit, mandate)
+
+
+def rotate(visit: WalletVisit, mandate: Mandate) -> tuple[Mandate, AccessToken]:
+    """Replace the token that was read: the intent (M1), the call, what it said (M2, M3).
+
+    Raises NoToken, open_payments errors, StaleSession.
+    """
+    if mandate.token is None or mandate.terms is None:
+        raise NoToken(gone=True)
+    services, known, auth_server = visit.services, mandate.token, mandate.terms.payer.auth_server
+    token = sealed.open_token(services.vault, mandate.id, known)
+    mandate, unanswered = _started(services, mandate, known)
+    try:
+        fresh = visit.client.rotate_token(auth_server, token)
+    except op.Refused as refused:
+        if refused.reason is not op.Reason.TOKEN_GONE:
+            _unanswered(services, mandate, known)
+            raise
+        # Without an earlier rotation of unknown outcome, only the wallet can have ended it.
+        _over(services, mandate, known, MandateEvent.LOST if unanswered else MandateEvent.REVOKED)
+        raise NoToken(gone=True) from None
+    except op.OpenPaymentsError:
+        _unanswered(services, mandate, known)
+        raise
+    new = sealed.seal_token(services.vault, mandate.id, fresh)
+
+    def rotated(current: Mandate) -> Change[Mandate] | None:
+        # A slow visit heals what another has called lost meanwhile.
+        if current.token != known or current.status not in _HEALED:
+            return None
+        at = services.clock.now() + ROTATED_EVERY
+        return change(
+            services, current, MandateEvent.ROTATED, token=new, rotate_at=at, unanswered=0
+        )
+
+    mandate = write_decided(services, mandate, rotated)
+    if mandate.token != new:
+        raise NoToken(gone=not mandate.active)
+    return mandate, fresh
+
+
+def _started(services: Services, mandate: Mandate, known: str) -> tuple[Mandate, bool]:
+    """Write M1; return also whether an earlier rotation has stood until now. Raises NoToken."""
+    stood = False
+
+    def started(current: Mandate) -> Change[Mandate]:
+        nonlocal stood
+        now = services.clock.now()
+        if not current.active or current.token is None:
+            raise NoToken(gone=True)
+        if current.token != known or current.rotation_live(now):
+            raise NoToken(gone=False)
+        stood = current.rotating is not None
+        until = now + ROTATION_LEASE
+        return change(
+            services,
+            current,
+            MandateEvent.ROTATION_STARTED,
+            rotating=current.rotating or now,
+            rotation_until=until,
+            rotate_at=until,
+        )
+
+    mandate = write_decided(services, mandate, started)
+    return mandate, stood
+
+
+def _unanswered(services: Services, mandate: Mandate, known: str) -> None:
+    """Write when to ask again with the same token: nothing is known of this rotation."""
+
+    def later(current: Mandate) -> Change[Mandate] | None:
+        if current.token != known or not current.active:
+            return None
+        times = current.unanswered + 1
+        return change(
+            services,
+            current,
+            MandateEvent.NOT_ROTATED,
+            unanswered=times,
+            rotate_at=services.clock.now() + again_after(times),
+        )
+
+    write_decided(services, mandate, later)
+
+
+def _over(services: Services, mandate: Mandate, known: str, event: MandateEvent) -> None:
+    """Write M3, if the token is still the one that is gone."""
+
+    def over(current: Mandate) -> Change[Mandate] | None:
+        if current.token != known or not current.active:
+            return None
+        return change(services, current, event)
+
+    write_decided(services, mandate, over)

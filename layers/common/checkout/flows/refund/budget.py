@@ -1,0 +1,458 @@
+"""The refund budget: approve it in the merchant's own wallet, end it, and pay refunds from it.
+
+The order of its writes: domain/mandate_transitions.py, and of a refund's,
+domain/refund_transitions.py.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final, cast
+
+from checkout.domain.errors import (
+    AmountTooLarge,
+    AmountTooSmall,
+    AmountTooSmallForWallet,
+    MerchantWalletError,
+    RefundUnexpectedState,
+    WalletInvalid,
+    WalletUnavailable,
+    WalletUnreachable,
+)
+from checkout.domain.ids import mandate_id, new_nonce
+from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
+from checkout.domain.mandate import (
+    ROTATED_EVERY,
+    Mandate,
+    MandateEvent,
+    MandateStatus,
+    Terms,
+    first_period,
+)
+from checkout.domain.merchant import Merchant
+from checkout.domain.money import TOTAL_MAX
+from checkout.domain.payment import Instruction
+from checkout.domain.people import Actor
+from checkout.domain.refund import AGAIN_AFTER, Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.flows import merchants
+from checkout.flows.payment import approval, instruct, mandates, sealed
+from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import change, commit, move, write_decided
+from checkout.flows.refund import approve, request
+from checkout.flows.refund.approve import APPROVE_WITHIN, DEADLINE, of_merchant, own_wallet
+from checkout.flows.retry_on_conflict import TRIES
+from checkout.open_payments import errors as op
+from checkout.open_payments.limits import Interval, Limits
+from checkout.open_payments.models import AccessToken, Amount, Quote
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
+
+_ENDABLE: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKED)
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The mandate after a callback.
+
+    If `wait_seconds` is above 0, nothing was done: call the same URL again after that time.
+    """
+
+    mandate: Mandate | None
+    wait_seconds: int = 0
+
+
+# Approve and end
+
+
+def ask(services: PayServices, key: Actor, value: int) -> Mandate:
+    """Ask the merchant's wallet to approve `value` units of its asset a month; return the page too.
+
+    A budget that is in use stays so until the new one is approved. Raises AmountTooSmall,
+    AmountTooLarge, RefundUnexpectedState, MerchantWalletError.
+    """
+    if value < 1:
+        raise AmountTooSmall("The budget must be at least 1.", param="amount")
+    if value > TOTAL_MAX:
+        raise AmountTooLarge(f"The budget must be at most {TOTAL_MAX}.", param="amount")
+    merchant = merchants.get(services.merchants, key.merchant)
+    mandate = mandates.of(services, merchant.id) or _begun(services, key)
+    terms = _terms(mandate, merchant, value, services)
+    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    try:
+        grant, page = approval.ask(
+            visit,
+            terms.payer,
+            limits=limits_of(terms),
+            finish_uri=callback_url(services.base_url),
+        )
+    except op.OpenPaymentsError as error:
+        raise of_merchant(error) from None
+    fields: dict[str, Any] = {
+        "asked": terms,
+        "grant": sealed.seal_grant(services.vault, mandate.id, grant),
+        "interact_url": page,
+        "approve_until": services.clock.now() + APPROVE_WITHIN,
+    }
+
+    def asked(current: Mandate) -> Change[Mandate]:
+        return change(services, current, MandateEvent.APPROVAL_ASKED, **fields)
+
+    try:
+        return write_decided(services, mandate, asked)
+    except (StaleSession, IllegalTransition):
+        raise RefundUnexpectedState(
+            "An approval of the budget is being redeemed right now. Look at it again."
+        ) from None
+
+
+def callback_url(base_url: str) -> str:
+    """Return the address to which the merchant's wallet sends the browser back."""
+    return f"{base_url}/dashboard/budget/callback"
+
+
+def limits_of(terms: Terms) -> Limits:
+    """Return the limits of the grant: this debit in each month."""
+    return Limits(debit_amount=terms.limit, interval=Interval(terms.start, months=1))
+
+
+def _begun(services: PayServices, key: Actor) -> Mandate:
+    """Store a mandate that nothing was asked for yet."""
+    now = services.clock.now()
+    return services.mandates.begin(
+        Mandate(
+            id=mandate_id(key.merchant),
+            merchant=key.merchant,
+            status=MandateStatus.PENDING,
+            version=1,
+            writer=new_nonce(services.random_bytes),
+            updated_at=now,
+            created_at=now,
+            history=(HistoryEntry(now, MandateEvent.BEGUN, f"by {key.label}"),),
+        )
+    )
+
+
+def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
+    """Return what is asked for. The months of one wallet stay, so that their count goes on."""
+    payer = own_wallet(merchant)
+    before = mandate.terms
+    same = before is not None and before.payer.id == payer.id and before.limit.is_of(payer)
+    start = before.start if before is not None and same else first_period(services.clock.now())
+    limit = Amount(value, payer.asset_code, payer.asset_scale)
+    return Terms(payer, limit, start, merchant.identity)
+
+
+def finish(services: PayServices, key: Actor, *, interact_ref: str, presented_hash: str) -> Finish:
+    """Act on the callback of the merchant's wallet (RFC 9635 section 4.2.3).
+
+    Raises CallbackInvalid for one that does not verify, without any write or wallet call. A
+    repeated or late callback gets the mandate as it is.
+    """
+    mandate = mandates.of(services, key.merchant)
+    if mandate is None or mandate.grant is None or mandate.asked is None:
+        return Finish(mandate)
+    grant, waiting = sealed.open_grant(services.vault, mandate.id, mandate.grant), mandate.grant
+    approval.verify(
+        grant, mandate.asked.payer, interact_ref=interact_ref, presented_hash=presented_hash
+    )
+    wait = (grant.continuation.not_before - services.clock.now()).total_seconds()
+    if wait > 0:
+        return Finish(mandate, wait_seconds=math.ceil(wait))
+    identity = mandate.asked.identity
+    merchant = merchants.as_of(services.merchants, mandate.merchant, identity)
+    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+
+    def claimed(current: Mandate) -> Change[Mandate] | None:
+        if current.grant != waiting:
+            return None
+        until = services.clock.now() + approval.LEASE
+        return change(services, current, MandateEvent.APPROVAL_CLAIMED, lease_until=until)
+
+    try:
+        mandate = write_decided(services, mandate, claimed)
+    except IllegalTransition as illegal:  # another request redeems it, or it comes too late
+        return Finish(illegal.record)
+    if mandate.grant != waiting or mandate.asked is None:
+        return Finish(mandate)
+    return Finish(_redeemed(visit, mandate, grant, interact_ref))
+
+
+def _redeemed(
+    visit: WalletVisit, mandate: Mandate, grant: sealed.Grant, interact_ref: str
+) -> Mandate:
+    """Redeem the approval (A3), write what it gave (A4), and cancel the grant that it replaces."""
+    services, asked, claimed = visit.services, mandate.asked, mandate
+    assert asked is not None
+    try:
+        token = approval.redeem(
+            visit, grant, interact_ref, payer=asked.payer, limits=limits_of(asked)
+        )
+    except op.OpenPaymentsError as error:
+        approval.cancel(visit, asked.payer.auth_server, grant)
+        return _approval_lost(services, mandate, type(error).__name__)
+    stored = sealed.seal_token(services.vault, mandate.id, token)
+    older: Mandate | None = None
+
+    def approved(current: Mandate) -> Change[Mandate] | None:
+        nonlocal older
+        if not _still_claimed(current, claimed):
+            return None
+        older = current
+        counted = current.terms is not None and current.terms.start == asked.start
+        return change(
+            services,
+            current,
+            MandateEvent.APPROVED,
+            note=str(asked.limit),
+            terms=asked,
+            token=stored,
+            handle=claimed.grant,
+            rotate_at=services.clock.now() + ROTATED_EVERY,
+            unanswered=0,
+            **({} if counted else {"period": None, "spent": 0}),
+        )
+
+    mandate = write_decided(services, mandate, approved)
+    if mandate.token != stored:
+        approval.cancel(visit, asked.payer.auth_server, grant)
+    else:
+        assert older is not None
+        _cancel(services, older)
+    return mandate
+
+
+def _approval_lost(services: PayServices, mandate: Mandate, why: str) -> Mandate:
+    claimed = mandate
+
+    def lost(current: Mandate) -> Change[Mandate] | None:
+        if not _still_claimed(current, claimed):
+            return None
+        return change(services, current, MandateEvent.APPROVAL_LOST, note=why)
+
+    return write_decided(services, mandate, lost)
+
+
+def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
+    """Return whether nobody else has claimed the approval, or asked for another, since then.
+
+    The other one would cancel its grant.
+    """
+    return current.grant == claimed.grant and current.lease_until == claimed.lease_until
+
+
+def end(services: PayServices, key: Actor) -> Mandate:
+    """End the budget; its grant is canceled afterwards, best effort. Raises RefundUnexpectedState.
+
+    A payment that the wallet has accepted before may still be sent.
+    """
+    mandate = mandates.of(services, key.merchant)
+    if mandate is None:
+        raise RefundUnexpectedState("There is no budget that could be ended.")
+    before = mandate
+
+    def ended(current: Mandate) -> Change[Mandate]:
+        nonlocal before
+        before = current
+        return change(services, current, MandateEvent.ENDED, note=f"by {key.label}")
+
+    try:
+        mandate = write_decided(services, mandate, ended)
+    except IllegalTransition:
+        raise RefundUnexpectedState("There is no budget that could be ended.") from None
+    _cancel(services, before)
+    return mandate
+
+
+def _cancel(services: PayServices, mandate: Mandate) -> None:
+    """Cancel the grant that a mandate had in use, best effort: its token is stored no more."""
+    if mandate.handle is None or mandate.terms is None:
+        return
+    terms = mandate.terms
+    merchant = merchants.as_of(services.merchants, mandate.merchant, terms.identity)
+    visit = WalletVisit.begin(services, merchant, within=DEADLINE)
+    grant = sealed.open_grant(services.vault, mandate.id, mandate.handle)
+    approval.cancel(visit, terms.payer.auth_server, grant)
+
+
+# Pay from it
+
+
+def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
+    """Pay a refund from the budget, as a person has confirmed it; return what became of it.
+
+    If the price was shown, it costs no more than that. Raises ResourceMissing,
+    RefundUnexpectedState.
+    """
+    refund = request.get(services, key, refund_id)
+    if refund.status is not RefundStatus.NEEDS_APPROVAL:
+        raise RefundUnexpectedState("This refund does not wait to be sent.")
+    try:
+        refund = move(
+            services,
+            refund,
+            RefundEvent.BUDGET_CHOSEN,
+            note=f"by {key.label}",
+            budget_at=services.clock.now(),
+            budget_tries=0,
+        )
+        return pay(services, refund, shown=True)
+    except (StaleSession, IllegalTransition):
+        raise RefundUnexpectedState(
+            "This refund was changed meanwhile. Look at it again."
+        ) from None
+
+
+def pay(
+    services: PayServices, refund: Refund, *, shown: bool = False, within: timedelta = DEADLINE
+) -> Refund:
+    """Pay a refund from the budget if that is due and it fits, else leave it to an approval.
+
+    `shown`: a person has seen the price that is stored, and confirmed it. Raises IllegalTransition,
+    and StaleSession after a lost race.
+    """
+    now = services.clock.now()
+    if refund.budget_at is None or now < refund.budget_at:
+        return refund
+    merchant = merchants.get(services.merchants, refund.merchant)
+    mandate = mandates.of(services, merchant.id)
+    if mandate is None or not mandate.pays_for(merchant):
+        return _passed(services, refund, RefundProblem.NO_BUDGET)
+    visit = WalletVisit.begin(services, merchant, within=within)
+    try:
+        refund, token = _intended(visit, refund, mandate, shown=shown)
+    except _Passed as passed:
+        return _passed(services, refund, passed.problem, **passed.fields)
+    except mandates.NoToken as no_token:
+        if no_token.gone:
+            return _passed(services, refund, RefundProblem.NO_BUDGET)
+        return _waits(services, refund, None)
+    except WalletUnreachable:
+        return _waits(services, refund, RefundProblem.CUSTOMER_WALLET_UNREACHABLE)
+    except (MerchantWalletError, op.OpenPaymentsError):
+        return _waits(services, refund, RefundProblem.MERCHANT_WALLET_ERROR)
+    except (WalletInvalid, WalletUnavailable, AmountTooSmallForWallet):  # nor later
+        return _passed(services, refund, RefundProblem.CUSTOMER_WALLET_REFUSED)
+    return approve.send(visit, refund, token)
+
+
+class _Passed(Exception):
+    """Report that the budget does not pay a refund, with its price, if it is known, as fields."""
+
+    def __init__(self, problem: RefundProblem, fields: dict[str, Any]) -> None:
+        super().__init__(problem)
+        self.problem, self.fields = problem, fields
+
+
+def _intended(
+    visit: WalletVisit, refund: Refund, mandate: Mandate, *, shown: bool
+) -> tuple[Refund, AccessToken]:
+    """Ask for the price, and write the intent to pay it. No money can move before that.
+
+    Raises _Passed, NoToken, open_payments errors, IllegalTransition, StaleSession, and as
+    `approve.price` does.
+    """
+    fields, quote = _price(visit, refund, mandate, shown=shown)
+    if not shown and quote.debit.value > refund.cost_at_most:
+        raise _Passed(RefundProblem.TOO_DEAR, fields)
+    mandate, token = mandates.usable(visit, mandate)
+    return _intend(visit, refund, mandate, quote, fields), token
+
+
+def _price(
+    visit: WalletVisit, refund: Refund, mandate: Mandate, *, shown: bool
+) -> tuple[dict[str, Any], Quote]:
+    """Return the price that was shown, if it still is the price, or a new one, with its fields.
+
+    Raises _Passed, and as `approve.price` and `instruct.usable_quote` do.
+    """
+    assert mandate.terms is not None
+    payer, receiver = mandate.terms.payer, refund.incoming_payment
+    if not shown or refund.quote is None or receiver is None:
+        return approve.price(visit, refund, payer)
+    if (refund.identity or 0) != visit.merchant.identity:  # another client's quote
+        raise _Passed(RefundProblem.PRICE_CHANGED, {})
+    quote = instruct.usable_quote(
+        visit,
+        refund.quote,
+        payer,
+        receiver=receiver.id,
+        receive=refund.give,
+        debit=None if refund.give is not None else refund.cost,
+    )
+    if quote is None:
+        raise _Passed(RefundProblem.PRICE_CHANGED, {})
+    return {"payer": payer, "quote": quote}, quote
+
+
+def _intend(
+    visit: WalletVisit, refund: Refund, mandate: Mandate, quote: Quote, fields: dict[str, Any]
+) -> Refund:
+    """Write the intent (R2), with its debit in the mandate.
+
+    Raises _Passed if it does not fit, NoToken if the mandate has another token by now,
+    IllegalTransition, StaleSession.
+    """
+    services, known = visit.services, mandate.token
+    for _ in range(TRIES):
+        now = services.clock.now()
+        if not _fits(mandate, quote.debit, visit.merchant, now):
+            raise _Passed(RefundProblem.OVER_BUDGET, fields)
+        period = mandate.period_at(now)
+        sent_by = Instruction(id=new_nonce(services.random_bytes), deadline=now + SEND_WITHIN)
+        intended = change(
+            services,
+            refund,
+            RefundEvent.BUDGET_INTENDED,
+            **fields,
+            instruction=sent_by,
+            by_budget=1,
+            period=period,
+            counted=quote.debit.value,
+            check_at=sent_by.deadline + CHECK_AFTER,
+            checks=0,
+            payments=refund.payments + 1,
+        )
+        spent = mandate.spent_in(period) + quote.debit.value
+        try:
+            counted = change(services, mandate, MandateEvent.SPENT, period=period, spent=spent)
+            return commit(services, intended, also=counted)
+        except IllegalTransition:  # a rotation stands
+            raise mandates.NoToken(gone=False) from None
+        except StaleSession as stale:
+            if cast(Refund, stale.current).version != refund.version:
+                raise
+        found = mandates.of(services, refund.merchant)
+        if found is None or not found.active or found.token != known:
+            raise mandates.NoToken(gone=False)
+        mandate = found
+    raise mandates.NoToken(gone=False)
+
+
+def _fits(mandate: Mandate, debit: Amount, merchant: Merchant, now: datetime) -> bool:
+    terms = mandate.terms
+    ours = terms is not None and terms.limit.same_asset(debit) and mandate.pays_for(merchant)
+    return ours and debit.value <= mandate.left(now)
+
+
+def _passed(services: PayServices, refund: Refund, problem: RefundProblem, **fields: Any) -> Refund:
+    """Leave the refund to an approval, with the price, if it is known."""
+    note = problem.value
+    return move(services, refund, RefundEvent.BUDGET_PASSED, note=note, problem=problem, **fields)
+
+
+def _waits(services: PayServices, refund: Refund, problem: RefundProblem | None) -> Refund:
+    """Try again later; after a day and a half of it, leave the refund to an approval."""
+    tries = refund.budget_tries
+    if tries >= len(AGAIN_AFTER):
+        return _passed(services, refund, problem or RefundProblem.MERCHANT_WALLET_ERROR)
+    return move(
+        services,
+        refund,
+        RefundEvent.BUDGET_WAITS,
+        problem=problem,
+        budget_at=services.clock.now() + AGAIN_AFTER[tries],
+        budget_tries=tries + 1,
+    )

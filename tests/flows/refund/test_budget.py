@@ -1,0 +1,903 @@
+"""The refund budget: approved once in the merchant's wallet, it pays refunds without a person.
+
+The sums that were paid come from the wallets' books, never from the budget itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import pytest
+
+from checkout.domain.errors import (
+    AmountTooLarge,
+    AmountTooSmall,
+    CallbackInvalid,
+    MerchantWalletError,
+    RefundUnexpectedState,
+)
+from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, period_of
+from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.session import Session
+from checkout.flows.payment import mandates
+from checkout.flows.payment.visit import WalletVisit
+from checkout.flows.payment.writes import move
+from checkout.flows.refund import budget, reconcile, request, settle
+from checkout.open_payments.errors import NotSent, OutcomeUnknown
+from checkout.open_payments.transport import Response
+from checkout.ports.sessions import StaleSession
+from sandbox.wallets.money import Fee
+from sandbox.wallets.provider import Rules
+from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
+from tests.flows.refund.books import (
+    again,
+    allow,
+    allowed,
+    approve_budget,
+    ask,
+    balance,
+    fund,
+    mandate,
+    payments,
+    prepare,
+    send,
+)
+from tests.flows.refund.test_races import refusal
+from tests.product import CEDAR, HARBOR, World, answering, interrupt, lose_answers, on, raising
+from tests.support import HandClock
+
+ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
+LIMIT: Final = 100_00
+
+
+def made(**options: Any) -> World:
+    world = World(**options)
+    fund(world)
+    return world
+
+
+@pytest.fixture
+def world() -> World:
+    return made()
+
+
+def paid(world: World, amount: int = 2000) -> Session:
+    return world.pay(world.create(amount), BOB)
+
+
+def of_budget(world: World) -> list[Grant]:
+    """The grants of the budget at the merchant's wallet."""
+    return [
+        each
+        for each in world.network.state.grants.values()
+        if any("interval" in item.get("limits", {}) for item in each.access)
+    ]
+
+
+def from_budget(world: World) -> list[OutgoingPayment]:
+    """The payments that the merchant's wallet has made with the budget's grants."""
+    world.network.advance()
+    grants = {each.id for each in of_budget(world)}
+    return [e for e in world.network.state.outgoing.values() if e.grant_id in grants]
+
+
+def refunded(world: World, amount: int | None = None, **fields: Any) -> Refund:
+    """Request a refund of a new sale, and let the sweep do the rest."""
+    return swept(world, ask(world, paid(world), amount, **fields))
+
+
+def swept(world: World, refund: Refund, *, minutes: int = 15) -> Refund:
+    for _ in range(minutes):
+        world.sweep()
+        refund = again(world, refund)
+        if refund.terminal or refund.approval_waits:
+            break
+        world.clock.pass_time(60)
+    return refund
+
+
+def visit(world: World) -> WalletVisit:
+    return WalletVisit.begin(world.services, world.merchant, within=mandates.DEADLINE)
+
+
+def rotate(world: World) -> None:
+    mandates.rotate(visit(world), mandate(world))
+
+
+# --- approve, replace, end
+
+
+def test_the_wallet_is_asked_for_an_amount_a_month(world: World) -> None:
+    allow(world, LIMIT)
+    [grant] = of_budget(world)
+    [item] = grant.access
+    assert item["limits"]["debitAmount"] == {
+        "value": "10000",
+        "assetCode": "USD",
+        "assetScale": 2,
+    }
+    repeats, start, month = item["limits"]["interval"].split("/")
+    assert (repeats, month) == ("R", "P1M")
+    assert datetime.fromisoformat(start) == mandate(world).terms.start  # type: ignore[union-attr]
+    assert "receiver" not in item["limits"]
+
+
+@pytest.mark.parametrize(("value", "error"), [(0, AmountTooSmall), (10**15, AmountTooLarge)])
+def test_an_amount_out_of_range_is_refused(
+    world: World, value: int, error: type[Exception]
+) -> None:
+    with pytest.raises(error, match="budget"):
+        budget.ask(world.services, world.key(), value)
+    assert mandates.of(world.services, world.merchant.id) is None
+
+
+def test_a_wallet_that_does_not_answer_is_told(world: World) -> None:
+    world.transport.before = raising(OutcomeUnknown("lost"))
+    with pytest.raises(MerchantWalletError):
+        budget.ask(world.services, world.key(), LIMIT)
+
+
+def test_a_callback_of_somebody_else_is_refused_without_a_call(world: World) -> None:
+    asked = budget.ask(world.services, world.key(), LIMIT)
+    interact_ref, _ = approve_budget(world, asked)
+    calls = len(world.transport.sent)
+    with pytest.raises(CallbackInvalid):
+        allowed(world, (interact_ref, "wrong"))
+    assert len(world.transport.sent) == calls
+    assert mandate(world).status is MandateStatus.PENDING
+
+
+def test_without_an_approval_a_callback_finds_nothing(world: World) -> None:
+    found = budget.finish(world.services, world.key(), interact_ref="a", presented_hash="b")
+    assert (found.mandate, found.wait_seconds) == (None, 0)
+
+
+def test_a_callback_that_comes_twice_gets_the_budget_as_it_is(world: World) -> None:
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+    first = allowed(world, callback)
+    calls = len(world.transport.sent)
+    assert allowed(world, callback).version == first.version
+    assert len(world.transport.sent) == calls
+
+
+def test_an_approval_that_is_being_redeemed_is_left_alone(world: World) -> None:
+    asked = budget.ask(world.services, world.key(), LIMIT)
+    callback = approve_budget(world, asked)
+    found: list[Any] = []
+
+    def meanwhile() -> None:
+        if not found:
+            found.append(None)
+            found[0] = allowed(world, callback)
+            with pytest.raises(RefundUnexpectedState, match="being redeemed"):
+                budget.ask(world.services, world.key(), LIMIT)
+
+    world.transport.before = on("POST", "/continue/", meanwhile)
+    assert allowed(world, callback).active
+    assert found[0].status is MandateStatus.PENDING
+    assert [each.state for each in of_budget(world)].count(GrantState.ISSUED) == 1
+
+
+def test_an_approval_whose_answer_is_lost_leaves_the_budget_in_use(world: World) -> None:
+    first = allow(world, LIMIT)
+    callback = approve_budget(world, budget.ask(world.services, world.key(), 2 * LIMIT))
+    world.transport.after = lose_answers("/continue/", OutcomeUnknown("lost"))
+    after = allowed(world, callback)
+    assert (after.active, after.terms, after.grant) == (True, first.terms, None)
+    assert refunded(world, 500).status is RefundStatus.SUCCEEDED
+    assert len(from_budget(world)) == 1
+
+
+def test_who_has_been_too_slow_leaves_what_was_approved_unused(world: World) -> None:
+    """Another approval is asked for while the first one's answer takes longer than its lease."""
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+
+    def meanwhile() -> None:
+        world.transport.after = lambda request, response: None
+        world.clock.pass_time(50)
+        budget.ask(world.services, world.key(), 2 * LIMIT)
+
+    world.transport.after = on("POST", "/continue/", meanwhile)
+    after = allowed(world, callback)
+    assert (after.status, after.token) == (MandateStatus.PENDING, None)
+    with pytest.raises(mandates.NoToken):
+        mandates.usable(visit(world), after)
+
+
+def test_a_slow_refusal_leaves_a_newer_approval_alone(world: World) -> None:
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+    newer: list[Mandate] = []
+
+    def meanwhile() -> None:
+        world.transport.after = lambda request, response: None
+        world.clock.pass_time(50)
+        newer.append(budget.ask(world.services, world.key(), 2 * LIMIT))
+        raise OutcomeUnknown("lost")
+
+    world.transport.after = on("POST", "/continue/", meanwhile)
+    assert allowed(world, callback).grant == newer[0].grant
+
+
+def test_a_newer_approval_replaces_the_older_one_and_the_month_goes_on(world: World) -> None:
+    first = allow(world, LIMIT)
+    assert refunded(world, 500).status is RefundStatus.SUCCEEDED
+    world.clock.pass_time(24 * 3600)
+    second = allow(world, 2 * LIMIT)
+    assert second.terms is not None
+    assert first.terms is not None
+    assert second.terms.start == first.terms.start
+    assert second.left(world.clock.now()) == 2 * LIMIT - 500
+    states = [each.state for each in of_budget(world)]
+    assert states.count(GrantState.ISSUED) == 1
+
+
+def test_another_wallet_begins_a_month_of_its_own(world: World) -> None:
+    first = allow(world, LIMIT)
+    assert refunded(world, 500).status is RefundStatus.SUCCEEDED
+    terms = first.terms
+    assert terms is not None
+    world.clock.pass_time(3600)
+    other = replace(world.merchant, wallet_address=BOB)
+    asked = budget._terms(first, other, LIMIT, world.services)
+    assert asked.start == (world.clock.now() - timedelta(hours=1)).replace(microsecond=0)
+    assert not first.pays_for(replace(world.merchant, wallet_address=BOB))
+
+
+def test_an_ended_budget_pays_nothing_and_its_grant_is_canceled(world: World) -> None:
+    allow(world, LIMIT)
+    ended = budget.end(world.services, world.key())
+    assert (ended.status, ended.token, ended.handle) == (MandateStatus.ENDED, None, None)
+    assert [each.state for each in of_budget(world)] != [GrantState.ISSUED]
+    refund = ask(world, paid(world))
+    assert (refund.budget_at, refund.problem) == (None, None)
+    with pytest.raises(RefundUnexpectedState, match="no budget"):
+        budget.end(world.services, world.key())
+
+
+def test_without_a_budget_there_is_nothing_to_end(world: World) -> None:
+    with pytest.raises(RefundUnexpectedState, match="no budget"):
+        budget.end(world.services, world.key())
+
+
+def test_no_secret_of_it_is_stored_in_the_clear(world: World) -> None:
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+    allowed(world, callback)
+    tokens = [each.value for each in world.network.state.tokens.values()]
+    rows = str(world.dynamo.tables if hasattr(world.dynamo, "tables") else mandate(world))
+    assert not [each for each in (*tokens, callback[0]) if each in rows]
+    assert tokens[0] not in repr(mandate(world))
+
+
+# --- pay from it
+
+
+def test_a_refund_is_paid_without_a_person(world: World) -> None:
+    allow(world, LIMIT)
+    session, had = paid(world), balance(world, BOB)
+    refund = swept(world, ask(world, session, 700))
+    assert (refund.status, refund.sent) == (RefundStatus.SUCCEEDED, 700)
+    assert balance(world, BOB) == had + 700
+    assert mandate(world).left(world.clock.now()) == LIMIT - 700
+
+
+def test_without_a_budget_a_refund_waits_for_an_approval(world: World) -> None:
+    refund = refunded(world)
+    assert (refund.approval_waits, refund.problem) == (True, None)
+
+
+def test_a_refund_that_asks_for_an_approval_gets_one(world: World) -> None:
+    allow(world, LIMIT)
+    refund = refunded(world, by_budget=False)
+    assert refund.approval_waits
+    assert from_budget(world) == []
+
+
+def test_what_does_not_fit_waits_for_an_approval(world: World) -> None:
+    allow(world, 1000)
+    assert refunded(world, 700).status is RefundStatus.SUCCEEDED
+    refund = refunded(world, 301)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.OVER_BUDGET)
+    assert refunded(world, 300).status is RefundStatus.SUCCEEDED
+    assert send(world, refund).status is RefundStatus.SUCCEEDED
+    assert sum(each.debit.value for each in from_budget(world)) == 1000
+
+
+def test_two_that_fit_only_one_by_one_are_not_both_paid(world: World) -> None:
+    """Both were planned while the budget had enough for each."""
+    allow(world, 1000)
+    session = paid(world)
+    first, second = ask(world, session, 700), ask(world, session, 700)
+    first, second = swept(world, first), swept(world, second)
+    assert sorted([first.status, second.status]) == ["needs_approval", "succeeded"]
+    [waits] = [e for e in (first, second) if e.status is RefundStatus.NEEDS_APPROVAL]
+    assert waits.problem is RefundProblem.OVER_BUDGET
+    assert sum(each.debit.value for each in from_budget(world)) == 700
+
+
+def test_the_next_month_has_its_own_amount(world: World) -> None:
+    allow(world, 1000)
+    assert refunded(world, 1000).status is RefundStatus.SUCCEEDED
+    for _ in range(64):
+        world.clock.pass_time(12 * 3600)
+        world.sweep()
+    assert refunded(world, 1000).status is RefundStatus.SUCCEEDED
+    months = {period_of(mandate(world).terms.start, e.created_at) for e in from_budget(world)}  # type: ignore[union-attr]
+    assert len(months) == 2
+
+
+def test_a_payment_that_was_never_sent_gives_its_debit_back(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    world.transport.before = on("POST", "/outgoing-payments", raising(NotSent("no connection")))
+    refund = swept(world, refund)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NOT_SENT)
+    assert mandate(world).left(world.clock.now()) == LIMIT
+    assert from_budget(world) == []
+
+
+def test_while_it_is_in_doubt_the_debit_is_held(world: World) -> None:
+    allow(world, LIMIT)
+    refund, sold = ask(world, paid(world), 700), payments(world)
+    world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    world.transport.before = lambda request: None
+    assert again(world, refund).status is RefundStatus.SENDING
+    assert mandate(world).left(world.clock.now()) == LIMIT - 700
+    refund = swept(world, refund, minutes=30)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NOT_SENT)
+    assert mandate(world).left(world.clock.now()) == LIMIT
+    assert payments(world) == sold
+
+
+def test_a_debit_of_a_month_that_is_over_is_not_given_back_to_the_next(world: World) -> None:
+    allow(world, LIMIT)
+    refund, later = ask(world, paid(world), 700), paid(world)
+    world.transport.before = on("", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    for _ in range(58):
+        world.sweep()
+        world.clock.pass_time(12 * 3600)
+    world.clock.pass_time(2 * 24 * 3600)
+    other = ask(world, later, 500)
+    world.transport.before = on("GET", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    assert mandate(world).spent == 500
+    world.transport.before = lambda request: None
+    swept(world, other)
+    world.clock.pass_time(24 * 3600)
+    swept(world, refund)
+    assert "nothing_sent" in [each.event for each in again(world, refund).history]
+    assert mandate(world).left(world.clock.now()) == LIMIT - 500
+
+
+def test_a_person_sees_the_price_and_pays_it_from_the_budget(world: World) -> None:
+    allow(world, LIMIT)
+    refund = prepare(world, ask(world, paid(world), 700, by_budget=False))
+    done = budget.choose(world.services, world.key(), refund.id)
+    assert done.status is RefundStatus.SUCCEEDED
+    assert [each.debit.value for each in from_budget(world)] == [700]
+    with pytest.raises(RefundUnexpectedState, match="does not wait"):
+        budget.choose(world.services, world.key(), refund.id)
+
+
+def test_a_price_that_has_risen_since_is_not_paid(world: World) -> None:
+    allow(world, LIMIT)
+    session = world.pay(world.create(2000), ALICE)
+    refund = prepare(world, ask(world, session, 700, by_budget=False))
+    world.clock.pass_time(400)  # the quote has ended
+    _make_dearer(world)
+    done = budget.choose(world.services, world.key(), refund.id)
+    assert (done.approval_waits, done.problem) == (True, RefundProblem.PRICE_CHANGED)
+    assert from_budget(world) == []
+
+
+def test_without_a_person_it_may_cost_a_tenth_more_at_most(world: World) -> None:
+    allow(world, LIMIT)
+    session = world.pay(world.create(2000), ALICE)
+    _make_dearer(world)
+    refund = swept(world, ask(world, session, 700))
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.TOO_DEAR)
+    assert refund.quote is not None
+    done = budget.choose(world.services, world.key(), refund.id)
+    assert done.status is RefundStatus.SUCCEEDED
+
+
+def _make_dearer(world: World) -> None:
+    """Let payments from the merchant's wallet to another provider cost a half more."""
+    provider = world.network.providers["harbor"]
+    world.network.providers["harbor"] = replace(provider, fee=Fee(basis_points=5000))
+
+
+def test_what_another_has_changed_meanwhile_is_left_to_be_looked_at(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700, by_budget=False)
+    cancel = lambda: request.cancel(world.services, world.key(), refund.id)  # noqa: E731
+    interrupt(world, "update_item", cancel)
+    with pytest.raises(RefundUnexpectedState, match="changed meanwhile"):
+        budget.choose(world.services, world.key(), refund.id)
+    assert from_budget(world) == []
+
+
+def test_a_refund_that_is_canceled_at_the_intent_is_not_paid(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    cancel = lambda: request.cancel(world.services, world.key(), refund.id)  # noqa: E731
+    interrupt(world, "transact_write_items", cancel)
+    world.sweep()
+    assert again(world, refund).status is RefundStatus.CANCELED
+    assert (from_budget(world), mandate(world).left(world.clock.now())) == ([], LIMIT)
+
+
+# --- wallets that hinder it
+
+
+def test_a_customers_wallet_that_does_not_answer_is_tried_for_a_day_and_a_half(
+    world: World,
+) -> None:
+    allow(world, LIMIT)
+    session = world.pay(world.create(2000), ALICE)
+    refund = ask(world, session, 700)
+    world.transport.before = on("GET", "/alice", raising(OutcomeUnknown("away")))
+    hours = 0
+    while not (refund := again(world, refund)).approval_waits and hours < 200:
+        world.clock.pass_time(1800)
+        world.sweep()
+        hours += 1
+    assert refund.problem is RefundProblem.CUSTOMER_WALLET_UNREACHABLE
+    assert 36 <= hours / 2 <= 48
+
+
+def test_a_customers_wallet_that_comes_back_is_paid(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    world.transport.before = on("POST", "/incoming-payments", raising(OutcomeUnknown("away")))
+    world.sweep()
+    assert again(world, refund).problem is RefundProblem.CUSTOMER_WALLET_UNREACHABLE
+    world.transport.before = lambda request: None
+    world.clock.pass_time(60)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+
+
+def test_an_own_wallet_that_does_not_answer_is_tried_again(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    world.transport.before = on("POST", "/quotes", raising(OutcomeUnknown("away")))
+    world.sweep()
+    assert again(world, refund).problem is RefundProblem.MERCHANT_WALLET_ERROR
+    world.transport.before = lambda request: None
+    world.clock.pass_time(60)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+
+
+def test_a_customers_wallet_that_is_gone_is_left_to_a_person(world: World) -> None:
+    allow(world, LIMIT)
+    session = paid(world)
+    refund = swept(world, ask(world, session, 700, wallet=f"{CEDAR}/nobody"))
+    assert (refund.approval_waits, refund.problem) == (
+        True,
+        RefundProblem.CUSTOMER_WALLET_REFUSED,
+    )
+
+
+# --- the token
+
+
+def test_an_ended_token_is_renewed_before_it_is_used(world: World) -> None:
+    allow(world, LIMIT)
+    world.clock.pass_time(9 * 60 + 1)  # it would end within the next minute
+    rotations = world.transport.count("POST", "/token/")
+    assert refunded(world, 700).status is RefundStatus.SUCCEEDED
+    assert world.transport.count("POST", "/token/") == rotations + 1
+
+
+def test_the_sweep_renews_it_twice_a_day(world: World) -> None:
+    allow(world, LIMIT)
+    for _ in range(8):
+        world.clock.pass_time(6 * 3600)
+        world.sweep()
+    assert world.transport.count("POST", "/token/") == 4
+    assert mandate(world).active
+
+
+def test_a_renewal_whose_answer_is_lost_asks_for_another_approval(world: World) -> None:
+    allow(world, LIMIT)
+    world.transport.after = lose_answers("/token/", OutcomeUnknown("lost"))
+    for _ in range(4):
+        world.clock.pass_time(6 * 3600)
+        world.sweep()
+    found = mandate(world)
+    assert (found.status, found.gone) == (MandateStatus.LOST, True)
+    refund = ask(world, paid(world))
+    assert (refund.budget_at, refund.problem) == (None, RefundProblem.NO_BUDGET)
+    assert allow(world, LIMIT).active
+    assert GrantState.ISSUED in [each.state for each in of_budget(world)]
+
+
+def test_a_renewal_whose_request_is_lost_is_made_again(world: World) -> None:
+    allow(world, LIMIT)
+    world.transport.before = on("POST", "/token/", raising(OutcomeUnknown("lost")))
+    world.clock.pass_time(12 * 3600)
+    world.sweep()
+    assert mandate(world).rotating is not None
+    refund = ask(world, paid(world), 700)
+    world.sweep()
+    assert not again(world, refund).terminal, "the token is not used while it may be replaced"
+    assert from_budget(world) == []
+    world.transport.before = lambda request: None
+    world.clock.pass_time(120)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+    assert mandate(world).rotating is None
+
+
+def test_a_busy_wallet_loses_nothing() -> None:
+    world = made(rules=Rules(busy=1))
+    allow(world, LIMIT)
+    world.clock.pass_time(12 * 3600)
+    for _ in range(5):
+        world.sweep()
+        world.clock.pass_time(3600)
+    assert mandate(world).active
+    assert mandate(world).unanswered >= 3
+    assert not mandate(world).silent(world.clock.now())
+    world.clock.pass_time(24 * 3600)
+    assert mandate(world).silent(world.clock.now())
+
+
+def test_a_grant_that_was_ended_at_the_wallet_is_noticed_within_a_day(world: World) -> None:
+    allow(world, LIMIT)
+    [grant] = of_budget(world)
+    grant.state = GrantState.REVOKED
+    world.network.state.tokens.clear()
+    for _ in range(4):
+        world.clock.pass_time(6 * 3600)
+        world.sweep()
+    assert mandate(world).status is MandateStatus.REVOKED
+
+
+def test_a_refund_finds_that_it_was_ended_and_waits_for_a_person(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    world.network.state.tokens.clear()
+    world.clock.pass_time(700)
+    refund = swept(world, refund)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NO_BUDGET)
+
+
+def test_a_budget_that_is_ended_after_the_request_pays_nothing(world: World) -> None:
+    allow(world, LIMIT)
+    refund = ask(world, paid(world), 700)
+    budget.end(world.services, world.key())
+    refund = swept(world, refund)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NO_BUDGET)
+
+
+def test_a_slow_renewal_heals_what_another_has_called_lost(world: World) -> None:
+    allow(world, LIMIT)
+    world.clock.pass_time(700)
+
+    def overtaken() -> None:
+        world.transport.after = lambda request, response: None
+        world.clock.pass_time(50)
+        with pytest.raises(mandates.NoToken):
+            rotate(world)
+        assert mandate(world).gone
+
+    world.transport.after = on("POST", "/token/", overtaken)
+    rotate(world)
+    assert mandate(world).active
+    assert refunded(world, 700).status is RefundStatus.SUCCEEDED
+
+
+def test_two_renewals_at_once_are_one(world: World) -> None:
+    allow(world, LIMIT)
+    stale = mandate(world)
+    refused: list[mandates.NoToken] = []
+
+    def at_once() -> None:
+        with pytest.raises(mandates.NoToken) as error:
+            mandates.rotate(visit(world), stale)
+        refused.append(error.value)
+
+    world.transport.before = on("POST", "/token/", at_once)
+    rotate(world)
+    assert [each.gone for each in refused] == [False]
+    assert world.transport.count("POST", "/token/") == 1
+    with pytest.raises(mandates.NoToken):  # it was read before that
+        mandates.rotate(visit(world), stale)
+
+
+def test_a_renewal_after_the_end_stores_nothing(world: World) -> None:
+    allow(world, LIMIT)
+    end = lambda: budget.end(world.services, world.key())  # noqa: E731
+    world.transport.after = on("POST", "/token/", end)
+    with pytest.raises(mandates.NoToken):
+        rotate(world)
+    assert (mandate(world).status, mandate(world).token) == (MandateStatus.ENDED, None)
+    with pytest.raises(mandates.NoToken):
+        rotate(world)
+
+
+@pytest.mark.parametrize("answer", [OutcomeUnknown("lost"), None], ids=["lost", "gone"])
+def test_what_a_renewal_finds_after_the_end_is_not_written(
+    world: World, answer: OutcomeUnknown | None
+) -> None:
+    allow(world, LIMIT)
+    if answer is None:
+        world.network.state.tokens.clear()
+
+    def end(*_: Any) -> None:
+        budget.end(world.services, world.key())
+        if answer is not None:
+            raise answer
+
+    world.transport.after = on("POST", "/token/", end)
+    with pytest.raises((mandates.NoToken, OutcomeUnknown)):
+        rotate(world)
+    assert mandate(world).status is MandateStatus.ENDED
+
+
+def test_one_that_is_not_due_is_left_alone(world: World) -> None:
+    found = allow(world, LIMIT)
+    assert mandates.step(world.services, found) is found
+    ended = budget.end(world.services, world.key())
+    assert mandates.step(world.services, ended) is ended
+
+
+def test_a_renewal_that_the_end_overtakes_is_not_begun(world: World) -> None:
+    allow(world, LIMIT)
+    end = lambda: budget.end(world.services, world.key())  # noqa: E731
+    interrupt(world, "update_item", end)
+    with pytest.raises(mandates.NoToken) as error:
+        rotate(world)
+    assert error.value.gone
+    assert world.transport.count("POST", "/token/") == 0
+
+
+# --- races
+
+
+def test_two_who_ask_first_share_one_budget(world: World) -> None:
+    first: list[Mandate] = []
+    ask_too = lambda: first.append(budget.ask(world.services, world.key(), LIMIT))  # noqa: E731
+    interrupt(world, "put_item", ask_too)
+    second = budget.ask(world.services, world.key(), LIMIT)
+    assert first[0].id == second.id
+    assert second.grant == mandate(world).grant != first[0].grant
+
+
+def test_a_callback_that_a_newer_approval_overtakes_redeems_nothing(world: World) -> None:
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+    world.clock.sleep(10)
+    anew = lambda: budget.ask(world.services, world.key(), LIMIT)  # noqa: E731
+    interrupt(world, "update_item", anew)
+    assert allowed(world, callback).status is MandateStatus.PENDING
+    assert world.transport.count("POST", "/continue/") == 0
+
+
+def planned(world: World) -> Refund:
+    """A refund that the budget is to pay, with a token that has ended."""
+    allow(world, LIMIT)
+    return ask(world, paid(world), 700)
+
+
+def test_a_renewal_under_way_is_awaited(world: World) -> None:
+    refund = planned(world)
+    world.clock.pass_time(700)
+
+    def meanwhile() -> None:
+        world.transport.before = lambda request: None
+        world.restart()
+        budget.pay(world.services, again(world, refund))
+
+    world.transport.before = on("POST", "/token/", meanwhile)
+    rotate(world)
+    assert not again(world, refund).terminal
+    assert from_budget(world) == []
+    world.clock.pass_time(60)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+
+
+def a_renewal(world: World) -> None:
+    rotate(world)
+
+
+def the_begin_of_a_renewal(world: World) -> None:
+    found = mandate(world)
+    assert found.token is not None
+    mandates._started(world.services, found, found.token)
+
+
+@pytest.mark.parametrize("meanwhile", [a_renewal, the_begin_of_a_renewal])
+def test_what_changes_the_token_at_the_intent_is_awaited(
+    world: World, meanwhile: Callable[[World], None]
+) -> None:
+    refund = planned(world)
+    interrupt(world, "transact_write_items", lambda: meanwhile(world))
+    world.sweep()
+    assert (again(world, refund).status, from_budget(world)) == (RefundStatus.NEEDS_APPROVAL, [])
+    world.clock.pass_time(120)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+    assert sum(each.debit.value for each in from_budget(world)) == 700
+
+
+def counted_elsewhere(world: World) -> None:
+    """Another refund counts, or gives back, between the reading and the intent."""
+    found = mandate(world)
+    now = world.clock.now()
+    period = found.period_at(now)
+    spent = found.spent_in(period) + 1
+    move(world.services, found, MandateEvent.SPENT, period=period, spent=spent)
+
+
+@pytest.mark.parametrize(("times", "sent"), [(1, 700), (99, 0)], ids=["once", "always"])
+def test_another_refund_at_the_intent_is_counted_too(world: World, times: int, sent: int) -> None:
+    refund = planned(world)
+    interrupt(world, "transact_write_items", lambda: counted_elsewhere(world), times=times)
+    world.sweep()
+    assert again(world, refund).sent == sent
+    assert sum(each.debit.value for each in from_budget(world)) == sent
+    assert mandate(world).spent > sent
+
+
+def test_another_refund_at_the_verdict_loses_nothing(world: World) -> None:
+    refund = planned(world)
+    world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    world.transport.before = lambda request: None
+    interrupt(world, "transact_write_items", lambda: counted_elsewhere(world))
+    assert swept(world, refund, minutes=30).problem is RefundProblem.NOT_SENT
+    assert mandate(world).spent == 1
+
+
+def test_a_verdict_that_never_wins_decides_nothing(world: World) -> None:
+    refund = planned(world)
+    world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    interrupt(world, "transact_write_items", lambda: counted_elsewhere(world), times=9999)
+    with pytest.raises(StaleSession):
+        settle.nothing_sent(world.services, again(world, refund), RefundProblem.NOT_SENT)
+    assert again(world, refund).status is RefundStatus.SENDING
+
+
+def test_of_two_verdicts_one_gives_the_debit_back(world: World) -> None:
+    refund = planned(world)
+    world.transport.before = on("POST", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    sending = again(world, refund)
+    settle.nothing_sent(world.services, sending, RefundProblem.NOT_SENT)
+    with pytest.raises(StaleSession):
+        settle.nothing_sent(world.services, sending, RefundProblem.NOT_SENT)
+    assert mandate(world).spent == 0
+
+
+# --- months
+
+
+@pytest.mark.parametrize("kept", [1, 30], ids=["after a day", "after 30 days"])
+def test_forty_months_with_a_provider_that_deletes_tokens(kept: int) -> None:
+    """An answer gets lost now and then, and the merchant approves again when it is lost."""
+    clock = HandClock(datetime(2026, 1, 31, 0, 30, tzinfo=UTC))
+    rules = Rules(token_kept=timedelta(days=kept), limits_enforced=False)
+    world = made(rules=rules, clock=clock)
+    first = allow(world, 1000)
+    assert first.terms is not None
+    start, until = first.terms.start, clock.now() + timedelta(days=40 * 30.5)
+    lost, asked_again = 0, 0
+    day = 0
+    while clock.now() < until:
+        clock.pass_time(24 * 3600 / 3)
+        day += 1
+        if day % 211 == 0:
+            lost += 1
+            world.transport.after = lose_answers("/token/", OutcomeUnknown("lost"))
+            since = clock.now()
+        found = mandates.step(world.services, mandate(world))
+        if not found.active:
+            assert found.over_at is not None
+            assert found.over_at - since <= timedelta(days=1)
+            allow(world, 1000)
+            asked_again += 1
+        if day % 30 == 0:
+            refunded(world, 600)
+    assert lost > 10
+    assert asked_again == lost, "no other end: it was kept"
+    months: dict[datetime, int] = {}
+    for each in from_budget(world):
+        month = period_of(start, each.created_at)
+        months[month] = months.get(month, 0) + each.debit.value
+    assert len(months) >= 39
+    assert max(months.values()) <= 1000
+
+
+# --- the budget's token reads a payment
+
+
+def test_a_payment_is_read_with_the_budgets_token_after_it_was_renewed(world: World) -> None:
+    allow(world, LIMIT)
+    refund, had = ask(world, paid(world), 700), balance(world, BOB)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"), times=1)
+    world.clock.pass_time(1)
+    world.sweep()
+    world.clock.pass_time(700)
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+    assert balance(world, BOB) == had + 700
+
+
+def test_a_payment_whose_budget_is_gone_asks_for_an_approval_that_can_only_read(
+    world: World,
+) -> None:
+    allow(world, LIMIT)
+    refund, had = ask(world, paid(world), 700), balance(world, BOB)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"), times=9)
+    world.sweep()
+    assert again(world, refund).status is RefundStatus.SENDING
+    budget.end(world.services, world.key())
+    world.transport.after = lambda request, response: None
+    world.clock.pass_time(60)
+    refund = swept(world, refund)
+    if refund.status is RefundStatus.SENDING:
+        assert refund.approval_waits
+        refund = send(world, refund)
+    assert refund.status is RefundStatus.SUCCEEDED
+    assert balance(world, BOB) == had + 700
+
+
+def test_a_payment_is_not_read_while_the_token_is_being_renewed(world: World) -> None:
+    refund = planned(world)
+    world.transport.before = on("", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    assert again(world, refund).status is RefundStatus.SENDING
+    world.transport.before = lambda request: None
+    the_begin_of_a_renewal(world)
+    found = reconcile.look(visit(world), again(world, refund))
+    assert (found.status, found.approval_waits) == (RefundStatus.SENDING, False)
+
+
+def test_a_token_that_the_wallet_has_let_end_early_is_renewed_to_read(world: World) -> None:
+    refund, had = planned(world), balance(world, BOB)
+    world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"), times=3)
+    world.sweep()
+    assert again(world, refund).status is RefundStatus.SENDING
+    world.transport.after = lambda request, response: None
+    for token in world.network.state.tokens.values():
+        token.expires_at = world.clock.now()
+    rotations = world.transport.count("POST", "/token/")
+    assert swept(world, refund).status is RefundStatus.SUCCEEDED
+    assert world.transport.count("POST", "/token/") > rotations
+    assert balance(world, BOB) == had + 700
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [refusal(403, "Insufficient Grant"), refusal(401, "Signature validation error")],
+    ids=["403", "401"],
+)
+def test_a_refusal_to_show_it_decides_nothing(
+    world: World, answer: Callable[[Any], Response]
+) -> None:
+    refund = planned(world)
+    world.transport.before = on("", "/outgoing-payments", raising(OutcomeUnknown("lost")))
+    world.sweep()
+    world.transport.before = lambda request: None
+    answering(world, "GET", "/outgoing-payments", answer)
+    for _ in range(30):
+        world.sweep()
+    assert again(world, refund).status is RefundStatus.SENDING
+    assert mandate(world).left(world.clock.now()) == LIMIT - 700
+
+
+def test_a_price_of_an_earlier_identity_is_not_paid(world: World) -> None:
+    allow(world, LIMIT)
+    refund = prepare(world, ask(world, paid(world), 700, by_budget=False))
+    move(world.services, again(world, refund), RefundEvent.APPROVAL_ASKED, identity=7)
+    done = budget.choose(world.services, world.key(), refund.id)
+    assert (done.approval_waits, done.problem) == (True, RefundProblem.PRICE_CHANGED)
+    assert from_budget(world) == []
+
+
+def test_a_budget_of_an_earlier_identity_pays_nothing(world: World) -> None:
+    found = allow(world, LIMIT)
+    assert found.pays_for(world.merchant)
+    assert not found.pays_for(replace(world.merchant, identity=1))
