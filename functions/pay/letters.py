@@ -44,6 +44,8 @@ def _facts(shown: Shown) -> list[tuple[str, str]]:
         (t["order.number"], shown.order_number),
         (t["completed.paid"], shown.price.debit if shown.price else None),
         (t.text("completed.received", shop=shown.shop), shown.received),
+        (t["completed.refunded"], shown.refunded),
+        (t["completed.refunding"], shown.refunding),
         (
             t["completed.at"],
             t.text("time", time=shown.completed_at.text) if shown.completed_at else None,

@@ -251,6 +251,7 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
     """Return the view of `session` for this request. Raise ResourceMissing."""
     merchant = _merchant(services, session)
     reads = reader_of(request, session=session, default=merchant.locale)
+    refunds = tuple(each.id for each in session.refunds or ())
     return shown(
         session,
         merchant,
@@ -258,6 +259,7 @@ def seen(services: PayServices, request: Request, session: Session) -> Shown:
         base_url=services.base_url,
         now=services.clock.now(),
         providers=services.providers,
+        refunds=services.refunds.of(refunds) if refunds else (),
         mails=receipt_mail.offered(services, session),
     )
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import ROUND_DOWN
@@ -23,6 +24,7 @@ from checkout.domain.order_number import named_order_number
 from checkout.domain.payment import FENCE, Attention
 from checkout.domain.providers import Provider
 from checkout.domain.public import timestamp
+from checkout.domain.refund import Refund
 from checkout.domain.session import LineItem, Session, Status
 from checkout.domain.session_events import Event
 from checkout.open_payments.models import Amount, Quote
@@ -137,7 +139,8 @@ class Shown:
     `not_charged` is true only where it is proven: no payment is in flight, no money has arrived,
     and no payment failed after a wallet had accepted it (then we only know that the shop got
     nothing). `arrived` is the amount that an ended, unpaid session has received, and `late` says
-    whether it came after the end. A completed session has a `price`, a `wallet` and the `payment`
+    whether it came after the end. `refunded` is what the shop has sent back of it, and `refunding`
+    what it is about to send back. A completed session has a `price`, a `wallet` and the `payment`
     of that wallet only if it is known that this wallet has paid, because anybody can pay. `home` is
     the shop's website, `provider` the name of the wallet's provider or its host, `offers` the
     providers to choose from; with them, `expires_at` says how long the session waits for a customer
@@ -167,6 +170,8 @@ class Shown:
     seconds_left: int | None
     arrived: str | None
     late: bool
+    refunded: str | None
+    refunding: str | None
     wallet: str | None
     provider: str | None
     offers: tuple[Provider, ...]
@@ -240,11 +245,13 @@ def shown(
     base_url: str,
     now: datetime,
     providers: tuple[Provider, ...] = (),
+    refunds: Sequence[Refund] = (),
     mails: bool = False,
 ) -> Shown:
     """Return the view of a settled `session` at `now`.
 
-    `providers` are the operator's. With `mails` the page offers the receipt by e-mail.
+    `providers` are the operator's, `refunds` the session's. With `mails` the page offers the
+    receipt by e-mail.
     """
     offers = merchant.providers or providers
     stage = stage_of(session)
@@ -281,6 +288,8 @@ def shown(
         seconds_left=seconds_left(session, now),
         arrived=_received(session, reader) if session.received else None,
         late=session.attention is Attention.LATE_PAYMENT,
+        refunded=_sum((each.sent for each in refunds), session, reader),
+        refunding=_sum((each.amount for each in refunds if not each.terminal), session, reader),
         wallet=wallet,
         provider=_provider(wallet, offers),
         offers=offers,
@@ -414,6 +423,12 @@ def _line(item: LineItem, session: Session, reader: Reader) -> Line:
 def _minor(value: int, session: Session, reader: Reader) -> str:
     scale = session.receive.asset_scale
     return reader.price(from_minor_units(value, currency=session.currency, wallet_scale=scale))
+
+
+def _sum(values: Iterable[int], session: Session, reader: Reader) -> str | None:
+    """Return the sum of amounts in minor units, or None if it is 0."""
+    found = sum(values)
+    return _minor(found, session, reader) if found else None
 
 
 def _date(at: datetime | None, reader: Reader) -> Moment | None:

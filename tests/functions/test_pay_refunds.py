@@ -1,0 +1,91 @@
+"""Refunds on the page and in the receipt by e-mail: what was paid back, and what is on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from checkout.domain.session import Session
+from checkout.flows.checkout import ends
+from checkout.flows.refund import request
+from checkout.ports.mail import Letter
+from tests.flows.refund.books import ask, fund, send, wait
+from tests.hosted_pages import Customer, customer
+from tests.product import CEDAR, World
+
+
+class Outbox:
+    """`ports.Mail` that keeps the letters."""
+
+    def __init__(self) -> None:
+        self.letters: list[Letter] = []
+
+    def send(self, letter: Letter) -> None:
+        self.letters.append(letter)
+
+
+@pytest.fixture
+def outbox() -> Outbox:
+    return Outbox()
+
+
+@pytest.fixture
+def buyer(outbox: Outbox) -> Iterator[Customer]:
+    world = World()
+    world.services = replace(world.services, mail=outbox)
+    fund(world)
+    with customer(world) as found:
+        yield found
+
+
+def paid(buyer: Customer) -> Session:
+    return buyer.world.pay(buyer.world.create(2000), f"{CEDAR}/alice")
+
+
+def shown(buyer: Customer, session: Session) -> str:
+    return " ".join(buyer.open(session, "/success").page.main.split())
+
+
+def test_a_payment_without_a_refund_says_nothing_of_refunds(buyer: Customer) -> None:
+    session = paid(buyer)
+    buyer.world.dynamo.calls.clear()
+    assert "Refund" not in shown(buyer, session)
+    assert "batch_get_item" not in buyer.world.dynamo.calls
+
+
+def test_a_refund_is_under_way_until_the_shops_wallet_has_sent_it(buyer: Customer) -> None:
+    session = paid(buyer)
+    asked = ask(buyer.world, session, 500)
+    assert "Refund under way $5.00" in shown(buyer, session)
+    wait(buyer.world, send(buyer.world, asked))
+    ask(buyer.world, session, 700)
+    words = shown(buyer, session)
+    assert "Refunded $5.00" in words
+    assert "Refund under way $7.00" in words
+
+
+def test_a_refund_that_was_canceled_is_not_shown(buyer: Customer) -> None:
+    session = paid(buyer)
+    asked = ask(buyer.world, session, 500)
+    request.cancel(buyer.world.services, buyer.world.key(), asked.id)
+    assert "Refund" not in shown(buyer, session)
+
+
+def test_the_receipt_by_email_tells_it_too(buyer: Customer, outbox: Outbox) -> None:
+    session = paid(buyer)
+    wait(buyer.world, send(buyer.world, ask(buyer.world, session)))
+    buyer.ask("POST", f"/pay/{session.id}/receipt", data={"email": "eva@customer.example"})
+    [letter] = outbox.letters
+    assert "Refunded: $20.00" in letter.text.splitlines()
+
+
+def test_late_money_that_was_sent_back_is_told_on_the_page_of_the_end(buyer: Customer) -> None:
+    world = buyer.world
+    session = ends.cancel(world.services, world.key(), world.submit(world.create()).id)
+    world.pay_from_outside(session, 2000)
+    world.sweep(rounds=3)
+    assert "Refund" not in buyer.open(session).page.main
+    wait(world, send(world, ask(world, session, wallet=f"{CEDAR}/alice")))
+    assert "Refunded" in buyer.open(session).page.main
