@@ -4,7 +4,8 @@ Two stages are deployed side by side into one emulator, with the operator's comm
 functions' roles enforced. A first deployment fails and leaves nothing. Both stages sell, sweep and
 alarm. One is upgraded, once with an error and once without, undone, deployed again and rolled back
 while checkouts go on. It is stopped and started under load, and one of its tables is restored.
-Then it is removed, and the other still sells. The exit code is 0 only if every step succeeds.
+Then it is removed by commands that are interrupted after each change, and the other still sells.
+The exit code is 0 only if every step succeeds.
 """
 
 from __future__ import annotations
@@ -307,9 +308,10 @@ def _remove(operator: stack.Operator, old: Path) -> None:
         raise RehearsalFailed("a protected stage was removed")
     operator.choose("default", DeletionProtection="false")
     operator.deploy("default", old)
-    operator.run("remove", "default")
+    changes = operator.remove_in_pieces("default")
     account.gone(operator.endpoint, "checkout", other="checkout-dev")
-    _say("removed", "the stack checkout, with its tables; checkout-dev has all of its own")
+    _say("removed", f"the stack checkout, interrupted after each of {len(changes)} changes")
+    _say("removed", "all its tables; checkout-dev has all of its own")
 
 
 def _serve(running: ExitStack, server: Any) -> None:

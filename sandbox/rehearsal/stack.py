@@ -17,6 +17,7 @@ from typing import Any, Final
 from checkout.domain.languages import LANGUAGES
 from operations import stages
 from sandbox import cloud
+from sandbox.rehearsal.interrupted import INTERRUPTED
 
 ROOT: Final = Path(__file__).parent.parent.parent
 BUILT: Final = ROOT / ".aws-sam" / "rehearsal"
@@ -27,6 +28,7 @@ _GRADUAL: Final = "Canary10Percent5Minutes"
 # A state is waited for while the stage works: on a busy machine everything takes longer.
 _ROUNDS: Final = 10  # of the stage's sweep, one in a minute or more
 _STANDSTILL: Final = 900.0  # seconds without any round
+_MOST_CHANGES: Final = 60  # that remove a stage
 
 
 class RehearsalFailed(Exception):
@@ -109,6 +111,21 @@ class Operator:
         command = [sys.executable, "-m", f"operations.{operation}", stage]
         self._run([*command, "--config", str(self._config), *options])
 
+    def remove_in_pieces(self, stage: str) -> list[str]:
+        """Remove a stage by commands that are each interrupted after one change.
+
+        Returns the changes, in their order. Raises RehearsalFailed if they do not come to an end.
+        """
+        command = [sys.executable, "-m", "sandbox.rehearsal.interrupted", stage]
+        changes: list[str] = []
+        for _ in range(_MOST_CHANGES):
+            done = self._done([*command, "--config", str(self._config)])
+            if done.returncode != INTERRUPTED:
+                self._checked(done)
+                return changes
+            changes.append(done.stdout.split()[-1])
+        raise RehearsalFailed(f"the removal of {stage} does not end: {changes}")
+
     def pause(self, action: str, stage: str) -> None:
         """Run `make stop` or `make start` of a stage. Raises RehearsalFailed."""
         command = [sys.executable, "-m", "operations.pause", action, stage]
@@ -122,7 +139,12 @@ class Operator:
         return self._run([sys.executable, "-m", "operations.restore", *arguments], product)
 
     def _run(self, command: list[str], product: Mapping[str, str] | None = None) -> str:
-        done = subprocess.run(
+        return self._checked(self._done(command, product))
+
+    def _done(
+        self, command: list[str], product: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             command,
             env={**self.environment, **(product or {})},
             cwd=ROOT,
@@ -132,8 +154,12 @@ class Operator:
             text=True,
             check=False,
         )
+
+    @staticmethod
+    def _checked(done: subprocess.CompletedProcess[str]) -> str:
+        """Return what a command has printed. Raises RehearsalFailed if it failed."""
         if done.returncode:
-            raise RehearsalFailed(f"`{' '.join(command)}`:\n{done.stdout[-6000:]}")
+            raise RehearsalFailed(f"`{' '.join(done.args)}`:\n{done.stdout[-6000:]}")
         return done.stdout
 
 

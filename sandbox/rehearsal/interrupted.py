@@ -1,0 +1,37 @@
+"""Remove a stage in a process that ends right after its first change to the account.
+
+`python -m sandbox.rehearsal.interrupted STAGE --config FILE` exits with INTERRUPTED then, and with
+0 once nothing is left to change.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any, Final
+
+from operations import remove
+from operations.stages import Account, command, named
+
+INTERRUPTED: Final = 75
+_READS: Final = ("Describe", "Get", "List")
+
+
+class Interrupted(Account):
+    """An account in which the process dies once it has changed something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session.events.register("after-call.*.*", _end)
+
+
+def _end(model: Any, http_response: Any, **rest: Any) -> None:
+    """End the process after a change that was answered, as a crash does: nothing is cleaned up."""
+    if not model.name.startswith(_READS) and http_response.status_code < 300:
+        print(f"interrupted after {model.name}", flush=True)
+        os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    stage, _ = named(sys.argv[1:])
+    sys.exit(command(lambda: remove.remove(Interrupted(), stage)))
