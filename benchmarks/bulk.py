@@ -27,7 +27,7 @@ from typing import Any, Final, cast, overload
 from checkout.adapters.dynamo.places import CLOCK, due_shard, prefix_key, search_key
 from checkout.adapters.dynamo.records import SEARCH_ROW, id_row, rows_of, session_item
 from checkout.adapters.dynamo.wire import Item
-from checkout.domain.search import metadata_texts, outer_ids, words
+from checkout.domain.search import PAID, metadata_texts, outer_ids, words
 from checkout.domain.session import Session
 from tests.fakes.dynamodb import InMemoryDynamoDb, Key
 from tests.product import CEDAR
@@ -128,7 +128,7 @@ class Bulk:
         }
 
     def _searched(self, everything: range) -> dict[str, Sequence[int]]:
-        """Return the partitions of order numbers, metadata, words and customers' wallets."""
+        """Return the partitions of order numbers, texts, wallets and completed sessions."""
         found: dict[str, Sequence[int]] = {prefix_key(self._merchant, ORDER): everything}
         for digits in range(10, 100):
             low, high = (
@@ -146,6 +146,10 @@ class Bulk:
         for some in customers.values():
             name = self.wallet(some[0]).rpartition("/")[2]
             found[search_key(self._merchant, name)] = some
+        paid = self._samples.paid
+        found[search_key(self._merchant, PAID)] = array(
+            "I", (each for each in everything if self._sample(each) is paid)
+        )
         return found
 
     def _due(self) -> dict[str, Sequence[int]]:
