@@ -41,21 +41,30 @@ class Killed(BaseException):
 
 
 class Deadly:
-    """Count each call to a store and to a wallet, and kill at one: `before` or after it."""
+    """Count each call to a store and to a wallet, and kill at one: `before` or after it.
+
+    What a wallet asks of us before it answers is another process's.
+    """
 
     def __init__(self, world: World, at: int, *, before: bool) -> None:
-        self.calls, self.at, self.before = 0, at, before
+        self.calls, self.at, self.before, self.asked = 0, at, before, False
         for name in CALLS:
             setattr(world.dynamo, name, self._around(getattr(world.dynamo, name)))
         world.transport.send = self._around(world.transport.send)  # type: ignore[method-assign]
 
     def _around(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def counted(*given: Any, **named: Any) -> Any:
+            if self.asked:
+                return call(*given, **named)
             self.calls += 1
             mine = self.calls == self.at
             if mine and self.before:
                 raise Killed
-            result = call(*given, **named)
+            self.asked = True
+            try:
+                result = call(*given, **named)
+            finally:
+                self.asked = False
             if mine:
                 raise Killed
             return result
