@@ -177,7 +177,7 @@ def killed_in_a_payment(change: str, at: int, *, before: bool) -> int:
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_kill_at_any_call_of_a_change_or_after_it_pays_each_session_once(change: str) -> None:
+def test_a_kill_in_or_after_a_change_pays_each_session_once(change: str) -> None:
     """After one call is before the next: nothing of the process is left."""
     calls = killed_in_or_after(change, 0, before=True)
     assert calls > 60
@@ -187,7 +187,7 @@ def test_a_kill_at_any_call_of_a_change_or_after_it_pays_each_session_once(chang
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_a_change_right_after_a_kill_at_any_call_of_a_payment_pays_it_once(change: str) -> None:
+def test_a_change_after_a_kill_in_a_payment_pays_it_once(change: str) -> None:
     calls = killed_in_a_payment(change, 0, before=True)
     assert calls > 20
     for at in range(1, calls + 1):

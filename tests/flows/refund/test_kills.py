@@ -43,7 +43,7 @@ class Killed(BaseException):
 class Deadly:
     """Count each call to a store and to a wallet, and kill at one: `before` or after it.
 
-    What a wallet asks of us before it answers is another process's.
+    Another process answers the requests of wallets to us, and is not killed.
     """
 
     def __init__(self, world: World, at: int, *, before: bool) -> None:
