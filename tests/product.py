@@ -222,13 +222,13 @@ class World:
     def _fetch(self, url: str) -> bytes:
         """Return what the host of the client documents serves to wallets."""
         self.fetched.append(url)
-        merchant_id, _, rest = url.removeprefix(f"{BASE_URL}/clients/").partition("/")
+        client_id, _, rest = url.removeprefix(f"{BASE_URL}/clients/").partition("/")
         if self.client_host_down:
             raise OSError("nobody answers")
         try:
             if rest == "jwks.json":
-                return json.dumps(clients.jwks(self.documents, merchant_id)).encode()
-            found = clients.document(self.documents, BASE_URL, merchant_id)
+                return json.dumps(clients.jwks(self.documents, client_id)).encode()
+            found = clients.document(self.documents, BASE_URL, client_id)
         except CheckoutError:
             raise OSError("404") from None
         return json.dumps(found).encode()
@@ -422,6 +422,11 @@ def _plain(value: dict[str, Any]) -> Any:
 def derived(secret: str) -> bytes:
     """Deriving takes as long as the rest of a test; every world here has the same key."""
     return derive(secret)
+
+
+def client_id(merchant_id: str) -> str:
+    """Return the end of the URL of a merchant's client: the id in lower-case digits."""
+    return merchant_id[4:].encode().hex()
 
 
 def lose_answers(part: str, error: OpenPaymentsError, *, times: int = 1) -> Any:

@@ -19,7 +19,7 @@ from sandbox.wallets.state import Account
 from tests.adapters.samples import a_key, a_merchant
 from tests.adapters.stores import boto, with_tables
 from tests.keys import KEY_ID, new_key_pair
-from tests.product import HARBOR, World
+from tests.product import HARBOR, World, client_id
 
 OLD, NEW, FOREIGN = "11" * 32, "22" * 32, "33" * 32
 Environment = Callable[..., None]
@@ -201,7 +201,7 @@ def test_a_merchant_needs_no_key_file_and_may_be_paid_into_another_wallet(
     assert cli.main([*common, "--key-id", "", "--private-key", ""]) == 0  # as `make merchant` does
     made = capsys.readouterr().out
     merchant = made.split()[1]
-    assert f"client    http://localhost:4000/clients/{merchant} (" in made
+    assert f"client    http://localhost:4000/clients/{client_id(merchant)} (" in made
     assert "API key   sk_" in made
     world.network.add_account(Account(f"{HARBOR}/new-shop", "New shop", "USD", 2, 0))
     assert cli.main([*common, "--new-wallet", f"{HARBOR}/new-shop"]) == 0

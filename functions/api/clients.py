@@ -18,7 +18,7 @@ from checkout.flows import clients
 from checkout.ports.services import Services
 from checkout.web import may_be_kept
 
-router = APIRouter(prefix="/clients/{merchant_id}", include_in_schema=False)
+router = APIRouter(prefix="/clients/{client_id}", include_in_schema=False)
 READ: Final = ["GET", "HEAD"]
 _KEPT: Final = "public, max-age=60"
 _JSON: Final = frozenset({"application/json", "application/*", "*/*"})
@@ -33,15 +33,15 @@ Injected = Annotated[Services, Depends(services)]
 
 
 @router.api_route("", methods=READ)
-async def document(services: Injected, request: Request, merchant_id: str) -> Response:
+async def document(services: Injected, request: Request, client_id: str) -> Response:
     """Return the wallet address document of the client."""
-    return _kept(request, clients.document(services.merchants, services.base_url, merchant_id))
+    return _kept(request, clients.document(services.merchants, services.base_url, client_id))
 
 
 @router.api_route("/jwks.json", methods=READ)
-async def jwks(services: Injected, request: Request, merchant_id: str) -> Response:
+async def jwks(services: Injected, request: Request, client_id: str) -> Response:
     """Return the public keys of the client."""
-    return _kept(request, clients.jwks(services.merchants, merchant_id))
+    return _kept(request, clients.jwks(services.merchants, client_id))
 
 
 def _kept(request: Request, answer: dict[str, Any]) -> Response:

@@ -15,6 +15,7 @@ from tests.support import NOW
 
 MER = "mer_" + "1" * 22
 FILE = "mer_" + "2" * 22
+CLIENT, OF_FILE = "31" * 22, "32" * 22  # the ends of their URLs
 KEYS = tuple(
     ServiceKey(key_id=f"kid-{n}", x=f"x{n}", private_key="v1.00000000.c2VjcmV0", signs_from=NOW)
     for n in (1, 2)
@@ -24,7 +25,7 @@ KEYS = tuple(
 @pytest.fixture
 def api() -> MerchantApi:
     made = MerchantApi()
-    url = f"https://pay.example/clients/{MER}"
+    url = f"https://pay.example/clients/{CLIENT}"
     add(made, a_merchant(id=MER, name="Harbor <Coffee>", client=url, service_keys=KEYS))
     add(made, a_merchant(id=FILE))
     made.dynamo.calls.clear()
@@ -42,10 +43,10 @@ def read(api: MerchantApi, path: str, method: str = "GET", **headers: str) -> An
 
 
 def test_the_document_has_all_six_fields_and_our_own_address(api: MerchantApi) -> None:
-    answer = read(api, f"/clients/{MER}", accept="application/json")
+    answer = read(api, f"/clients/{CLIENT}", accept="application/json")
     assert (answer.status, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json == {
-        "id": f"https://pay.example/clients/{MER}",
+        "id": f"https://pay.example/clients/{CLIENT}",
         "publicName": "Harbor <Coffee>",
         "assetCode": "USD",
         "assetScale": 2,
@@ -55,7 +56,7 @@ def test_the_document_has_all_six_fields_and_our_own_address(api: MerchantApi) -
 
 
 def test_the_keys_are_public_halves_only(api: MerchantApi) -> None:
-    answer = read(api, f"/clients/{MER}/jwks.json")
+    answer = read(api, f"/clients/{CLIENT}/jwks.json")
     okp = {"alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
     assert answer.json == {
         "keys": [{"kid": "kid-1", **okp, "x": "x1"}, {"kid": "kid-2", **okp, "x": "x2"}]
@@ -64,7 +65,7 @@ def test_the_keys_are_public_halves_only(api: MerchantApi) -> None:
 
 
 def test_both_may_be_kept_for_a_minute_and_need_no_key(api: MerchantApi) -> None:
-    for path in (f"/clients/{MER}", f"/clients/{MER}/jwks.json"):
+    for path in (f"/clients/{CLIENT}", f"/clients/{CLIENT}/jwks.json"):
         answer = read(api, path)
         assert answer.headers["cache-control"] == "public, max-age=60"
         assert "set-cookie" not in answer.headers
@@ -72,11 +73,11 @@ def test_both_may_be_kept_for_a_minute_and_need_no_key(api: MerchantApi) -> None
 
 def test_eleven_reads_of_the_keys_cost_one_call_to_the_database(api: MerchantApi) -> None:
     for _ in range(11):
-        assert read(api, f"/clients/{MER}/jwks.json").status == 200
-    assert read(api, f"/clients/{MER}").status == 200
+        assert read(api, f"/clients/{CLIENT}/jwks.json").status == 200
+    assert read(api, f"/clients/{CLIENT}").status == 200
     assert list(api.dynamo.calls.elements()) == ["get_item"]
     api.clock.pass_time(61)
-    assert read(api, f"/clients/{MER}").status == 200
+    assert read(api, f"/clients/{CLIENT}").status == 200
     assert list(api.dynamo.calls.elements()) == ["get_item", "get_item"]
 
 
@@ -84,12 +85,12 @@ def test_eleven_reads_of_the_keys_cost_one_call_to_the_database(api: MerchantApi
     "accept", ["application/json", "application/*", "text/html, */*;q=0.8", ""]
 )
 def test_a_reader_that_takes_json_gets_it(api: MerchantApi, accept: str) -> None:
-    assert read(api, f"/clients/{MER}", accept=accept).status == 200
+    assert read(api, f"/clients/{CLIENT}", accept=accept).status == 200
 
 
 @pytest.mark.parametrize("path", ["", "/jwks.json"])
 def test_a_reader_that_takes_no_json_is_refused_as_wallets_do(api: MerchantApi, path: str) -> None:
-    answer = read(api, f"/clients/{MER}{path}", accept="text/html")
+    answer = read(api, f"/clients/{CLIENT}{path}", accept="text/html")
     assert answer.status == 406
     assert answer.headers["cache-control"] == "no-store"
 
@@ -97,10 +98,14 @@ def test_a_reader_that_takes_no_json_is_refused_as_wallets_do(api: MerchantApi, 
 @pytest.mark.parametrize(
     "name",
     [
+        OF_FILE,
+        "33" * 22,
+        MER,
         FILE,
-        "mer_" + "3" * 22,
         "mer_1",
-        MER.lower() + "x",
+        CLIENT + "31",
+        CLIENT + "3",
+        "ff" * 22,
         "wallet:https://w.example/a",
         "%2e%2e",
         "é",
@@ -118,16 +123,24 @@ def test_who_has_no_client_document_is_one_404_that_is_not_kept(
 
 
 def test_ids_that_cannot_be_cost_no_call_to_the_database(api: MerchantApi) -> None:
-    for name in ("mer_1", "wallet:https://w.example/a", "x" * 2000):
+    for name in (
+        "mer_1",
+        MER,
+        CLIENT + "31",
+        "2f" * 22,
+        "ff" * 22,
+        "wallet:https://w.example/a",
+        "x" * 2000,
+    ):
         read(api, f"/clients/{name}/jwks.json")
     assert list(api.dynamo.calls.elements()) == []
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
 def test_they_are_read_only(api: MerchantApi, method: str) -> None:
-    assert read(api, f"/clients/{MER}", method).status == 405
+    assert read(api, f"/clients/{CLIENT}", method).status == 405
 
 
 def test_a_head_request_has_the_headers_of_a_get(api: MerchantApi) -> None:
-    answer = read(api, f"/clients/{MER}/jwks.json", "HEAD")
+    answer = read(api, f"/clients/{CLIENT}/jwks.json", "HEAD")
     assert (answer.status, answer.headers["cache-control"]) == (200, "public, max-age=60")

@@ -16,7 +16,7 @@ from checkout.flows.merchant import authentication, setup
 from checkout.flows.schedule import sweep
 from checkout.ports.services import Services
 from tests.keys import new_key_pair
-from tests.product import BASE_URL, CEDAR, World
+from tests.product import BASE_URL, CEDAR, World, client_id
 
 READS_OF_KEYS = 10  # in docs/performance.md
 
@@ -41,7 +41,7 @@ def test_without_a_key_file_our_calls_are_the_same_and_wallets_read_our_keys_ten
         session = world.create()
         assert world.pay(session).status is Status.COMPLETED
         counted.append((len(world.aws_calls()), [method for method, _ in world.transport.sent]))
-        document = f"{BASE_URL}/clients/{world.merchant.id}"
+        document = f"{BASE_URL}/clients/{client_id(world.merchant.id)}"
         assert world.fetched.count(document) == 1  # for the name that the customer sees
         assert world.fetched.count(f"{document}/jwks.json") == READS_OF_KEYS
     to_key_file(world)

@@ -26,7 +26,7 @@ from checkout.open_payments.client import Access
 from checkout.open_payments.errors import NotSent, OutcomeUnknown, Reason, Refused
 from sandbox.wallets.state import Account
 from tests.keys import new_key_pair
-from tests.product import BASE_URL, HARBOR, PREFIX, World, lose_answers, raising
+from tests.product import BASE_URL, HARBOR, PREFIX, World, client_id, lose_answers, raising
 from tests.support import between
 
 NEW_SHOP = f"{HARBOR}/new-shop"
@@ -90,7 +90,7 @@ def test_a_merchant_without_a_key_file_is_paid_and_the_customer_sees_its_name(
     world: World,
 ) -> None:
     to_service_key(world)
-    url = f"{BASE_URL}/clients/{world.merchant.id}"
+    url = f"{BASE_URL}/clients/{client_id(world.merchant.id)}"
     session = world.submit(world.create())
     assert client_of(world, session) == url
     [interaction] = [
@@ -107,7 +107,9 @@ def test_a_new_merchant_needs_a_wallet_address_only() -> None:
     done = world.join_without_key()
     assert done.api_key is not None
     merchant = done.merchant
-    assert merchant.client == f"{BASE_URL}/clients/{merchant.id}"
+    assert merchant.client == f"{BASE_URL}/clients/{client_id(merchant.id)}"
+    assert merchant.id != merchant.id.lower()
+    assert merchant.client == merchant.client.lower()  # as some wallets write it
     assert [each.key_id for each in merchant.service_keys] == [merchant.key_id]
     assert merchant.identity == 0
     stored = str(world.dynamo.rows(f"{PREFIX}-merchants"))

@@ -15,17 +15,25 @@ from checkout.domain.grammar import BASE62
 from checkout.domain.merchant import Merchant
 from checkout.ports.merchants import Merchants
 
-_MERCHANT_ID: Final = re.compile(rf"mer_{BASE62}")
+_PREFIX: Final = "mer_"
+_MERCHANT_ID: Final = re.compile(rf"{_PREFIX}{BASE62}")
+_CLIENT_ID: Final = re.compile(r"(?:[0-9a-f]{2})+")
 
 
 def client_url(base_url: str, merchant_id: str) -> str:
-    """Return the client of a merchant, the URL of its document."""
-    return f"{base_url}/clients/{merchant_id}"
+    """Return the client of a merchant, the URL of its document.
+
+    Its end is the merchant's id in hexadecimal digits: a wallet may write URLs in lower case.
+    """
+    return f"{base_url}/clients/{merchant_id.removeprefix(_PREFIX).encode().hex()}"
 
 
-def document(merchants: Merchants, base_url: str, merchant_id: str) -> dict[str, Any]:
-    """Return the wallet address document of the merchant's client. Raises ResourceMissing."""
-    merchant = _of(merchants, merchant_id)
+def document(merchants: Merchants, base_url: str, client_id: str) -> dict[str, Any]:
+    """Return the wallet address document of a client, by the end of its URL.
+
+    Raises ResourceMissing.
+    """
+    merchant = _of(merchants, client_id)
     return {
         "id": client_url(base_url, merchant.id),
         "publicName": merchant.name,
@@ -36,18 +44,20 @@ def document(merchants: Merchants, base_url: str, merchant_id: str) -> dict[str,
     }
 
 
-def jwks(merchants: Merchants, merchant_id: str) -> dict[str, Any]:
-    """Return the public keys of the merchant's client (RFC 7517, RFC 8037).
+def jwks(merchants: Merchants, client_id: str) -> dict[str, Any]:
+    """Return the public keys of a client, by the end of its URL (RFC 7517, RFC 8037).
 
     A merchant that has a key file now keeps them, for the payments of before. Raises
     ResourceMissing.
     """
-    keys = _of(merchants, merchant_id).service_keys
+    keys = _of(merchants, client_id).service_keys
     okp = {"alg": "EdDSA", "kty": "OKP", "crv": "Ed25519"}
     return {"keys": [{"kid": each.key_id, **okp, "x": each.x} for each in keys]}
 
 
-def _of(merchants: Merchants, merchant_id: str) -> Merchant:
+def _of(merchants: Merchants, client_id: str) -> Merchant:
+    digits = client_id if _CLIENT_ID.fullmatch(client_id) else ""
+    merchant_id = _PREFIX + bytes.fromhex(digits).decode("latin-1")
     found = merchants.get(merchant_id) if _MERCHANT_ID.fullmatch(merchant_id) else None
     if found is None or not found.service_keys:
         raise ResourceMissing("There is no such client.")
