@@ -44,14 +44,20 @@ HOURS: Final = timedelta(hours=6)
 class BudgetStorm(Storm):
     """A storm over one merchant with a budget."""
 
+    amounts = (100, 300, 500, 700)
+    keys = 40  # days pass, after which the same key is another
+
     def __init__(self, seed: int) -> None:
         self.meanwhile = 0.0
         self.callback: tuple[str, str] | None = None
         self.faults = 0
+        self.good_until = 0  # the faults when the token was last known to be good
         self.ended_there: set[str | None] = set()  # tokens that the wallet's owner has ended
         self.nested = False
         super().__init__(seed)
         self.meanwhile = self.rng.choice((0.0, 0.05, 0.3))
+        self.rotation_loss = 3 * self.loss
+        self.kills = self.rng.choice((0.0, 0.2))
         self.calm = True
         first = allow(self.world, LIMIT)
         self.calm = False
@@ -86,6 +92,10 @@ class BudgetStorm(Storm):
             except (OutcomeUnknown, NotSent):
                 self.faults += 1
                 raise
+            if (
+                rotates and answered.status == 404
+            ):  # busy, which a sweep every six hours meets again
+                self.faults += 1
             if not self.calm and not self.nested and self.rng.random() < self.meanwhile:
                 self._overtake()
             return answered
@@ -107,6 +117,9 @@ class BudgetStorm(Storm):
         self.faults += 1
         self.counts[name] += 1
 
+    def _faults(self) -> int:
+        return self.faults + self.counts["killed"]
+
     def _overtake(self) -> None:
         """Let another process work while an answer is on its way, perhaps longer than a lease."""
         self.nested, mine = True, self.world.services
@@ -124,11 +137,12 @@ class BudgetStorm(Storm):
 
     def _acts(self) -> dict[Any, int]:
         return super()._acts() | {
-            self._approve: 2,
-            self._call_back: 3,
-            self._choose: 6,
-            self._ask_budget: 2,
-            self._come_back: 2,
+            self._ask: 6,
+            self._approve: 1,
+            self._call_back: 1,
+            self._choose: 8,
+            self._ask_budget: 3,
+            self._come_back: 4,
             self._rotate: 2,
             self._pass_days: 1,
             self._end_budget: 1 if self.rng.random() < 0.2 else 0,
@@ -193,6 +207,7 @@ class BudgetStorm(Storm):
         saved, self.kill_at = self.kill_at, 0
         mandate = self._mandate()
         self._check_months()
+        self._check_count(mandate)
         self._check_token(mandate)
         self.counts[mandate.status] += 1
         self.kill_at = saved
@@ -203,6 +218,14 @@ class BudgetStorm(Storm):
             if sum(e.debit.value for e in sure) > LIMIT:
                 self.wrong.append("a month is overspent")
 
+    def _check_count(self, mandate: Mandate) -> None:
+        """Each payment is counted before it is made, and as long as it is not known to be none."""
+        if mandate.period is None:
+            return
+        paid = [e for e in self._budgets_payments() if e.created_at >= mandate.period + EITHER]
+        if sum(e.sent and e.debit.value for e in paid) > mandate.spent:
+            self.wrong.append("a payment is not counted")
+
     def _check_token(self, mandate: Mandate) -> None:
         token = self._token(mandate)
         good = token in self.world.network.state.tokens
@@ -211,7 +234,9 @@ class BudgetStorm(Storm):
             self.wrong.append("a dead token is believed to be good")
         if mandate.gone and good:
             self.wrong.append("a good grant was given up")
-        if mandate.gone and not theirs and self.faults + self.counts["killed"] == 0:
+        if mandate.active and mandate.rotating is None:
+            self.good_until = self._faults()
+        if mandate.gone and not theirs and self._faults() == self.good_until:
             self.wrong.append("the grant was lost without any fault")
 
     def _check_ended(self) -> None:
@@ -226,13 +251,13 @@ class BudgetStorm(Storm):
         if sure and sum(e.debit.value for e in sent) != mandate.spent:
             self.wrong.append("what is counted is not what was paid")
         alive = [e for e in self._grants() if e.state is GrantState.ISSUED]
-        if self.faults + self.counts["killed"] == 0 and len(alive) > 1:
+        if self._faults() == 0 and len(alive) > 1:
             self.wrong.append("a grant that was replaced can still pay")
 
     def _by_month(self) -> dict[datetime, list[OutgoingPayment]]:
         found: dict[datetime, list[OutgoingPayment]] = {}
         for each in self._budgets_payments():
-            if not each.failed:
+            if each.sent:
                 found.setdefault(period_of(self.start, each.created_at), []).append(each)
         return found
 

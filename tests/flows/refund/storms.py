@@ -66,6 +66,9 @@ EXPECTED: Final = (
 
 
 class Storm:
+    amounts: tuple[int, ...] = (100, 500, 700, 1000, 2000)  # of the refunds that are asked for
+    keys = 6  # of idempotency
+
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
         shop = self.rng.choice(SHOPS)
@@ -79,6 +82,8 @@ class Storm:
         if not shop.endswith("no-funds"):
             fund(self.world)
         self.loss = self.rng.choice((0.0, 0.03, 0.15))
+        self.rotation_loss = max(self.loss, 0.4)  # of the answers to rotations
+        self.kills = 0.1
         self.lies = self.rng.random() < 0.4
         self.kill_at = 0
         self.calm = False
@@ -109,7 +114,7 @@ class Storm:
                 self.late.append(asked)
                 raise OutcomeUnknown("it arrives when nobody waits any more")
             rotates = "/token/" in asked.url and asked.method == "POST"
-            loss = max(self.loss, 0.4) if rotates else self.loss
+            loss = self.rotation_loss if rotates else self.loss
             answered = send(asked, timeout=timeout)
             if pays and not self.calm and rng.random() < 0.1:
                 self.counts["doubled"] += 1
@@ -172,7 +177,7 @@ class Storm:
         return self.wrong
 
     def _step(self) -> None:
-        if self.rng.random() < 0.1:
+        if self.rng.random() < self.kills:
             self.kill_at = self.rng.randrange(1, 12)
         if self.late and self.rng.random() < 0.3:
             self.world.network.handle(self.late.pop())
@@ -198,10 +203,10 @@ class Storm:
         }
 
     def _ask(self) -> None:
-        amount = self.rng.choice((100, 500, 700, 1000, 2000))
+        amount = self.rng.choice(self.amounts)
         posted: Posted[Refund] = Posted(
             merchant=self.world.merchant.id,
-            key=str(self.rng.randrange(6)),
+            key=str(self.rng.randrange(self.keys)),
             fingerprint="same",
             render=lambda refund: json.dumps(refund.id),
             status=201,
@@ -291,7 +296,7 @@ class Storm:
         moved = {each.id: self._moved(each.id) for each in refunds}
         if sum(moved.values()) > TOTAL or session.refunded > TOTAL:
             self.wrong.append("more goes back than was received")
-        if len(held) > 6:
+        if len(held) > self.keys:
             self.wrong.append("one key, two refunds")
         for refund in refunds:
             if moved[refund.id] > refund.amount:

@@ -20,6 +20,7 @@ from checkout.domain.errors import (
     RefundUnexpectedState,
 )
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, period_of
+from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session import Session
 from checkout.flows.payment import mandates
@@ -45,8 +46,19 @@ from tests.flows.refund.books import (
     prepare,
     send,
 )
+from tests.flows.refund.test_kills import Killed
 from tests.flows.refund.test_races import refusal
-from tests.product import CEDAR, HARBOR, World, answering, interrupt, lose_answers, on, raising
+from tests.product import (
+    BASE_URL,
+    CEDAR,
+    HARBOR,
+    World,
+    answering,
+    interrupt,
+    lose_answers,
+    on,
+    raising,
+)
 from tests.support import HandClock
 
 ALICE, BOB = f"{CEDAR}/alice", f"{HARBOR}/bob"
@@ -207,6 +219,23 @@ def test_who_has_been_too_slow_leaves_what_was_approved_unused(world: World) -> 
         mandates.usable(visit(world), after)
 
 
+def test_who_has_lost_the_lease_leaves_what_was_approved_unused(world: World) -> None:
+    """Another request has claimed the same approval, and will cancel its grant."""
+    callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
+
+    def meanwhile() -> None:
+        world.transport.after = lambda request, response: None
+        world.clock.pass_time(50)
+        world.transport.before = on("POST", "/continue/", raising(Killed()))
+        with pytest.raises(Killed):
+            allowed(world, callback)
+        world.transport.before = lambda request: None
+
+    world.transport.after = on("POST", "/continue/", meanwhile)
+    after = allowed(world, callback)
+    assert (after.status, after.token) == (MandateStatus.PENDING, None)
+
+
 def test_a_slow_refusal_leaves_a_newer_approval_alone(world: World) -> None:
     callback = approve_budget(world, budget.ask(world.services, world.key(), LIMIT))
     newer: list[Mandate] = []
@@ -281,6 +310,31 @@ def test_a_refund_is_paid_without_a_person(world: World) -> None:
     assert (refund.status, refund.sent) == (RefundStatus.SUCCEEDED, 700)
     assert balance(world, BOB) == had + 700
     assert mandate(world).left(world.clock.now()) == LIMIT - 700
+
+
+def test_a_refund_that_the_budget_is_to_pay_asks_nobody_for_an_approval(world: World) -> None:
+    """Also while its wallets are tried again; once the budget does not pay it, it asks for one."""
+    allow(world, LIMIT)
+    refund, other = ask(world, paid(world), 700), ask(world, paid(world), 300)
+    assert shown(refund) == ("pending", "processing", None)
+    world.transport.before = on("POST", "/quotes", raising(OutcomeUnknown("away")))
+    world.sweep()
+    refund = again(world, refund)
+    assert refund.problem is RefundProblem.MERCHANT_WALLET_ERROR
+    assert shown(refund) == ("pending", "processing", None)
+    budget.end(world.services, world.key())
+    world.transport.before = lambda request: None
+    world.clock.pass_time(60)
+    refund, other = swept(world, refund), swept(world, other)
+    for each in (refund, other):
+        page = f"{BASE_URL}/dashboard/refunds/{each.id}"
+        assert shown(each) == ("pending", "needs_approval", page)
+
+
+def shown(refund: Refund) -> tuple[str, str, str | None]:
+    """Return the status, its reason and the page of the approval, as the API shows them."""
+    found = public_refund(refund, base_url=BASE_URL)
+    return found["status"], found["pending_reason"], found["approval_url"]
 
 
 def test_without_a_budget_a_refund_waits_for_an_approval(world: World) -> None:
@@ -529,6 +583,19 @@ def test_a_renewal_whose_request_is_lost_is_made_again(world: World) -> None:
     world.clock.pass_time(120)
     assert swept(world, refund).status is RefundStatus.SUCCEEDED
     assert mandate(world).rotating is None
+
+
+def test_a_token_that_may_have_been_replaced_is_never_used(world: World) -> None:
+    """Not even after the lease of the rotation has ended."""
+    allow(world, LIMIT)
+    world.transport.after = lose_answers("/token/", OutcomeUnknown("lost"))
+    with pytest.raises(OutcomeUnknown):
+        rotate(world)
+    world.clock.pass_time(50)
+    refund, sold = ask(world, paid(world), 700), payments(world)
+    refund = swept(world, refund)
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NO_BUDGET)
+    assert payments(world) == sold
 
 
 def test_a_busy_wallet_loses_nothing() -> None:

@@ -1,8 +1,12 @@
-"""Each plausible wrong order of the refund budget is noticed by a storm, by the books alone."""
+"""Each plausible wrong order of the refund budget is noticed by a storm, by the books alone.
+
+A test that draws the situation notices those that a storm meets too seldom.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -13,11 +17,14 @@ from checkout.domain import mandate_transitions
 from checkout.domain.machine import ALWAYS, Change
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, first_period
 from checkout.flows.payment import mandates, writes
-from checkout.flows.refund import budget, settle
+from checkout.flows.refund import approve, budget, settle
 from checkout.open_payments.client import OpenPayments
+from checkout.ports.sessions import StaleSession
+from tests.flows.refund import test_budget
 from tests.flows.refund.budget_storms import storm
+from tests.product import World
 
-WORLDS: Final = 60
+WORLDS: Final = 100
 Patch = pytest.MonkeyPatch
 ROTATE: Final = OpenPayments.rotate_token
 CHANGE: Final = writes.change
@@ -70,6 +77,46 @@ def it_gives_up_silently(patch: Patch) -> None:
     patch.setattr(mandates, "_over", over)
 
 
+def it_is_called_lost_without_looking(patch: Patch) -> None:
+    """Once a rotation has had no answer, the wallet is not asked again."""
+
+    def started(services: Any, mandate: Mandate, known: str) -> Any:
+        if mandate.rotating is not None and not mandate.rotation_live(services.clock.now()):
+            mandates._over(services, mandate, known, _E.LOST)
+        return STARTED(services, mandate, known)
+
+    patch.setattr(mandates, "_started", started)
+
+
+def a_slow_visit_does_not_heal(patch: Patch) -> None:
+    patch.setattr(mandates, "_HEALED", (_S.ACTIVE,))
+
+
+def the_token_is_used_once_the_lease_has_ended(patch: Patch) -> None:
+    usable = mandates.usable
+
+    def used(visit: Any, mandate: Mandate | None) -> Any:
+        assert mandate is not None
+        if not mandate.rotation_live(visit.services.clock.now()):
+            token, mandate = usable(visit, replace(mandate, rotating=None))[1], mandate
+            return mandate, token
+        return usable(visit, mandate)
+
+    patch.setattr(mandates, "usable", used)
+    row(patch, _E.SPENT, when=mandate_transitions.FREE)
+
+
+def anybodys_lease_approves(patch: Patch) -> None:
+    def claimed(current: Mandate, claimed: Mandate) -> bool:
+        return current.grant == claimed.grant
+
+    patch.setattr(budget, "_still_claimed", claimed)
+
+
+def the_older_grant_stays(patch: Patch) -> None:
+    patch.setattr(budget, "_cancel", lambda services, mandate: None)
+
+
 def nobody_renews_it(patch: Patch) -> None:
     patch.setattr(Mandate, "needed_at", property(lambda mandate: None))
 
@@ -91,6 +138,24 @@ def it_is_counted_before_the_intent(patch: Patch) -> None:
         return COMMIT(services, change, *given, **named)
 
     patch.setattr(budget, "commit", apart)
+
+
+def it_is_counted_after_the_payment(patch: Patch) -> None:
+    counts: list[Any] = []
+    send = approve.send
+
+    def intended(services: Any, change: Any, *given: Any, also: Any = None, **named: Any) -> Any:
+        counts.append(also)
+        return COMMIT(services, change, *given, **named)
+
+    def sent(visit: Any, refund: Any, token: Any) -> Any:
+        found = send(visit, refund, token)
+        with suppress(StaleSession):
+            COMMIT(visit.services, counts.pop())
+        return found
+
+    patch.setattr(budget, "commit", intended)
+    patch.setattr(approve, "send", sent)
 
 
 def what_is_left_is_not_asked_at_the_intent(patch: Patch) -> None:
@@ -131,6 +196,16 @@ def nothing_is_given_back(patch: Patch) -> None:
     patch.setattr(settle, "_given_back", lambda services, refund: None)
 
 
+def it_is_given_back_in_whatever_month(patch: Patch) -> None:
+    back = settle._given_back
+
+    def given(services: Any, refund: Any) -> Any:
+        found = mandates.of(services, refund.merchant)
+        return back(services, replace(refund, period=found.period)) if found else None
+
+    patch.setattr(settle, "_given_back", given)
+
+
 def a_part_that_was_sent_is_given_back(patch: Patch) -> None:
     settling = settle.settle
 
@@ -150,10 +225,13 @@ WRONG: Final = (
     an_unknown_outcome_is_a_failure,
     any_error_loses_it,
     it_gives_up_silently,
+    it_is_called_lost_without_looking,
+    a_slow_visit_does_not_heal,
+    the_older_grant_stays,
     nobody_renews_it,
     two_may_renew_at_once_and_the_last_one_stores,
     nothing_is_counted,
-    it_is_counted_before_the_intent,
+    it_is_counted_after_the_payment,
     what_is_left_is_not_asked_at_the_intent,
     each_approval_begins_to_count_anew,
     each_approval_begins_its_own_months,
@@ -171,3 +249,34 @@ def test_a_wrong_order_is_noticed(wrong: Callable[[Patch], None], monkeypatch: P
         if storm(seed).wrong:
             return
     raise AssertionError(f"{wrong.__name__} is not noticed in {WORLDS} worlds")
+
+
+# Those that storms meet too seldom, with the tests that draw them.
+DRAWN: Final = (
+    (
+        it_is_counted_before_the_intent,
+        test_budget.test_a_refund_that_is_canceled_at_the_intent_is_not_paid,
+    ),
+    (
+        the_token_is_used_once_the_lease_has_ended,
+        test_budget.test_a_token_that_may_have_been_replaced_is_never_used,
+    ),
+    (
+        anybodys_lease_approves,
+        test_budget.test_who_has_lost_the_lease_leaves_what_was_approved_unused,
+    ),
+    (
+        it_is_given_back_in_whatever_month,
+        test_budget.test_a_debit_of_a_month_that_is_over_is_not_given_back_to_the_next,
+    ),
+)
+
+
+@pytest.mark.parametrize(("wrong", "drawn"), DRAWN, ids=[each[0].__name__ for each in DRAWN])
+def test_a_wrong_order_is_noticed_by_the_test_that_draws_it(
+    wrong: Callable[[Patch], None], drawn: Callable[[World], None], monkeypatch: Patch
+) -> None:
+    drawn(test_budget.made())
+    wrong(monkeypatch)
+    with pytest.raises(AssertionError):
+        drawn(test_budget.made())
