@@ -80,7 +80,7 @@ def _dashboard(browser: Browser, place: Place) -> None:
     page.get_by_label("URL on your server").fill(f"{place.shop}/hooks")
     page.get_by_role("button", name="Save").click()
     page.get_by_text("Your new signing secret").wait_for()
-    page.goto(f"{place.checkout}/dashboard")
+    page.goto(f"{place.checkout}/dashboard/overview")
     _take(page, "dashboard.webp")
 
 
