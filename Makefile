@@ -102,7 +102,7 @@ interop: setup ## run the tests against others' Open Payments, Stripe and webhoo
 	$(PYTEST) -n 2 --dist loadfile -rP $(AGAIN) -m interop $(call in,interop) || [ $$? = 5 ]
 
 pretix: .venv-pretix/stamp $(RUN) ## test the plugin for pretix in a pretix of its own (600 MB)
-	cd plugins/pretix && env -u PYTHONPATH ../../.venv-pretix/bin/python -m pytest -n 2 --dist loadfile \
+	cd plugins/pretix && env -u PYTHONPATH -u PYTEST_ADDOPTS ../../.venv-pretix/bin/python -m pytest -n 2 --dist loadfile \
 		$(if $(filter tests,$(T)),,../../$(T))
 
 lighthouse: setup ## have Lighthouse judge the hosted page in every state
