@@ -10,20 +10,10 @@ import pytest
 from checkout.domain.session import Session
 from checkout.flows.checkout import ends
 from checkout.flows.refund import request
-from checkout.ports.mail import Letter
 from tests.flows.refund.books import ask, fund, send, wait
+from tests.functions.test_pay_receipts import Outbox
 from tests.hosted_pages import Customer, customer
 from tests.product import CEDAR, World
-
-
-class Outbox:
-    """`ports.Mail` that keeps the letters."""
-
-    def __init__(self) -> None:
-        self.letters: list[Letter] = []
-
-    def send(self, letter: Letter) -> None:
-        self.letters.append(letter)
 
 
 @pytest.fixture

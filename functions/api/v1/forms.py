@@ -45,6 +45,12 @@ class Parsed:
     def expands(self, name: str) -> bool:
         return name in self.values.get("expand", ())
 
+    def expands_only(self, *names: str) -> None:
+        """Raise ParameterInvalid if another object than these is to be expanded."""
+        for number, name in enumerate(self.values.get("expand", ())):
+            if name not in names:
+                raise ParameterInvalid("This cannot be expanded.", param=f"expand[{number}]")
+
 
 @dataclass(slots=True)
 class _Node:

@@ -14,11 +14,10 @@ from api.v1.answers import listed, shown
 from api.v1.dependencies import Injected, Key, Query
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import payment_query
-from checkout.domain.errors import ParameterInvalid, ResourceMissing
-from checkout.domain.grammar import SESSION_ID
+from checkout.domain.errors import ResourceMissing
 from checkout.domain.merchant import ApiKey
 from checkout.domain.session import Session, Status
-from checkout.domain.stripe_objects import charge, payment_intent
+from checkout.domain.stripe_objects import charge, payment_intent, session_of
 from checkout.flows import limits
 from checkout.flows.checkout import lists, lookup
 from checkout.ports.services import Services
@@ -31,7 +30,7 @@ _CHARGE = "latest_charge"
 async def list_payments(services: Injected, key: Key, request: Request, query: Query) -> Response:
     """Return a page of the payments that were made, by the creation of their sessions."""
     given = parsed(query, parity.LIST_PAYMENTS)
-    _expandable(given, f"data.{_CHARGE}")
+    given.expands_only(f"data.{_CHARGE}")
     limits.admit_list(services, key.merchant)
     asked = payment_query(services, key, given)
     result = lists.list_page(services, key, asked)
@@ -44,7 +43,7 @@ async def get_payment(
     services: Injected, key: Key, request: Request, query: Query, payment_id: str
 ) -> Response:
     given = parsed(query, parity.ONE)
-    _expandable(given, _CHARGE)
+    given.expands_only(_CHARGE)
     session = _named(services, key, "pi_", payment_id)
     return shown(request, _intent(services, session, given, _CHARGE))
 
@@ -53,7 +52,7 @@ async def get_payment(
 async def get_charge(
     services: Injected, key: Key, request: Request, query: Query, charge_id: str
 ) -> Response:
-    _expandable(parsed(query, parity.ONE))
+    parsed(query, parity.ONE).expands_only()
     session = _named(services, key, "ch_", charge_id)
     if session.status is not Status.COMPLETED:
         raise ResourceMissing(f"No such charge: '{charge_id[:100]}'")
@@ -71,13 +70,7 @@ def _intent(services: Services, session: Session, given: Parsed, name: str) -> d
 
 def _named(services: Services, key: ApiKey, prefix: str, named: str) -> Session:
     """Return the session of a payment or charge. Raises ResourceMissing."""
-    session_id = f"cs_{named.removeprefix(prefix)}"
-    if not (named.startswith(prefix) and SESSION_ID.fullmatch(session_id)):
+    session_id = session_of(named, prefix)
+    if session_id is None:
         raise ResourceMissing(f"There is no such object: '{named[:100]}'")
     return lookup.get(services, key, session_id)
-
-
-def _expandable(given: Parsed, *names: str) -> None:
-    for number, name in enumerate(given.values.get("expand", ())):
-        if name not in names:
-            raise ParameterInvalid("This cannot be expanded.", param=f"expand[{number}]")

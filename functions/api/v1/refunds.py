@@ -21,11 +21,10 @@ from checkout.domain.errors import (
     ParameterMissing,
     ResourceMissing,
 )
-from checkout.domain.grammar import SESSION_ID
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX
 from checkout.domain.refund import Reason, Refund
-from checkout.domain.stripe_objects import from_stripe
+from checkout.domain.stripe_objects import from_stripe, session_of
 from checkout.domain.stripe_refunds import refund_object
 from checkout.flows import limits
 from checkout.flows.checkout import lookup
@@ -49,7 +48,7 @@ async def create(
 ) -> Response:
     """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
     given = parsed(body, parity.CREATE_REFUND)
-    _not_expanded(given)
+    given.expands_only()
     asked = _asked(services, key, given)
     posted: Posted[Refund] = Posted(
         merchant=key.merchant,
@@ -65,7 +64,7 @@ async def create(
 async def list_refunds(services: Injected, key: Key, request: Request, query: Query) -> Response:
     """Return a page of refunds, or all refunds of a payment."""
     given = parsed(query, parity.LIST_REFUNDS)
-    _not_expanded(given)
+    given.expands_only()
     limits.admit_list(services, key.merchant)
     limit = given.values.get("limit", 10)
     if not 1 <= limit <= LIST_MAX:
@@ -85,7 +84,7 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
 async def get(
     services: Injected, key: Key, request: Request, query: Query, refund_id: str
 ) -> Response:
-    _not_expanded(parsed(query, parity.ONE))
+    parsed(query, parity.ONE).expands_only()
     refund = refunds.get(services, key, refund_id)
     return shown(request, refund_object(refund, base_url=services.base_url))
 
@@ -101,7 +100,7 @@ async def cancel(
 ) -> Response:
     """Cancel a refund that was not sent yet."""
     given = parsed(body, parity.ONE)
-    _not_expanded(given)
+    given.expands_only()
     posted: Posted[Refund] = Posted(
         merchant=key.merchant,
         key=idempotency_key,
@@ -136,22 +135,16 @@ def _asked(services: Services, key: ApiKey, given: Parsed) -> NewRefund:
 def _session_of(given: Parsed) -> str | None:
     """Return the session whose payment or charge is named; None if none is."""
     named = {
-        each: f"cs_{given.values[each].removeprefix(prefix)}"
+        each: session_of(given.values[each], prefix)
         for each, prefix in _KINDS.items()
         if each in given.values
     }
     for each, session_id in named.items():
-        right = given.values[each].startswith(_KINDS[each])
-        if not right or not SESSION_ID.fullmatch(session_id):
+        if session_id is None:
             raise ResourceMissing(f"No such {each.replace('_', ' ')}.", param=each)
     if len(set(named.values())) > 1:
         raise ParameterInvalid("This charge is of another payment.", param="charge")
     return next(iter(named.values()), None)
-
-
-def _not_expanded(given: Parsed) -> None:
-    if given.values.get("expand"):
-        raise ParameterInvalid("This cannot be expanded.", param="expand[0]")
 
 
 def _text(services: Services, refund: Refund) -> str:

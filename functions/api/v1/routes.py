@@ -124,9 +124,7 @@ async def session_line_items(
     """Return a page of a session's line items. Only prices and products can be expanded."""
     given = parsed(query, parity.LINE_ITEMS)
     product = "data.price.product"
-    for number, name in enumerate(given.values.get("expand", ())):
-        if name not in (product, "data.price"):
-            raise ParameterInvalid("This cannot be expanded.", param=f"expand[{number}]")
+    given.expands_only(product, "data.price")
     session = lookup.get(services, key, session_id)
     items = line_items(session, base_url=services.base_url, expand_product=given.expands(product))
     data, more = page(items, [each["id"] for each in items], given.values)

@@ -29,7 +29,7 @@ from checkout.domain.errors import (
     ResourceMissing,
     UrlInvalid,
 )
-from checkout.domain.grammar import SESSION_ID, is_http, picture_url
+from checkout.domain.grammar import is_http, picture_url
 from checkout.domain.languages import language_of
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
@@ -40,6 +40,7 @@ from checkout.domain.stripe_objects import (
     from_stripe,
     line_items,
     payment_intent,
+    session_of,
 )
 from checkout.flows.checkout import lists, lookup
 from checkout.flows.checkout.lists import ListQuery
@@ -163,9 +164,7 @@ def _list_query(
     if name is None:
         return query
     try:
-        if not anchor.startswith(prefix):
-            raise ResourceMissing("The id is of another kind.")
-        session = lookup.get(services, key, f"cs_{anchor.removeprefix(prefix)}")
+        session = lookup.get(services, key, session_of(anchor, prefix) or "")
     except ResourceMissing:
         raise ResourceMissing(f"No such {kind}: '{anchor[:100]}'", param=name) from None
     cursor = lists.cursor_behind(key, session)
@@ -214,8 +213,8 @@ def page(items: Sequence[T], ids: Sequence[str], values: dict[str, Any]) -> tupl
 
 def of_payment(services: Services, key: ApiKey, payment: str) -> Iterable[Session]:
     """Return the one session of a payment, or none."""
-    session_id = payment.replace("pi_", "cs_", 1)
-    if not (payment.startswith("pi_") and SESSION_ID.fullmatch(session_id)):
+    session_id = session_of(payment, "pi_")
+    if session_id is None:
         return ()
     try:
         session = lookup.get(services, key, session_id)

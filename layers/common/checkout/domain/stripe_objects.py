@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from checkout.domain.errors import AmountNotRepresentable
 from checkout.domain.event_types import PAYMENT_FAILED, stripe_name
+from checkout.domain.grammar import SESSION_ID
 from checkout.domain.public import amount
 from checkout.domain.public_attempts import last_payment_error
 from checkout.domain.session import LineItem, Session, Status
@@ -344,6 +345,13 @@ def payment_intent_id(session_id: str) -> str:
 
 def charge_id(session_id: str) -> str:
     return session_id.replace("cs_", "ch_", 1)
+
+
+def session_of(named: str, prefix: str) -> str | None:
+    """Return the session whose payment or charge has this id, or None if `named` is no such id."""
+    session_id = f"cs_{named.removeprefix(prefix)}"
+    right = named.startswith(prefix) and SESSION_ID.fullmatch(session_id)
+    return session_id if right else None
 
 
 def livemode(base_url: str) -> bool:
