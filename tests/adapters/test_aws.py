@@ -18,7 +18,7 @@ from botocore.exceptions import (
 )
 from botocore.stub import Stubber
 
-from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES
+from checkout.adapters.aws import CONFLICT_TRIES, LOST_TRIES, Persistent
 from checkout.adapters.dynamo import DynamoApiKeys, DynamoDatabase, DynamoMerchants, DynamoSessions
 from checkout.adapters.dynamo.records import reservation_item, session_item
 from checkout.domain.errors import Unavailable
@@ -273,3 +273,24 @@ def test_keys_that_are_never_processed_end_as_unavailable(scripted: Scripted) ->
         scripted.answered("batch_get_item", {"Responses": {}, "UnprocessedKeys": left})
     with pytest.raises(Unavailable):
         scripted.sessions.page(Lists("mer_1"), limit=1, **UNBOUNDED)
+
+
+def test_more_items_than_a_call_takes_are_read_in_several() -> None:
+    """Keys that one call leaves unprocessed are asked for again, before the rest."""
+    sizes: list[int] = []
+
+    class Client:
+        def batch_get_item(self, *, RequestItems: dict[str, Any]) -> dict[str, Any]:
+            keys = RequestItems["T"]["Keys"]
+            sizes.append(len(keys))
+            left = keys[:30] if len(sizes) == 1 else []
+            done = [{"id": key["id"]} for key in keys[len(left) :]]
+            again = {"T": {"Keys": left}} if left else {}
+            return {"Responses": {"T": done}, "UnprocessedKeys": again}
+
+    ids = [f"cs_{number}" for number in range(250)]
+    reader = Persistent(lambda seconds: None, lambda size: bytes(size))
+    found = reader.batch_get(Client(), "T", ids)
+    assert sorted(found) == sorted(ids)
+    assert sizes == [100, 100, 80]
+    assert reader.batch_get(Client(), "T", []) == {}

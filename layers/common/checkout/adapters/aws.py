@@ -105,7 +105,7 @@ class Persistent:
     def batch_get(
         self, client: Any, table: str, ids: list[str], attributes: Iterable[str] = ()
     ) -> dict[str, Answer]:
-        """Read up to BATCH_GET_MAX items by `id`, strongly consistent.
+        """Read items by `id`, strongly consistent, BATCH_GET_MAX in a call.
 
         Missing items are left out. With `attributes` only these are read, because botocore takes 10
         µs to parse each.
@@ -116,12 +116,14 @@ class Persistent:
         keys = [{"id": {"S": each}} for each in ids]
         without_progress = 0
         while keys:
-            request = {table: {"Keys": keys, "ConsistentRead": True, **(only if names else {})}}
+            asked = keys[:BATCH_GET_MAX]
+            request = {table: {"Keys": asked, "ConsistentRead": True, **(only if names else {})}}
             answer = ask(client.batch_get_item, RequestItems=request)
             items = answer["Responses"].get(table, [])
             found.update((item["id"]["S"], item) for item in items)
-            keys = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
-            if keys and not items:
+            again = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])
+            keys = again + keys[BATCH_GET_MAX:]
+            if again and not items:
                 without_progress = self._wait_for_progress(without_progress)
         return found
 

@@ -25,7 +25,7 @@ class Refunds(Protocol):
         ...
 
     def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
-        """Read up to 100 refunds, in this order, strongly consistent. Missing ones are left out."""
+        """Read refunds, in this order, strongly consistent. Missing ones are left out."""
         ...
 
     def page(self, of: Lists, *, limit: int, after: str | None) -> RefundPage:

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from botocore.exceptions import ClientError
 
-from checkout.adapters.aws import BATCH_GET_MAX, Persistent, ask
+from checkout.adapters.aws import Persistent, ask
 from checkout.adapters.dynamo import lists
 from checkout.adapters.dynamo.client import Client, get, readable
 from checkout.adapters.dynamo.codec import Codec
@@ -115,12 +115,9 @@ class DynamoLinks:
 
     def _left_in(self, rows: Sequence[str]) -> dict[str, int]:
         """Read what is left in each of these rows, strongly consistent."""
-        found: dict[str, int] = {}
-        for first in range(0, len(rows), BATCH_GET_MAX):
-            asked = list(rows[first : first + BATCH_GET_MAX])
-            items = self._persistent.batch_get(self._client, self._table, asked, ("id", "left"))
-            found |= {row: number_from(item["left"]) for row, item in items.items()}
-        return found
+        read = ("id", "left")
+        items = self._persistent.batch_get(self._client, self._table, list(rows), read)
+        return {row: number_from(item["left"]) for row, item in items.items()}
 
     def set_left(self, link: PaymentLink, left: int) -> bool:
         read = self._left_in(link.row_ids)

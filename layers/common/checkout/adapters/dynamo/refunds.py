@@ -87,7 +87,7 @@ class DynamoRefunds:
         return refund_from(item) if item else None
 
     def of(self, refund_ids: tuple[str, ...]) -> tuple[Refund, ...]:
-        """Read up to 100 refunds with one request, strongly consistent."""
+        """Read refunds, strongly consistent, 100 in a request."""
         found = self._persistent.batch_get(self._client, self._table, list(refund_ids))
         shown, _ = readable((found[each] for each in refund_ids if each in found), refund_from)
         return tuple(shown)

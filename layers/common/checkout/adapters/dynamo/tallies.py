@@ -14,7 +14,7 @@ from typing import Any, Final
 from botocore.exceptions import ClientError
 
 from checkout.adapters.aws import Persistent
-from checkout.adapters.dynamo.client import PAGE_MAX, Client, entries, readable
+from checkout.adapters.dynamo.client import Client, entries, readable
 from checkout.adapters.dynamo.conditions import failed_item, transaction
 from checkout.adapters.dynamo.places import CLOCK, due_shard, due_shards
 from checkout.adapters.dynamo.records import session_from
@@ -115,15 +115,9 @@ class DynamoTallies:
         if len(rows) < limit // 2 and instant_from(rows[0]["uncounted_at"]) + gathered > until:
             return None
         ids = [text_from(row["id"]) for row in rows]
-        sessions: list[Session] = []
-        unreadable: list[str] = []
-        for start in range(0, len(ids), PAGE_MAX):
-            some = ids[start : start + PAGE_MAX]
-            items = self._persistent.batch_get(self._client, self._table, some)
-            items = with_carts(self._client, self._persistent, self._table, items)
-            found, damaged = readable((items[one] for one in some if one in items), session_from)
-            sessions += found
-            unreadable += damaged
+        items = self._persistent.batch_get(self._client, self._table, ids)
+        items = with_carts(self._client, self._persistent, self._table, items)
+        sessions, unreadable = readable((items[one] for one in ids if one in items), session_from)
         return Stretch(
             walk=walk,
             shard=shard,

@@ -14,7 +14,6 @@ from checkout.flows.merchant import search
 from checkout.ports.services import DashboardServices
 
 PART_MAX: Final = 1_000  # sessions in a part
-REFUNDS_READ: Final = 100  # in one call
 ROUNDS: Final = 10  # index pages of 100 that are read for a part
 
 
@@ -39,12 +38,8 @@ class Part:
 
 def refunds(services: DashboardServices, part: Part) -> dict[str, Refund]:
     """Return the refunds of the part's sessions by their ids."""
-    ids = [each.id for session in part.sessions for each in session.refunds or ()]
-    found: dict[str, Refund] = {}
-    for start in range(0, len(ids), REFUNDS_READ):
-        some = services.refunds.of(tuple(ids[start : start + REFUNDS_READ]))
-        found |= {each.id: each for each in some}
-    return found
+    ids = tuple(each.id for session in part.sessions for each in session.refunds or ())
+    return {each.id: each for each in services.refunds.of(ids)}
 
 
 def part(services: DashboardServices, key: Actor, text: str, query: ListQuery) -> Part:

@@ -19,7 +19,6 @@ from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import Positions
 
 DAYS_MAX: Final = 92
-DAYS_READ: Final = 100  # in one call
 NEWEST: Final = 100  # sessions among which those are that were not counted yet
 TRIES: Final = 3
 
@@ -40,20 +39,14 @@ def days(services: DashboardServices, key: Actor, *, first: date, last: date) ->
     """Return the days from `first` to `last`, at most the last 2 * DAYS_MAX of them.
 
     Sessions that ended and were not counted yet are among them. It takes one read for each shard of
-    the merchant and each DAYS_READ days, two of positions, and a page of the list.
+    the merchant and each 100 days, two of positions, and a page of the list.
     """
     first = max(first, last - timedelta(days=2 * DAYS_MAX - 1))
     wanted = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     currency = key.asset_code.lower()
     positions = services.tallies.positions()
     for _ in range(TRIES):
-        counted = [
-            each
-            for start in range(0, len(wanted), DAYS_READ)
-            for each in services.tallies.days(
-                key.lists, currency, wanted[start : start + DAYS_READ]
-            )
-        ]
+        counted = services.tallies.days(key.lists, currency, wanted)
         before, positions = positions, services.tallies.positions()
         if before.marks == positions.marks:
             break  # nothing was counted meanwhile, so the days belong to these positions

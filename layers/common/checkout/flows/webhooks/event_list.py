@@ -13,7 +13,6 @@ from checkout.domain.webhooks import WebhookEvent, copy_id
 from checkout.ports.services import Services
 
 _LOOKED_AT: Final = 100  # events of a round
-_READ_AT_ONCE: Final = 100  # records
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +83,7 @@ def undelivered(
     further = [each.id for each in merchant.further_endpoints if each.id] if merchant else []
     of = {each.id: [copy_id(each.id, endpoint) for endpoint in further] for each in events}
     ids = [each for copies in of.values() for each in copies]
-    found: dict[str, WebhookEvent] = {each.id: each for each in events}
-    for start in range(0, len(ids), _READ_AT_ONCE):
-        found |= services.events.many(ids[start : start + _READ_AT_ONCE])
+    found = {each.id: each for each in events} | dict(services.events.many(ids))
     return {
         event: sum(found[each].undelivered for each in (event, *copies) if each in found)
         for event, copies in of.items()
