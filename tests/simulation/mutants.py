@@ -914,8 +914,8 @@ MUTANTS: Final = (
     line(
         "what a batch did not read is not there",
         "checkout.adapters.aws:Persistent.batch_get",
-        'keys = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])',
-        "keys = []",
+        'again = answer.get("UnprocessedKeys", {}).get(table, {}).get("Keys", [])',
+        "again = []",
     ),
     line(
         "the last row of a session is not stored",
