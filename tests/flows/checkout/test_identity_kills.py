@@ -28,6 +28,8 @@ from tests.flows.checkout.test_identities import (
 from tests.flows.refund.test_kills import Deadly, Killed
 from tests.product import World
 
+pytestmark = pytest.mark.untraced
+
 Change = Callable[[World], None]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+import pytest
+
 from checkout.domain.errors import CheckoutError
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.flows.refund import budget
@@ -15,6 +17,8 @@ from sandbox.wallets.provider import Rules
 from tests.flows.refund.books import again, allow, ask, balance, fund, mandate
 from tests.flows.refund.test_kills import Deadly, Killed
 from tests.product import HARBOR, World
+
+pytestmark = pytest.mark.untraced
 
 BOB = f"{HARBOR}/bob"
 

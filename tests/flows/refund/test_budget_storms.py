@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+import pytest
+
 from tests.flows.refund.budget_storms import storm
+
+pytestmark = pytest.mark.untraced
 
 WORLDS = 150
 

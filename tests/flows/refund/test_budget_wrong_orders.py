@@ -24,6 +24,8 @@ from tests.flows.refund import test_budget
 from tests.flows.refund.budget_storms import storm
 from tests.product import World
 
+pytestmark = pytest.mark.untraced
+
 WORLDS: Final = 100
 Patch = pytest.MonkeyPatch
 ROTATE: Final = OpenPayments.rotate_token

@@ -24,6 +24,8 @@ from checkout.open_payments.errors import OutcomeUnknown
 from tests.flows.refund.books import again, balance, come_back, consent, fund, payments, prepare
 from tests.product import CEDAR, World
 
+pytestmark = pytest.mark.untraced
+
 ALICE = f"{CEDAR}/alice"
 CALLS = (
     "get_item",

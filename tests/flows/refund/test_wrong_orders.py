@@ -20,6 +20,8 @@ from checkout.open_payments.client import OpenPayments
 from tests.flows.refund import storms
 from tests.flows.refund.storms import storm
 
+pytestmark = pytest.mark.untraced
+
 WORLDS: Final = 120
 Patch = pytest.MonkeyPatch
 DECIDE: Final = refund_verdict.decide
