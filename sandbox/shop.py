@@ -23,7 +23,7 @@ from sandbox.server import Answer, Incoming
 BODY_MAX: Final = 4096  # bytes of a form
 CURRENCY: Final = "usd"
 _SCALE: Final = 2
-_SESSION_ID: Final = re.compile(r"cs_[0-9A-Za-z]{1,64}")
+_SESSION_ID: Final = re.compile(r"cs_(?:test_)?[0-9A-Za-z]{1,64}")
 _ORDER: Final = re.compile(r"[0-9a-z-]{1,64}")
 _PAGES: Final = Path(__file__).parent / "shop_pages"
 _TEMPLATES: Final = Environment(

@@ -26,6 +26,12 @@ def test_the_providers_are_those_known_unless_others_or_none_are_set() -> None:
     assert load(GOOD | {"WALLET_PROVIDERS": "none"}).wallet_providers == ()
 
 
+def test_a_stage_is_a_test_stage_only_if_it_has_wallets_of_its_own() -> None:
+    own = "https://test.example/test-wallets"
+    assert load(GOOD | {"TEST_WALLETS": own}).test_wallets == own
+    assert load(GOOD).test_wallets == ""
+
+
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BASE_URL"])
 def test_a_missing_setting_is_named(name: str) -> None:
     with pytest.raises(SettingsError, match=name):
@@ -41,6 +47,8 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("BASE_URL", "https://user@pay.example"),
         ("BASE_URL", "https://pay.example/?a=1"),
         ("COMPLETION_POLICY", "hoped"),
+        ("TEST_WALLETS", "https://test.example/wallets"),
+        ("TEST_WALLETS", "ours/test-wallets"),
         ("ALLOW_LOOPBACK_WALLETS", "yes please"),
         ("RETENTION_DAYS", "29"),
         ("RETENTION_DAYS", "99999"),

@@ -16,7 +16,10 @@ Told = Callable[[], list[dict[str, Any]]]
 PEM = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIA==\n-----END PRIVATE KEY-----"
 FORMS = {
     "an API key": "sk_" + "aB3" * 14 + "x",
+    "an API key of a live stage": "sk_live_" + "aB3" * 14 + "x",
+    "an API key of a test stage": "sk_test_" + "aB3" * 14 + "x",
     "a session": SESSION_ID,
+    "a session of a test stage": "cs_test_" + "aB3" * 7 + "x",
     "a session's address": f"https://pay.example/pay/{SESSION_ID}/success",
     "a webhook secret": "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw+/==",
     "what the vault sealed": "v1.0a1b2c3d.AAAA-bbbb_cccc",

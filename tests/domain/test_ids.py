@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import partial
 
 import pytest
 
@@ -17,7 +18,9 @@ from tests.support import seeded
         (ids.new_event_id, r"evt_[0-9A-Za-z]{22}"),
         (ids.new_key_id, r"key_[0-9A-Za-z]{22}"),
         (ids.new_request_id, r"req_[0-9A-Za-z]{22}"),
-        (ids.new_api_key, r"sk_[0-9A-Za-z]{43}"),
+        (ids.new_api_key, r"sk_live_[0-9A-Za-z]{43}"),
+        (partial(ids.new_session_id, test=True), r"cs_test_[0-9A-Za-z]{22}"),
+        (partial(ids.new_api_key, test=True), r"sk_test_[0-9A-Za-z]{43}"),
         (ids.new_nonce, r"[0-9A-Za-z]{22}"),
     ],
 )

@@ -14,7 +14,7 @@ from checkout.domain import providers
 from checkout.domain.grammar import email_of
 from checkout.domain.providers import Provider
 from checkout.domain.retention import RETENTION, RETENTION_LEAST
-from checkout.open_payments.urls import is_loopback, target
+from checkout.open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
 from checkout.ports.wallets import CompletionPolicy
 
 
@@ -66,6 +66,12 @@ class Settings:
         "empty: those known at the release; `none`: none",
         default=(),
     )
+    test_wallets: str = _setting(
+        "of a test stage: the address below which its wallets are, such as "
+        "`https://test.example/test-wallets`; it takes no others, and any other stage takes none of "
+        "them",
+        default="",
+    )
     receipt_sender: str = _setting(
         "e-mail address from which customers can have their receipt sent (Amazon SES); empty: no "
         "receipts by e-mail",
@@ -106,6 +112,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         events_queue_url=environment.get("EVENTS_QUEUE_URL", ""),
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
+        test_wallets=_test_wallets(environment.get("TEST_WALLETS", "")),
         receipt_sender=_sender(environment.get("RECEIPT_SENDER", "")),
         client_limit=_whole(environment, "CLIENT_LIMIT", 30, most=999_999),
         edge_secret=environment.get("EDGE_SECRET", ""),
@@ -168,6 +175,12 @@ def _providers(value: str) -> tuple[Provider, ...]:
             "WALLET_PROVIDERS must be name | https://wallet.example/{name} | website | countries, "
             "separated by semicolons, empty, or none."
         ) from None
+
+
+def _test_wallets(value: str) -> str:
+    if value and not (is_sent(value) and value.endswith(TEST_WALLETS)):
+        raise SettingsError(f"TEST_WALLETS must be an address that ends in {TEST_WALLETS}.")
+    return value
 
 
 def _sender(value: str) -> str:

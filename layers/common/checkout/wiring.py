@@ -115,6 +115,7 @@ def api_services() -> Services:
         base_url=settings().base_url,
         allow_loopback=settings().allow_loopback_wallets,
         providers=settings().wallet_providers,
+        test_wallets=settings().test_wallets,
         database=dynamo.DynamoDatabase(_dynamodb(BRIEF), prefix),
         sessions=InstrumentedSessions(
             dynamo.DynamoSessions(client, prefix, **paced, retention=_retention())
@@ -209,12 +210,14 @@ def webhook_sender() -> Callable[[str], MessageResult]:
 
 @cache
 def _wallets() -> Wallets:
+    from checkout.adapters.outbound.stages import StageTransport
     from checkout.adapters.outbound.wallets import SignedWallets
 
     base = api_services()
+    public = StageTransport(_public_http(), base.test_wallets)
     known = frozenset(authority(each.form) for each in base.providers)
     return SignedWallets(
-        InstrumentedTransport(_public_http(), base.clock.now, known=known),
+        InstrumentedTransport(public, base.clock.now, known=known),
         _vault(),
         base.clock,
         allow_loopback=base.allow_loopback,

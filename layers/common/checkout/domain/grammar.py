@@ -28,6 +28,8 @@ from checkout.open_payments.urls import (
 
 ID_DIGITS: Final = 22  # base62: 62^22 > 2^130
 KEY_DIGITS: Final = 43  # 62^43 > 2^256
+TEST: Final = "test_"  # begins the digits of what a test stage makes
+LIVE: Final = "live_"  # begins those of a key of any other stage; ids of sessions have no mark
 BASE62: Final = rf"[0-9A-Za-z]{{{ID_DIGITS}}}"
 
 
@@ -36,7 +38,7 @@ def id_pattern(*prefixes: str) -> str:
     return rf"(?:{'|'.join(prefixes)})_{BASE62}" if prefixes[1:] else rf"{prefixes[0]}_{BASE62}"
 
 
-SESSION_ID: Final = re.compile(id_pattern("cs"))
+SESSION_ID: Final = re.compile(rf"cs_(?:{TEST})?{BASE62}")
 REFUND_ID: Final = re.compile(id_pattern("re"))
 EVENT_ID: Final = re.compile(id_pattern("evt"))
 # An event, or its copy for one of the merchant's further endpoints.
@@ -44,7 +46,7 @@ DELIVERY_ID: Final = re.compile(rf"{EVENT_ID.pattern}(?:~{id_pattern('we')})?")
 LINK_ID: Final = re.compile(id_pattern("plink"))
 NONCE: Final = re.compile(BASE62)
 MEMBER_ID: Final = re.compile(rf"mbr_{BASE62}")
-API_KEY: Final = re.compile(rf"sk_[0-9A-Za-z]{{{KEY_DIGITS}}}")
+API_KEY: Final = re.compile(rf"sk_(?:{TEST}|{LIVE})?[0-9A-Za-z]{{{KEY_DIGITS}}}")
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _POSITION_MAX: Final = 10**13 - 1  # thirteen digits of milliseconds: until the year 2286

@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Callable
 from typing import Final
 
-from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS
+from checkout.domain.grammar import ID_DIGITS, KEY_DIGITS, LIVE, TEST
 
 RandomBytes = Callable[[int], bytes]
 
@@ -37,8 +37,9 @@ def kind_of(record_id: str) -> str:
     return record_id.partition("_")[0]
 
 
-def new_session_id(random_bytes: RandomBytes) -> str:
-    return f"{SESSION}_{_base62(random_bytes, ID_DIGITS)}"
+def new_session_id(random_bytes: RandomBytes, *, test: bool = False) -> str:
+    """Return the id of a session; on a test stage it has the word in it."""
+    return f"{SESSION}_{TEST if test else ''}{_base62(random_bytes, ID_DIGITS)}"
 
 
 def new_refund_id(random_bytes: RandomBytes) -> str:
@@ -87,8 +88,9 @@ def new_request_id(random_bytes: RandomBytes) -> str:
     return "req_" + _base62(random_bytes, ID_DIGITS)
 
 
-def new_api_key(random_bytes: RandomBytes) -> str:
-    return "sk_" + _base62(random_bytes, KEY_DIGITS)
+def new_api_key(random_bytes: RandomBytes, *, test: bool = False) -> str:
+    """Return a key that says whether it is of a test stage. Keys of before, `sk_…`, stay valid."""
+    return f"sk_{TEST if test else LIVE}{_base62(random_bytes, KEY_DIGITS)}"
 
 
 def new_nonce(random_bytes: RandomBytes) -> str:

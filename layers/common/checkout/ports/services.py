@@ -32,7 +32,8 @@ class Services:
 
     `base_url` has no trailing slash. `allow_loopback` is for development only: wallets and webhook
     endpoints on this machine are allowed. `providers` are the operator's wallet providers for the
-    hosted page.
+    hosted page. `test_wallets` is the address below which a test stage has its wallets, "" on any
+    other stage.
     """
 
     clock: Clock
@@ -40,6 +41,7 @@ class Services:
     base_url: str
     allow_loopback: bool = False
     providers: tuple[Provider, ...] = ()
+    test_wallets: str = ""
     database: Database
     sessions: Sessions
     refunds: Refunds
@@ -50,6 +52,11 @@ class Services:
     queue: EventQueue
     tasks: TaskQueue
     limits: RateLimits
+
+    @property
+    def test(self) -> bool:
+        """Whether this is a test stage, where nothing is paid with real money."""
+        return bool(self.test_wallets)
 
     def shared(self) -> dict[str, Any]:
         """Return these ports by name, to compose a larger bag of them."""

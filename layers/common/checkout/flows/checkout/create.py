@@ -68,7 +68,7 @@ def open_session(
         new.opened, key, base_is_http=is_http(services.base_url), request_id=request_id
     )
     session = opened(
-        session_id=new_session_id(services.random_bytes),
+        session_id=new_session_id(services.random_bytes, test=services.test),
         writer=new_nonce(services.random_bytes),
         now=services.clock.now(),
     )

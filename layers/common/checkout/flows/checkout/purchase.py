@@ -111,7 +111,7 @@ def _open(
     if link.left is not None:
         limits.admit_item(services, link.id, client, left=link.left)
     for row in _rows(services, link):
-        session_id = new_session_id(services.random_bytes)
+        session_id = new_session_id(services.random_bytes, test=services.test)
         session = link.opened(
             merchant,
             session_id=session_id,

@@ -43,7 +43,7 @@ class NewKey:
 
 def new_key(services: Services, merchant: Merchant, *, name: str, **options: Any) -> NewKey:
     """Return a new key, which is not stored yet. `options` are further fields."""
-    plain = new_api_key(services.random_bytes)
+    plain = new_api_key(services.random_bytes, test=services.test)
     record = ApiKey(
         id=new_key_id(services.random_bytes),
         hash=api_key_hash(plain),

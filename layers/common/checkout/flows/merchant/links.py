@@ -206,7 +206,7 @@ def _success_url(services: DashboardServices, merchant: Merchant, typed: str) ->
         return None
     redirect_url(
         typed,
-        session_id=new_session_id(services.random_bytes),
+        session_id=new_session_id(services.random_bytes, test=services.test),
         base_is_http=is_http(services.base_url),
         param="success_url",
         hosts=merchant.return_hosts,
