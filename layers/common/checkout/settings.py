@@ -68,8 +68,8 @@ class Settings:
     )
     test_wallets: str = _setting(
         "of a test stage: the address below which its wallets are, such as "
-        "`https://test.example/test-wallets`; it takes no others, and any other stage takes none of "
-        "them",
+        "`https://test.example/test-wallets`; it takes no others, and any other stage takes none "
+        "of them",
         default="",
     )
     receipt_sender: str = _setting(

@@ -1,4 +1,4 @@
-"""Keep test stages and all others apart: each sends requests to the wallets of its own kind only."""
+"""Keep test stages and all others apart: each asks the wallets of its own kind only."""
 
 from __future__ import annotations
 
