@@ -117,8 +117,9 @@ rehearse: setup .venv-rehearsal/stamp rehearsal-build ## deploy, sell, upgrade a
 ##@ Simulation (SEED=number repeats a run)
 .PHONY: simulate simulate-mutants simulate-load soak fuzz
 
-simulate: setup ## simulate WORLDS= worlds of customers, merchants and sweeps under faults
-	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED))
+simulate: setup ## simulate WORLDS= worlds of customers, merchants and sweeps under faults (RELEASES=1: of two)
+	$(BIN)/python -m tests.simulation --worlds $(or $(WORLDS),1000) $(if $(SEED),--seed $(SEED)) \
+		$(if $(RELEASES),--releases)
 
 simulate-mutants: setup ## break the payment protocol one line at a time and show which check notices (LEARN=1)
 	$(BIN)/python -m tests.simulation --mutants $(if $(LEARN),--learn)

@@ -1,10 +1,11 @@
-"""The last release's records, and its own reader (docs/howto/change-a-record.md).
+"""The last release: its records, and its own code (docs/howto/change-a-record.md).
 
     records.json    samples of all kinds of records, as the last release stores them
-    reader.zip      the part of its code that stores and reads them, and its `kinds.py`
+    code.zip        its package `checkout`, its `kinds.py` as the main file, and its `services.py`
 
-The reader is a file and no commit, because a clone in CI has no history, and a source package none
-at all. `python -m tests.released` makes today's code the last release.
+The code is a file and no commit, because a clone in CI has no history, and a source package none
+at all. `python -m tests.released` makes today's code the last release. tests/simulation/releases.py
+has it serve beside today's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import checkout
 from tests.released import kinds
 
 FOLDER: Final = Path(__file__).parent
-READER: Final = FOLDER / "reader.zip"
+CODE: Final = FOLDER / "code.zip"
 RECORDS: Final = FOLDER / "records.json"
 _MADE: Final = (1980, 1, 1, 0, 0, 0)  # the same files make the same archive
 
@@ -30,21 +31,14 @@ def write() -> None:
     """Make today's code the last release."""
     written = json.dumps(kinds.written(), ensure_ascii=False, indent=0, sort_keys=True)
     RECORDS.write_text(written + "\n", "utf-8")
-    pack(READER, Path(kinds.__file__), modules())
+    pack(CODE, Path(kinds.__file__), product())
 
 
-def modules() -> dict[str, Path]:
-    """Return the files of the product that storing a record needs, by their names in an archive."""
-    code = f"import runpy, sys; runpy.run_path({kinds.__file__!r}); print(*sys.modules)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+def product() -> dict[str, Path]:
+    """Return the files of the product, and of its wiring in tests, by their names in an archive."""
     root = Path(checkout.__file__).parents[1]
-    found = {}
-    for name in said.stdout.split():
-        if name.partition(".")[0] == "checkout":
-            path = name.replace(".", "/")
-            path = f"{path}/__init__.py" if (root / path).is_dir() else f"{path}.py"
-            found[path] = root / path
-    return found
+    found = {str(each.relative_to(root)): each for each in root.glob("checkout/**/*.py")}
+    return {**found, "services.py": FOLDER.parent / "services.py"}
 
 
 def pack(archive: Path, main: Path, files: dict[str, Path]) -> None:
@@ -57,7 +51,7 @@ def pack(archive: Path, main: Path, files: dict[str, Path]) -> None:
 def last_release_reads(stored: dict[str, Any]) -> dict[str, list[dict[str, Any]]]:
     """Return what the last release's own code reads, and would write again."""
     done = subprocess.run(
-        [sys.executable, str(READER)],
+        [sys.executable, str(CODE)],
         input=json.dumps(stored),
         capture_output=True,
         text=True,

@@ -14,7 +14,7 @@ from botocore.exceptions import ClientError, ReadTimeoutError
 
 from checkout.open_payments.errors import NotSent, OpenPaymentsError, OutcomeUnknown
 from checkout.open_payments.transport import Request, Response
-from tests.simulation import swarm
+from tests.simulation import releases, swarm
 from tests.simulation.faults import CALM, Around, Aws, Http, Wider
 from tests.simulation.scheduler import Died
 
@@ -47,6 +47,7 @@ class Process:
         self.dead = False
         self.busy = False
         self.later = False  # of a later release
+        self.release = releases.TODAYS
         self.sends = 0
         self.writes = 0
 

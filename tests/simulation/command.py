@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from checkout.domain.transitions import TRANSITIONS
@@ -79,21 +80,21 @@ class Total:
         return hashlib.sha256("\n".join(self.hashes).encode()).hexdigest()
 
 
-def run_many(seeds: Iterable[int]) -> Total:
+def run_many(seeds: Iterable[int], *, two_releases: bool = False) -> Total:
     total = Total()
     for seed in seeds:
-        total.add(sim_world.run(seed))
+        total.add(sim_world.run(seed, two_releases=two_releases))
     return total
 
 
-def run_parallel(first: int, worlds: int, *, processes: int) -> Total:
+def run_parallel(first: int, worlds: int, *, processes: int, two_releases: bool = False) -> Total:
     chunks = [
         range(start, min(start + CHUNK, first + worlds))
         for start in range(first, first + worlds, CHUNK)
     ]
     total = Total()
     with ProcessPoolExecutor(processes, initializer=sim_world.have_own_process) as pool:
-        for part in pool.map(run_many, chunks):
+        for part in pool.map(partial(run_many, two_releases=two_releases), chunks):
             total.join(part)
     return total
 
@@ -106,6 +107,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--learn", action="store_true", help="with --mutants: note who caught each")
     parser.add_argument("--soak", type=int, help="so many webhook events over days of retries")
     parser.add_argument("--rates", action="store_true", help="note how often each happened")
+    parser.add_argument("--releases", action="store_true", help="with the last release beside ours")
     parser.add_argument("--processes", type=int, default=2)
     chosen = parser.parse_args(arguments)
     logging.getLogger("checkout").setLevel(logging.ERROR)  # what fails here is meant to
@@ -114,14 +116,20 @@ def main(arguments: Sequence[str]) -> int:
     if chosen.mutants:
         return show_mutants(chosen.processes, chosen.seed, learn=chosen.learn)
     if chosen.worlds is None and chosen.seed is not None:
-        return show(chosen.seed)
+        return show(chosen.seed, two_releases=chosen.releases)
     first = random.SystemRandom().randrange(10**9) if chosen.seed is None else chosen.seed
-    return simulate(first, chosen.worlds or 500, chosen.processes, note=chosen.rates)
+    return simulate(
+        first,
+        chosen.worlds or 500,
+        chosen.processes,
+        note=chosen.rates,
+        two_releases=chosen.releases,
+    )
 
 
-def show(seed: int) -> int:
+def show(seed: int, *, two_releases: bool = False) -> int:
     """One world with its trace, one line an effect: time, actor, what."""
-    outcome = sim_world.run(seed, keep_trace=True)
+    outcome = sim_world.run(seed, keep_trace=True, two_releases=two_releases)
     print("\n".join(outcome.trace))
     print(f"trace hash {outcome.trace_hash}")
     for each in outcome.violations:
@@ -158,9 +166,11 @@ def show_mutants(processes: int, fresh: int | None = None, *, learn: bool = Fals
     return int(bool(survived or unshown))
 
 
-def simulate(first: int, worlds: int, processes: int, *, note: bool = False) -> int:
+def simulate(
+    first: int, worlds: int, processes: int, *, note: bool = False, two_releases: bool = False
+) -> int:
     began = time.monotonic()
-    total = run_parallel(first, worlds, processes=processes)
+    total = run_parallel(first, worlds, processes=processes, two_releases=two_releases)
     seconds = time.monotonic() - began
     rows: list[tuple[str, object]] = [
         ("worlds", f"{total.worlds} (seeds {first} to {first + worlds - 1})"),
@@ -173,6 +183,7 @@ def simulate(first: int, worlds: int, processes: int, *, note: bool = False) -> 
         *((f"shop: {shop.name}", total.shops[shop.name]) for shop in SHOPS),
         *_yields(total.counts),
         *((n, total.counts[n]) for n in sorted(total.counts) if n.startswith("webhooks: ")),
+        ("processes of the last release", total.counts["processes of the last release"]),
         ("last customers, all of whom paid", total.counts["last customers"]),
         ("stuck", sum(check == "nothing_is_stuck" for _, check, _ in total.violations)),
         (
@@ -185,8 +196,10 @@ def simulate(first: int, worlds: int, processes: int, *, note: bool = False) -> 
     ]
     for name, value in rows:
         print(f"{name:<36} {value}")
+    more = " --releases" if two_releases else ""
     for seed, check, detail in total.violations[:20]:
-        print(f"VIOLATION {check}: {detail}\n  replay: python -m tests.simulation --seed {seed}")
+        print(f"VIOLATION {check}: {detail}")
+        print(f"  replay: python -m tests.simulation --seed {seed}{more}")
     missed = missed_yields(total.counts)
     for miss in missed:
         print(f"YIELD {miss}")

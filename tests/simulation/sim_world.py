@@ -26,9 +26,8 @@ from botocore.exceptions import ClientError
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from checkout.adapters import dynamo
-from checkout.adapters.outbound.wallets import SignedWallets
+from checkout.adapters import vault as vaults
 from checkout.adapters.side_by_side import in_turn
-from checkout.adapters.vault import AesVault, derive
 from checkout.domain.errors import CheckoutError
 from checkout.domain.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
 from checkout.domain.links import PaymentLink
@@ -41,17 +40,24 @@ from checkout.flows.webhooks.deliver import MessageResult as Delivered
 from checkout.flows.webhooks.deliver import deliver
 from checkout.open_payments.errors import OpenPaymentsError
 from checkout.open_payments.signatures import public_x
-from checkout.open_payments.tokens import TokenKeeper
 from checkout.open_payments.transport import Request, Response
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import Walk
 from checkout.ports.wallets import CompletionPolicy
 from sandbox.cloud import table_definitions
-from tests import services
 from tests.adapters.samples import a_key, a_merchant
 from tests.fakes.dynamodb import InMemoryDynamoDb, Lag
 from tests.partitions import few_partitions
-from tests.simulation import actors, attempts, checks, probes, providers, swarm, webhooks
+from tests.simulation import (
+    actors,
+    attempts,
+    checks,
+    probes,
+    providers,
+    releases,
+    swarm,
+    webhooks,
+)
 from tests.simulation.boundaries import (
     BEGINNING,
     Process,
@@ -171,9 +177,16 @@ class SideBySideActors:
 
 class SimWorld:
     def __init__(
-        self, seed: int, *, keep_trace: bool = False, only: str | None = None, wide: bool = True
+        self,
+        seed: int,
+        *,
+        keep_trace: bool = False,
+        only: str | None = None,
+        wide: bool = True,
+        two_releases: bool = False,
     ) -> None:
         self.seed = seed
+        self.of_last = self.apart("releases") if two_releases else None
         self.rng = random.Random(seed)
         self.scheduler = Scheduler()
         self.profile, rates = self._profile()
@@ -221,7 +234,7 @@ class SimWorld:
         self._changes: list[tuple[str, Any, Any]] = []
         for name in WRITTEN:
             self._watch(f"{PREFIX}-{name}")
-        self.vault = AesVault(lambda: "11" * 32, self.rng.randbytes, derive=_derived)
+        self.vault = self._vault(vaults)
         self.checker = Checker(self)
         self.merchant, self.key = self._join(private)
         self.sessions: list[str] = []
@@ -299,13 +312,21 @@ class SimWorld:
         clock = HandClock(moment(self.scheduler.now) + actors.COUNTED_WITHIN)
         paced: Any = {"sleep": clock.sleep, "random_bytes": self.wide.randbytes}
         return replace(
-            self._services[next(iter(self._services))],
+            self._todays_services(),
             clock=clock,
             merchants=dynamo.DynamoMerchants(self.tables, PREFIX),
             sessions=dynamo.DynamoSessions(self.tables, PREFIX, **paced),
             tallies=dynamo.DynamoTallies(self.tables, PREFIX, **paced),
             side_by_side=in_turn,
         )
+
+    def _todays_services(self) -> PayServices:
+        for process, found in self._services.items():
+            if process.release is releases.TODAYS:
+                return found
+        todays = Process(self, "today's", 0)
+        self._wire(todays)
+        return self._services[todays]
 
     @property
     def currency(self) -> str:
@@ -369,6 +390,8 @@ class SimWorld:
         self.violate(Violation(check, detail))
 
     def violate(self, violation: Violation) -> None:
+        if self.of_last is not None and violation.check in releases.NOT_YET:
+            return
         self.note(f"VIOLATION {violation.check}: {violation.detail}")
         self.violations.append(violation)
         self.scheduler.over = True
@@ -407,6 +430,8 @@ class SimWorld:
             answer = Answer(error=refused)
             if refused.code == "callback_invalid":
                 self.checker.refused_callback(process.sends - before[0], process.writes - before[1])
+        except releases.NotThereYet:
+            answer = Answer(lost=True)
         except Died:
             self._pool.remove(process)
             raise
@@ -431,39 +456,52 @@ class SimWorld:
         ahead = skew(self.rng) if self.profile == "storm" else 0
         process = Process(self, f"p{len(self._services) + 1}", ahead)
         process.later = self.wide.random() < self.swarm.later
+        if self.of_last is not None and self.of_last.random() < releases.SHARE:
+            process.release = releases.THE_LAST
+            self.counts["processes of the last release"] += 1
         self._pool.append(process)
         self._wire(process)
         return process
 
     def _wire(self, process: Process) -> None:
+        module, port = process.release
         client: Any = SimDynamo(process)
-        base = services.core(
+        wiring = module("tests.services")
+        base = wiring.core(
             client,
             PREFIX,
             clock=process,
             random_bytes=self.rng.randbytes,
-            queue=self.deliveries,
-            tasks=self.tasks,
+            queue=port(self.deliveries),
+            tasks=port(self.tasks),
             base_url=BASE_URL,
             allow_loopback=True,
         )
         if self.swarm.deletes:
             paced: Any = {"sleep": process.sleep, "random_bytes": self.rng.randbytes}
-            kept = dynamo.DynamoSessions(client, PREFIX, **paced, retention=swarm.KEPT)
+            stores = module("checkout.adapters.dynamo")
+            kept = stores.DynamoSessions(client, PREFIX, **paced, retention=swarm.KEPT)
             base = replace(base, sessions=kept)
-        receivers = SimReceivers(process, self.deliveries)
-        wallets = SignedWallets(SimTransport(process), self.vault, process, allow_loopback=True)
-        wallets.tokens = TokenKeeper(process.now, partial(ActorsLock, process))
-        self._senders[process] = partial(deliver, base, self.vault, receivers)
-        self._services[process] = services.pay(
+        vault = self._vault(module("checkout.adapters.vault"))
+        wallets = module("checkout.adapters.outbound.wallets").SignedWallets(
+            port(SimTransport(process)), vault, process, allow_loopback=True
+        )
+        keeper = module("checkout.open_payments.tokens").TokenKeeper
+        wallets.tokens = keeper(process.now, partial(ActorsLock, process))
+        receivers = port(SimReceivers(process, self.deliveries))
+        self._senders[process] = partial(deliver, base, vault, receivers)
+        self._services[process] = wiring.pay(
             base,
             client,
             PREFIX,
-            vault=self.vault,
+            vault=vault,
             wallets=wallets,
             side_by_side=SideBySideActors(process),
             completion_policy=self.policy,
         )
+
+    def _vault(self, module: Any) -> Any:
+        return module.AesVault(lambda: "11" * 32, self.rng.randbytes, derive=_derived)
 
     # --- effects ---
 
@@ -599,7 +637,7 @@ class SimWorld:
     def _secret(self, further: str | None = None) -> WebhookSecret:
         vault = self.vault
         if further:  # draws nothing that a world without further endpoints would not draw
-            vault = AesVault(lambda: "11" * 32, random.Random(1).randbytes, derive=_derived)
+            vault = vaults.AesVault(lambda: "11" * 32, random.Random(1).randbytes, derive=_derived)
         sealed = vault.seal("whsec_c2VjcmV0", place=secret_place("mer_1", further))
         return WebhookSecret(sealed=sealed, created_at=BEGINNING)
 
@@ -665,13 +703,24 @@ class SimWorld:
 
 
 def run(
-    seed: int, *, keep_trace: bool = False, only: str | None = None, wide: bool = True
+    seed: int,
+    *,
+    keep_trace: bool = False,
+    only: str | None = None,
+    wide: bool = True,
+    two_releases: bool = False,
 ) -> Outcome:
-    """The world of `seed`, from beginning to end; if it is not `wide`, without swarm.py's draws."""
+    """The world of `seed`, from beginning to end; if it is not `wide`, without swarm.py's draws.
+
+    With `two_releases`, a part of its processes runs the last release.
+    """
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():
-        world = SimWorld(seed, keep_trace=keep_trace, only=only, wide=wide)
-        with swarm.in_force(world.swarm):
+        world = SimWorld(
+            seed, keep_trace=keep_trace, only=only, wide=wide, two_releases=two_releases
+        )
+        two = releases.serving() if two_releases else nullcontext()
+        with swarm.in_force(world.swarm), two:
             outcome = world.run()
     if not gc.isenabled():
         gc.collect()
@@ -715,7 +764,7 @@ def _key_pair() -> tuple[bytes, dict[str, str]]:
 
 @cache
 def _derived(secret: str) -> bytes:
-    return derive(secret)
+    return vaults.derive(secret)
 
 
 @cache
