@@ -12,11 +12,12 @@ from typing import Any
 from checkout.adapters.side_by_side import in_turn
 from checkout.domain.links import PaymentLink
 from checkout.domain.machine import HistoryEntry
+from checkout.domain.mandate import Mandate, MandateStatus, Terms
 from checkout.domain.refund import AmountMode, Refund, RefundStatus
 from checkout.domain.session import LineItem, Session, Status
 from checkout.flows.checkout.approve import Finish, finish
 from checkout.flows.schedule import expiries
-from checkout.open_payments.models import Amount
+from checkout.open_payments.models import Amount, WalletAddress
 from checkout.ports.runtime import Clock
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import Tallies, Walk
@@ -106,6 +107,30 @@ def a_refund(status: RefundStatus = RefundStatus.NEEDS_APPROVAL, **changes: Any)
         by="first (…abcd)",
     )
     return replace(refund, **changes)
+
+
+def a_mandate(status: MandateStatus = MandateStatus.ACTIVE, **changes: Any) -> Mandate:
+    """A refund budget of 100.00 USD a month, approved at NOW, of which 30.00 are spent."""
+    wallet = WalletAddress(
+        id="https://wallet.example/shop",
+        asset_code="USD",
+        asset_scale=2,
+        auth_server="https://auth.wallet.example",
+        resource_server="https://wallet.example",
+    )
+    mandate = Mandate(
+        id="man_1",
+        merchant="mer_1",
+        status=status,
+        version=1,
+        writer="first",
+        updated_at=NOW,
+        created_at=NOW,
+        terms=Terms(wallet, Amount(100_00, "USD", 2), NOW),
+        period=NOW,
+        spent=30_00,
+    )
+    return replace(mandate, **changes)
 
 
 def count_ends(tallies: Tallies, clock: Clock) -> int:

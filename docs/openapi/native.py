@@ -10,6 +10,7 @@ from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
 from checkout.domain import errors as e
 from checkout.domain.event_types import (
+    BUDGET_UPDATED,
     EVENTS,
     LATE_PAYMENT,
     PARTIALLY_PAID,
@@ -31,6 +32,7 @@ from docs.openapi.native_answers import (
     PartialPayment,
     PaymentAttemptList,
     Refund,
+    RefundBudget,
     RefundList,
     Session,
     SessionList,
@@ -145,6 +147,7 @@ _BODIES: Final[Mapping[str, type[Answer]]] = {
     REFUND_CREATED: Refund,
     REFUND_UPDATED: Refund,
     REFUND_FAILED: Refund,
+    BUDGET_UPDATED: RefundBudget,
 }
 _EVENT_HEADERS: Final = {
     "Checkout-Signature": "`t=<Unix seconds>,v1=<hex>`; verify it (docs/webhooks.md).",
@@ -156,7 +159,7 @@ _EVENT_HEADERS: Final = {
 def document() -> Object:
     """Return the whole document as JSON values."""
     models = (CreateSession, ExpandableSession, SessionList, PaymentAttemptList, Health, Error)
-    refunds = (CreateRefund, Refund, RefundList)
+    refunds = (CreateRefund, Refund, RefundList, RefundBudget)
     schemas = parts.schemas(*models, *refunds, Event, LatePayment, PartialPayment)
     possible = {*ANSWERS.always, *parts.CREATE, *_LIST, *_END, *_REFUND, *_CANCEL, e.RateLimited}
     ANSWERS.limit(schemas, possible)

@@ -8,6 +8,7 @@ from pydantic import AnyUrl, AwareDatetime, Field
 
 from api.requests import Scalar
 from checkout.domain.attempts import KEPT_MAX
+from checkout.domain.mandate import MandateStatus
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.public_attempts import MESSAGES
 from checkout.domain.refund import AmountMode, Reason, RefundProblem
@@ -24,6 +25,7 @@ ShopUrl = Annotated[str, Field(min_length=1)]
 Count = Annotated[int, Field(ge=0)]
 Currency = Annotated[str, Field(pattern="^[a-z]{3}$")]
 SessionId = Annotated[str, Field(pattern="^cs_", examples=[EXAMPLE_ID])]
+BudgetId = Annotated[str, Field(pattern="^man_", examples=["man_5sTMd0wvG8PZx5nNq2LrYb"])]
 RefundId = Annotated[str, Field(pattern="^re_", examples=[EXAMPLE_REFUND])]
 Code = Annotated[str, Field(json_schema_extra={"enum": sorted(map(str, MESSAGES))})]
 
@@ -220,6 +222,29 @@ class RefundList(Answer):
     has_more: bool
     next_cursor: str | None
     """Opaque; send it as `cursor` in the next request. null on the last page."""
+
+
+class RefundBudget(Answer):
+    """The money from which refunds are paid without an approval of each."""
+
+    id: BudgetId
+    object: Literal["refund_budget"]
+    status: MandateStatus
+    """`pending`: it was never approved. `lost` and `revoked`: it has to be approved again.
+    `ended`: you have ended it."""
+    amount: Annotated[int, Field(ge=1)] | None
+    """The amount that it allows a month, in the smallest unit; null until it was approved once."""
+    currency: Currency | None
+    interval: Literal["month"]
+    spent: Count | None
+    """The part of this month that refunds have used, rounded up."""
+    left: Count | None
+    """The rest of this month. Refunds are paid from it while the budget is active."""
+    renews_at: AwareDatetime | None
+    """The beginning of the next month; null unless the budget is active."""
+    created_at: AwareDatetime
+    ended_at: AwareDatetime | None
+    """The time at which it was lost, revoked or ended."""
 
 
 class Checks(Answer):

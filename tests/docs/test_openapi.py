@@ -19,7 +19,9 @@ from api.app import app
 from api.requests import CreateSession
 from api.routes import router
 from checkout.domain.event_types import PARTIALLY_PAID, PING, REFUND_CREATED
+from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.payment import Attention
+from checkout.domain.public_budget import public_budget
 from checkout.domain.public_refund import public_refund
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Status
@@ -30,7 +32,7 @@ from checkout.web import STATUS
 from docs.openapi.native import document
 from tests.documented import NATIVE
 from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body
-from tests.support import NOW, a_refund, a_session
+from tests.support import NOW, a_mandate, a_refund, a_session
 
 DOCUMENT = NATIVE.document
 # Responses of the customers' pages and the dashboard only.
@@ -186,14 +188,21 @@ def test_every_error_is_documented_or_of_pages_only() -> None:
 
 
 def test_each_webhook_is_documented() -> None:
-    tables = (*TRANSITIONS.values(), *REFUND_TRANSITIONS.values())
+    tables = [
+        *TRANSITIONS.values(),
+        *REFUND_TRANSITIONS.values(),
+        *MANDATE_TRANSITIONS.values(),
+    ]
     types = {PING, REFUND_CREATED, *(row.webhook for row in tables if row.webhook)}
     assert set(DOCUMENT["webhooks"]) == types
+    body_of = {
+        "refund": public_refund(a_refund(), base_url="https://checkout.example"),
+        "refund_budget": public_budget(a_mandate(), now=NOW),
+    }
     for name, each in DOCUMENT["webhooks"].items():
-        if name.startswith("refund."):
-            refund = public_refund(a_refund(), base_url="https://checkout.example")
+        if name.startswith("refund"):
             schema = each["post"]["requestBody"]["content"]["application/json"]["schema"]
-            NATIVE.check_body(schema, json.dumps(refund))
+            NATIVE.check_body(schema, json.dumps(body_of[name.partition(".")[0]]))
             continue
         status = Status.PROCESSING if name == PARTIALLY_PAID else Status.COMPLETED
         session = a_session(status, received=1)

@@ -23,7 +23,7 @@ SENT = {
     "checkout.session.partially_paid": "checkout.session.partially_paid",
     "checkout.session.late_payment": "checkout.session.late_payment",
 }
-REFUNDS = {"refund.created", "refund.updated", "refund.failed"}
+REFUNDS = {"refund.created", "refund.updated", "refund.failed", "refund_budget.updated"}
 
 
 def test_each_event_that_a_session_sends_is_in_the_table_and_a_ping() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from checkout.domain.event_types import OPTIONAL, PAYMENT_FAILED
 from checkout.domain.machine import Change, IllegalTransition
+from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.payment import Instruction, Phase, Problem
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Session, Status
@@ -124,7 +125,8 @@ def test_only_endings_failures_late_and_partial_payments_make_webhook_events() -
 
 
 def test_each_optional_webhook_event_is_made_by_a_row() -> None:
-    rows = (*TRANSITIONS.values(), *REFUND_TRANSITIONS.values())
+    tables = (TRANSITIONS, REFUND_TRANSITIONS, MANDATE_TRANSITIONS)
+    rows = [row for table in tables for row in table.values()]
     assert set(OPTIONAL) - {"refund.created"} <= {row.webhook for row in rows}, "a new record's"
 
 

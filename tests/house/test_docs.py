@@ -14,6 +14,7 @@ from babel import Locale
 
 from checkout.domain.event_types import OPTIONAL, PING, REFUND_CREATED
 from checkout.domain.languages import LANGUAGES
+from checkout.domain.mandate_transitions import MANDATE_TRANSITIONS
 from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 from sandbox.cloud import table_definitions
@@ -162,7 +163,11 @@ def test_the_webhooks_page_lists_each_event_type() -> None:
     text = (REPOSITORY / "docs" / "webhooks.md").read_text("utf-8")
     table = text.partition("| `Checkout-Event-Type` |")[2].partition("\n\n")[0]
     listed = dict(re.findall(r"^\| `([\w.]+)` \|.*\| (.+) \|$", table, re.MULTILINE))
-    tables = (*TRANSITIONS.values(), *REFUND_TRANSITIONS.values())
+    tables = [
+        *TRANSITIONS.values(),
+        *REFUND_TRANSITIONS.values(),
+        *MANDATE_TRANSITIONS.values(),
+    ]
     types = {PING, REFUND_CREATED, *(row.webhook for row in tables if row.webhook)}
     assert listed == {each: "if you ask for it" if each in OPTIONAL else "always" for each in types}
 

@@ -6,12 +6,13 @@ enforce no limit, forget tokens after a day, or are busy.
 
 The invariants, by the wallets' books: no month's payments from the budget are more than its amount;
 a token that is believed to be good is good; a good grant is never given up, and none is lost
-without a fault; the count is the sum of the payments; and nothing that an ended
+without a fault; the count is the sum of the payments; its end is told; and nothing that an ended
 or replaced grant could still pay is left behind.
 """
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
@@ -71,7 +72,9 @@ class BudgetStorm(Storm):
             busy=self.rng.choice((0.0, 0.0, 0.3)),
         )
         clock = HandClock(self.rng.choice(BEGINNINGS))
-        return World(shop=shop, seed=seed, rules=self.rules, clock=clock)
+        world = World(shop=shop, seed=seed, rules=self.rules, clock=clock)
+        world.listen("refund_budget.updated")  # before a process has read the merchant
+        return world
 
     # --- weather
 
@@ -210,6 +213,8 @@ class BudgetStorm(Storm):
         self._check_count(mandate)
         self._check_token(mandate)
         self.counts[mandate.status] += 1
+        if mandate.gone and not self._told(mandate):
+            self.wrong.append("a budget that was lost is not told")
         self.kill_at = saved
 
     def _check_months(self) -> None:
@@ -277,6 +282,11 @@ class BudgetStorm(Storm):
         if mandate.token is None:
             return None
         return sealed.open_token(self.world.vault, mandate.id, mandate.token).value
+
+    def _told(self, mandate: Mandate) -> bool:
+        bodies = [json.loads(each["body"]) for each in self.world.events()]
+        budgets = [each for each in bodies if each.get("object") == "refund_budget"]
+        return any(each["status"] == mandate.status.value for each in budgets)
 
     def _mandate(self) -> Mandate:
         found = mandates.of(self.world.services, self.world.merchant.id)

@@ -5,6 +5,7 @@ The sums that were paid come from the wallets' books, never from the budget itse
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -20,6 +21,7 @@ from checkout.domain.errors import (
     RefundUnexpectedState,
 )
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, period_of
+from checkout.domain.public_budget import public_budget
 from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session import Session
@@ -67,6 +69,7 @@ LIMIT: Final = 100_00
 
 def made(**options: Any) -> World:
     world = World(**options)
+    world.listen("refund_budget.updated")
     fund(world)
     return world
 
@@ -119,6 +122,12 @@ def rotate(world: World) -> None:
     mandates.rotate(visit(world), mandate(world))
 
 
+def told(world: World) -> list[str]:
+    """The statuses that events have told, in their order."""
+    bodies = [json.loads(each["body"]) for each in world.events()]
+    return [each["status"] for each in bodies if each.get("object") == "refund_budget"]
+
+
 # --- approve, replace, end
 
 
@@ -135,6 +144,7 @@ def test_the_wallet_is_asked_for_an_amount_a_month(world: World) -> None:
     assert (repeats, month) == ("R", "P1M")
     assert datetime.fromisoformat(start) == mandate(world).terms.start  # type: ignore[union-attr]
     assert "receiver" not in item["limits"]
+    assert told(world) == ["active"]
 
 
 @pytest.mark.parametrize(("value", "error"), [(0, AmountTooSmall), (10**15, AmountTooLarge)])
@@ -280,6 +290,7 @@ def test_an_ended_budget_pays_nothing_and_its_grant_is_canceled(world: World) ->
     ended = budget.end(world.services, world.key())
     assert (ended.status, ended.token, ended.handle) == (MandateStatus.ENDED, None, None)
     assert [each.state for each in of_budget(world)] != [GrantState.ISSUED]
+    assert told(world) == ["active", "ended"]
     refund = ask(world, paid(world))
     assert (refund.budget_at, refund.problem) == (None, None)
     with pytest.raises(RefundUnexpectedState, match="no budget"):
@@ -555,7 +566,7 @@ def test_the_sweep_renews_it_twice_a_day(world: World) -> None:
     assert mandate(world).active
 
 
-def test_a_renewal_whose_answer_is_lost_asks_for_another_approval(world: World) -> None:
+def test_a_renewal_whose_answer_is_lost_is_told_and_asked_for_again(world: World) -> None:
     allow(world, LIMIT)
     world.transport.after = lose_answers("/token/", OutcomeUnknown("lost"))
     for _ in range(4):
@@ -563,6 +574,7 @@ def test_a_renewal_whose_answer_is_lost_asks_for_another_approval(world: World) 
         world.sweep()
     found = mandate(world)
     assert (found.status, found.gone) == (MandateStatus.LOST, True)
+    assert told(world) == ["active", "lost"]
     refund = ask(world, paid(world))
     assert (refund.budget_at, refund.problem) == (None, RefundProblem.NO_BUDGET)
     assert allow(world, LIMIT).active
@@ -612,7 +624,7 @@ def test_a_busy_wallet_loses_nothing() -> None:
     assert mandate(world).silent(world.clock.now())
 
 
-def test_a_grant_that_was_ended_at_the_wallet_is_noticed_within_a_day(world: World) -> None:
+def test_a_grant_that_was_ended_at_the_wallet_is_told_within_a_day(world: World) -> None:
     allow(world, LIMIT)
     [grant] = of_budget(world)
     grant.state = GrantState.REVOKED
@@ -621,6 +633,7 @@ def test_a_grant_that_was_ended_at_the_wallet_is_noticed_within_a_day(world: Wor
         world.clock.pass_time(6 * 3600)
         world.sweep()
     assert mandate(world).status is MandateStatus.REVOKED
+    assert told(world) == ["active", "revoked"]
 
 
 def test_a_refund_finds_that_it_was_ended_and_waits_for_a_person(world: World) -> None:
@@ -839,6 +852,13 @@ def test_of_two_verdicts_one_gives_the_debit_back(world: World) -> None:
     assert mandate(world).spent == 0
 
 
+def test_a_budget_that_was_never_approved_shows_no_amount(world: World) -> None:
+    asked = budget.ask(world.services, world.key(), LIMIT)
+    shown = public_budget(asked, now=world.clock.now())
+    found = (shown["status"], shown["amount"], shown["spent"], shown["renews_at"])
+    assert found == ("pending", None, None, None)
+
+
 # --- months
 
 
@@ -864,6 +884,7 @@ def test_forty_months_with_a_provider_that_deletes_tokens(kept: int) -> None:
         if not found.active:
             assert found.over_at is not None
             assert found.over_at - since <= timedelta(days=1)
+            assert told(world)[-1] == found.status
             allow(world, 1000)
             asked_again += 1
         if day % 30 == 0:

@@ -119,6 +119,14 @@ def the_older_grant_stays(patch: Patch) -> None:
     patch.setattr(budget, "_cancel", lambda services, mandate: None)
 
 
+def its_loss_is_not_told(patch: Patch) -> None:
+    row(patch, _E.LOST, webhook=None)
+
+
+def its_end_at_the_wallet_is_not_told(patch: Patch) -> None:
+    row(patch, _E.REVOKED, webhook=None)
+
+
 def nobody_renews_it(patch: Patch) -> None:
     patch.setattr(Mandate, "needed_at", property(lambda mandate: None))
 
@@ -230,6 +238,8 @@ WRONG: Final = (
     it_is_called_lost_without_looking,
     a_slow_visit_does_not_heal,
     the_older_grant_stays,
+    its_loss_is_not_told,
+    its_end_at_the_wallet_is_not_told,
     nobody_renews_it,
     two_may_renew_at_once_and_the_last_one_stores,
     nothing_is_counted,

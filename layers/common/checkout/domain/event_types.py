@@ -18,6 +18,7 @@ PARTIALLY_PAID: Final = "checkout.session.partially_paid"
 REFUND_CREATED: Final = "refund.created"
 REFUND_UPDATED: Final = "refund.updated"
 REFUND_FAILED: Final = "refund.failed"
+BUDGET_UPDATED: Final = "refund_budget.updated"
 PING: Final = "ping"
 
 
@@ -49,6 +50,9 @@ EVENTS: Final[Mapping[str, EventType]] = {
     REFUND_CREATED: EventType("A refund was requested", optional=True),
     REFUND_UPDATED: EventType("A refund was made or canceled, or was not sent", optional=True),
     REFUND_FAILED: EventType("A refund failed after a part was sent", optional=True),
+    BUDGET_UPDATED: EventType(
+        "The refund budget was approved or ended, or has to be approved again", optional=True
+    ),
     PING: EventType("Test event"),
 }
 OPTIONAL: Final = tuple(name for name, each in EVENTS.items() if each.optional)

@@ -25,7 +25,8 @@ Rotate (flows/payment/mandates.py). By the sweep twice a day, and before a use o
     M2  200: ROTATED stores the new token, if the stored one is still the one that was rotated. It
         heals a "lost" that another process has written meanwhile.
     M3  "No such token", on the same condition: LOST if a rotation was without an answer before,
-        else REVOKED, because then only the wallet can have ended it. Refunds wait for approvals.
+        else REVOKED, because then only the wallet can have ended it. The merchant is told, and
+        refunds wait for approvals.
         Anything else decides nothing. When the lease has ended, the next visit asks with the same
         token: either the wallet still takes it, or it says that it is gone.
 
@@ -47,6 +48,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain import machine
+from checkout.domain.event_types import BUDGET_UPDATED
 from checkout.domain.machine import ALWAYS, Change, Condition, Row, row
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus
 
@@ -72,26 +74,26 @@ _OVER: Final = (*ROTATION, "rotate_at")
 _AGAIN: Final = (*ROTATION, "over_at")
 _NEW: Final = (*APPROVAL, *_AGAIN)
 
-_S, _E = MandateStatus, MandateEvent
+_S, _E, _TOLD = MandateStatus, MandateEvent, BUDGET_UPDATED
 # fmt: off
 MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
     # from                event                   to           when, and what goes
     **{(any_, _E.APPROVAL_ASKED):   Row(any_,     IDLE, ("lease_until",)) for any_ in _S},
     **{(any_, _E.APPROVAL_CLAIMED): Row(any_,     ASKED) for any_ in _S},
     **{(any_, _E.APPROVAL_LOST):    Row(any_,     CLAIMED, APPROVAL) for any_ in _S},
-    **{(any_, _E.APPROVED):         Row(_S.ACTIVE, CLAIMED, _NEW) for any_ in _S},
+    **{(any_, _E.APPROVED):         Row(_S.ACTIVE, CLAIMED, _NEW, _TOLD) for any_ in _S},
     **{(any_, _E.GIVEN_BACK):       Row(any_,     ALWAYS, quiet=True) for any_ in _S},
     (_S.ACTIVE,  _E.SPENT):            Row(_S.ACTIVE,  NOT_ROTATING, quiet=True),
     (_S.ACTIVE,  _E.ROTATION_STARTED): Row(_S.ACTIVE,  FREE, quiet=True),
     (_S.ACTIVE,  _E.NOT_ROTATED):      Row(_S.ACTIVE,  ALWAYS, ("rotation_until",), quiet=True),
     (_S.ACTIVE,  _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, ROTATION, quiet=True),
-    (_S.ACTIVE,  _E.LOST):             Row(_S.LOST,    ALWAYS, _OVER),
-    (_S.ACTIVE,  _E.REVOKED):          Row(_S.REVOKED, ALWAYS, _OVER),
-    (_S.LOST,    _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN),
-    (_S.REVOKED, _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN),
-    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS),
-    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS),
-    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS),
+    (_S.ACTIVE,  _E.LOST):             Row(_S.LOST,    ALWAYS, _OVER, _TOLD),
+    (_S.ACTIVE,  _E.REVOKED):          Row(_S.REVOKED, ALWAYS, _OVER, _TOLD),
+    (_S.LOST,    _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
+    (_S.REVOKED, _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
+    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS, _TOLD),
+    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS, _TOLD),
+    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS, _TOLD),
 }
 # fmt: on
 

@@ -103,6 +103,14 @@ def from_minor_units(value: int, *, currency: str, wallet_scale: int) -> Amount:
     return Amount(value=value, asset_code=currency.upper(), asset_scale=digits)
 
 
+def minor_units(amount: Amount) -> int:
+    """Return a wallet's amount in minor units of its asset, rounded down."""
+    digits = minor_unit_digits(amount.asset_code, wallet_scale=amount.asset_scale)
+    more: int = 10 ** max(digits - amount.asset_scale, 0)
+    less: int = 10 ** max(amount.asset_scale - digits, 0)
+    return amount.value * more // less
+
+
 def least_accepted(amount: int, *, tolerance: int, converted: bool, ended: bool) -> int:
     """Return the smallest value received that counts as payment of `amount`, in the same units.
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 from checkout.domain import mandate_transitions, refund_transitions, transitions
 from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of
 from checkout.domain.machine import Change
+from checkout.domain.mandate import Mandate
 from checkout.domain.public_refund import public_refund
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
@@ -24,13 +25,12 @@ from checkout.domain.webhooks import WebhookEvent, compact, event_body
 class Subject:
     """A kind of records. `table` is where they are stored, which sealed fields are bound to.
 
-    `advance` applies the kind's own transitions; `event` makes the webhook event of a
-    change; None where no row of the table names one.
+    `advance` applies the kind's own transitions; `event` makes the webhook event of a change.
     """
 
     table: str
     advance: Callable[..., Change[Any]]
-    event: Callable[..., WebhookEvent] | None = None
+    event: Callable[..., WebhookEvent]
 
 
 def _session_event(
@@ -84,12 +84,34 @@ def refund_event(
     )
 
 
+def _budget_event(
+    change: Change[Mandate], event_type: str, *, event_id: str, base_url: str
+) -> WebhookEvent:
+    from checkout.domain.public_budget import budget_event_json, public_budget
+
+    mandate = change.after
+    return WebhookEvent(
+        id=event_id,
+        merchant=mandate.merchant,
+        subject=mandate.id,
+        type=event_type,
+        body=compact(public_budget(mandate, now=change.at)),
+        created_at=change.at,
+        next_at=change.at,
+        stripe_body=budget_event_json(
+            mandate, event_id=event_id, event_type=event_type, base_url=base_url, at=change.at
+        ),
+    )
+
+
 _SUBJECTS: Final[Mapping[str, Subject]] = {
     SESSION: Subject(table="checkout_sessions", advance=transitions.advance, event=_session_event),
     REFUND: Subject(
         table="checkout_sessions", advance=refund_transitions.advance, event=_refund_event
     ),
-    MANDATE: Subject(table="checkout_sessions", advance=mandate_transitions.advance),
+    MANDATE: Subject(
+        table="checkout_sessions", advance=mandate_transitions.advance, event=_budget_event
+    ),
 }
 
 

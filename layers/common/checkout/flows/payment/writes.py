@@ -111,7 +111,6 @@ def _webhook_event(services: Services, change: Change[R]) -> WebhookEvent | None
         return None
     event_id = new_event_id(services.random_bytes)
     describe = subject_of(change.after.id).event
-    assert describe is not None
     return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
 
 
