@@ -10,6 +10,7 @@ from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
 from checkout.domain import errors as e
 from checkout.domain.event_types import (
+    BESIDE,
     BUDGET_UPDATED,
     EVENTS,
     LATE_PAYMENT,
@@ -178,7 +179,7 @@ def document() -> Object:
         "has a `Request-Id`.",
         schemes,
         paths=_paths(),
-        webhooks={name: {"post": _webhook(name)} for name in EVENTS},
+        webhooks={name: {"post": _webhook(name)} for name in EVENTS if name not in BESIDE},
         components={"schemas": schemas, "securitySchemes": schemes},
     )
 

@@ -392,7 +392,7 @@ class Subject(Answer):
 
 
 class EventData(Answer):
-    object: Session | PaymentIntent | Refund | Subject
+    object: Session | PaymentIntent | Charge | Refund | Subject
 
 
 class EventRequest(Answer):

@@ -12,6 +12,7 @@ from checkout.domain.event_types import (
     sentence_of,
     stripe_name,
 )
+from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.transitions import TRANSITIONS
 
 # The type, and its name in Stripe's form.
@@ -24,13 +25,26 @@ SENT = {
     "checkout.session.late_payment": "checkout.session.late_payment",
 }
 REFUNDS = {"refund.created", "refund.updated", "refund.failed", "refund_budget.updated"}
+# The type, and the event beside which Stripe's form has it.
+BESIDE = {
+    "payment_intent.succeeded": "checkout.session.completed",
+    "charge.refunded": "refund.updated",
+}
 
 
 def test_each_event_that_a_session_sends_is_in_the_table_and_a_ping() -> None:
     assert {row.webhook for row in TRANSITIONS.values() if row.webhook} == set(SENT)
-    assert set(EVENTS) == {*SENT, *REFUNDS, "ping"}
+    assert set(EVENTS) == {*SENT, *REFUNDS, *BESIDE, "ping"}
     assert {name: stripe_name(name) for name in SENT} == SENT
-    assert {*SENT, *REFUNDS} == {*ALWAYS, *OPTIONAL}
+    assert {*SENT, *REFUNDS, *BESIDE} == {*ALWAYS, *OPTIONAL}
+
+
+def test_a_second_event_is_beside_the_one_that_says_the_same_in_the_native_form() -> None:
+    rows = (*TRANSITIONS.values(), *REFUND_TRANSITIONS.values())
+    assert {row.beside: row.webhook for row in rows if row.beside} == BESIDE
+    assert {name: each.beside for name, each in EVENTS.items() if each.beside} == BESIDE
+    completed = [row for row in rows if row.webhook == "checkout.session.completed"]
+    assert all(row.beside for row in completed)
 
 
 def test_what_tells_of_money_is_sent_to_all_endpoints() -> None:

@@ -32,12 +32,14 @@ from checkout.domain.errors import (
 from checkout.domain.payment import Attention
 from checkout.domain.refund import AmountMode, RefundProblem, RefundStatus
 from checkout.domain.session import Session, Status
+from checkout.domain.webhooks import Format
 from checkout.flows import erase
 from checkout.flows.checkout import ends
 from checkout.flows.idempotency import Posted, answer, fingerprint_of
 from checkout.flows.merchant import setup
 from checkout.flows.refund import approve, request
 from checkout.flows.refund.request import NewRefund
+from checkout.flows.webhooks import endpoints
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from sandbox.wallets.state import Account
 from tests.flows.refund.books import (
@@ -666,6 +668,56 @@ def test_events_are_sent_to_endpoints_that_ask_for_them(world: World) -> None:
     assert {each["session"] for each in bodies} == {session.id}
     mine = next(each for each in bodies if each["status"] == "succeeded")
     assert (mine["id"], mine["amount"], mine["amount_sent"]) == (refund.id, 500, 500)
+
+
+def stripe_listens(world: World, *types: str) -> None:
+    """Have an endpoint in Stripe's form that asked for these types."""
+    world.listen()
+    given = {"format": Format.STRIPE, "asked": types}
+    endpoints.update(world.endpoints, world.merchant.id, given)
+
+
+def charges(world: World) -> list[dict[str, Any]]:
+    """Return the charges of the events that are stored, by what they had refunded."""
+    told = [each for each in world.events() if each["type"] == "charge.refunded"]
+    shown = [json.loads(each["stripe_body"])["data"]["object"] for each in told]
+    return sorted(shown, key=lambda each: each["amount_refunded"])
+
+
+def test_each_refund_that_succeeds_is_told_of_its_charge(world: World) -> None:
+    stripe_listens(world, "charge.refunded")
+    session = paid(world)
+    send(world, ask(world, session, 500))
+    request.cancel(world.services, world.key(), ask(world, session, 1).id)
+    [first] = charges(world)
+    assert (first["object"], first["id"]) == ("charge", session.id.replace("cs_", "ch_"))
+    assert (first["amount"], first["amount_refunded"], first["refunded"]) == (2000, 500, False)
+    assert first["payment_intent"] == session.id.replace("cs_", "pi_")
+    send(world, ask(world, session))
+    _, second = charges(world)
+    assert (second["amount_refunded"], second["refunded"]) == (2000, True)
+    assert not [each for each in world.events() if each["type"].startswith("refund.")]
+
+
+def test_a_refund_that_succeeds_after_its_session_was_deleted_has_no_charge_to_tell_of(
+    world: World,
+) -> None:
+    stripe_listens(world, "*")
+    session = paid(world)
+    prepared = prepare(world, ask(world, session, 500))
+    callback = consent(world, prepared)
+    gone = {"TableName": f"{PREFIX}-checkout_sessions", "Key": {"id": {"S": session.id}}}
+    world.dynamo.transact_write_items(TransactItems=[{"Delete": gone}])
+    assert come_back(world, prepared, callback).status is RefundStatus.SUCCEEDED
+    assert charges(world) == []
+    assert [each["type"] for each in world.events()].count("refund.updated") == 1
+
+
+def test_a_charge_is_not_told_to_those_who_do_not_ask(world: World) -> None:
+    stripe_listens(world, "refund.updated")
+    send(world, ask(world, paid(world), 500))
+    assert charges(world) == []
+    assert [each["type"] for each in world.events()].count("refund.updated") == 1
 
 
 def test_endpoints_that_do_not_ask_are_told_nothing(world: World) -> None:

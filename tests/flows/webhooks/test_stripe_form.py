@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import stripe
 
-from checkout.domain.event_types import OPTIONAL, PAYMENT_FAILED
+from checkout.domain.event_types import BESIDE, OPTIONAL, PAYMENT_FAILED
 from checkout.domain.ids import new_session_id
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.session import Session, Status
@@ -29,20 +29,28 @@ def world() -> World:
 
 
 def listens(world: World, form: Format = Format.STRIPE) -> str:
-    secret = world.listen(*OPTIONAL)
+    """Ask for all events but those that say the same of another object; return the secret."""
+    secret = world.listen(*(each for each in OPTIONAL if each not in BESIDE))
     endpoints.update(world.endpoints, world.merchant.id, {"format": form})
     return secret
 
 
+def all_got(world: World, secret: str) -> list[Any]:
+    """Return the deliveries as Stripe's library gives them to a handler."""
+    world.deliver_hinted()
+    found = [
+        # Its tolerance is against the machine's clock, which is not the test's.
+        stripe.Webhook.construct_event(body, headers["Stripe-Signature"], secret, tolerance=10**12)
+        for _, headers, body in world.receivers.got
+    ]
+    world.receivers.got.clear()
+    return found
+
+
 def got(world: World, secret: str) -> Any:
     """Return the one delivery as Stripe's library gives it to a handler."""
-    world.deliver_hinted()
-    [(_, headers, body)] = world.receivers.got
-    world.receivers.got.clear()
-    # Its tolerance is against the machine's clock, which is not the test's.
-    return stripe.Webhook.construct_event(
-        body, headers["Stripe-Signature"], secret, tolerance=10**12
-    )
+    [event] = all_got(world, secret)
+    return event
 
 
 def test_a_payment_is_an_event_with_the_session_in_it(world: World) -> None:
@@ -148,6 +156,55 @@ def test_an_endpoint_gets_the_types_that_it_asked_for_and_no_other(world: World)
         [(_, _, body)] = world.receivers.got
         world.receivers.got.clear()
         assert json.loads(body)["type"] == "checkout.session.late_payment"
+
+
+def test_a_payment_is_told_of_the_session_and_of_the_payment_to_those_who_ask(
+    world: World,
+) -> None:
+    secret = listens(world)
+    endpoints.update(
+        world.endpoints,
+        world.merchant.id,
+        {"asked": ("checkout.session.completed", "payment_intent.succeeded")},
+    )
+    session = world.pay(world.create(metadata_json='{"order":"1"}'))
+    events = all_got(world, secret)
+    assert {each.type for each in events} == {
+        "checkout.session.completed",
+        "payment_intent.succeeded",
+    }
+    assert len({each.id for each in events}) == 2
+    [paid] = [each for each in events if each.type == "payment_intent.succeeded"]
+    shown = paid.data.object
+    assert isinstance(shown, stripe.PaymentIntent)
+    assert (shown.status, shown.amount_received) == ("succeeded", 2000)
+    assert shown["open_payments"]["session"] == session.id
+    assert session.event != paid.id, "the session names the event that tells of it"
+
+
+def test_the_native_form_says_once_what_stripes_says_twice(world: World) -> None:
+    listens(world, Format.NATIVE)
+    world.pay(world.create())
+    world.deliver_hinted()
+    [(_, headers, _)] = world.receivers.got
+    assert headers["Checkout-Event-Type"] == "checkout.session.completed"
+    assert [each["type"] for each in world.events()] == ["checkout.session.completed"]
+
+
+def test_both_events_of_a_payment_are_in_the_transaction_that_completes_it(world: World) -> None:
+    listens(world)
+    endpoints.update(world.endpoints, world.merchant.id, {"asked": ("*",)})
+    transact, seen = world.dynamo.transact_write_items, []
+
+    def written(**request: Any) -> Any:
+        puts = [each["Put"]["Item"] for each in request["TransactItems"] if "Put" in each]
+        seen.append({put["type"]["S"] for put in puts if put["id"]["S"].startswith("evt_")})
+        return transact(**request)
+
+    world.dynamo.transact_write_items = written  # type: ignore[method-assign]
+    world.pay(world.create())
+    assert {"checkout.session.completed", "payment_intent.succeeded"} in seen
+    assert {each["id"] for each in world.events()} <= set(world.queue.messages)
 
 
 def test_an_event_says_the_version_that_its_endpoint_expects(world: World) -> None:

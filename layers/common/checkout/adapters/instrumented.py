@@ -89,8 +89,9 @@ class InstrumentedSessions:
         *,
         new: Refund | None = None,
         also: Change[Any] | None = None,
+        second: WebhookEvent | None = None,
     ) -> Any:
-        saved = self._sessions.save(change, event, reservation, new=new, also=also)
+        saved = self._sessions.save(change, event, reservation, new=new, also=also, second=second)
         if kind_of(saved.id) in _LOGS:
             _LOGS[kind_of(saved.id)](change.event.value, saved)
             return saved

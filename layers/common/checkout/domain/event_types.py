@@ -19,6 +19,8 @@ REFUND_CREATED: Final = "refund.created"
 REFUND_UPDATED: Final = "refund.updated"
 REFUND_FAILED: Final = "refund.failed"
 BUDGET_UPDATED: Final = "refund_budget.updated"
+PAYMENT_SUCCEEDED: Final = "payment_intent.succeeded"
+CHARGE_REFUNDED: Final = "charge.refunded"
 PING: Final = "ping"
 
 
@@ -28,12 +30,15 @@ class EventType:
 
     An `optional` one is sent to the endpoints that ask for it, the others to all. With `amount` the
     body also says what was received. `stripe` is the type in Stripe's form, if it is another one.
+    `beside` another event, it says the same of another of Stripe's objects: only endpoints in
+    Stripe's form get it, for in the native form it would be the same twice.
     """
 
     sentence: str
     optional: bool = False
     amount: bool = False
     stripe: str | None = None
+    beside: str | None = None
 
 
 EVENTS: Final[Mapping[str, EventType]] = {
@@ -53,9 +58,16 @@ EVENTS: Final[Mapping[str, EventType]] = {
     BUDGET_UPDATED: EventType(
         "The refund budget was approved or ended, or has to be approved again", optional=True
     ),
+    PAYMENT_SUCCEEDED: EventType(
+        "A payment was made (only in Stripe’s form)", optional=True, beside=COMPLETED
+    ),
+    CHARGE_REFUNDED: EventType(
+        "A refund was made (only in Stripe’s form)", optional=True, beside=REFUND_UPDATED
+    ),
     PING: EventType("Test event"),
 }
 OPTIONAL: Final = tuple(name for name, each in EVENTS.items() if each.optional)
+BESIDE: Final = tuple(name for name, each in EVENTS.items() if each.beside)
 WITH_AMOUNT: Final = tuple(name for name, each in EVENTS.items() if each.amount)
 ALWAYS: Final = tuple(name for name in EVENTS if name not in (*OPTIONAL, PING))
 

@@ -67,6 +67,7 @@ ALWAYS: Final[Condition[Any]] = Condition("", lambda record, now: True)
 class Row:
     """One transition: target status and phase, condition, fields removed, webhook event made.
 
+    `beside` is a second event of the same change, about another of Stripe's objects.
     `then_check`: what the incoming payment received is checked after this end. `quiet`: it happens
     too often for a line in the history.
     """
@@ -75,6 +76,7 @@ class Row:
     when: Condition[Any] = ALWAYS
     drops: tuple[str, ...] = ()
     webhook: str | None = None
+    beside: str | None = None
     phase: StrEnum | None = None
     then_check: bool = False
     quiet: bool = False
@@ -105,6 +107,7 @@ class Change(Generic[R]):
     at: datetime
     webhook: str | None
     in_time: bool
+    beside: str | None = None
 
 
 def row(table: Mapping[Any, Row], record: R, event: StrEnum, now: datetime) -> Row:
@@ -156,4 +159,5 @@ def advance(
         at=now,
         webhook=found.webhook,
         in_time=found.when.in_time,
+        beside=found.beside,
     )

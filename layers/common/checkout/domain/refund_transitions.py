@@ -38,7 +38,8 @@ Or pay from the budget (flows/refund/budget.py), which BUDGET_CHOSEN plans, or t
 Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
 
     R3  The merchant's own wallet is read by the quote's id and by list, and the customer's incoming
-        payment. In one transaction with the session, which keeps only what was sent, and the event:
+        payment. In one transaction with the session, which keeps only what was sent, and the events
+        (of a success `charge.refunded` too, for those who ask for it in Stripe's form):
             the customer's wallet shows the amount           succeeded, at once
             failed, or the waiting is over, and nothing sent needs_approval again; the mandate gets
                                                              its debit back in this transaction
@@ -62,7 +63,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain import machine
-from checkout.domain.event_types import REFUND_FAILED, REFUND_UPDATED
+from checkout.domain.event_types import CHARGE_REFUNDED, REFUND_FAILED, REFUND_UPDATED
 from checkout.domain.machine import ALWAYS, Change, Condition, Row, row
 from checkout.domain.refund import APPROVAL_AWAITED, Refund, RefundEvent, RefundStatus
 
@@ -123,7 +124,7 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.SENDING,        _E.APPROVAL_CLAIMED): Row(_S.SENDING,        TOKENLESS_ASKED),
     (_S.SENDING,        _E.APPROVAL_LOST):    Row(_S.SENDING,        ALWAYS, APPROVAL),
     (_S.SENDING,        _E.NOTHING_SENT):     Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT, REFUND_UPDATED),
-    (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED),
+    (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED, CHARGE_REFUNDED),
     (_S.SENDING,        _E.FAILED):           Row(_S.FAILED,         ALWAYS, _ENDED, REFUND_FAILED),
     (_S.SUCCEEDED,      _E.ERASED):           Row(_S.SUCCEEDED),
     (_S.FAILED,         _E.ERASED):           Row(_S.FAILED),

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from checkout.domain.errors import AmountNotRepresentable
-from checkout.domain.event_types import PAYMENT_FAILED, stripe_name
+from checkout.domain.event_types import PAYMENT_FAILED, PAYMENT_SUCCEEDED, stripe_name
 from checkout.domain.grammar import SESSION_ID
 from checkout.domain.public import amount
 from checkout.domain.public_attempts import last_payment_error
@@ -306,9 +306,9 @@ def event_json(
 ) -> str:
     """Return the `event` of a change of the session that happened `at`, as compact JSON.
 
-    A failed attempt is the payment's: the session is open, and can be paid by the next one.
+    That a payment was made or has failed is told of the `payment_intent`.
     """
-    if event_type == PAYMENT_FAILED:
+    if event_type in (PAYMENT_FAILED, PAYMENT_SUCCEEDED):
         shown = payment_intent(session, base_url=base_url, now=at)
     else:
         shown = checkout_session(session, base_url=base_url, now=at)

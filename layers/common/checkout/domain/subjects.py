@@ -7,7 +7,7 @@ kind up here, and know none of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -53,6 +53,18 @@ def _session_event(
             session, event_id=event_id, event_type=event_type, base_url=base_url, at=change.at
         ),
     )
+
+
+def charge_event(
+    change: Change[Refund], session: Session, event_type: str, *, event_id: str, base_url: str
+) -> WebhookEvent:
+    """Return the event that a refund's change makes about the charge of its session."""
+    from checkout.domain.stripe_objects import charge, envelope
+
+    event = _refund_event(change, event_type, event_id=event_id, base_url=base_url)
+    shown, at = charge(session, base_url=base_url), change.at
+    stripe = envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)
+    return replace(event, stripe_body=stripe)
 
 
 def _refund_event(

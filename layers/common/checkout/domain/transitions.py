@@ -157,6 +157,7 @@ from checkout.domain.event_types import (
     LATE_PAYMENT,
     PARTIALLY_PAID,
     PAYMENT_FAILED,
+    PAYMENT_SUCCEEDED,
 )
 from checkout.domain.machine import ALWAYS, Change, Condition, Row, row
 from checkout.domain.payment import FENCE, Phase
@@ -269,8 +270,8 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.PROCESSING,        _E.CLOSING_STARTED):    Row(_S.PROCESSING,        IN_FLIGHT_NOT_CLOSING, _PLACE),
     (_S.PROCESSING,        _E.CLOSED):             Row(_S.PROCESSING,        CLOSING),
     (_S.PROCESSING,        _E.PAYMENT_DISPROVED):  Row(_S.OPEN,              FENCED, _DISPROVED, PAYMENT_FAILED),
-    (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED),
-    (_S.PROCESSING,        _E.ACCEPTED_AS_PAID):   Row(_S.COMPLETED,         PARTLY_PAID, _DONE, COMPLETED, then_check=True),
+    (_S.PROCESSING,        _E.RECONCILED):         Row(_S.COMPLETED,         IN_FLIGHT, _DONE, COMPLETED, PAYMENT_SUCCEEDED),
+    (_S.PROCESSING,        _E.ACCEPTED_AS_PAID):   Row(_S.COMPLETED,         PARTLY_PAID, _DONE, COMPLETED, PAYMENT_SUCCEEDED, then_check=True),
     (_S.PROCESSING,        _E.GIVEN_UP):           Row(_S.EXPIRED,           PARTLY_PAID_FOR_GOOD, _DONE, EXPIRED),
     (_S.OPEN,              _E.CHECKED):            Row(_S.OPEN,              IN_TIME),
     (_S.OPEN,              _E.MONEY_FOUND):        Row(_S.PROCESSING,        IN_TIME, _FOUND),

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Final
 
-from checkout.domain.event_types import COMPLETED, OPTIONAL, PING, WITH_AMOUNT, stripe_name
+from checkout.domain.event_types import BESIDE, COMPLETED, OPTIONAL, PING, WITH_AMOUNT, stripe_name
 from checkout.domain.ids import SESSION, kind_of
 from checkout.domain.session import Session
 
@@ -200,6 +200,8 @@ class Endpoint:
     api_version: str | None = None
 
     def wants(self, event_type: str) -> bool:
+        if event_type in BESIDE and self.format is not Format.STRIPE:
+            return False
         if self.asked:
             return not {"*", stripe_name(event_type)}.isdisjoint(self.asked)
         return event_type not in OPTIONAL or event_type in self.events

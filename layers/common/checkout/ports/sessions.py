@@ -94,14 +94,16 @@ class Records(Protocol):
         *,
         new: Refund | None = None,
         also: Change[Any] | None = None,
+        second: WebhookEvent | None = None,
     ) -> R:
         """Write the change on its condition, with event and reservation in the same transaction.
 
-        The same transaction stores the `new` refund, makes the change of another record that is
-        made `also`, on its own condition, and gives an item back to the stock of the link that the
-        change `restocks`. If `also` has lost a race, StaleSession has the change's own record as it
-        was read. Returns the record as written. A write of ours whose response was lost counts as
-        written. Raises KeyHeld if a live record holds the reservation's key, else StaleSession.
+        The same transaction stores a `second` event and the `new` refund, makes the change of
+        another record that is made `also`, on its own condition, and gives an item back to the
+        stock of the link that the change `restocks`. If `also` has lost a race, StaleSession has
+        the change's own record as it was read. Returns the record as written. A write of ours whose
+        response was lost counts as written. Raises KeyHeld if a live record holds the reservation's
+        key, else StaleSession.
         Only `flows.payment.writes` calls this.
         """
         ...

@@ -6,7 +6,7 @@ strongly consistent, except those of indexes. Source: domain/transitions.py, des
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, TypeVar
@@ -167,6 +167,7 @@ class DynamoSessions:
         *,
         new: Refund | None = None,
         also: Change[Any] | None = None,
+        second: WebhookEvent | None = None,
     ) -> R:
         """Write a change, as the port says. Raise LookupError if there is no such record."""
         kind: Kind[R] = _KINDS[kind_of(change.after.id)]
@@ -175,7 +176,7 @@ class DynamoSessions:
         if also is not None:  # the last one: `_only_failed`
             other: Kind[Any] = _KINDS[kind_of(also.after.id)]
             rows.append({"Update": other.update(self._sessions, also, self._retention)})
-        puts = self._puts(event, new, reservation)
+        puts = self._puts((event, second), new, reservation)
         found_by = kind.found_by(change, self._retention)
         for row in kind.kept_longer(change, self._retention):
             self._keep_longer(row)
@@ -202,10 +203,13 @@ class DynamoSessions:
         return saved
 
     def _puts(
-        self, event: WebhookEvent | None, new: Refund | None, reservation: Reservation | None
+        self,
+        events: Iterable[WebhookEvent | None],
+        new: Refund | None,
+        reservation: Reservation | None,
     ) -> list[dict[str, Any]]:
         """Return the writes of new records in a change's transaction, the reservation last."""
-        puts = [] if event is None else [put_new(self._events, event_item(event), "id")]
+        puts = [put_new(self._events, event_item(each), "id") for each in events if each]
         if new is not None:
             puts.append(put_refund(self._sessions, new, self._retention))
         if reservation is not None:

@@ -1,7 +1,7 @@
 """Write every change of a record. Nothing else calls the store's `save`.
 
 A change is one row of the record's table (domain/subjects.py). It is written on condition that the
-record is still as it was read, in one transaction with the webhook event that the row names.
+record is still as it was read, in one transaction with the webhook events that the row names.
 Afterwards, best effort, delivery of the event is enqueued, and so is the clean-up of what the
 change leaves behind at the wallets.
 """
@@ -18,7 +18,7 @@ from checkout.domain.ids import new_event_id, new_nonce
 from checkout.domain.machine import Change, Record
 from checkout.domain.payment import InFlight, Phase
 from checkout.domain.refund import Refund
-from checkout.domain.subjects import refund_event, subject_of
+from checkout.domain.subjects import charge_event, refund_event, subject_of
 from checkout.domain.webhooks import WebhookEvent
 from checkout.flows.idempotency import Reserve
 from checkout.flows.retry_on_conflict import TRIES
@@ -80,7 +80,7 @@ def commit(
     new: Refund | None = None,
     also: Change[Any] | None = None,
 ) -> R:
-    """Write `change` and its webhook event in one transaction; enqueue delivery and clean-up.
+    """Write `change` and its webhook events in one transaction; enqueue delivery and clean-up.
 
     In the transaction are also the record that `reserve` makes of the result, a `new` refund, whose
     event is written then, and a change of another record that is made `also`. Raises StaleSession,
@@ -89,16 +89,17 @@ def commit(
     event = _webhook_event(services, change)
     if event is None and new is not None:
         event = _created(services, new)
+    second = _beside(services, change)
     ends = change.after.terminal and not change.before.terminal
     if event is not None and ends and isinstance(change.after, InFlight):
         change = replace(change, after=replace(change.after, event=event.id))
     reservation = reserve(change.after, change.after.writer) if reserve else None
-    beside: dict[str, Any] = {"new": new} if new is not None else {}
-    if also is not None:
-        beside["also"] = also
+    given = {"new": new, "also": also, "second": second}
+    beside: dict[str, Any] = {name: each for name, each in given.items() if each is not None}
     saved: R = services.sessions.save(change, event, reservation, **beside)
-    if event is not None:
-        services.queue.enqueue([QueuedEvent(event.id, event.merchant)])
+    made = [each for each in (event, second) if each is not None]
+    if made:
+        services.queue.enqueue([QueuedEvent(each.id, each.merchant) for each in made])
     cleanup = _left_behind(change)
     if cleanup is not None:
         services.tasks.clean_up(cleanup)
@@ -112,6 +113,29 @@ def _webhook_event(services: Services, change: Change[R]) -> WebhookEvent | None
     event_id = new_event_id(services.random_bytes)
     describe = subject_of(change.after.id).event
     return describe(change, change.webhook, event_id=event_id, base_url=services.base_url)
+
+
+def _beside(services: Services, change: Change[R]) -> WebhookEvent | None:
+    """Return the second event of this change, if an endpoint wants it.
+
+    A refund's is about the charge of its session, which holds the refund's amount since its
+    request. A session that was deleted after its retention has none.
+    """
+    name, after = change.beside, change.after
+    if name is None or not _wanted(services, after.merchant, name):
+        return None
+    named: dict[str, Any] = {
+        "event_id": new_event_id(services.random_bytes),
+        "base_url": services.base_url,
+    }
+    if not isinstance(after, Refund):
+        describe = subject_of(after.id).event
+        assert describe is not None
+        return describe(change, name, **named)
+    session = services.sessions.get(after.session)
+    if session is None:
+        return None
+    return charge_event(cast(Change[Refund], change), session, name, **named)
 
 
 def _created(services: Services, refund: Refund) -> WebhookEvent | None:
