@@ -2,10 +2,11 @@
 
 Two stages are deployed side by side into one emulator, with the operator's commands and the
 functions' roles enforced. A first deployment fails and leaves nothing. Both stages sell, sweep and
-alarm. One is upgraded, once with an error and once without, undone, deployed again and rolled back
-while checkouts go on. It is stopped and started under load, and one of its tables is restored.
-Then it is removed by commands that are interrupted after each change, and the other still sells.
-The exit code is 0 only if every step succeeds.
+alarm, and a merchant opens each page of the dashboard. One stage is upgraded, once with an error
+and once without, undone, deployed again and rolled back while checkouts go on. It is stopped and
+started under load, and one of its tables is restored. Then it is removed by commands that are
+interrupted after each change, and the other still sells. The exit code is 0 only if every step
+succeeds.
 """
 
 from __future__ import annotations
@@ -154,6 +155,7 @@ def _steps(
         account.parameters(operator, stage, _say)
     shops["default"].cancel()
     shops["default"].settled()
+    shops["default"].look_around(_say)
     account.schedules(endpoint, [each.stack for each in shops.values()], _say)
     for shop in shops.values():
         shop.sweep(_say)

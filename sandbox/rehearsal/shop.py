@@ -18,7 +18,7 @@ import stripe
 from checkout import wiring
 from checkout.flows.webhooks import endpoints
 from sandbox.demo import Demo
-from sandbox.rehearsal import stack
+from sandbox.rehearsal import dashboard, stack
 from sandbox.rehearsal.servers import Delivery, Receiver
 from sandbox.rehearsal.stack import RehearsalFailed
 
@@ -108,6 +108,17 @@ class Shop:
         while self._told < self.sold:
             self._take()
         say("webhooks", f"{self._told} of {self.sold} purchases from {self.stack}")
+
+    def look_around(self, say: Say) -> None:
+        """Open every page of the merchant's dashboard."""
+        trust = ssl.create_default_context(cafile=str(self.place.ca_file))
+        with httpx2.Client(
+            verify=trust, trust_env=False, timeout=_PATIENCE, follow_redirects=True
+        ) as merchant:
+            found = dashboard.look_around(
+                self.place.checkout, self._api_key, merchant.get, merchant.post
+            )
+        say("dashboard", f"{found} pages of {self.stack}")
 
     def version(self) -> str:
         """Return the version that the deployed API reports."""
