@@ -69,7 +69,7 @@ def _opened(answer: Any, path: str) -> _Page:
 
 
 class _Page(HTMLParser):
-    """Where a page leads and what it loads, and the token of its forms."""
+    """The links and pictures of a page, and the token of its forms."""
 
     def __init__(self) -> None:
         super().__init__()
