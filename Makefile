@@ -60,13 +60,13 @@ check: lint test ## run lint, then all tests
 ##@ Local world
 .PHONY: demo listen trigger merchant invite
 
-demo: $(RUN) ## buy something from the command line and print each step (WALLET=https://… pays)
-	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$$WALLET")
+demo: $(RUN) ## buy something from the command line and print each step (WALLET=https://… pays, REFUND=5.00 goes back)
+	@$(BIN)/python -m sandbox demo $(if $(WALLET),--wallet "$$WALLET") $(if $(REFUND),--refund "$$REFUND")
 
 listen: $(RUN) ## forward the demo shop's webhooks to TO=http://localhost:… while `make dev` runs
 	@$(BIN)/python -m sandbox listen --forward-to "$(TO)"
 
-trigger: $(RUN) ## make EVENT=completed, expired, canceled or ping happen while `make dev` runs
+trigger: $(RUN) ## make EVENT=completed, expired, canceled, refund or ping happen while `make dev` runs
 	@$(BIN)/python -m sandbox trigger "$(EVENT)"
 
 merchant: $(RUN) ## create a merchant, here or in DATABASE_URL: WALLET=, or also NAME= KEY_ID= PRIVATE_KEY=

@@ -30,6 +30,7 @@ def main() -> int:
     commands.add_parser("dev", help="run the local world until Ctrl-C")
     demo = commands.add_parser("demo", help="buy one thing without a browser")
     demo.add_argument("--wallet", help="the customer's wallet address (default: Alice's)")
+    demo.add_argument("--refund", help="refund this much of the 20.00, as in 5.00")
     listens = commands.add_parser("listen", help="forward the shop's webhooks to a local address")
     listens.add_argument("--forward-to", required=True, help="such as http://localhost:3000/hooks")
     triggers = commands.add_parser("trigger", help="cause a webhook event")
@@ -48,7 +49,7 @@ def main() -> int:
             return webhooks.listen(place, options.forward_to)
         if options.command == "trigger":
             return webhooks.trigger(place, options.event)
-        return _demo(place, options.wallet)
+        return _demo(place, options.wallet, options.refund)
     except (CloudError, CheckoutError, ValueError) as refused:
         print(refused, file=sys.stderr)
     except DemoFailed as failed:
@@ -78,21 +79,21 @@ def _dev(place: Place) -> int:
     return 0
 
 
-def _demo(place: Place, wallet: str | None) -> int:
-    """Buy one thing in the running local world, or else in a temporary one."""
+def _demo(place: Place, wallet: str | None, refund: str | None) -> int:
+    """Buy one thing in the running local world, or else in a temporary one, and refund of it."""
     if world_answers(place):
-        _buy(place, wallet)
+        _buy(place, wallet, refund)
         return 0
     with tempfile.TemporaryDirectory(prefix="checkout-demo-") as folder:
         own = replace(place, folder=Path(folder) / "world")
         with running_world(own):
-            _buy(own, wallet)
+            _buy(own, wallet, refund)
     return 0
 
 
-def _buy(place: Place, wallet: str | None) -> None:
+def _buy(place: Place, wallet: str | None, refund: str | None) -> None:
     api_key = place.api_key_file.read_text("utf-8").strip()
-    Demo(place, api_key=api_key, wallet=wallet or place.customer_wallet).run()
+    Demo(place, api_key=api_key, wallet=wallet or place.customer_wallet).run(refund=refund)
 
 
 def _shown(path: Path) -> Path:

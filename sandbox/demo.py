@@ -1,10 +1,13 @@
-"""Demo: one purchase over HTTP as merchant and customer, without a browser, one line per step.
+"""Demo: a purchase over HTTP as merchant and customer, and a refund as the merchant.
+
+It needs no browser, and prints one line per step.
 
 Every step checks its result; the first wrong one ends the demo with the reason.
 """
 
 from __future__ import annotations
 
+import html
 import re
 import ssl
 import time
@@ -22,6 +25,9 @@ PRICE: Final = Amount(2000, "USD", 2)
 _REDIRECTS_MAX: Final = 10
 _PATIENCE: Final = 30.0  # seconds
 _FORM: Final = re.compile(r'<form method="post" action="([^"]+)"')
+_FORM_TOKEN: Final = re.compile(r'name="form_token" value="([^"]+)"')
+_APPROVAL: Final = re.compile(r'<a class="button" href="([^"]+)" rel="noreferrer">')
+_WAIT: Final = "<h1>One moment</h1>"
 _REFRESH: Final = re.compile(r"\s*(\d+)")
 _SHOP: Final = "https://shop.example"
 
@@ -63,13 +69,16 @@ class Demo:
         trust = ssl.create_default_context(cafile=str(place.ca_file))
         self._http = httpx2.Client(verify=trust, trust_env=False, timeout=patience)
         self._api = f"{place.checkout}/api/checkout/sessions"
+        self._api_key = api_key
         self._authorization = {"Authorization": f"Bearer {api_key}"}
 
-    def run(self) -> None:
-        """Buy one thing. Raises DemoFailed."""
+    def run(self, *, refund: str | None = None) -> None:
+        """Buy one thing; then refund this amount of it, as in 5.00. Raises DemoFailed."""
         try:
             with self._http:
-                self._buy()
+                session_id = self._buy()
+                if refund is not None:
+                    self._refund(session_id, refund)
         except httpx2.HTTPError as error:
             raise DemoFailed(f"no response: {error}") from None
 
@@ -84,7 +93,8 @@ class Demo:
             raise DemoFailed(f"no response: {error}") from None
         self._say(f"session   {ended['id']} is {ended['status']}")
 
-    def _buy(self) -> None:
+    def _buy(self) -> str:
+        """Buy one thing, and return the session's id."""
         session = self._create()
         page = session["url"]
         self._expect(self._http.get(page), 200)
@@ -103,6 +113,59 @@ class Demo:
         if done["amount_total"] != PRICE.value or received != PRICE:
             raise DemoFailed(f"the shop's wallet received {received}, not {PRICE}")
         self._say(f"demo: completed {done['id']} debit {debit} received {received}")
+        return str(session["id"])
+
+    def _refund(self, session_id: str, amount: str) -> None:
+        """Refund a part as a shopkeeper: in the dashboard, with an approval in the own wallet."""
+        home = f"{self._place.checkout}/dashboard"
+        self._post_form(f"{home}/sign-in", f"{home}/sign-in", api_key=self._api_key)
+        page = f"{home}/transactions/{session_id}"
+        asked = self._post_form(page, f"{page}/refund", amount=amount)
+        approval = _APPROVAL.search(asked.text)
+        if approval is None:
+            raise DemoFailed(f"the refund has no price: {_alert(asked.text)}")
+        refund_id = asked.url.path.rpartition("/")[2]
+        self._say(f"refund    {asked.url}")
+        callback = self._approve(html.unescape(approval[1]))
+        deadline = time.monotonic() + self._patience
+        while _WAIT in self._http.get(callback).text:
+            if time.monotonic() > deadline:
+                raise DemoFailed("the merchant's wallet still asks to wait")
+            time.sleep(1)
+        refund = self._wait_for_refund(refund_id)
+        gets = _amount(refund["customer_receives"])
+        self._say(f"demo: refunded {refund_id} cost {_amount(refund['cost'])} returned {gets}")
+
+    def _wait_for_refund(self, refund_id: str) -> dict[str, Any]:
+        """Poll until the refund has ended; return it."""
+        deadline = time.monotonic() + self._patience
+        url = f"{self._place.checkout}/api/checkout/refunds/{refund_id}"
+        while True:
+            refund = self._json(self._http.get(url, headers=self._authorization), 200)
+            waits = refund["pending_reason"] == "processing"
+            if not waits or time.monotonic() > deadline:
+                break
+            time.sleep(0.5)
+        if refund["status"] != "succeeded":
+            why = refund["failure_reason"] or refund["pending_reason"]
+            raise DemoFailed(f"the refund is {refund['status']}: {why}")
+        return refund
+
+    def _post_form(self, page: str, action: str, **fields: str) -> httpx2.Response:
+        """Send a form of the dashboard's page, and return the page to which it leads."""
+        shown = self._http.get(page)
+        token = _FORM_TOKEN.search(shown.text)
+        if shown.status_code != 200 or token is None:
+            raise DemoFailed(f"{page} answered {shown.status_code}, without a form")
+        answer = self._http.post(
+            action,
+            data={"form_token": token[1], **fields},
+            headers={"Origin": self._place.checkout},
+            follow_redirects=True,
+        )
+        if answer.status_code != 200:
+            raise DemoFailed(f"{action} answered {answer.status_code}: {_alert(answer.text)}")
+        return answer
 
     def _create(self) -> dict[str, Any]:
         product = {"price_data": {"currency": PRICE.asset_code.lower(), "unit_amount": PRICE.value}}
@@ -187,6 +250,12 @@ class Demo:
 
 def _amount(wire: dict[str, Any]) -> Amount:
     return Amount(int(wire["value"]), wire["asset_code"], wire["asset_scale"])
+
+
+def _alert(page: str) -> str:
+    """Return what a page of the dashboard says in its alert."""
+    said = re.search(r'role="alert"[^>]*><p>(.*?)</p>', page, re.DOTALL)
+    return html.unescape(said[1]) if said else "no reason"
 
 
 def world_answers(place: Place) -> bool:

@@ -206,6 +206,8 @@ def _wallets(place: Place) -> Iterator[None]:
         sleep=sleeper,
     )
     saved = folder / "wallets.json"
+    if not saved.exists():
+        _fund(place, network)
     restore(network, saved)
     found = certificates.ensure(folder, datetime.now(UTC))
     _trust(place, found.authority)
@@ -227,6 +229,13 @@ def _wallets(place: Place) -> Iterator[None]:
         saver.join()
         servers.close()
         save(network.dump(), saved)
+
+
+def _fund(place: Place, network: Network) -> None:
+    """Give the demo shop money of its own: with fees, a whole refund costs more than its sale."""
+    shop = network.account(place.merchant_wallet)
+    assert shop is not None
+    shop.book(datetime.now(UTC), "Opening balance", 100 * 10**shop.asset_scale)
 
 
 def _trust(place: Place, authority: Path) -> None:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from checkout.domain.webhooks import Endpoint
     from checkout.ports.services import DashboardServices
 
-EVENTS: Final = ("completed", "expired", "canceled", "ping")
+EVENTS: Final = ("completed", "expired", "canceled", "refund", "ping")
 _OWN: Final = "make listen"  # description of the endpoint that `listen` adds and removes
 _BODY_MAX: Final = 1024 * 1024
 _ANSWERED_WITHIN: Final = 9.0  # seconds; the sender's timeout is 10
@@ -133,8 +133,8 @@ def trigger(place: Place, event: str) -> int:
         api_key=place.api_key_file.read_text("utf-8").strip(),
         wallet=place.customer_wallet,
     )
-    if event == "completed":
-        demo.run()
+    if event in ("completed", "refund"):
+        demo.run(refund="5.00" if event == "refund" else None)
     else:
         demo.end("expire" if event == "expired" else "cancel")
     return 0

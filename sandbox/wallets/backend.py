@@ -88,6 +88,31 @@ class Backend:
         account = self.account(wallet_address)
         return self.behaviours[account.behaviour if account else "normal"]
 
+    def way(self, payment: OutgoingPayment) -> Behaviour:
+        """Return how a payment goes: as its sender behaves, or as its receiver's wallet asks."""
+        receiver = self.state.incoming.get(payment.receiver.rsplit("/", 1)[-1])
+        to = self.behaviour(receiver.wallet if receiver else "")
+        if to.paid_like is None or (to.paid_like_once and not self._is_first(payment)):
+            return self.behaviour(payment.wallet)
+        return self.behaviours[to.paid_like]
+
+    def _is_first(self, payment: OutgoingPayment) -> bool:
+        """Return whether this is the first payment to the wallet that it goes to."""
+        wallet = self.state.incoming[payment.receiver.rsplit("/", 1)[-1]].wallet
+        return not any(
+            other.id != payment.id
+            and other.created_at <= payment.created_at
+            and (found := self.state.incoming.get(other.receiver.rsplit("/", 1)[-1])) is not None
+            and found.wallet == wallet
+            for other in self.state.outgoing.values()
+        )
+
+    def is_gone(self, wallet_address: str) -> bool:
+        """Return whether there is no wallet at this address any more."""
+        return self.behaviour(wallet_address).gone and any(
+            payment.wallet == wallet_address for payment in self.state.outgoing.values()
+        )
+
     def register_key(self, wallet_address_id: str, jwk: Mapping[str, str]) -> None:
         """Add an Ed25519 public key to a wallet's jwks.json, like a wallet's developer page.
 
@@ -160,7 +185,7 @@ class Backend:
         """Debit the sender and send the money, immediately or after the behaviour's delay."""
         self.state.outgoing[payment.id] = payment
         account = self.state.accounts[payment.wallet]
-        behaviour = self.behaviour(payment.wallet)
+        behaviour = self.way(payment)
         delay = behaviour.delivers_after
         receiver = self.incoming_payment(payment.receiver)
         if receiver is not None:
@@ -180,12 +205,13 @@ class Backend:
         assert payment.settles_at is not None
         at, payment.settles_at = payment.settles_at, None
         account = self.state.accounts[payment.wallet]
-        behaviour = self.behaviour(payment.wallet)
+        behaviour = self.way(payment)
         if not payment.funded:
             self._fail(payment)
             payment.metadata = {**payment.metadata, "cancellationReason": NO_FUNDS}
             return
-        if behaviour.ends_with_quote and not payment.parts_sent and self._is_late(payment, at):
+        late = behaviour.ends_with_quote and self._is_late(payment, at)
+        if (behaviour.fails or late) and not payment.parts_sent:
             self._fail(payment)
             account.book(at, f"Returned {payment.id[:8]}", payment.debit.value)
             return
@@ -195,7 +221,8 @@ class Backend:
         if receiver is None or away or not self.is_reached(receiver, at):
             # Rafiki reports such a payment as completed, with nothing or a part sent, and gives
             # none of it back to the grant.
-            account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - payment.sent)
+            sent = math.ceil(payment.sent / behaviour.admits)
+            account.book(at, f"Returned {payment.id[:8]}", payment.debit.value - sent)
             return
         if not behaviour.delivered:
             return
@@ -227,7 +254,8 @@ class Backend:
     ) -> None:
         share = behaviour.delivered / behaviour.parts
         before, payment.parts_sent = payment.parts_sent, payment.parts_sent + 1
-        payment.sent = math.floor((payment.debit.value - payment.fee) * share * payment.parts_sent)
+        admitted = share * payment.parts_sent * behaviour.admits
+        payment.sent = math.floor((payment.debit.value - payment.fee) * admitted)
         whole = max(0, payment.receive.value - behaviour.short_by)
         value = math.floor(whole * share * payment.parts_sent) - math.floor(whole * share * before)
         packet = Packet(at + behaviour.in_flight, receiver.id, payment.id, value)

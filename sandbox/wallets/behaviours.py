@@ -41,7 +41,13 @@ class Behaviour:
     provider refuses to close the incoming payment. With `ends_with_quote` the wallet sends nothing
     after its quote's end: then the payment fails. The receiver cannot be read any more, and so
     counts as closed, once `receiver_away_after` parts are sent. With `closed_from_outside` somebody
-    else closes the incoming payment when this wallet is told to pay it.
+    else closes the incoming payment when this wallet is told to pay it. With `fails` a payment
+    fails at once, and nothing is sent. Of what arrives, the wallet says that the share `admits` was
+    sent.
+
+    The rest is of a wallet that receives, as a customer's does in a refund. Payments to it go as
+    those of the wallet `paid_like` do, or only the first one with `paid_like_once`. It is `gone`
+    once it has paid. With `shows_nothing` its incoming payments show 0, whatever arrives.
     """
 
     description: str
@@ -74,6 +80,12 @@ class Behaviour:
     ends_with_quote: bool = False
     receiver_away_after: int | None = None
     closed_from_outside: bool = False
+    fails: bool = False
+    admits: Fraction = Fraction(1)
+    paid_like: str | None = None
+    paid_like_once: bool = False
+    gone: bool = False
+    shows_nothing: bool = False
 
 
 BEHAVIOURS: Final[dict[str, Behaviour]] = {
@@ -150,5 +162,37 @@ BEHAVIOURS: Final[dict[str, Behaviour]] = {
         parts=2,
         parts_apart=timedelta(seconds=1),
         receiver_away_after=1,
+    ),
+    "fails": Behaviour("The payment is accepted, then fails, with nothing sent.", fails=True),
+    "freezes": Behaviour(
+        "This wallet's server stops after half of the money: the payment is reported as complete, "
+        "and as a quarter.",
+        parts=2,
+        parts_apart=timedelta(seconds=1),
+        receiver_away_after=1,
+        admits=Fraction(1, 2),
+    ),
+    "refund-fails": Behaviour("Pays. A refund to it fails.", paid_like="fails"),
+    "refund-hangs": Behaviour(
+        "Pays. A refund to it is accepted and never fails, but nothing arrives.",
+        paid_like="never-credits",
+    ),
+    "refund-partial": Behaviour(
+        "Pays. Of a refund to it a half arrives, and the shop's wallet reports it as complete.",
+        paid_like="stops-midway",
+    ),
+    "refund-gone": Behaviour("Pays, and then there is no wallet at this address.", gone=True),
+    "refund-away": Behaviour(
+        "Pays. At the first refund to it its server is away for a second: the shop's wallet "
+        "reports it as complete, and nothing was sent. The next one arrives.",
+        paid_like="receiver-away",
+        paid_like_once=True,
+    ),
+    "refund-unseen": Behaviour(
+        "Pays. A refund to it arrives, but it says for ever that nothing has.", shows_nothing=True
+    ),
+    "refund-freezes": Behaviour(
+        "Pays. Of a refund to it a half arrives; the shop's wallet reports a quarter.",
+        paid_like="freezes",
     ),
 }

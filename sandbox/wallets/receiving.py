@@ -62,7 +62,8 @@ def get(backend: Backend, provider: Provider, access: Access, payment_id: str) -
 def public(backend: Backend, provider: Provider, payment_id: str) -> Response:
     """Handle GET /incoming-payments/{id} without a token: the public view."""
     payment = backend.state.incoming[payment_id]
-    return ok({"receivedAmount": payment.received.json(), "authServer": provider.auth_server})
+    received = _received(backend, payment)
+    return ok({"receivedAmount": received.json(), "authServer": provider.auth_server})
 
 
 def complete(backend: Backend, provider: Provider, payment_id: str) -> Response:
@@ -106,13 +107,19 @@ def _shown(backend: Backend, payment: IncomingPayment) -> dict[str, Any]:
         "id": backend.incoming_payment_url(payment),
         "walletAddress": payment.wallet,
         "incomingAmount": payment.amount.json() if payment.amount else None,
-        "receivedAmount": payment.received.json(),
-        "completed": payment.completed,
+        "receivedAmount": _received(backend, payment).json(),
+        "completed": payment.completed and not backend.behaviour(payment.wallet).shows_nothing,
         "metadata": payment.metadata,
         "createdAt": timestamp(payment.created_at),
         "expiresAt": timestamp(payment.expires_at),
     }
     return {name: value for name, value in shown.items() if value is not None}
+
+
+def _received(backend: Backend, payment: IncomingPayment) -> Money:
+    """Return what the wallet says that it has received."""
+    lies = backend.behaviour(payment.wallet).shows_nothing
+    return payment.received.with_value(0) if lies else payment.received
 
 
 def _methods(backend: Backend, provider: Provider) -> list[dict[str, str]]:

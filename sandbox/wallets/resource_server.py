@@ -120,7 +120,8 @@ def _wallet_of(backend: Backend, provider: Provider, collection: str, item_id: s
 
 
 def _check_wallet(backend: Backend, provider: Provider, wallet: str) -> None:
-    if backend.account(wallet) is None or backend.provider_of(wallet) != provider:
+    gone = backend.account(wallet) is None or backend.is_gone(wallet)
+    if gone or backend.provider_of(wallet) != provider:
         raise resource(400, "Could not get wallet address")
 
 

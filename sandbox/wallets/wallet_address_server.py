@@ -24,7 +24,7 @@ def answer(backend: Backend, provider: Provider, call: Call) -> Response:
     path = call.path.removesuffix("/").lower()
     wanted = f"{provider.origin}{path.removesuffix('/jwks.json')}"
     account = backend.account(wanted)
-    if account is None:
+    if account is None or backend.is_gone(account.id):
         raise answers.plain(404, "Not Found")
     backend.linger(account.id)
     if path.endswith("/jwks.json"):

@@ -55,6 +55,11 @@ def test_the_demo_pays_from_the_wallet_that_was_typed(tmp_path: Path) -> None:
     assert got == ["-m", "sandbox", "demo", "--wallet", "$localhost:4101/alice"]
 
 
+def test_the_demo_refunds_what_was_typed(tmp_path: Path) -> None:
+    got = made(tmp_path, "demo", "REFUND=5.00")
+    assert got == ["-m", "sandbox", "demo", "--refund", "5.00"]
+
+
 def test_the_demo_without_a_wallet_names_none(tmp_path: Path) -> None:
     assert made(tmp_path, "demo") == ["-m", "sandbox", "demo"]
 

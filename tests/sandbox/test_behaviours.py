@@ -8,7 +8,7 @@ from checkout.open_payments.errors import OutcomeUnknown
 from checkout.open_payments.transport import Request
 from sandbox.wallets.behaviours import BEHAVIOURS
 from sandbox.wallets.interaction import NoRedirect
-from tests.sandbox.wallet_client import CEDAR, HARBOR, SHOP, Payment, World, callback
+from tests.sandbox.wallet_client import CEDAR, HARBOR, SHOP, Payment, World, callback, jwk
 
 
 def wallet(name: str) -> str:
@@ -208,6 +208,85 @@ def test_stops_midway_reports_a_complete_payment_with_a_half_sent(world: World) 
     sent, received = payment.sent(), payment.received()
     assert (sent["failed"], sent["sentAmount"]["value"]) == (False, "917")
     assert (received["completed"], received["receivedAmount"]["value"]) == (False, "1000")
+
+
+def test_fails_is_accepted_and_fails_with_nothing_sent(world: World) -> None:
+    payment = world.pay(wallet("fails"), SHOP, 2000)
+    sent = payment.sent()
+    assert (payment.status, sent["failed"], sent["sentAmount"]["value"]) == (201, True, "0")
+    assert world.balance(wallet("fails")) == 10_000_00
+    assert world.balance(SHOP) == 0
+
+
+def test_freezes_reports_less_than_what_arrived(world: World) -> None:
+    payment = world.pay(wallet("freezes"), SHOP, 2000)
+    world.clock.pass_(300)
+    sent = payment.sent()
+    assert (sent["failed"], sent["sentAmount"]["value"]) == (False, "458")
+    assert payment.received()["receivedAmount"]["value"] == "1000"
+    # Half of the 18.35 that the payment had without its fee is gone.
+    assert 10_000_00 - world.balance(wallet("freezes")) in range(916, 919)
+
+
+def refunded(world: World, name: str) -> Payment:
+    """Pay the shop from this wallet, and send it 10.00 EUR from Bob's."""
+    world.network.register_key(wallet(name), jwk())
+    assert world.pay(wallet(name), SHOP, 2000).status == 201
+    assert world.balance(SHOP) == 2000, "it pays as others do"
+    return world.pay(f"{HARBOR}/bob", wallet(name), 1000)
+
+
+def shown(payment: Payment) -> tuple[bool, int, str]:
+    """Return what both wallets say later: failed, the sent part of the debit, and received."""
+    payment.world.clock.pass_(400)
+    sent, received = payment.sent(), payment.received()["receivedAmount"]["value"]
+    whole = int(payment.quote["debitAmount"]["value"])
+    return sent["failed"], round(100 * int(sent["sentAmount"]["value"]) / whole), received
+
+
+def test_refund_fails_with_nothing_sent(world: World) -> None:
+    assert shown(refunded(world, "refund-fails")) == (True, 0, "0")
+    assert world.balance(f"{HARBOR}/bob") == 10_000_00
+
+
+def test_refund_hangs_and_never_fails(world: World) -> None:
+    assert shown(refunded(world, "refund-hangs")) == (False, 0, "0")
+
+
+def test_refund_partial_delivers_half_and_is_reported_as_complete(world: World) -> None:
+    assert shown(refunded(world, "refund-partial")) == (False, 50, "500")
+
+
+def test_refund_freezes_delivers_half_and_reports_a_quarter(world: World) -> None:
+    assert shown(refunded(world, "refund-freezes")) == (False, 25, "500")
+
+
+def test_refund_away_misses_only_the_first(world: World) -> None:
+    assert shown(refunded(world, "refund-away")) == (False, 0, "0")
+    again = world.pay(f"{HARBOR}/bob", wallet("refund-away"), 1000)
+    assert shown(again) == (False, 99, "1000")
+
+
+def test_refund_unseen_takes_the_money_and_shows_nothing(world: World) -> None:
+    payment = refunded(world, "refund-unseen")
+    had = 10_000_00 - 1854
+    assert shown(payment) == (False, 99, "0")
+    assert payment.received()["completed"] is False
+    status, public = world.send(Request("GET", payment.incoming["id"], {}))
+    assert (status, public["receivedAmount"]["value"]) == (200, "0")
+    assert world.balance(wallet("refund-unseen")) == had + 1000
+
+
+def test_refund_gone_is_no_wallet_once_it_has_paid(world: World) -> None:
+    gone = wallet("refund-gone")
+    world.network.register_key(gone, jwk())
+    token = world.shop_token(gone)
+    server = world.wallet(gone)["resourceServer"]
+    assert world.pay(gone, SHOP, 2000).status == 201
+    assert world.send(Request("GET", gone, {"accept": "application/json"}))[0] == 404
+    body = {"walletAddress": gone}
+    status, answer = world.call("POST", f"{server}/incoming-payments", body, token)
+    assert (status, answer["error"]["description"]) == (400, "Could not get wallet address")
 
 
 def test_every_behaviour_has_a_wallet_and_a_test_here(world: World) -> None:

@@ -112,6 +112,36 @@ def test_the_demo_alone_buys_one_thing_and_leaves_nothing(tmp_path: Path, base: 
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_demo_refunds_a_part_as_a_shopkeeper(tmp_path: Path, base: int) -> None:
+    code, said = run(tmp_path, base, "demo", "--refund", "5.00")
+    assert code == 0, said
+    bought, refunded = (line for line in said.splitlines() if line.startswith("demo: "))
+    assert re.fullmatch(
+        r"demo: completed cs_\w{22} debit 18\.54 EUR received 20\.00 USD", bought
+    ), said
+    # A quarter of what the customer paid.
+    assert re.fullmatch(
+        r"demo: refunded re_\w{22} cost 5\.\d\d USD returned 4\.63 EUR", refunded
+    ), said
+
+
+def test_a_demo_that_does_not_refund_says_why_and_fails(tmp_path: Path, base: int) -> None:
+    world = Dev(tmp_path, base)
+    wallets = f"https://localhost:{world.place.wallets_port + 1}"
+    for wallet, amount, why in (
+        ("alice", "20.01", "2000 USD (in its smallest unit) are left"),
+        ("alice", "much", "This is not an amount"),
+        ("refund-gone", "5.00", "There is no wallet at the customer's address any more"),
+    ):
+        options = ("--wallet", f"{wallets}/{wallet}", "--refund", amount)
+        code, said = run(tmp_path, base, "demo", *options)
+        assert code == 1, said
+        last = said.splitlines()[-1]
+        assert last.startswith("demo: failed: ")
+        assert why in last
+    world.end()
+
+
 @pytest.mark.parametrize(
     ("wallet", "reason"),
     [("decline", "not approved"), ("unpeered", "answered 424")],

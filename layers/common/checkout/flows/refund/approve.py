@@ -348,13 +348,14 @@ def _lose_approval(
 
 def _of_customer(error: op.OpenPaymentsError) -> CheckoutError:
     """Return the error to show for a failure of the customer's wallet."""
+    gone = isinstance(error, op.Refused) and error.status in (404, 410)
+    if gone or isinstance(error, op.NoSuchHost | op.UntrustedAnswer):
+        return WalletInvalid("There is no wallet at the customer's address any more.")
     if isinstance(error, op.Refused):
         return WalletUnavailable(
             "The customer's wallet does not take this money: "
             f"{error.answered or error.reason.value}."
         )
-    if isinstance(error, op.NoSuchHost | op.UntrustedAnswer):
-        return WalletInvalid("There is no wallet at the customer's address any more.")
     return WalletUnreachable("The customer's wallet does not answer. Try again later.")
 
 
