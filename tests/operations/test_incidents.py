@@ -5,8 +5,10 @@ Logs Insights is AWS's alone. `asked` evaluates the few forms of a query that th
 
 from __future__ import annotations
 
+import base64
 import json
 import re
+import shlex
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +22,9 @@ from checkout.domain.errors import Unavailable
 from checkout.domain.payment import Attention
 from checkout.domain.session import Session, Status
 from checkout.open_payments.transport import Request, Response
+from sandbox.cloud import table_definitions
 from tests.deployment import Deployment
+from tests.fakes.dynamodb import InMemoryDynamoDb
 from tests.product import PREFIX
 
 PAGE = (Path(__file__).parents[2] / "docs" / "operating.md").read_text("utf-8")
@@ -120,9 +124,80 @@ def test_a_provider_answers_503_for_an_hour(
     assert len(deployed.delivered) == 1
 
 
+class Terminal:
+    """Runs the commands of the page as an operator types them.
+
+    `names` are the texts that stand there for real ones, like `cs_…`.
+    """
+
+    def __init__(self, deployed: Deployment, folder: Path, **names: str) -> None:
+        self.deployed = deployed
+        self.names = {"$STACK": PREFIX, **names}
+        self._folder = folder
+
+    def follow(self, title: str, *beginnings: str) -> list[int]:
+        """Type those commands of a section that begin so. Return their exit statuses."""
+        blocks = re.findall(r"```sh\n(.*?)```", section(title), re.DOTALL)
+        lines = [
+            each.strip()
+            for block in blocks
+            for each in block.replace("\\\n", " ").splitlines()
+            if any(each.strip().startswith(wanted) for wanted in beginnings)
+        ]
+        assert lines, (title, beginnings)
+        return [self.type(each) for each in lines]
+
+    def type(self, line: str) -> int:
+        """Run one command. Return its exit status."""
+        for name, real in self.names.items():
+            line = line.replace(name, real)
+        line, _, file = line.partition(" >")
+        program, *words = shlex.split(line)
+        if program == ".venv/bin/checkout":
+            records = DynamoRecords(self.deployed.dynamo.client, PREFIX)
+            return cli.main(words, lambda: self.deployed.world.endpoints, lambda: records)
+        assert [program, words[0]] == ["aws", "dynamodb"], line
+        answer = self._aws(words[1], dict(zip(words[2::2], words[3::2], strict=True)))
+        if file:
+            (self._folder / file).write_text(json.dumps(answer), "utf-8")
+        return 0
+
+    def _aws(self, operation: str, options: dict[str, str]) -> Any:
+        wanted = options.pop("--query", None)
+        request = {
+            "".join(word.capitalize() for word in name.strip("-").split("-")): self._value(text)
+            for name, text in options.items()
+        }
+        if expression := request.get("UpdateExpression"):  # the stand-in wants all names aliased
+            names = expression.removeprefix("REMOVE ").split(", ")
+            request["ExpressionAttributeNames"] = {f"#{name}": name for name in names}
+            request["UpdateExpression"] = f"REMOVE {', '.join(f'#{name}' for name in names)}"
+        client = self.deployed.dynamo.client
+        answer = getattr(client, operation.replace("-", "_"))(**request)
+        return encoded(answer[wanted] if wanted else answer)
+
+    def _value(self, text: str) -> Any:
+        if text.startswith("file://"):
+            text = (self._folder / text.removeprefix("file://")).read_text("utf-8")
+        return decoded(json.loads(text)) if text.startswith("{") else text
+
+
+def encoded(value: Any) -> Any:
+    """Return an answer as the CLI prints it, with bytes in base64."""
+    if isinstance(value, dict):
+        return {name: encoded(each) for name, each in value.items()}
+    return base64.b64encode(value).decode() if isinstance(value, bytes) else value
+
+
+def decoded(value: Any) -> Any:
+    """Return what the CLI sends for a file that it has printed."""
+    if set(value) == {"B"}:
+        return {"B": base64.b64decode(value["B"])}
+    return {name: decoded(each) if isinstance(each, dict) else each for name, each in value.items()}
+
+
 def find(deployed: Deployment, reference: str) -> int:
-    records = DynamoRecords(deployed.dynamo.client, PREFIX)
-    return cli.main(["find", reference], lambda: deployed.world.endpoints, lambda: records)
+    return Terminal(deployed, Path()).type(f".venv/bin/checkout find {reference}")
 
 
 def until_decided(deployed: Deployment, session: Session) -> int:
@@ -168,3 +243,145 @@ def test_dead_letters_name_their_events_and_their_place_and_nothing_is_lost(
     deployed.sweep()
     assert deployed.send_webhooks() == [event["id"]]
     assert "start-message-move-task" in section("Dead letters")
+
+
+def in_doubt(deployed: Deployment) -> Session:
+    """Return a session whose payment was sent, and whose answer got lost."""
+    session = deployed.created()
+    approved = deployed.approve(deployed.submit(session).json["interact_url"])
+    world, wallets = deployed.world, deployed.world.transport.network
+
+    def sent(request: Request) -> Response:
+        answer = wallets.handle(request)
+        lost = request.method == "POST" and request.url.endswith("/outgoing-payments")
+        return Response(503, {}, b"") if lost else answer
+
+    world.transport.network = type("Going", (), {"handle": staticmethod(sent)})()
+    deployed.come_back(session, approved)
+    world.transport.network = wallets
+    return session
+
+
+POISONED = "A record that cannot be read"
+
+
+@pytest.fixture
+def poisoned(told: Callable[[], Lines], tmp_path: Path) -> tuple[Deployment, Terminal, Session]:
+    """A payment in doubt whose row was changed by hand; the table of before is beside it."""
+    telemetry.start("expirer", stack="checkout")
+    before = f"good-{PREFIX}"
+    deployed = Deployment(
+        InMemoryDynamoDb([*table_definitions(PREFIX), *table_definitions(before)])
+    )
+    session, client = in_doubt(deployed), deployed.dynamo.client
+    good = client.row(f"{PREFIX}-checkout_sessions", {"id": {"S": session.id}})
+    client.put_item(TableName=f"{before}-checkout_sessions", Item=good)
+    damaged = {**good, "payment": {"S": "by hand"}}
+    client.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=damaged)
+    return deployed, Terminal(deployed, tmp_path, **{"cs_…": session.id}), session
+
+
+def rounds(deployed: Deployment, told: Callable[[], Lines]) -> Lines:
+    """Let the sweep run three times. Return what it logged."""
+    lines: Lines = []
+    for _ in range(3):
+        deployed.world.clock.pass_time(60)
+        deployed.sweep()
+        lines += told()
+    return lines
+
+
+def test_a_poisoned_record_is_found_and_put_back_and_its_payment_is_decided(
+    poisoned: tuple[Deployment, Terminal, Session],
+    told: Callable[[], Lines],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    deployed, terminal, session = poisoned
+    other = in_doubt(deployed)
+    lines = rounds(deployed, told)
+    assert deployed.stored(other).status is Status.COMPLETED  # the others go on
+    [query] = queries(POISONED)
+    [reference] = {reference for reference, _ in asked(query, lines)}
+    terminal.names["3735e7e668c2"] = reference
+    assert terminal.follow(POISONED, ".venv/bin/checkout find") == [1]
+    assert session.id in capsys.readouterr().out
+    tables = ("aws dynamodb get-item --table-name $", "aws dynamodb get-item --table-name good")
+    assert terminal.follow(POISONED, *tables) == [0, 0]
+    assert terminal.follow(POISONED, "aws dynamodb put-item") == [0]
+    assert set(terminal.follow(POISONED, ".venv/bin/checkout show")) == {0}
+    assert '"history"' in capsys.readouterr().out
+    rounds(deployed, told)
+    assert deployed.stored(session).status is Status.COMPLETED
+    assert deployed.world.received() == 4000
+
+
+def test_a_poisoned_record_that_nothing_can_restore_is_taken_out_of_the_sweep(
+    poisoned: tuple[Deployment, Terminal, Session], told: Callable[[], Lines]
+) -> None:
+    deployed, terminal, _ = poisoned
+    [query] = queries(POISONED)
+    assert asked(query, rounds(deployed, told))
+    assert terminal.follow(POISONED, "aws dynamodb update-item") == [0]
+    assert not asked(query, rounds(deployed, told))
+
+
+def test_a_leaked_key_is_stopped_and_the_merchant_sells_on(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    deployed = Deployment()
+    world = deployed.world
+    deployed.wants_webhooks()
+    paid_for = in_doubt(deployed)
+    leaked = world.api_key
+    names = {"sk_…": leaked, "mer_…": world.merchant.id}
+    terminal = Terminal(deployed, tmp_path, **names)
+    title = "An API key leaked"
+    assert terminal.follow(title, ".venv/bin/checkout revoke", ".venv/bin/checkout susp") == [0, 0]
+    [replaced] = re.findall(r"API key +(sk_\S+)", capsys.readouterr().out)
+    assert deployed.create().status == 401
+    world.api_key = replaced
+    assert deployed.create().code == "merchant_suspended"
+    assert terminal.follow(title, ".venv/bin/checkout webhook") == [0]
+    assert deployed.delivered == []
+    assert "https://" in capsys.readouterr().out  # the endpoints that the merchant must know
+    assert terminal.follow(title, ".venv/bin/checkout resume") == [0]
+    assert deployed.create().status == 201
+    rounds(deployed, list)
+    assert deployed.stored(paid_for).status is Status.COMPLETED  # nothing in flight was stopped
+
+
+def test_a_merchant_is_stopped_while_a_payment_is_under_way(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    deployed = Deployment()
+    under_way, waiting = in_doubt(deployed), deployed.created()
+    terminal = Terminal(deployed, tmp_path, **{"mer_…": deployed.world.merchant.id})
+    commands = (".venv/bin/checkout merchants", ".venv/bin/checkout suspend")
+    assert terminal.follow("A merchant must be stopped", *commands) == [0, 0]
+    assert deployed.world.merchant.id in capsys.readouterr().out
+    assert deployed.create().code == "merchant_suspended"
+    deployed.world.clock.pass_time(60)  # for so long a page knows a merchant
+    assert deployed.submit(waiting).status >= 400
+    rounds(deployed, list)
+    assert deployed.stored(under_way).status is Status.COMPLETED
+    assert terminal.follow("A merchant is suspended", ".venv/bin/checkout resume") == [0]
+    assert deployed.create().status == 201
+
+
+def test_of_a_lost_region_the_copied_tables_and_the_secret_are_enough(
+    tmp_path: Path,
+) -> None:
+    """ "Another region": the tables restored there, the secret's text, and the same release."""
+    deployed = Deployment()
+    session = in_doubt(deployed)
+    elsewhere = InMemoryDynamoDb(table_definitions(PREFIX))
+    for name in deployed.dynamo.client._tables:
+        for row in deployed.dynamo.client.rows(name):
+            elsewhere.put_item(TableName=name, Item=row)
+    deployed.dynamo.client = elsewhere
+    deployed.restart()
+    deployed.world.clock.pass_time(60)
+    deployed.sweep()
+    assert deployed.stored(session).status is Status.COMPLETED
+    assert deployed.create().status == 201
+    assert "give it the text of the secret" in " ".join(section("Another region").split())
