@@ -360,7 +360,7 @@ def test_a_merchant_is_stopped_while_a_payment_is_under_way(
     assert terminal.follow("A merchant must be stopped", *commands) == [0, 0]
     assert deployed.world.merchant.id in capsys.readouterr().out
     assert deployed.create().code == "merchant_suspended"
-    deployed.world.clock.pass_time(60)  # for so long a page knows a merchant
+    deployed.world.clock.pass_time(60)  # a page keeps a merchant that long
     assert deployed.submit(waiting).status >= 400
     rounds(deployed, list)
     assert deployed.stored(under_way).status is Status.COMPLETED
