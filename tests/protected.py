@@ -76,6 +76,8 @@ SHOWN: Final = {  # to every role
     "",
     "/transactions/{session_id}",
     "/needs",
+    "/notices",
+    "/notices/confirm/{token}",
     "/overview",
     "/statement",
     "/statement.csv",
@@ -96,7 +98,13 @@ SHOWN: Final = {  # to every role
     "/settings/preview",
     "/audit",
 }
-FORMS_OF_ALL: Final = {"/webhooks/check", "/sign-out"}
+FORMS_OF_ALL: Final = {
+    "/webhooks/check",
+    "/sign-out",
+    "/notices",  # one's own, as the next two
+    "/notices/stop",
+    "/notices/confirm/{token}",
+}
 FORMS_OF_WRITERS: Final = {"/transactions/{session_id}/note"}  # of private notes: every role
 FORMS_OF_DEVELOPERS: Final = {
     "/keys",

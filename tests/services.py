@@ -86,6 +86,9 @@ def pay(
         wallets=wallets,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
+        notes=_notes(base, client, prefix),
+        people=dynamo.DynamoPeople(client, prefix),
+        subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
         side_by_side=side_by_side,
         completion_policy=completion_policy,
     )
@@ -111,11 +114,10 @@ def dashboard(
         vault=vault,
         tallies=_tallies(base, client, prefix),
         links=links(base, client, prefix),
-        notes=dynamo.DynamoNotes(
-            client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
-        ),
+        notes=_notes(base, client, prefix),
         sign_ins=dynamo.DynamoSignIns(client, prefix),
         people=dynamo.DynamoPeople(client, prefix),
+        subscribers=dynamo.DynamoSubscribers(client, prefix, base.clock),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix),
@@ -132,6 +134,12 @@ def limits(clock: Clock, client: Any, prefix: str, a_minute: int) -> Allowances:
 def links(base: Services, client: Any, prefix: str) -> dynamo.DynamoLinks:
     """Return the store of payment links."""
     return dynamo.DynamoLinks(
+        client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
+    )
+
+
+def _notes(base: Services, client: Any, prefix: str) -> dynamo.DynamoNotes:
+    return dynamo.DynamoNotes(
         client, prefix, sleep=base.clock.sleep, random_bytes=base.random_bytes
     )
 

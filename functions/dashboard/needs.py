@@ -19,6 +19,7 @@ _PAGES: Final = {
     Case.WALLET_KEY: "",
     Case.ENDPOINT_DISABLED: "/webhooks?endpoint={}",
     Case.ENDPOINT_FAILING: "/webhooks?endpoint={}",
+    Case.BUDGET_OVER: "/settings",
     Case.KEY_ENDS: "/keys",
 }
 

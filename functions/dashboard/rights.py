@@ -40,6 +40,11 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("POST", "/transactions/{session_id}/note"): Right.NOTE,
     ("POST", "/transactions/{session_id}/dealt-with"): Right.MANAGE,
     ("GET", "/needs"): Right.READ,
+    ("GET", "/notices"): Right.READ,  # one's own, as the next four
+    ("POST", "/notices"): Right.READ,
+    ("POST", "/notices/stop"): Right.READ,
+    ("GET", "/notices/confirm/{token}"): Right.READ,
+    ("POST", "/notices/confirm/{token}"): Right.READ,
     ("GET", "/statement"): Right.READ,
     ("GET", "/statement.csv"): Right.READ,
     ("GET", "/export"): Right.READ,

@@ -8,6 +8,7 @@ from typing import Final
 from checkout.domain.attempts import Concern
 from checkout.domain.audit import Action
 from checkout.domain.customer_details import Detail
+from checkout.domain.notices import Pace, Topic
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome
 from checkout.domain.people import USUAL, Role, Scope
@@ -332,6 +333,16 @@ ATTENTION: Final[dict[Attention, tuple[str, str]]] = {
     ),
 }
 # The words for each case that needs somebody, and for what to do.
+TOPIC: Final[dict[Topic, str]] = {
+    Topic.PAYMENTS: "Payments: only a part, too much, too late, or without a clear answer",
+    Topic.WALLET: "Your wallet: a provider refuses its key",
+    Topic.WEBHOOKS: "Webhooks: an endpoint fails, or is disabled",
+    Topic.ENDS: "Ends: an API key in use ends soon, or the refund budget has ended",
+}
+PACE: Final[dict[Pace, str]] = {
+    Pace.AT_ONCE: "Within five minutes",
+    Pace.DAILY: "Once a day, at 07:00 UTC, if there is something new",
+}
 NEED: Final[dict[Case, tuple[str, str]]] = {
     Case.PARTIAL_PAYMENT: (
         "Only a part of the money has arrived:",
@@ -362,6 +373,10 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
     Case.ENDPOINT_FAILING: (
         "A webhook endpoint fails:",
         "Its last attempts have all failed. Mend your server; a test event that arrives ends this.",
+    ),
+    Case.BUDGET_OVER: (
+        "Your wallet has ended the refund budget, or does not answer for it:",
+        "Refunds wait for your approval until you approve a new budget.",
     ),
     Case.KEY_ENDS: (
         "An API key that your server uses ends soon:",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ from checkout.adapters.patience import Context
 from checkout.flows.schedule import expiries, sweep
 from checkout.flows.schedule.expiries import Followed
 from checkout.flows.schedule.sweep import Counts
+from checkout.ports.mail import Letter, Notice
 from checkout.ports.runtime import ShardRange
 from checkout.ports.services import PayServices
 
@@ -78,6 +80,17 @@ def _reported(counts: Counts, followed: Followed) -> dict[str, Any]:
     return result
 
 
+def _written(notice: Notice) -> Letter:
+    """Write a notice. The code for that is loaded here, because most rounds tell nobody."""
+    from pay.notices import notice_letter
+
+    return notice_letter(notice)
+
+
+def _services() -> PayServices:
+    return replace(wiring.pay_services(), write_notice=_written)
+
+
 wiring.observe("expirer")
 wiring.build_in_lambda(wiring.pay_services)
-handler: Final = scheduled(wiring.pay_services)
+handler: Final = scheduled(_services)

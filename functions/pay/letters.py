@@ -30,7 +30,7 @@ def receipt(shown: Shown, to: str, *, contact: str | None) -> Letter:
     html = render.text("letter.html", reader=shown.reader, s=shown, facts=_facts(shown))
     return Letter(
         to=to,
-        subject=_line(subject),
+        subject=one_line(subject),
         text="\n".join([*_lines(shown), ""]),
         html=html,
         reply_to=email_of(contact) if contact else None,
@@ -71,10 +71,10 @@ def _lines(shown: Shown) -> list[str]:
         *([f"{t.text('ask', shop=shown.shop)} {ask.text}"] if ask else []),
         t["letter.why"],
     ]
-    return [_line(each) for each in lines]
+    return [one_line(each) for each in lines]
 
 
-def _line(text: str) -> str:
+def one_line(text: str) -> str:
     """Return `text` as one line without unprintable characters."""
     shown = text.translate(_ISOLATES)
     return "".join(each if each.isprintable() else " " for each in shown)

@@ -47,6 +47,7 @@ CALLS = {
     "/transactions/{paid}": ["get_item"] * 4,
     "/refunds/{refund}": ["get_item"] * 3,
     "/needs": ["get_item"] * 2,
+    "/notices": ["get_item"] * 2,  # and one for a member
     "/audit": ["get_item", "get_item", "query"],
     "/export": ["get_item"] * 2 + ["query"] * 10 + ["batch_get_item"] * 10,
     # The merchant, too, whose key opens what customers typed.
@@ -72,9 +73,9 @@ CALLS = {
 }
 
 
-# The cases that need somebody are looked up for each page but these: the merchant, the keys, the
-# flagged sessions and the newest ones.
-NEEDS = ["get_item"] + ["query"] * 3 + ["batch_get_item"]
+# The cases that need somebody are looked up for each page but these: the merchant, its refund
+# budget, the keys, the flagged sessions and the newest ones.
+NEEDS = ["get_item"] * 2 + ["query"] * 3 + ["batch_get_item"]
 WITHOUT = {
     "/export/{file}.csv",
     "/sign-in",
@@ -119,6 +120,7 @@ def test_every_page_has_its_budget() -> None:
         return re.sub(r"\{[a-z_]+\}", "{}", path.partition("?")[0])
 
     others = {"/refunds/{}/callback"}  # it calls wallets: tests/flows/refund
+    others |= {"/notices/confirm/{}"}  # it reads nothing, and no key may
     others |= {"/statement.csv"}  # it reads what /statement reads
     assert {shape(path) for path in paths("GET")} - others == {shape(path) for path in CALLS}
 

@@ -75,6 +75,9 @@ FORMS: dict[str, dict[str, str]] = {
     "/settings/return-hosts": {"return_hosts": "mine.example", "merchant": RIVAL},
     "/settings/logo": {},  # has a file: a test of its own
     "/settings/logo/remove": {"merchant": RIVAL},
+    "/notices": {"email": "me@mine.example", "topic-wallet": "on", "member": RIVAL},
+    "/notices/stop": {"member": RIVAL},
+    "/notices/confirm/{token}": {"member": RIVAL},
     "/links": {"name": "Mine", "amount": "1", "merchant": RIVAL, "id": RIVAL},
     "/links/{link_id}/stop": {"id": RIVAL},
     "/links/{link_id}/start": {"id": RIVAL},

@@ -88,7 +88,9 @@ def test_each_sentence_is_used_and_each_used_sentence_exists() -> None:
     used -= {"fault.", "confirming.", "buy."}
     used |= set(re.findall(r'"([a-z_]+(?:\.[a-z_]+)+)"', templates + code)) & set(NAMES)
     used |= {"not_charged", "no_money"}
-    computed = re.compile(r"(fault|error|confirming|buy)\..+|step\.[1-4]|price\.(rose|fell|same)")
+    computed = re.compile(
+        r"(fault|error|confirming|buy|notice)\..+|step\.[1-4]|price\.(rose|fell|same)"
+    )
     assert used <= set(NAMES)
     assert {name for name in set(NAMES) - used if not computed.fullmatch(name)} == set()
 

@@ -29,6 +29,7 @@ from checkout.adapters.dynamo import (
     records,
     refunds,
     short_lived,
+    subscribers,
 )
 from checkout.domain.merchant import ApiKey, Merchant
 
@@ -62,6 +63,7 @@ KINDS = {
     "link": of_codec(links._LINK),
     "refund": of_codec(refunds._REFUND),
     "mandate": of_codec(mandates._MANDATE),
+    "subscriber": of_codec(subscribers._SUBSCRIBER),
 }
 
 

@@ -49,8 +49,9 @@ ENVIRONMENTS = {
     | {"CLIENT_LIMIT", "COMPLETION_POLICY", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET"}
     | {"RECEIPT_SENDER", "WALLET_PROVIDERS"},
     "DashboardFunction": QUEUES
+    | {"RECEIPT_SENDER"}
     | {"CLIENT_LIMIT", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET", "WALLET_PROVIDERS"},
-    "ExpirerFunction": QUEUES | {"COMPLETION_POLICY", "ENCRYPTION_KEY_SECRET"},
+    "ExpirerFunction": QUEUES | {"COMPLETION_POLICY", "ENCRYPTION_KEY_SECRET", "RECEIPT_SENDER"},
     "TasksFunction": {"ENCRYPTION_KEY_SECRET"},
     "WebhookSenderFunction": {"ENCRYPTION_KEY_SECRET", "EVENTS_QUEUE_URL"},
 }
@@ -115,7 +116,9 @@ def test_no_policy_allows_everything_of_a_kind() -> None:
 def test_receipts_are_sent_from_their_address_only_and_only_if_it_is_set() -> None:
     policy = template()["Resources"]["ReceiptsPolicy"]
     assert policy["Condition"] == "HasReceipts"
-    assert policy["Properties"]["Roles"] == [{"Ref": "PayFunctionRole"}]
+    senders = ("Pay", "Dashboard", "Expirer")
+    roles = [{"Ref": f"{each}FunctionRole"} for each in senders]
+    assert policy["Properties"]["Roles"] == roles
     (statement,) = policy["Properties"]["PolicyDocument"]["Statement"]
     assert (statement["Effect"], statement["Action"]) == ("Allow", "ses:SendEmail")
     assert statement["Condition"] == {"StringEquals": {"ses:FromAddress": {"Ref": "ReceiptSender"}}}

@@ -73,8 +73,8 @@ class Settings:
         default="",
     )
     receipt_sender: str = _setting(
-        "e-mail address from which customers can have their receipt sent (Amazon SES); empty: no "
-        "receipts by e-mail",
+        "e-mail address from which customers can have their receipt sent and members get notices "
+        "(Amazon SES); empty: no e-mail",
         default="",
     )
     client_limit: int = _setting(

@@ -36,9 +36,12 @@ from checkout.open_payments.urls import authority
 from checkout.ports.erasure import AllRecords
 from checkout.ports.links import Links
 from checkout.ports.mail import Mail
+from checkout.ports.notes import Notes
+from checkout.ports.people import People
 from checkout.ports.runtime import Vault
 from checkout.ports.services import DashboardServices, PayServices, Services
 from checkout.ports.sessions import Tallies
+from checkout.ports.subscribers import Subscribers
 from checkout.ports.wallets import TaskQueue
 from checkout.ports.webhooks import EventQueue
 from checkout.settings import Settings
@@ -153,15 +156,11 @@ def dashboard_services() -> DashboardServices:
         vault=_vault(),
         tallies=_tallies(),
         links=_links(),
-        notes=dynamo.DynamoNotes(
-            client,
-            prefix,
-            sleep=base.clock.sleep,
-            random_bytes=system_random,
-            retention=_retention(),
-        ),
+        notes=_notes(),
         sign_ins=dynamo.DynamoSignIns(client, prefix, courtesy=_store(BRIEF)),
-        people=dynamo.DynamoPeople(client, prefix, retention=_retention()),
+        people=_people(),
+        subscribers=_subscribers(),
+        mail=_mail(),
         challenges=dynamo.DynamoChallenges(client, prefix),
         passkeys=WebAuthnPasskeys(base.base_url),
         audit=dynamo.DynamoAudit(client, prefix, retention=_retention()),
@@ -185,6 +184,9 @@ def pay_services() -> PayServices:
         wallets=_wallets(),
         tallies=_tallies(),
         links=_links(),
+        notes=_notes(),
+        people=_people(),
+        subscribers=_subscribers(),
         mail=_mail(),
         edge_secret=settings().edge_secret,
         side_by_side=Threads(),
@@ -272,6 +274,24 @@ def _links() -> Links:
     return dynamo.DynamoLinks(
         _store(), _prefix(), sleep=SystemClock().sleep, random_bytes=system_random
     )
+
+
+def _notes() -> Notes:
+    return dynamo.DynamoNotes(
+        _store(),
+        _prefix(),
+        sleep=SystemClock().sleep,
+        random_bytes=system_random,
+        retention=_retention(),
+    )
+
+
+def _people() -> People:
+    return dynamo.DynamoPeople(_store(), _prefix(), retention=_retention())
+
+
+def _subscribers() -> Subscribers:
+    return dynamo.DynamoSubscribers(_store(), _prefix(), SystemClock())
 
 
 def _limits() -> Allowances:

@@ -38,6 +38,9 @@ class CachedMerchants:
                 self._known[merchant_id] = (now + REMEMBERED, merchant)
         return merchant
 
+    def latest(self, merchant_id: str) -> Merchant | None:
+        return self._merchants.latest(merchant_id)
+
     def add(self, merchant: Merchant, key: ApiKey) -> Merchant | None:
         return self._merchants.add(merchant, key)
 

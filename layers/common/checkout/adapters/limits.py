@@ -79,8 +79,8 @@ class Allowances:
             counter, _ = _window(f"item {link}", client, self._clock.now(), HELD_FOR)
             self._counters.give_back(counter)
 
-    def take_receipt(self, session_id: str, *, most: int, until: datetime) -> bool:
-        return self._counters.attempt(f"receipt {session_id}", limit=most, until=until)
+    def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
+        return self._counters.attempt(f"receipt {about}", limit=most, until=until)
 
     def _attempt(
         self, name: str, client: str, now: datetime, length: timedelta, limit: int

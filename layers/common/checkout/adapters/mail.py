@@ -44,9 +44,12 @@ class SesMail:
         except AWS_ERRORS as error:
             # The error's message may contain the address that the customer typed, so it is not
             # logged.
+            answered = isinstance(error, ClientError)
             reason = code(error) if isinstance(error, ClientError) else type(error).__name__
-            logger.warning("SES did not take a receipt: %s", reason, extra={"reason": reason})
-            raise MailRefused("The mail service did not take the e-mail.") from None
+            logger.warning("SES did not take an e-mail: %s", reason, extra={"reason": reason})
+            raise MailRefused(
+                "The mail service did not take the e-mail.", maybe_sent=not answered
+            ) from None
 
 
 def _utf8(text: str) -> dict[str, str]:

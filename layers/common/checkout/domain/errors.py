@@ -143,9 +143,13 @@ class ReceiptsUsedUp(CheckoutError):
 
 
 class MailRefused(CheckoutError):
-    """The mail service did not take an e-mail, or did not answer."""
+    """The mail service did not take an e-mail; one that it did not answer to may have been sent."""
 
     code = "mail_refused"
+
+    def __init__(self, message: str, *, param: str | None = None, maybe_sent: bool = False) -> None:
+        super().__init__(message, param=param)
+        self.maybe_sent = maybe_sent
 
 
 class ResourceMissing(CheckoutError):

@@ -16,6 +16,7 @@ RandomBytes = Callable[[int], bytes]
 SESSION: Final = "cs"  # the kind of a checkout session, which begins its id
 REFUND: Final = "re"
 MANDATE: Final = "man"
+SUBSCRIBER: Final = "ntc"  # who gets notices
 _BASE62: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
@@ -49,6 +50,11 @@ def new_refund_id(random_bytes: RandomBytes) -> str:
 def mandate_id(merchant_id: str) -> str:
     """Return the id of the merchant's mandate: each has one, so nobody has to look for it."""
     return f"{MANDATE}_{merchant_id.partition('_')[2]}"
+
+
+def subscriber_id(member_id: str) -> str:
+    """Return the id of the record of what this member is told."""
+    return f"{SUBSCRIBER}_{member_id.partition('_')[2]}"
 
 
 def new_merchant_id(random_bytes: RandomBytes) -> str:

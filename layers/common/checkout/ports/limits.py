@@ -34,8 +34,8 @@ class RateLimits(Protocol):
         """Count one item less, because `client` has paid one. Best effort: raises nothing."""
         ...
 
-    def take_receipt(self, session_id: str, *, most: int, until: datetime) -> bool:
-        """Count one more receipt of a session until then.
+    def take_letter(self, about: str, *, most: int, until: datetime) -> bool:
+        """Count one more e-mail about this session or member until then.
 
         Return False if there are `most` already.
         """

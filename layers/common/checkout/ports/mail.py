@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,6 +16,25 @@ class Letter:
     text: str
     html: str
     reply_to: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """The content of an e-mail to a member: how many things need somebody, by their case.
+
+    `needs` and `settings` are pages of the dashboard. No order, customer, key or address of a
+    server is in it: e-mail is read by many machines.
+    """
+
+    to: str
+    language: str
+    shop: str
+    counts: tuple[tuple[str, int], ...]
+    needs: str
+    settings: str
+
+
+WriteNotice = Callable[[Notice], Letter]
 
 
 class Mail(Protocol):

@@ -54,6 +54,10 @@ class Merchants(Protocol):
         """Return the merchant; if a copy is kept, not one of before `identity` (Merchant.as_of)."""
         ...
 
+    def latest(self, merchant_id: str) -> Merchant | None:
+        """Read the merchant, never from a copy."""
+        ...
+
     def move(self, merchant: Merchant) -> Merchant | None:
         """Write the merchant as `replace` does, and take its wallet address for it.
 

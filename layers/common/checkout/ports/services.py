@@ -14,7 +14,7 @@ from typing import Any
 from checkout.domain.providers import Provider
 from checkout.ports.limits import RateLimits
 from checkout.ports.links import Links
-from checkout.ports.mail import Mail
+from checkout.ports.mail import Mail, WriteNotice
 from checkout.ports.mandates import Mandates
 from checkout.ports.merchants import ApiKeys, Audit, Merchants, SignIns
 from checkout.ports.notes import Notes
@@ -22,6 +22,7 @@ from checkout.ports.people import Challenges, Passkeys, People
 from checkout.ports.refunds import Refunds
 from checkout.ports.runtime import Clock, Database, RandomBytes, SideBySide, Vault
 from checkout.ports.sessions import Sessions, Tallies
+from checkout.ports.subscribers import Subscribers
 from checkout.ports.wallets import CompletionPolicy, TaskQueue, Wallets
 from checkout.ports.webhooks import EventQueue, Events, Hosts
 
@@ -67,14 +68,19 @@ class Services:
 class PayServices(Services):
     """The ports of flows that call wallets, and of the sweep.
 
-    An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent.
+    An edge proves itself with `edge_secret` (`clients.py`). Without `mail`, no e-mail is sent; only
+    the sweep has `write_notice`.
     """
 
     vault: Vault
     wallets: Wallets
     tallies: Tallies
     links: Links
+    notes: Notes
+    people: People
+    subscribers: Subscribers
     mail: Mail | None = None
+    write_notice: WriteNotice | None = None
     edge_secret: str = field(default="", repr=False)
     side_by_side: SideBySide
     completion_policy: CompletionPolicy
@@ -97,6 +103,8 @@ class DashboardServices(Services):
     notes: Notes
     sign_ins: SignIns
     people: People
+    subscribers: Subscribers
+    mail: Mail | None = None
     challenges: Challenges
     passkeys: Passkeys
     audit: Audit

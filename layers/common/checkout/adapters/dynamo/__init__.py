@@ -12,6 +12,7 @@ from checkout.adapters.dynamo.people import DynamoPeople
 from checkout.adapters.dynamo.refunds import DynamoRefunds
 from checkout.adapters.dynamo.sessions import DynamoSessions
 from checkout.adapters.dynamo.short_lived import DynamoChallenges, DynamoCounters, DynamoSignIns
+from checkout.adapters.dynamo.subscribers import DynamoSubscribers
 from checkout.adapters.dynamo.tallies import DynamoTallies
 from checkout.adapters.dynamo.wire import read_as_sent
 
@@ -33,6 +34,7 @@ __all__ = [
     "DynamoRefunds",
     "DynamoSessions",
     "DynamoSignIns",
+    "DynamoSubscribers",
     "DynamoTallies",
     "parse_database_url",
     "read_as_sent",

@@ -44,6 +44,7 @@ _OTHER_ROWS: Final = (
     "plink_",
     _REFUND,
     "man_",
+    "ntc_",
     "sign-in#",
     "attempts#",
     "challenge#",

@@ -141,6 +141,9 @@ class DynamoMerchants:
         item = get(self._client, self._merchants, id=text(merchant_id))
         return merchant_from(item) if item else None
 
+    def latest(self, merchant_id: str) -> Merchant | None:
+        return self.get(merchant_id)
+
     def find_by_wallet(self, wallet_address: str) -> Merchant | None:
         guard = get(self._client, self._merchants, id=_guard_id(wallet_address))
         return self._of_guard(guard) if guard else None

@@ -37,6 +37,6 @@ def send(services: PayServices, session: Session, letter: Letter, *, client: str
         raise ResourceMissing("There is no receipt to send.")
     limits.admit(services, RECEIPT, client)
     until = session.completed_at + OFFERED_FOR
-    if not services.limits.take_receipt(session.id, most=RECEIPTS_MAX, until=until):
+    if not services.limits.take_letter(session.id, most=RECEIPTS_MAX, until=until):
         raise ReceiptsUsedUp("The receipt has already been sent three times, the maximum.")
     services.mail.send(letter)

@@ -11,6 +11,9 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from checkout.domain.errors import ResourceMissing
+from checkout.domain.ids import mandate_id
+from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import ApiKey, Merchant
 from checkout.domain.note import needs_somebody
 from checkout.domain.order_number import order_number
@@ -20,15 +23,16 @@ from checkout.domain.search import NEEDS_SOMEBODY
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.domain.webhooks import Delivery, Endpoint, WebhookEvent, endpoint_id
-from checkout.flows import merchants
 from checkout.open_payments.errors import Reason
-from checkout.ports.services import DashboardServices
+from checkout.ports.services import DashboardServices, PayServices
 
 SESSIONS_MAX: Final = 100  # sessions of a page of the index
 ROUNDS: Final = 3  # pages of flagged sessions that are read
 NEWEST: Final = 10  # sessions, or events of an endpoint, that tell how it is now
 FAILS: Final = 3  # attempts one after the other, until an endpoint counts as failing
 SOON: Final = timedelta(days=7)  # a key in use that ends within this time
+BUDGET: Final = "Refund budget"
+AnyServices = DashboardServices | PayServices
 _REFUSED: Final = (Reason.CLIENT_UNKNOWN, Reason.BAD_SIGNATURE)
 
 
@@ -42,6 +46,7 @@ class Case(StrEnum):
     WALLET_KEY = "wallet_key"
     ENDPOINT_DISABLED = "endpoint_disabled"
     ENDPOINT_FAILING = "endpoint_failing"
+    BUDGET_OVER = "budget_over"
     KEY_ENDS = "key_ends"
 
 
@@ -75,21 +80,27 @@ class Health:
     failing_since: datetime | None
 
 
-def of(services: DashboardServices, key: Actor) -> Needs:
-    """Return what needs a person of the actor's merchant now. Raise Unavailable."""
-    merchant, now = merchants.get(services.merchants, key.merchant), services.clock.now()
+def of(services: AnyServices, key: Actor) -> Needs:
+    """Return what needs a person of the actor's merchant now.
+
+    Raise Unavailable, and ResourceMissing for a merchant that is no more.
+    """
+    merchant, now = services.merchants.latest(key.merchant), services.clock.now()
+    if merchant is None:
+        raise ResourceMissing("No such merchant.")
     sessions, more = _sessions(services, key)
     found = [
         *sessions,
         *_wallet_key(services, key, merchant),
         *_endpoints(services, key, merchant),
+        *_budget(services.mandates.get(mandate_id(merchant.id)), now),
         *_keys(services.api_keys.of(merchant.id), now),
     ]
     order = list(Case)
     return Needs(tuple(sorted(found, key=lambda need: (order.index(need.case), need.at))), more)
 
 
-def _sessions(services: DashboardServices, key: Actor) -> tuple[list[Need], bool]:
+def _sessions(services: AnyServices, key: Actor) -> tuple[list[Need], bool]:
     found: list[Need] = []
     after = None
     for _ in range(ROUNDS):
@@ -115,7 +126,7 @@ def _need(session: Session) -> Need:
     return Need(case, session.id, order_number(session) or session.id, session.updated_at)
 
 
-def _wallet_key(services: DashboardServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
+def _wallet_key(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
     """Yield the case that a provider refused the merchant's key, and nothing was prepared since."""
     page = services.sessions.page(
         key.lists, limit=NEWEST, after=None, created_from=None, created_before=None
@@ -130,7 +141,7 @@ def _wallet_key(services: DashboardServices, key: Actor, merchant: Merchant) -> 
             return
 
 
-def _endpoints(services: DashboardServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
+def _endpoints(services: AnyServices, key: Actor, merchant: Merchant) -> Iterator[Need]:
     for endpoint in merchant.endpoints:
         identity = endpoint_id(merchant.id, endpoint)
         if endpoint.disabled_at is not None:
@@ -141,9 +152,7 @@ def _endpoints(services: DashboardServices, key: Actor, merchant: Merchant) -> I
             yield Need(Case.ENDPOINT_FAILING, identity, endpoint.url, since)
 
 
-def health(
-    services: DashboardServices, key: Actor, merchant: Merchant, endpoint: Endpoint
-) -> Health:
+def health(services: AnyServices, key: Actor, merchant: Merchant, endpoint: Endpoint) -> Health:
     """Return how an endpoint of the merchant is now, by its newest events."""
     further = endpoint in merchant.further_endpoints
     page = services.events.page(key.lists, limit=NEWEST, endpoint=endpoint.id if further else None)
@@ -169,6 +178,16 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
         if each.duration_ms is not None
     ]
     return sorted(made, key=lambda each: each.at)
+
+
+def _budget(mandate: Mandate | None, now: datetime) -> Iterator[Need]:
+    """Yield the case that the wallet has ended the refund budget, or has been silent for a day."""
+    if mandate is None:
+        return
+    if mandate.gone:
+        yield Need(Case.BUDGET_OVER, mandate.id, BUDGET, mandate.over_at or mandate.updated_at)
+    elif mandate.rotating is not None and mandate.silent(now):
+        yield Need(Case.BUDGET_OVER, mandate.id, BUDGET, mandate.rotating)
 
 
 def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[Need]:

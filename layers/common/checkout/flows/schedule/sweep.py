@@ -16,14 +16,16 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final, TypeVar
 
-from checkout.domain.ids import MANDATE, REFUND, SESSION, kind_of, session_ref
+from checkout.domain.ids import MANDATE, REFUND, SESSION, SUBSCRIBER, kind_of, session_ref
 from checkout.domain.mandate import Mandate
+from checkout.domain.notices import Subscriber
 from checkout.domain.refund import Refund, RefundStatus
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
 from checkout.flows.checkout import reconcile
 from checkout.flows.checkout.clock import write_clock
 from checkout.flows.checkout.reconcile import Checked
+from checkout.flows.merchant import notices
 from checkout.flows.payment import mandates
 from checkout.flows.payment import schedule as payment_schedule
 from checkout.flows.payment.writes import move
@@ -278,6 +280,12 @@ def _begin_mandate(services: PayServices, mandate: Mandate) -> Checked:
     return Checked(after)
 
 
+def _begin_subscriber(services: PayServices, subscriber: Subscriber) -> Checked:
+    """Tell a member what needs somebody."""
+    after: Any = notices.look(services, subscriber)
+    return Checked(after)
+
+
 _KINDS: Final[Mapping[str, Kind]] = {
     SESSION: Kind(
         get=lambda services, session_id: services.sessions.get(session_id),
@@ -294,6 +302,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
     MANDATE: Kind(
         get=lambda services, mandate_id: services.mandates.get(mandate_id),
         begin=_begin_mandate,
+        finish=lambda services, checked, within: checked.session,
+    ),
+    SUBSCRIBER: Kind(
+        get=lambda services, subscriber_id: services.subscribers.get(subscriber_id),
+        begin=_begin_subscriber,
         finish=lambda services, checked, within: checked.session,
     ),
 }

@@ -1,0 +1,61 @@
+"""`ports.Subscribers` on DynamoDB: rows among the sessions, where the sweep's index finds them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+from botocore.exceptions import ClientError
+
+from checkout.adapters.aws import ask
+from checkout.adapters.dynamo.client import Client, get
+from checkout.adapters.dynamo.codec import Codec
+from checkout.adapters.dynamo.conditions import failed_item, put_new, put_next
+from checkout.adapters.dynamo.places import LATER, due_shard, ttl
+from checkout.adapters.dynamo.wire import Item, instant, text
+from checkout.domain.notices import Subscriber
+from checkout.ports.runtime import Clock
+
+STOPPED_KEPT: Final = timedelta(days=1)
+# `merchant` is the key of the list of sessions, which must not contain subscribers.
+_SUBSCRIBER: Final = Codec(Subscriber, names={"merchant": "owner"}, packed=("told",))
+
+subscriber_from: Final = _SUBSCRIBER.decode
+
+
+class DynamoSubscribers:
+    """Ids begin with `ntc_`, unlike the id of any session."""
+
+    def __init__(self, client: Client, prefix: str, clock: Clock) -> None:
+        self._client = client
+        self._table = f"{prefix}-checkout_sessions"
+        self._clock = clock
+
+    def get(self, subscriber_id: str) -> Subscriber | None:
+        item = get(self._client, self._table, id=text(subscriber_id))
+        return subscriber_from(item) if item else None
+
+    def put(self, subscriber: Subscriber) -> bool:
+        item = self._item(subscriber)
+        first = subscriber.version == 1
+        request = (
+            put_new(self._table, item, "id")
+            if first
+            else put_next(self._table, item, subscriber.version)
+        )
+        try:
+            ask(self._client.put_item, **request)
+        except ClientError as error:
+            found = failed_item(error)  # our own write, if its answer was lost
+            return found is not None and found["writer"] == item["writer"]
+        return True
+
+    def _item(self, subscriber: Subscriber) -> Item:
+        """Return the item, with the attributes of the index `due`, or its time to live."""
+        item = _SUBSCRIBER.encode(subscriber)
+        if subscriber.look_at is None:
+            return item | {"ttl": ttl(self._clock.now() + STOPPED_KEPT)}
+        return item | {
+            "due_shard": text(LATER + due_shard(subscriber.id)),
+            "due_at": instant(subscriber.look_at),
+        }
