@@ -1,0 +1,236 @@
+"""An open page that nobody touches, read each second beside the wallets' own books.
+
+It must never say what is not true at that second, and say what is known of the session within 3 s:
+within 45 s while nothing is in flight and the customer has not gone to the wallet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pytest
+from playwright.sync_api import Browser, Error, Page
+
+from checkout.domain.session import Session, Status
+from checkout.flows.checkout import ends
+from tests.browser.served import Served, new_context
+from tests.browser.test_journeys import begin, leave
+
+pytestmark = pytest.mark.browser
+
+PRICE = 2000  # in units of the shop's wallet
+SOON = 3  # seconds
+SELDOM = 45  # seconds: the longest pause between two looks, 30 s and half of it by chance
+PAID, PART = "Paid. Thank you!", "Only part of the money has arrived"
+WAITING, NOT_ARRIVED = "Waiting for the money", "The payment has not arrived"
+CANCELED = "This checkout was canceled"
+NO_MONEY, NOT_CHARGED = "The shop has received no money", "You have not been charged."
+DECLINED = "You declined the payment"
+
+
+@dataclass(frozen=True)
+class Second:
+    """The page and the truth at one second: `received` and `can_arrive` are the wallets' own."""
+
+    at: int
+    title: str
+    text: str
+    asks_for_a_wallet: bool
+    session: Session
+    received: int
+    can_arrive: bool
+
+    def known(self) -> str:
+        """Return what the page has to say for what is stored."""
+        session = self.session
+        if session.status is Status.COMPLETED:
+            return PAID
+        if session.status is Status.CANCELED:
+            return CANCELED
+        if session.status is not Status.PROCESSING:
+            return ""
+        if session.received:
+            return PART
+        return NOT_ARRIVED if session.closing_at or session.closed_at else WAITING
+
+    def false(self) -> list[str]:
+        """Return what the page says that is not so."""
+        said = []
+        if self.title == PAID and self.received < PRICE:
+            said.append(f"paid, with {self.received}")
+        if self.title == PART and not self.received:
+            said.append("a part, with nothing")
+        if self.received or self.can_arrive:
+            said += [words for words in (NO_MONEY, NOT_CHARGED) if words in self.text]
+        if self.asks_for_a_wallet and self.can_arrive:
+            said.append("pay again, while money can arrive")
+        return said
+
+
+class Recording:
+    """Both clocks go on second by second, and each second is noted."""
+
+    def __init__(self, page: Page, pages: Served, session: Session, *, script: bool) -> None:
+        self.page, self.pages, self.id, self.script = page, pages, session.id, script
+        self.seconds: list[Second] = []
+        self._incoming: set[str] = set()  # what the session has asked the customer to pay
+
+    def run(self, seconds: int, *, until: Callable[[Second], bool] = lambda now: False) -> None:
+        for _ in range(seconds):
+            self.pages.world.clock.pass_time(1)
+            if self.script:
+                self.page.clock.run_for(1_000)
+            elif len(self.seconds) % 3 == 0:  # as the page itself asks its browser to
+                self.pages.reopen(self.page, self.pages.world.session(self.id))
+            self.seconds.append(self._look())
+            if until(self.seconds[-1]):
+                return
+
+    def _look(self) -> Second:
+        before = self._truth()
+        while True:
+            text, title, form = self._shown()
+            after = self._truth()
+            if after == before:
+                return Second(len(self.seconds), title, text, form, *after)
+            before = after
+
+    def _truth(self) -> tuple[Session, int, bool]:
+        world = self.pages.world
+        world.network.advance()
+        session, state = world.session(self.id), world.network.state
+        if session.incoming_payment is not None:
+            self._incoming.add(session.incoming_payment.id)
+        received, can_arrive = 0, False
+        for each in self._incoming:
+            incoming = world.network.incoming_payment(each)
+            assert incoming is not None
+            received += incoming.received.value
+            sent = [payment for payment in state.outgoing.values() if payment.receiver == each]
+            arriving = any(one.settles_at is not None and not one.failed for one in sent)
+            can_arrive |= arriving and incoming.is_payable(world.clock.now())
+        return session, received, can_arrive
+
+    def _shown(self) -> tuple[str, str, bool]:
+        for _ in range(20):
+            try:
+                main = self.page.get_by_role("main")
+                title = self.page.get_by_role("heading", level=1).first.inner_text()
+                return main.inner_text(), title, self.page.locator("#wallet_address").is_visible()
+            except Error:  # the page was replaced meanwhile
+                self.page.wait_for_timeout(50)
+        raise AssertionError("there is no page")
+
+    def judge(self, within: int = SOON) -> None:
+        """Require that nothing false was said, and that what became known was said in time."""
+        assert [(each.at, each.false()) for each in self.seconds if each.false()] == []
+        late, since = [], 0
+        for before, now in zip(self.seconds, self.seconds[1:], strict=False):
+            since = now.at if now.known() != before.known() else since
+            wanted = now.known()
+            if wanted and now.title != wanted and now.at - since > within:
+                late.append((now.at, now.title, wanted))
+        assert late == []
+
+
+@pytest.fixture(params=["with script", "without script"])
+def record(
+    request: pytest.FixtureRequest, browser: Browser, pages: Served
+) -> Iterator[Callable[[str], Recording]]:
+    script = request.param == "with script"
+    context = new_context(browser, script=script, wide=False)
+    page = context.new_page()
+
+    def begun(wallet: str) -> Recording:
+        if script:
+            page.clock.install()
+        return Recording(page, pages, begin(page, pages, wallet), script=script)
+
+    yield begun
+    context.close()
+
+
+Begun = Callable[[str], Recording]
+
+
+def approved(recording: Recording) -> Recording:
+    leave(recording.page)
+    recording.pages.approve(recording.page)
+    return recording
+
+
+def test_no_funds_are_told_of_within_fifty_seconds_and_never_as_something_else(
+    record: Begun,
+) -> None:
+    recording = approved(record("no-funds"))
+    recording.run(50, until=lambda now: NO_MONEY in now.text)
+    recording.judge()
+    assert NO_MONEY in recording.seconds[-1].text
+    assert recording.seconds[-1].received == 0
+
+
+def test_a_payment_that_fails_is_told_as_one(record: Begun) -> None:
+    recording = approved(record("fails"))
+    recording.run(50, until=lambda now: NO_MONEY in now.text)
+    recording.judge()
+    assert NO_MONEY in recording.seconds[-1].text
+
+
+def test_a_part_is_told_with_its_amount(record: Begun) -> None:
+    recording = approved(record("partial"))
+    recording.run(40)
+    recording.judge()
+    assert recording.seconds[-1].title == PART
+    assert "10.00" in recording.seconds[-1].text
+
+
+def test_a_part_and_then_the_rest_is_told_at_each_step(record: Begun) -> None:
+    recording = approved(record("never-credits"))
+    world = recording.pages.world
+    for value in (700, 500, 800):
+        recording.run(8)
+        world.pay_from_outside(world.session(recording.id), value)
+    recording.run(40, until=lambda now: now.title == PAID)
+    recording.judge()
+    titles = list(dict.fromkeys(each.title for each in recording.seconds))
+    assert titles == [WAITING, PART, PAID]
+
+
+def test_a_hung_payment_waits_and_says_so(record: Begun) -> None:
+    recording = approved(record("never-credits"))
+    recording.run(60)
+    recording.judge()
+    assert {each.title for each in recording.seconds} == {WAITING}
+
+
+def test_a_declined_payment_is_told_as_declined(record: Begun) -> None:
+    recording = record("alice")
+    leave(recording.page)
+    recording.pages.decline(recording.page)
+    recording.run(20)
+    recording.judge()
+    assert all(DECLINED in each.text for each in recording.seconds[: 1 if recording.script else 0])
+    assert recording.seconds[-1].received == 0
+
+
+def test_a_cancellation_by_the_merchant_reaches_the_open_page(record: Begun) -> None:
+    recording = record("alice")
+    recording.run(5)
+    world = recording.pages.world
+    ends.cancel(world.services, world.key(), recording.id)
+    recording.run(SELDOM + 2, until=lambda now: now.title == CANCELED)
+    recording.judge(within=SELDOM)
+    assert recording.seconds[-1].title == CANCELED
+    assert NOT_CHARGED in recording.seconds[-1].text
+
+
+def test_a_payment_on_another_device_reaches_the_open_page(record: Begun) -> None:
+    recording = record("alice")
+    recording.run(5)
+    world = recording.pages.world
+    session = world.session(recording.id)
+    world.finish(session, world.approve(session))
+    recording.run(SELDOM + 2, until=lambda now: now.title == PAID)
+    recording.judge(within=SELDOM)
+    assert recording.seconds[-1].title == PAID
