@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Error, Page
 
 from checkout.domain.session import Session, Status
-from checkout.flows.checkout import ends
+from checkout.flows.checkout import ends, reconcile
 from tests.browser.served import Served, new_context
 from tests.browser.test_journeys import begin, leave
 
@@ -79,6 +79,7 @@ class Recording:
     def run(self, seconds: int, *, until: Callable[[Second], bool] = lambda now: False) -> None:
         for _ in range(seconds):
             self.pages.world.clock.pass_time(1)
+            reconcile.advance_pending(self.pages.world.services, self.id)  # as the shop's reads do
             if self.script:
                 self.page.clock.run_for(1_000)
             elif len(self.seconds) % 3 == 0:  # as the page itself asks its browser to
@@ -189,7 +190,7 @@ def test_a_part_and_then_the_rest_is_told_at_each_step(record: Begun) -> None:
     recording = approved(record("never-credits"))
     world = recording.pages.world
     for value in (700, 500, 800):
-        recording.run(8)
+        recording.run(11)  # a page that asks at growing intervals would be late
         world.pay_from_outside(world.session(recording.id), value)
     recording.run(40, until=lambda now: now.title == PAID)
     recording.judge()
