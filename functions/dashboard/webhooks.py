@@ -14,7 +14,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
-from checkout.domain.event_types import ALWAYS, OPTIONAL, sentence_of
+from checkout.domain.event_types import ALWAYS, choices, sentence_of
 from checkout.domain.grammar import DELIVERY_ID, URL_MAX
 from checkout.domain.merchant import Merchant
 from checkout.domain.people import Actor
@@ -41,7 +41,7 @@ from dashboard.view import Attempt, attempt, delivered, moment
 
 router = APIRouter(prefix="/webhooks")
 # The optional events: field of the form, type, and text.
-_OPTIONAL: Final = tuple((name.rpartition(".")[2], name, sentence_of(name)) for name in OPTIONAL)
+_OPTIONAL: Final = tuple((short, name, sentence_of(name)) for short, name in choices().items())
 NEW: Final = "new"  # stands for the id of a new endpoint
 _WHICH: Final = "endpoint"  # the name of the field and of the parameter for the endpoint
 _SINCE: Final = timedelta(days=3)  # the default of "failed since"

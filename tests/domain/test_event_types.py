@@ -9,6 +9,7 @@ from checkout.domain.event_types import (
     EVENTS,
     OPTIONAL,
     WITH_AMOUNT,
+    choices,
     sentence_of,
     stripe_name,
 )
@@ -37,6 +38,15 @@ def test_each_event_that_a_session_sends_is_in_the_table_and_a_ping() -> None:
     assert set(EVENTS) == {*SENT, *REFUNDS, *BESIDE, "ping"}
     assert {name: stripe_name(name) for name in SENT} == SENT
     assert {*SENT, *REFUNDS, *BESIDE} == {*ALWAYS, *OPTIONAL}
+
+
+def test_each_optional_type_is_chosen_by_a_name_of_its_own() -> None:
+    named = choices()
+    assert (named["updated"], named["refund_budget_updated"]) == (
+        "refund.updated",
+        "refund_budget.updated",
+    )
+    assert tuple(named.values()) == OPTIONAL
 
 
 def test_a_second_event_is_beside_the_one_that_says_the_same_in_the_native_form() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from checkout.domain.event_types import COMPLETED, OPTIONAL, PING
+from checkout.domain.event_types import COMPLETED, OPTIONAL, PING, choices
 from checkout.domain.ids import new_event_id
 from checkout.domain.session import Status
 from checkout.domain.transitions import TRANSITIONS
@@ -94,7 +94,7 @@ def test_each_event_that_is_always_sent_is_named_beside_the_optional_ones(
 
 def test_each_optional_event_has_a_checkbox(shop: Dashboard) -> None:
     browser = shop.signed_in()
-    configured(browser, **{event.rpartition(".")[2]: "on" for event in OPTIONAL})
+    configured(browser, **dict.fromkeys(choices(), "on"))
     assert endpoint(shop).events == OPTIONAL
 
 

@@ -28,7 +28,7 @@ from botocore.exceptions import BotoCoreError, NoRegionError
 from checkout import wiring
 from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
-from checkout.domain.event_types import COMPLETED, OPTIONAL
+from checkout.domain.event_types import COMPLETED, choices
 from checkout.domain.ids import api_key_hash
 from checkout.domain.merchant import Merchant, Suspension
 from checkout.domain.parts import PARTS
@@ -44,7 +44,7 @@ from checkout.settings import SettingsError
 from checkout.version import VERSION
 
 NEW: Final = "new"  # stands for the id of a new endpoint
-_OPTIONAL: Final = {event.rpartition(".")[2]: event for event in OPTIONAL}
+_OPTIONAL: Final = choices()
 
 
 def main(

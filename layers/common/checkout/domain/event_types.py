@@ -72,6 +72,18 @@ WITH_AMOUNT: Final = tuple(name for name, each in EVENTS.items() if each.amount)
 ALWAYS: Final = tuple(name for name in EVENTS if name not in (*OPTIONAL, PING))
 
 
+def choices() -> dict[str, str]:
+    """Return the optional types by the short name under which they are chosen.
+
+    It is the last part of the type; where an earlier type has that, the whole with underscores.
+    """
+    found: dict[str, str] = {}
+    for name in OPTIONAL:
+        last = name.rpartition(".")[2]
+        found[name.replace(".", "_") if last in found else last] = name
+    return found
+
+
 def sentence_of(name: str) -> str:
     """Return what an event of this type says, or the type itself if it is unknown."""
     return EVENTS[name].sentence if name in EVENTS else name
