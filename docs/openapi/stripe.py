@@ -20,6 +20,8 @@ from docs.openapi import parts
 from docs.openapi.parts import Answer, Answers, Error, Object
 from docs.openapi.stripe_answers import (
     LIST_MAX,
+    Account,
+    AccountList,
     Balance,
     Charge,
     Deleted,
@@ -47,6 +49,7 @@ _MANAGE: Final = (
     e.Conflict,
 )
 _CANCEL: Final = (*_POST, e.RefundUnexpectedState, e.SessionBusy)
+_UPDATE: Final = (*_POST, e.PaymentInProgress, e.SessionBusy)
 _REFUND: Final = (
     *_CANCEL,
     e.ParameterMissing,
@@ -93,8 +96,8 @@ _BOUNDS: Final[Mapping[str, Mapping[str, Any]]] = {
     "line_items[][price_data][unit_amount]": {"minimum": 0},
     "line_items[][price_data][unit_amount_decimal]": {"pattern": r"^[0-9]{1,15}(\.0{1,12})?$"},
     "line_items[][price_data][product_data]": {"required": ["name"]},
-    "line_items[][price_data][product_data][name]": {"minLength": 1, "maxLength": 200},
-    "line_items[][price_data][product_data][description]": {"minLength": 1, "maxLength": 1000},
+    "line_items[][price_data][product_data][name]": {"minLength": 1, "maxLength": 5000},
+    "line_items[][price_data][product_data][description]": {"minLength": 1, "maxLength": 40_000},
     "line_items[][price_data][product_data][images]": {"maxItems": 8},
     "limit": {"minimum": 1, "maximum": LIST_MAX},
     "client_reference_id": {"minLength": 1, "maxLength": 200},
@@ -122,7 +125,7 @@ _EXAMPLE: Final = {
 def document() -> Object:
     """Return the whole document as JSON values."""
     lists = (SessionList, LineItemList, EventList, EndpointList, PaymentList, RefundList)
-    schemas = parts.schemas(*lists, Balance, Deleted, Error)
+    schemas = parts.schemas(*lists, Account, AccountList, Balance, Deleted, Error)
     ANSWERS.limit(schemas, {*ANSWERS.always, *parts.CREATE, *_EXPIRE, *_LIST, *_MANAGE, *_REFUND})
     schemes = {
         "bearer": {"type": "http", "scheme": "bearer", "description": "Your API key."},
@@ -151,6 +154,7 @@ def _paths() -> Object:
     refunds, refund = "/v1/refunds", parts.in_path("refund", REFUND_ID.pattern)
     payments, payment = "/v1/payment_intents", parts.in_path("payment", _like("pi_"))
     charge = parts.in_path("charge", _like("ch_"))
+    account = parts.in_path("account", "acct_[0-9A-Za-z_]{1,40}")
     create = _post(
         "createSession",
         Session,
@@ -171,7 +175,10 @@ def _paths() -> Object:
             "post": create,
             "get": _get("listSessions", SessionList, parity.LIST_SESSIONS, _LIST),
         },
-        f"{sessions}/{{session}}": {"get": _get("getSession", Session, parity.ONE, (), session)},
+        f"{sessions}/{{session}}": {
+            "get": _get("getSession", Session, parity.ONE, (), session),
+            "post": _post("updateSession", Session, parity.UPDATE_SESSION, _UPDATE, session),
+        },
         f"{sessions}/{{session}}/expire": {
             "post": _post("expireSession", Session, parity.ONE, _EXPIRE, session)
         },
@@ -189,9 +196,19 @@ def _paths() -> Object:
             "post": _post("createRefund", Refund, parity.CREATE_REFUND, _REFUND),
             "get": _get("listRefunds", RefundList, parity.LIST_REFUNDS, _LIST),
         },
-        f"{refunds}/{{refund}}": {"get": _get("getRefund", Refund, parity.ONE, (), refund)},
+        f"{refunds}/{{refund}}": {
+            "get": _get("getRefund", Refund, parity.ONE, (), refund),
+            "post": _post("updateRefund", Refund, parity.UPDATE_REFUND, _CANCEL, refund),
+        },
         f"{refunds}/{{refund}}/cancel": {
             "post": _post("cancelRefund", Refund, parity.ONE, _CANCEL, refund)
+        },
+        "/v1/account": {"get": _get("getAccount", Account, parity.ONE, ())},
+        "/v1/accounts": {
+            "get": _get("listAccounts", AccountList, parity.LIST_ENDPOINTS, _LIST),
+        },
+        "/v1/accounts/{account}": {
+            "get": _get("getAccountById", Account, parity.ONE, (), account),
         },
         "/v1/balance": {"get": _get("getBalance", Balance, parity.ONE, ())},
         endpoints: {
@@ -287,7 +304,7 @@ def _nested(rows: Sequence[Parameter]) -> Object:
     """Return the schema of a body with the parameters of `rows`, nested as their paths are."""
     root = _empty_object()
     for row in rows:
-        if row.does is Does.REFUSED:
+        if row.does is Does.REFUSED or "[*][" in row.path:
             continue
         steps = re.findall(r"[^\[\]]+|\[\]", row.path)
         place, path = root, ""

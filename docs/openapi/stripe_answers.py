@@ -17,6 +17,7 @@ LIST_MAX: Final = 100
 
 Unix = Annotated[int, Field(ge=0, description="Unix seconds.")]
 Money = Annotated[int, Field(ge=0, description="In Stripe's units of the currency.")]
+PaymentId = Annotated[str, Field(pattern="^pi_")]
 Metadata = dict[str, str]
 Empty = Annotated[list[Any], Field(max_length=0)]
 
@@ -112,7 +113,8 @@ class Charge(Answer):
     open_payments: PaymentFacts
     outcome: None
     paid: Literal[True]
-    payment_intent: Annotated[str, Field(pattern="^pi_")]
+    payment_intent: PaymentId | PaymentIntent
+    """The payment's id; the payment if it is expanded."""
     payment_method: None
     payment_method_details: None
     presentment_details: None
@@ -362,7 +364,8 @@ class Refund(Answer):
     object: Literal["refund"]
     amount: Money
     balance_transaction: None
-    charge: Annotated[str, Field(pattern="^ch_")]
+    charge: Annotated[str, Field(pattern="^ch_")] | Charge
+    """The charge's id; the charge if it is expanded."""
     created: Unix
     currency: Currency
     destination_details: None
@@ -370,7 +373,8 @@ class Refund(Answer):
     """`unknown` if only a part was sent; else null."""
     metadata: Metadata
     open_payments: RefundFacts
-    payment_intent: Annotated[str, Field(pattern="^pi_")]
+    payment_intent: PaymentId | PaymentIntent
+    """The payment's id; the payment if it is expanded."""
     pending_reason: str | None
     """`processing` while the refund is pending."""
     reason: Reason | None
@@ -447,6 +451,47 @@ class Deleted(Answer):
     id: str
     object: Literal["webhook_endpoint"]
     deleted: Literal[True]
+
+
+class BusinessProfile(Answer):
+    annual_revenue: None
+    estimated_worker_count: None
+    mcc: None
+    minority_owned_business_designation: None
+    name: str
+    product_description: None
+    support_address: None
+    support_email: str | None
+    support_phone: None
+    support_url: str | None
+    url: str | None
+
+
+class Account(Answer):
+    """The merchant of the key."""
+
+    id: Annotated[str, Field(pattern="^acct_")]
+    object: Literal["account"]
+    business_profile: BusinessProfile
+    business_type: None
+    capabilities: Annotated[dict[str, str], Field(max_length=0)]
+    charges_enabled: bool
+    """False while the merchant is suspended."""
+    country: None
+    created: Unix
+    default_currency: Currency
+    details_submitted: Literal[True]
+    email: None
+    metadata: Metadata
+    payouts_enabled: bool
+    settings: None
+    type: Literal["standard"]
+
+
+class AccountList(_List):
+    """Nothing: there are no connected accounts."""
+
+    data: Annotated[list[Account], Field(max_length=0)]
 
 
 class Held(Answer):

@@ -22,7 +22,7 @@ from checkout.domain.grammar import PICTURE_URL_MAX
 from checkout.domain.languages import LANGUAGES, TAG_MAX, language_of
 from checkout.domain.money import QUANTITY_MAX, UNIT_AMOUNT_MAX
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import LineItem, Status
+from checkout.domain.session import SUBTITLE_MAX, TITLE_MAX, LineItem, Status
 from checkout.flows.checkout.lists import PAGE_MAX, ListQuery
 from checkout.web import PARAM_MAX, validated
 
@@ -32,7 +32,6 @@ UNIX_SECONDS_MAX: Final = 9_999_999_999
 METADATA_KEYS_MAX: Final = 50
 METADATA_KEY_MAX: Final = 40  # characters
 METADATA_VALUE_MAX: Final = 500  # characters
-DESCRIPTION_MAX: Final = 1000  # characters
 REFERENCE_MAX: Final = 200  # characters
 AMOUNT_FORM: Final = (
     "An amount is a whole number in the currency's smallest unit, without quotes: 9.99 USD is 999."
@@ -117,7 +116,7 @@ class ProductData(Form):
         str,
         Field(
             min_length=1,
-            max_length=200,
+            max_length=TITLE_MAX,
             description="Shown to the customer. Surrounding whitespace is removed before counting.",
             examples=["Espresso beans, 1 kg"],
         ),
@@ -125,7 +124,7 @@ class ProductData(Form):
     ]
     description: Annotated[
         str,
-        Field(max_length=DESCRIPTION_MAX, json_schema_extra=lambda schema: schema.pop("default")),
+        Field(max_length=SUBTITLE_MAX, json_schema_extra=lambda schema: schema.pop("default")),
     ] = ""
     image: Annotated[
         str,

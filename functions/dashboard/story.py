@@ -32,6 +32,7 @@ _OF_THE_SESSION: Final = frozenset[str](
         Event.LATE_PAYMENT,
         Event.REFUND_REQUESTED,
         Event.REFUND_SETTLED,
+        Event.METADATA_CHANGED,
     }
 )
 _LAST_STEPS: Final = frozenset(event for event, _ in ENDS) - _OF_THE_SESSION

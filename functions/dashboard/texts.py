@@ -148,6 +148,7 @@ STEP: Final[Mapping[str, str]] = {
     Event.CANCEL_REQUESTED: "You canceled the session",
     Event.REFUND_REQUESTED: "A refund was requested",
     Event.REFUND_SETTLED: "A refund ended, and what it did not send can be refunded again",
+    Event.METADATA_CHANGED: "You changed the metadata",
     Event.ERASED: "The customer's wallet was erased on request",
 }
 INCOMING: Final = "An incoming payment was created in your wallet"

@@ -281,8 +281,8 @@ def _shown(
         order=order_number(session),
         lines=tuple(
             ItemRow(
-                name=item.name,
-                description=item.description,
+                name=item.title,
+                description=item.subtitle,
                 quantity=item.quantity,
                 price=minor(item.unit_amount, session),
                 total=minor(item.unit_amount * item.quantity, session),

@@ -140,5 +140,5 @@ def _row(session: Session, *, now: datetime) -> SessionRow:
         order=order_number(session),
         amount=minor(session.amount_total, session),
         wallet=wallet_of(session),
-        items=session.line_items[0].name + (f" and {more} more" if more else ""),
+        items=session.line_items[0].title + (f" and {more} more" if more else ""),
     )

@@ -412,8 +412,8 @@ def _picture(url: str, base_url: str) -> str | None:
 
 def _line(item: LineItem, session: Session, reader: Reader) -> Line:
     return Line(
-        name=item.name,
-        description=item.description,
+        name=item.title,
+        description=item.subtitle,
         quantity=item.quantity,
         price=None if item.quantity == 1 else _minor(item.unit_amount, session, reader),
         total=_minor(item.unit_amount * item.quantity, session, reader),

@@ -11,6 +11,7 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 
 from api.v1 import parity
+from api.v1.account import router as account
 from api.v1.endpoints import router as endpoints
 from api.v1.parity import Does
 from api.v1.payments import router as payments
@@ -43,7 +44,7 @@ def test_every_route_is_documented_and_has_a_route() -> None:
 
     routes = {
         (method.lower(), shape(route.path))
-        for each in (router, endpoints, payments, refunds)
+        for each in (router, account, endpoints, payments, refunds)
         for route in each.routes
         if isinstance(route, APIRoute) and "rest:path" not in route.path
         for method in route.methods or ()
@@ -92,6 +93,7 @@ def test_each_operation_answers_as_the_document_says() -> None:
         (SESSIONS, "get", api.ask(SESSIONS, {"starting_after": "x"})),
         (one, "get", api.ask(f"{SESSIONS}/{full.json['id']}")),
         (one, "get", api.ask(f"{SESSIONS}/x")),
+        (one, "post", api.form(f"{SESSIONS}/{full.json['id']}", {"metadata": {"a": ""}})),
         (f"{one}/expire", "post", expired),
         (f"{one}/expire", "post", api.form(f"{SESSIONS}/{session}/expire")),
         (f"{one}/line_items", "get", api.ask(f"{SESSIONS}/{session}/line_items")),
@@ -100,7 +102,8 @@ def test_each_operation_answers_as_the_document_says() -> None:
         (REFUNDS, "post", asked),
         (REFUNDS, "post", api.form(REFUNDS, {"amount": 1}, key=api.refunder)),
         (REFUNDS, "get", api.ask(REFUNDS)),
-        (f"{REFUNDS}/{{refund}}", "get", api.ask(f"{REFUNDS}/{refund}")),
+        (f"{REFUNDS}/{{refund}}", "get", api.ask(f"{REFUNDS}/{refund}", {"expand": ["charge"]})),
+        (f"{REFUNDS}/{{refund}}", "post", api.form(f"{REFUNDS}/{refund}", key=api.refunder)),
         (
             f"{REFUNDS}/{{refund}}/cancel",
             "post",
@@ -110,6 +113,9 @@ def test_each_operation_answers_as_the_document_says() -> None:
         (f"{PAYMENTS}/{{payment}}", "get", api.ask(f"{PAYMENTS}/{payment}")),
         (f"{PAYMENTS}/{{payment}}", "get", api.ask(f"{PAYMENTS}/x")),
         ("/v1/charges/{charge}", "get", api.ask(f"/v1/charges/{payment.replace('pi_', 'ch_')}")),
+        ("/v1/account", "get", api.ask("/v1/account")),
+        ("/v1/accounts", "get", api.ask("/v1/accounts")),
+        ("/v1/accounts/{account}", "get", api.ask("/v1/accounts/acct_1")),
         ("/v1/balance", "get", api.ask("/v1/balance")),
         (ENDPOINTS, "post", made),
         (ENDPOINTS, "post", api.manage("POST", ENDPOINTS, endpoint)),

@@ -309,6 +309,161 @@ def test_a_repetition_gets_the_first_answer(api: StripeApi) -> None:
     )
 
 
+def test_the_metadata_of_a_session_is_merged(api: StripeApi) -> None:
+    made = api.form(SESSIONS, a_purchase(metadata={"a": "1", "b": "2"})).json
+    path = f"{SESSIONS}/{made['id']}"
+    once = {"Idempotency-Key": "m"}
+    values = {"metadata": {"a": "", "b": "3", "c": "4"}}
+    changed = api.form(path, values, headers=once)
+    assert (changed.status, changed.json["metadata"]) == (200, {"b": "3", "c": "4"})
+    assert api.ask(path).json == made | {"metadata": {"b": "3", "c": "4"}}
+    assert api.form(path, values, headers=once).headers["idempotent-replayed"] == "true"
+    assert api.form(path, {"metadata": ""}).json["metadata"] == {}
+    assert refused(api.form(path, {"metadata": {"x" * 41: "1"}})) == (
+        "parameter_invalid",
+        "metadata",
+    )
+    assert refused(api.form(path, {"line_items": [an_item()]}))[0] == "parameter_invalid"
+    assert refused(api.form(path, {"mode": "payment"})) == ("parameter_unknown", "mode")
+    assert api.form(f"{SESSIONS}/cs_{'0' * 22}", values).status == 404
+    assert api.form(path, values, key=api.other_secret).status == 404
+
+
+def test_metadata_grows_to_fifty_keys_and_no_further(api: StripeApi) -> None:
+    many = {f"k{number}": "v" for number in range(50)}
+    path = f"{SESSIONS}/{api.form(SESSIONS, a_purchase(metadata=many)).json['id']}"
+    assert refused(api.form(path, {"metadata": {"one": "more"}})) == (
+        "parameter_invalid",
+        "metadata",
+    )
+    assert api.form(path, {"metadata": {"one": "more", "k0": ""}}).status == 200
+    assert len(api.ask(path).json["metadata"]) == 50
+
+
+def test_an_item_has_stripes_lengths_and_a_page_shows_its_beginning(api: StripeApi) -> None:
+    texts = {"name": "N" * 640, "description": "D" * 40_000}
+    made = api.form(
+        SESSIONS,
+        a_purchase(
+            line_items=[an_item(product_data=texts)], expand=["line_items.data.price.product"]
+        ),
+    )
+    assert made.status == 200
+    found = made.json["line_items"]["data"][0]
+    assert (found["description"], found["price"]["product"]["name"]) == ("N" * 640, "N" * 640)
+    assert found["price"]["product"]["description"] == "D" * 40_000
+    [item] = api.stored(made.json["id"]).line_items
+    assert (len(item.title), len(item.subtitle or "")) == (200, 1000)
+    assert item.title.endswith("N…")
+    for name, longest in (("name", 5000), ("description", 40_000)):
+        long = a_purchase(line_items=[an_item(product_data={name: "x" * (longest + 1)})])
+        param = f"line_items[0][price_data][product_data][{name}]"
+        assert refused(api.form(SESSIONS, long)) == ("parameter_invalid", param)
+
+
+@pytest.mark.parametrize(
+    ("sent", "named"),
+    [
+        (
+            {"invoice_creation": {"enabled": False, "invoice_data": {"description": "x"}}},
+            {"invoice_creation[enabled]", "invoice_creation[invoice_data][description]"},
+        ),
+        (
+            {"automatic_tax": {"enabled": False, "liability": {"type": "self"}}},
+            {"automatic_tax[enabled]", "automatic_tax[liability][type]"},
+        ),
+        (
+            {"line_items": [an_item(adjustable_quantity={"enabled": False, "maximum": 5})]},
+            {
+                "line_items[0][adjustable_quantity][enabled]",
+                "line_items[0][adjustable_quantity][maximum]",
+            },
+        ),
+        (
+            {"after_expiration": {"recovery": {"enabled": False, "allow_promotion_codes": True}}},
+            {
+                "after_expiration[recovery][enabled]",
+                "after_expiration[recovery][allow_promotion_codes]",
+            },
+        ),
+        ({"payment_method_options": {"wechat_pay": {"client": "web"}}}, set()),
+        ({"payment_method_options": {"card": {"setup_future_usage": "none"}}}, set()),
+        ({"consent_collection": {"promotions": "none", "terms_of_service": "none"}}, set()),
+        ({"discounts": "", "shipping_options": ""}, {"discounts", "shipping_options"}),
+    ],
+)
+def test_the_details_of_what_is_off_have_no_effect(
+    api: StripeApi, sent: dict[str, Any], named: set[str]
+) -> None:
+    made = api.form(SESSIONS, a_purchase(**sent))
+    assert made.status == 200, made
+    ignored = set(made.headers["ignored-parameters"].split(", "))
+    assert named <= ignored
+
+
+@pytest.mark.parametrize(
+    ("sent", "param"),
+    [
+        (
+            {"invoice_creation": {"enabled": True, "invoice_data": {"description": "x"}}},
+            "invoice_creation[enabled]",
+        ),
+        ({"automatic_tax": {"liability": {"type": "self"}}}, "automatic_tax[liability][type]"),
+        (
+            {
+                "line_items": [
+                    an_item(adjustable_quantity={"enabled": False}),
+                    an_item(adjustable_quantity={"maximum": 5}),
+                ]
+            },
+            "line_items[1][adjustable_quantity][maximum]",
+        ),
+        (
+            {"payment_method_options": {"card": {"capture_method": "manual"}}},
+            "payment_method_options[card][capture_method]",
+        ),
+        (
+            {"payment_method_options": {"card": {"setup_future_usage": "off_session"}}},
+            "payment_method_options[card][setup_future_usage]",
+        ),
+        ({"discounts": [{"coupon": "x"}]}, "discounts[0][coupon]"),
+    ],
+)
+def test_the_details_of_what_is_on_are_refused(
+    api: StripeApi, sent: dict[str, Any], param: str
+) -> None:
+    assert refused(api.form(SESSIONS, a_purchase(**sent))) == ("parameter_invalid", param)
+
+
+def test_what_stripe_expands_may_be_expanded(api: StripeApi) -> None:
+    names = [
+        "line_items.data.discounts",
+        "line_items.data.taxes",
+        "shipping_cost.shipping_rate",
+        "discounts.coupon",
+        "customer.tax_ids",
+        "payment_intent.latest_charge.balance_transaction",
+        "subscription.default_payment_method",
+    ]
+    made = api.form(SESSIONS, a_purchase(expand=names))
+    assert made.status == 200
+    assert [made.json[each] for each in ("customer", "subscription", "shipping_cost")] == [None] * 3
+    assert made.json["line_items"]["data"][0]["price"]["product"].startswith("prod_")
+    path = f"{SESSIONS}/{made.json['id']}"
+    for wrong in ("line_items.data.prise", "line_items.date", "payment_intents"):
+        assert refused(api.ask(path, {"expand": [wrong]})) == ("parameter_invalid", "expand[0]")
+
+
+def test_the_account_says_who_sells_and_in_which_currency(api: StripeApi) -> None:
+    found = api.ask("/v1/account").json
+    assert (found["object"], found["business_profile"]["name"]) == ("account", "Shop")
+    assert (found["default_currency"], found["charges_enabled"]) == ("usd", True)
+    assert api.ask(f"/v1/accounts/{found['id']}").json == found
+    assert api.ask("/v1/accounts").json["data"] == []
+    assert refused(api.ask("/v1/accounts/acct_2"), 404) == ("resource_missing", "account")
+    assert refused(api.ask("/v1/account", {"expand": ["settings"]}))[1] == "expand[0]"
+
+
 @pytest.mark.parametrize("change", [{"metadata": {"a": "1"}}, {"expand": ["line_items"]}])
 def test_another_request_with_the_key_is_an_idempotency_error(
     api: StripeApi, change: dict[str, Any]
@@ -588,7 +743,8 @@ def test_what_does_not_exist_is_named(api: StripeApi) -> None:
         ({"metadata": {"k" * 41: "v"}}, "parameter_invalid", "metadata"),
         ({"client_reference_id": "x" * 201}, "parameter_invalid", "client_reference_id"),
         ({"customer_email": "x" * 513}, "parameter_invalid", "customer_email"),
-        ({"expand": ["customer.x"]}, "parameter_invalid", "expand[0]"),
+        ({"expand": ["url"]}, "parameter_invalid", "expand[0]"),
+        ({"expand": ["customer.a.b.c.d"]}, "parameter_invalid", "expand[0]"),
         ({"line_items": [{"price": "price_1"}]}, "parameter_invalid", "line_items[0][price]"),
         (
             {"line_items": [an_item(), {"price_data": {"currency": "usd"}, "quantity": 1}]},

@@ -97,7 +97,8 @@ def fits(pattern: str, path: Path) -> bool:
     """Tell whether a row is of this parameter or, if it is not taken, of what is around it."""
     parts = pattern.replace("]", "").split("[")
     generic = ["" if part == "0" else "*" if part == "some" else part for part in path]
-    return parts == generic[: len(parts)]
+    same = zip(parts, generic, strict=False)
+    return len(parts) <= len(generic) and all(one in (other, "*") for one, other in same)
 
 
 def check(path: Path, value: str, answer: Answer) -> None:

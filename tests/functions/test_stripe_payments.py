@@ -109,11 +109,18 @@ def test_another_merchants_payment_is_not_found(api: StripeApi) -> None:
     assert refused(api.ask(f"{CHARGES}/{charge(session)}"), 404)[0] == "resource_missing"
 
 
-def test_only_the_charge_can_be_expanded(api: StripeApi) -> None:
+def test_what_stripe_expands_may_be_expanded_and_nothing_else(api: StripeApi) -> None:
     session = api.store(**PAID)
-    for path in (f"{PAYMENTS}/{payment(session)}", f"{CHARGES}/{charge(session)}", PAYMENTS):
-        answer = api.ask(path, {"expand": ["customer"]})
+    one, other = f"{PAYMENTS}/{payment(session)}", f"{CHARGES}/{charge(session)}"
+    for path, name in ((one, "amount"), (other, "amount"), (PAYMENTS, "customer")):
+        answer = api.ask(path, {"expand": [name]})
         assert refused(answer) == ("parameter_invalid", "expand[0]")
+    deep = api.ask(one, {"expand": ["latest_charge.balance_transaction"]}).json
+    assert deep["latest_charge"]["balance_transaction"] is None
+    whole = api.ask(other, {"expand": ["payment_intent.latest_charge"]}).json["payment_intent"]
+    assert (whole["id"], whole["latest_charge"]["id"]) == (payment(session), charge(session))
+    listed = api.ask(PAYMENTS, {"expand": ["data.customer", "data.latest_charge"]}).json["data"]
+    assert listed[0]["latest_charge"]["id"] == charge(session)
 
 
 @pytest.mark.parametrize("kind", [stripe.PaymentIntent, stripe.Charge])

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from checkout.adapters.dynamo.refunds import refund_item
+from checkout.domain.refund import RefundStatus
+from checkout.domain.retention import RETENTION
 from checkout.domain.session import Session, Status
 from tests.functions.test_refunds_api import PAID
+from tests.merchant_api import PREFIX
 from tests.stripe_api import REFUNDS, StripeApi
+from tests.support import NOW
 
 
 @pytest.fixture
@@ -97,7 +103,7 @@ def test_a_payment_that_is_not_there_is_missing(
         ({"reason": "bored"}, "parameter_invalid", "reason"),
         ({"currency": "usd"}, "parameter_invalid", "currency"),
         ({"reverse_transfer": "true"}, "parameter_invalid", "reverse_transfer"),
-        ({"expand": ["charge"]}, "parameter_invalid", "expand[0]"),
+        ({"expand": ["charges"]}, "parameter_invalid", "expand[0]"),
         ({"metadata": {"x" * 41: "1"}}, "parameter_invalid", "metadata"),
     ],
 )
@@ -120,6 +126,58 @@ def test_a_key_without_the_scope_is_a_typed_error(api: StripeApi) -> None:
     refused = api.form(REFUNDS, {"payment_intent": payment(session)})
     assert (refused.status, refused.json["error"]["code"]) == (403, "permission_missing")
     assert api.stored(session.id).refunded == 0
+
+
+def test_the_metadata_of_a_refund_is_merged(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    refund = ask(api, session, amount=500, metadata={"a": "1", "b": "2"}).json
+    path = f"{REFUNDS}/{refund['id']}"
+    changed = api.form(path, {"metadata": {"a": "", "c": "3"}}, key=api.refunder)
+    assert (changed.status, changed.json["metadata"]) == (200, {"b": "2", "c": "3"})
+    assert api.ask(path).json == refund | {"metadata": {"b": "2", "c": "3"}}
+    assert api.form(path, {"metadata": ""}, key=api.refunder).json["metadata"] == {}
+    refused = api.form(path, {"metadata": {"a": "1"}})
+    assert (refused.status, refused.json["error"]["code"]) == (403, "permission_missing")
+    assert api.form(path, {"amount": 1}, key=api.refunder).json["error"]["param"] == "amount"
+    assert api.form(path, {"metadata": "x"}, key=api.refunder).json["error"]["param"] == "metadata"
+    gone = api.form(f"{path}/cancel", key=api.refunder)
+    assert gone.json["status"] == "canceled"
+    late = api.form(path, {"metadata": {"why": "ü"}}, key=api.refunder).json
+    assert (late["status"], late["metadata"]) == ("canceled", {"why": "ü"})
+
+
+def test_a_refund_that_is_being_sent_keeps_its_metadata(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    refund = ask(api, session, metadata={"a": "1"}).json["id"]
+    table = f"{PREFIX}-checkout_sessions"
+    stored = api.services.refunds.get(refund)
+    assert stored is not None
+    sending = refund_item(replace(stored, status=RefundStatus.SENDING, check_at=NOW), RETENTION)
+    api.dynamo.put_item(TableName=table, Item=sending)
+    answer = api.form(f"{REFUNDS}/{refund}", {"metadata": {"a": "2"}}, key=api.refunder)
+    assert (answer.status, answer.json["error"]["code"]) == (400, "refund_unexpected_state")
+    assert api.ask(f"{REFUNDS}/{refund}").json["metadata"] == {"a": "1"}
+
+
+def test_charge_and_payment_of_a_refund_are_expanded(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    names = ["charge.payment_intent.latest_charge", "payment_intent.latest_charge"]
+    made = ask(api, session, amount=500, expand=names).json
+    assert made["charge"]["amount_refunded"] == 500
+    assert made["charge"]["payment_intent"]["id"] == payment(session)
+    assert made["payment_intent"]["latest_charge"]["id"] == made["charge"]["id"]
+    listed = api.ask(REFUNDS, {"expand": ["data.payment_intent"]}).json["data"]
+    assert listed[0]["payment_intent"]["status"] == "succeeded"
+    assert listed[0]["charge"] == made["charge"]["id"]
+
+
+def test_a_refund_whose_session_is_gone_has_its_ids_only(api: StripeApi) -> None:
+    session = api.store(**PAID)
+    refund = ask(api, session, amount=500).json["id"]
+    gone = {"TableName": f"{PREFIX}-checkout_sessions", "Key": {"id": {"S": session.id}}}
+    api.dynamo.transact_write_items(TransactItems=[{"Delete": gone}])
+    found = api.ask(f"{REFUNDS}/{refund}", {"expand": ["charge"]}).json
+    assert found["charge"] == session.id.replace("cs_", "ch_")
 
 
 def test_one_idempotency_key_makes_one_refund_and_one_cancellation(api: StripeApi) -> None:

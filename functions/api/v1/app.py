@@ -5,6 +5,7 @@ It is loaded at the first request to /v1, and shares nothing with the native API
 
 from __future__ import annotations
 
+from api.v1.account import router as account
 from api.v1.answers import problem
 from api.v1.endpoints import router as endpoints
 from api.v1.payments import router as payments
@@ -14,6 +15,7 @@ from checkout.adapters.clock import system_random
 from checkout.web import application, lambda_handler
 
 app = application(random_bytes=system_random, render=problem)
+app.include_router(account)
 app.include_router(endpoints)
 app.include_router(payments)
 app.include_router(refunds)

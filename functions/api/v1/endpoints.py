@@ -18,7 +18,7 @@ from api.v1 import parity
 from api.v1.answers import answered, listed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Key, Managing, Query
 from api.v1.forms import Parsed, parsed
-from api.v1.sessions import bounded, bounded_metadata, page
+from api.v1.sessions import bounded, bounded_metadata, merged_metadata, page
 from api.v1.stripe_events import STRIPE_EVENTS
 from checkout.domain.errors import ParameterInvalid, ParameterMissing, ResourceMissing
 from checkout.domain.event_types import ALWAYS, OPTIONAL, stripe_name
@@ -95,6 +95,10 @@ async def update(
     """Change the fields that are given. Raises ResourceMissing for another merchant's endpoint."""
     given = parsed(body, parity.UPDATE_ENDPOINT)
     fields = _fields(given.values)
+    if given.unset or "metadata" in given.values:
+        _, endpoint = _own(services, key, identity)
+        merged = merged_metadata(given, json.loads(endpoint.metadata_json))
+        fields["metadata_json"] = json_text(merged)
     if "disabled" in given.values:
         disabled = given.values["disabled"]
         fields["disabled_at"] = services.clock.now() if disabled else None

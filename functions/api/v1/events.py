@@ -37,7 +37,7 @@ def event_objects(
 def event_query(services: Services, key: ApiKey, given: Parsed, *, rounds: int) -> EventQuery:
     """Return the query of the flow. Raises ParameterInvalid…, ResourceMissing (the anchor)."""
     values = given.values
-    given.expands_only()
+    given.expands_nothing()
     limit = validated(ListSessions, {"limit": str(values.get("limit", 10))}).limit
     created_from, created_before = between(values)
     name, anchor = anchored(values)

@@ -36,20 +36,24 @@ Leaf = tuple[Path, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """The accepted values, nested; the names of ignored parameters; all parameters as sent."""
+    """The accepted values, nested; the names of ignored parameters; all parameters as sent.
+
+    `unset` are the paths of metadata whose value is empty: one key of it, or all.
+    """
 
     values: dict[str, Any]
     ignored: tuple[str, ...]
     given: tuple[tuple[str, str], ...]
+    unset: tuple[Path, ...] = ()
 
     def expands(self, name: str) -> bool:
-        return name in self.values.get("expand", ())
+        """Return whether this object is expanded, or one inside of it."""
+        return any(f"{each}.".startswith(f"{name}.") for each in self.values.get("expand", ()))
 
-    def expands_only(self, *names: str) -> None:
-        """Raise ParameterInvalid if another object than these is to be expanded."""
-        for number, name in enumerate(self.values.get("expand", ())):
-            if name not in names:
-                raise ParameterInvalid("This cannot be expanded.", param=f"expand[{number}]")
+    def expands_nothing(self) -> None:
+        """Raise ParameterInvalid if an object is to be expanded."""
+        if self.values.get("expand"):
+            raise ParameterInvalid("This cannot be expanded.", param="expand[0]")
 
 
 @dataclass(slots=True)
@@ -79,9 +83,11 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
 
     Raises ParameterUnknown, ParameterInvalid, ParameterInvalidInteger.
     """
-    tree = _tree(tuple(rows))
+    tree, leaves = _tree(tuple(rows)), list(leaves)
+    off = _switched_off(tree, leaves)
     found: dict[Path, Any] = {}
     ignored: list[str] = []
+    unset: list[Path] = []
     given: list[tuple[str, str]] = []
     for path, value in leaves:
         name, shown = bracketed(path), _text(value)
@@ -89,19 +95,36 @@ def parsed(leaves: Iterable[Leaf], rows: Sequence[Parameter]) -> Parsed:
         row = _row(tree, path)
         if row is None:
             raise ParameterUnknown(_unknown(tree, path), param=name)
+        unused = any(path[: len(each)] == each for each in off) or (name == row.path and not shown)
+        if row.does is Does.REFUSED and unused:
+            ignored.append(name)
+            continue
         if row.does is Does.REFUSED:
             raise ParameterInvalid(f"This parameter is not supported. {row.text}", param=name)
         if row.only and shown not in row.only:
-            allowed = " or ".join(f"`{each}`" for each in row.only)
+            allowed = " or ".join(f"`{each}`" if each else "an empty value" for each in row.only)
             text = "" if row.text == f"Only {allowed}." else f" {row.text}"
             raise ParameterInvalid(f"Only {allowed} is supported.{text}", param=name)
         if row.does is Does.IGNORED:
             ignored.append(name)
         elif path in found:
             raise _twice(path)
-        elif shown or not row.path.endswith("[*]"):  # an empty value unsets metadata
+        elif not shown and (row.path.endswith("[*]") or row.only == ("",)):
+            unset.append(path)
+        else:
             found[path] = _typed(row, value, name)
-    return Parsed(_nested(found), tuple(dict.fromkeys(ignored)), tuple(sorted(given)))
+    names = tuple(dict.fromkeys(ignored))
+    return Parsed(_nested(found), names, tuple(sorted(given)), tuple(unset))
+
+
+def _switched_off(tree: _Node, leaves: Iterable[Leaf]) -> list[Path]:
+    """Return the paths of objects that are switched off, so that their details say nothing."""
+    found = []
+    for path, value in leaves:
+        row = _row(tree, path)
+        if row and path[-1] == "enabled" and _text(value) in row.only and row.only == ("false",):
+            found.append(path[:-1])
+    return found
 
 
 def bracketed(path: Sequence[str]) -> str:

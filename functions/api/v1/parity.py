@@ -68,23 +68,6 @@ _LOOK: Final = "The look of the page is set in the dashboard."
 _TEXT_LOST: Final = "The page would not show it."
 
 EXPAND: Final = _taken("expand[]", "Objects to be included in the answer.")
-# Names that may be expanded. Objects that do not exist here stay null.
-EXPANDABLE: Final = frozenset(
-    {
-        "customer",
-        "invoice",
-        "line_items",
-        "line_items.data.price.product",
-        "payment_intent",
-        "payment_intent.customer",
-        "payment_intent.latest_charge",
-        "payment_intent.payment_method",
-        "payment_link",
-        "setup_intent",
-        "subscription",
-        "total_details.breakdown",
-    }
-)
 
 CREATE_SESSION: Final = (
     _taken("mode", "Only `payment`.", Kind.TEXT, "payment"),
@@ -105,8 +88,14 @@ CREATE_SESSION: Final = (
     _taken("line_items[][price_data][currency]", "Required. The currency of your wallet."),
     _taken("line_items[][price_data][unit_amount]", "In Stripe's units.", Kind.INTEGER),
     _taken("line_items[][price_data][unit_amount_decimal]", "If it is a whole number."),
-    _taken("line_items[][price_data][product_data][name]", "Required; up to 200 characters."),
-    _taken("line_items[][price_data][product_data][description]", "Up to 1000 characters."),
+    _taken(
+        "line_items[][price_data][product_data][name]",
+        "Required; up to 5000 characters, of which pages show 200.",
+    ),
+    _taken(
+        "line_items[][price_data][product_data][description]",
+        "Up to 40 000 characters, of which pages show 1000.",
+    ),
     _taken(
         "line_items[][price_data][product_data][images][]", "The page shows the first with https."
     ),
@@ -146,13 +135,17 @@ CREATE_SESSION: Final = (
     _ignored("payment_method_configuration", _ALWAYS_WALLET),
     _ignored("payment_method_collection", "Every session has an amount to pay."),
     _ignored("payment_method_data", "Wallets are not saved."),
-    _ignored("payment_method_options[card][request_three_d_secure]", "There are no cards."),
-    _refused("payment_method_options", "There are no such payment methods."),
+    _ignored("payment_method_options[*][setup_future_usage]", "Wallets are not saved.", "none"),
+    _ignored(
+        "payment_method_options[*][capture_method]", "Payments are captured at once.", "automatic"
+    ),
+    _ignored("payment_method_options", "There are no such payment methods."),
     _ignored("wallet_options", "It is about Stripe's own wallet."),
     _ignored("saved_payment_method_options", "Wallets are not saved."),
     _ignored("automatic_tax[enabled]", _NO_TAX, "false"),
     _refused("automatic_tax", _NO_TAX),
     _ignored("tax_id_collection[enabled]", _NO_INPUT, "false"),
+    _ignored("tax_id_collection[required]", _NO_INPUT, "never"),
     _refused("tax_id_collection", _NO_INPUT),
     _ignored("managed_payments[enabled]", "You are the merchant of record.", "false"),
     _refused("managed_payments", "You are the merchant of record."),
@@ -170,6 +163,8 @@ CREATE_SESSION: Final = (
     _ignored("name_collection[individual][enabled]", _NO_INPUT, "false"),
     _refused("name_collection", _NO_INPUT),
     _refused("custom_fields", _NO_INPUT),
+    _ignored("consent_collection[promotions]", _NO_INPUT, "none"),
+    _ignored("consent_collection[terms_of_service]", _NO_INPUT, "none"),
     _refused("consent_collection", _NO_INPUT),
     _refused("custom_text", _TEXT_LOST),
     _ignored("branding_settings", _LOOK),
@@ -258,6 +253,18 @@ LIST_REFUNDS: Final = (
     _refused("ending_before", "Refunds are listed from the newest on."),
     _refused("created", "Refunds are not filtered by time."),
 )
+_METADATA: Final = (
+    _taken("metadata[*]", "Changed or added; an empty value removes the key."),
+    _taken("metadata", "Only empty: it removes all keys.", Kind.TEXT, ""),
+)
+UPDATE_SESSION: Final = (
+    *_METADATA,
+    EXPAND,
+    _refused("collected_information", "The customer's details cannot be changed."),
+    _refused("line_items", "The items cannot be changed: make another session."),
+    _refused("shipping_options", _NO_SHIPPING),
+)
+UPDATE_REFUND: Final = (*_METADATA, EXPAND)
 NOTHING: Final[tuple[Parameter, ...]] = ()
 LIST_ENDPOINTS: Final = (*_PAGE, EXPAND)
 _ENDPOINT: Final = (
@@ -274,6 +281,7 @@ CREATE_ENDPOINT: Final = (
     _ignored("connect", "There are no connected accounts.", "false"),
 )
 UPDATE_ENDPOINT: Final = (
-    *_ENDPOINT,
+    *(row for row in _ENDPOINT if row.path != "metadata[*]"),
+    *_METADATA,
     _taken("disabled", "Whether nothing is sent.", Kind.BOOLEAN),
 )

@@ -12,6 +12,7 @@ from fastapi import APIRouter, Request, Response
 from api.v1 import parity
 from api.v1.answers import listed, shown
 from api.v1.dependencies import Injected, Key, Query
+from api.v1.expansions import CHARGE, PAYMENT, expandable
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import payment_query
 from checkout.domain.errors import ResourceMissing
@@ -30,7 +31,7 @@ _CHARGE = "latest_charge"
 async def list_payments(services: Injected, key: Key, request: Request, query: Query) -> Response:
     """Return a page of the payments that were made, by the creation of their sessions."""
     given = parsed(query, parity.LIST_PAYMENTS)
-    given.expands_only(f"data.{_CHARGE}")
+    expandable(given, PAYMENT, "data.")
     limits.admit_list(services, key.merchant)
     asked = payment_query(services, key, given)
     result = lists.list_page(services, key, asked)
@@ -43,7 +44,7 @@ async def get_payment(
     services: Injected, key: Key, request: Request, query: Query, payment_id: str
 ) -> Response:
     given = parsed(query, parity.ONE)
-    given.expands_only(_CHARGE)
+    expandable(given, PAYMENT)
     session = _named(services, key, "pi_", payment_id)
     return shown(request, _intent(services, session, given, _CHARGE))
 
@@ -52,11 +53,15 @@ async def get_payment(
 async def get_charge(
     services: Injected, key: Key, request: Request, query: Query, charge_id: str
 ) -> Response:
-    parsed(query, parity.ONE).expands_only()
+    given = parsed(query, parity.ONE)
+    expandable(given, CHARGE)
     session = _named(services, key, "ch_", charge_id)
     if session.status is not Status.COMPLETED:
         raise ResourceMissing(f"No such charge: '{charge_id[:100]}'")
-    return shown(request, charge(session, base_url=services.base_url))
+    found = charge(session, base_url=services.base_url)
+    if given.expands("payment_intent"):
+        found["payment_intent"] = _intent(services, session, given, f"payment_intent.{_CHARGE}")
+    return shown(request, found)
 
 
 def _intent(services: Services, session: Session, given: Parsed, name: str) -> dict[str, Any]:

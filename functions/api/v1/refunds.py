@@ -6,6 +6,8 @@ A refund is `pending` until its merchant has approved it in their own wallet, on
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -13,8 +15,9 @@ from fastapi import APIRouter, Request, Response
 from api.v1 import parity
 from api.v1.answers import answered, listed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
+from api.v1.expansions import REFUND, expandable
 from api.v1.forms import Parsed, parsed
-from api.v1.sessions import bounded_metadata
+from api.v1.sessions import bounded_metadata, merged_metadata
 from checkout.domain.errors import (
     ParameterInvalid,
     ParameterInvalidInteger,
@@ -24,7 +27,7 @@ from checkout.domain.errors import (
 from checkout.domain.merchant import ApiKey
 from checkout.domain.money import TOTAL_MAX
 from checkout.domain.refund import Reason, Refund
-from checkout.domain.stripe_objects import from_stripe, session_of
+from checkout.domain.stripe_objects import charge, from_stripe, payment_intent, session_of
 from checkout.domain.stripe_refunds import refund_object
 from checkout.flows import limits
 from checkout.flows.checkout import lookup
@@ -48,13 +51,13 @@ async def create(
 ) -> Response:
     """Request a refund. A repeat with the same Idempotency-Key gets the first answer."""
     given = parsed(body, parity.CREATE_REFUND)
-    given.expands_only()
+    expandable(given, REFUND)
     asked = _asked(services, key, given)
     posted: Posted[Refund] = Posted(
         merchant=key.merchant,
         key=idempotency_key,
         fingerprint=fingerprint_of("v1 create refund", given.given),
-        render=lambda refund: _text(services, refund),
+        render=_render(services, given),
     )
     done = answer(services, posted, lambda reserve: refunds.create(services, key, asked, reserve))
     return answered(request, done, given.ignored)
@@ -64,7 +67,7 @@ async def create(
 async def list_refunds(services: Injected, key: Key, request: Request, query: Query) -> Response:
     """Return a page of refunds, or all refunds of a payment."""
     given = parsed(query, parity.LIST_REFUNDS)
-    given.expands_only()
+    expandable(given, REFUND, "data.")
     limits.admit_list(services, key.merchant)
     limit = given.values.get("limit", 10)
     if not 1 <= limit <= LIST_MAX:
@@ -76,7 +79,7 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
         anchor = given.values.get("starting_after")
         page = refunds.list_behind(services, key, limit=limit, anchor=anchor)
         found, more = page.refunds, page.next_cursor is not None
-    data = [refund_object(each, base_url=services.base_url) for each in found]
+    data = [_object(services, given, each, "data.") for each in found]
     return listed(request, data, more=more)
 
 
@@ -84,9 +87,36 @@ async def list_refunds(services: Injected, key: Key, request: Request, query: Qu
 async def get(
     services: Injected, key: Key, request: Request, query: Query, refund_id: str
 ) -> Response:
-    parsed(query, parity.ONE).expands_only()
-    refund = refunds.get(services, key, refund_id)
-    return shown(request, refund_object(refund, base_url=services.base_url))
+    given = parsed(query, parity.ONE)
+    expandable(given, REFUND)
+    return shown(request, _object(services, given, refunds.get(services, key, refund_id)))
+
+
+@router.post("/{refund_id}")
+async def update(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    refund_id: str,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Change the refund's metadata: keys are merged, and an empty value removes its key."""
+    given = parsed(body, parity.UPDATE_REFUND)
+    expandable(given, REFUND)
+    posted: Posted[Refund] = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of("v1 update refund", [refund_id, given.given]),
+        render=_render(services, given),
+    )
+    merge = partial(merged_metadata, given)
+    done = answer(
+        services,
+        posted,
+        lambda reserve: refunds.update_metadata(services, key, refund_id, merge, reserve),
+    )
+    return answered(request, done, given.ignored)
 
 
 @router.post("/{refund_id}/cancel")
@@ -100,12 +130,12 @@ async def cancel(
 ) -> Response:
     """Cancel a refund that was not sent yet."""
     given = parsed(body, parity.ONE)
-    given.expands_only()
+    expandable(given, REFUND)
     posted: Posted[Refund] = Posted(
         merchant=key.merchant,
         key=idempotency_key,
         fingerprint=fingerprint_of("v1 cancel refund", [refund_id, given.given]),
-        render=lambda refund: _text(services, refund),
+        render=_render(services, given),
     )
     return answered(
         request,
@@ -147,6 +177,28 @@ def _session_of(given: Parsed) -> str | None:
     return next(iter(named.values()), None)
 
 
-def _text(services: Services, refund: Refund) -> str:
-    shown_as: dict[str, Any] = refund_object(refund, base_url=services.base_url)
-    return json_text(shown_as)
+def _render(services: Services, given: Parsed) -> Callable[[Refund], str]:
+    return lambda refund: json_text(_object(services, given, refund))
+
+
+def _object(services: Services, given: Parsed, refund: Refund, within: str = "") -> dict[str, Any]:
+    """Return the refund with the charge and the payment, if `expand` names them.
+
+    A refund outlives its session by a month; then their ids are left.
+    """
+    base_url = services.base_url
+    found = refund_object(refund, base_url=base_url)
+    named = [each for each in ("charge", "payment_intent") if given.expands(f"{within}{each}")]
+    session = services.sessions.get(refund.session) if named else None
+    if session is None:
+        return found
+    intent = partial(payment_intent, session, base_url=base_url, now=services.clock.now())
+    if "payment_intent" in named:
+        whole = given.expands(f"{within}payment_intent.latest_charge")
+        found["payment_intent"] = intent(expand_charge=whole)
+    if "charge" in named:
+        found["charge"] = charge(session, base_url=base_url)
+        if given.expands(f"{within}charge.payment_intent"):
+            whole = given.expands(f"{within}charge.payment_intent.latest_charge")
+            found["charge"]["payment_intent"] = intent(expand_charge=whole)
+    return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
 
@@ -10,11 +11,12 @@ from api.v1 import parity
 from api.v1.answers import answered, listed, shown
 from api.v1.dependencies import Body, IdempotencyKey, Injected, Key, Query
 from api.v1.events import event_objects, event_query
+from api.v1.expansions import ITEMS, SESSION, expandable
 from api.v1.forms import Parsed, parsed
 from api.v1.sessions import (
     ROUNDS,
-    expandable,
     list_query,
+    merged_metadata,
     new_session,
     of_payment,
     page,
@@ -24,7 +26,7 @@ from checkout.domain.errors import ParameterInvalid, ResourceMissing
 from checkout.domain.session import Session
 from checkout.domain.stripe_objects import line_items, livemode
 from checkout.flows import limits
-from checkout.flows.checkout import ends, lists, lookup
+from checkout.flows.checkout import ends, lists, lookup, metadata
 from checkout.flows.checkout.create import open_session
 from checkout.flows.idempotency import Posted, answer, fingerprint_of, json_text
 from checkout.flows.webhooks import delivery_log, event_list
@@ -68,7 +70,7 @@ async def list_sessions(services: Injected, key: Key, request: Request, query: Q
     Raises ParameterInvalid if none of those that were read matches, and there are older ones.
     """
     given = parsed(query, parity.LIST_SESSIONS)
-    expandable(given, "data.")
+    expandable(given, SESSION, "data.")
     limits.admit_list(services, key.merchant)
     asked, now = list_query(services, key, given), services.clock.now()
     if "payment_intent" in given.values:
@@ -87,10 +89,35 @@ async def get(
     services: Injected, key: Key, request: Request, query: Query, session_id: str
 ) -> Response:
     given = parsed(query, parity.ONE)
-    expandable(given, "")
+    expandable(given, SESSION)
     now = services.clock.now()
     session = lookup.get(services, key, session_id)
     return shown(request, session_shown(services, session, given, now))
+
+
+@router.post(f"{SESSIONS}/{{session_id}}")
+async def update(
+    services: Injected,
+    key: Key,
+    request: Request,
+    body: Body,
+    session_id: str,
+    idempotency_key: IdempotencyKey = None,
+) -> Response:
+    """Change the session's metadata: keys are merged, and an empty value removes its key."""
+    given = parsed(body, parity.UPDATE_SESSION)
+    expandable(given, SESSION)
+    posted = Posted(
+        merchant=key.merchant,
+        key=idempotency_key,
+        fingerprint=fingerprint_of("v1 update session", [session_id, given.given]),
+        render=_render(services, given),
+    )
+    merge = partial(merged_metadata, given)
+    done = answer(
+        services, posted, lambda reserve: metadata.update(services, key, session_id, merge, reserve)
+    )
+    return answered(request, done, given.ignored)
 
 
 @router.post(f"{SESSIONS}/{{session_id}}/expire")
@@ -104,7 +131,7 @@ async def expire(
 ) -> Response:
     """Expire a session. A repeat with the same Idempotency-Key gets the first answer."""
     given = parsed(body, parity.ONE)
-    expandable(given, "")
+    expandable(given, SESSION)
     posted = Posted(
         merchant=key.merchant,
         key=idempotency_key,
@@ -124,7 +151,7 @@ async def session_line_items(
     """Return a page of a session's line items. Only prices and products can be expanded."""
     given = parsed(query, parity.LINE_ITEMS)
     product = "data.price.product"
-    given.expands_only(product, "data.price")
+    expandable(given, ITEMS)
     session = lookup.get(services, key, session_id)
     items = line_items(session, base_url=services.base_url, expand_product=given.expands(product))
     data, more = page(items, [each["id"] for each in items], given.values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,8 +19,8 @@ from api.requests import (
     CreateSession,
     ListSessions,
 )
+from api.v1.expansions import SESSION, expandable
 from api.v1.forms import Parsed
-from api.v1.parity import EXPANDABLE
 from checkout.domain.errors import (
     CurrencyMismatch,
     ParameterInvalid,
@@ -33,7 +33,7 @@ from checkout.domain.grammar import is_http, picture_url
 from checkout.domain.languages import language_of
 from checkout.domain.merchant import ApiKey
 from checkout.domain.new_session import NewSession
-from checkout.domain.session import Session, Status
+from checkout.domain.session import SUBTITLE_MAX, TITLE_MAX, LineItem, Session, Status
 from checkout.domain.stripe_objects import (
     STATUS,
     checkout_session,
@@ -54,6 +54,8 @@ EXPIRES_FROM: Final = timedelta(minutes=5)
 EXPIRES_TO: Final = timedelta(hours=24)
 EMAIL_MAX: Final = 512  # characters
 TEXT_MAX: Final = 1000
+NAME_MAX: Final = 5000  # of a product, as in Stripe; pages show its beginning (LineItem.title)
+DESCRIPTION_MAX: Final = 40_000
 # The number of index pages that a filtered list reads. An empty page would end a client's paging.
 ROUNDS: Final = 20
 
@@ -67,11 +69,10 @@ _STATUSES: Final = {
 def new_session(services: Services, given: Parsed) -> NewSession:
     """Return the new session for these parameters. Raises as the native request does."""
     values = given.values
-    expandable(given, "")
+    expandable(given, SESSION)
     pictured = partial(_picture, base_is_http=is_http(services.base_url))
-    items = [
-        _item(number, item, pictured) for number, item in enumerate(values.get("line_items", []))
-    ]
+    given_items = values.get("line_items", [])
+    items = [_item(number, item, pictured) for number, item in enumerate(given_items)]
     body: dict[str, Any] = {
         name: values[name]
         for name in ("mode", "success_url", "cancel_url", "metadata", "client_reference_id")
@@ -84,6 +85,7 @@ def new_session(services: Services, given: Parsed) -> NewSession:
     if language_of(values.get("locale", "")) is not None:
         body["locale"] = values["locale"]
     new = validated(CreateSession, body).new_session()
+    new = replace(new, line_items=tuple(map(_with_whole_texts, new.line_items, given_items)))
     currency = values.get("currency", "").lower()
     if currency and currency != new.line_items[0].currency:
         raise CurrencyMismatch("This is not the currency of the line items.", param="currency")
@@ -102,30 +104,20 @@ def shown(
     """
     base_url = services.base_url
     found = checkout_session(session, base_url=base_url, now=now)
-    names = [name.removeprefix(within) for name in given.values.get("expand", ())]
-    if any(name.split(".")[0] == "line_items" for name in names):
-        product = "line_items.data.price.product" in names
+    if given.expands(f"{within}line_items"):
+        product = given.expands(f"{within}line_items.data.price.product")
         found["line_items"] = {
             "object": "list",
             "data": line_items(session, base_url=base_url, expand_product=product),
             "has_more": False,
             "url": f"/v1/checkout/sessions/{session.id}/line_items",
         }
-    if found["payment_intent"] and any(each.split(".")[0] == "payment_intent" for each in names):
-        whole = "payment_intent.latest_charge" in names
+    if found["payment_intent"] and given.expands(f"{within}payment_intent"):
+        whole = given.expands(f"{within}payment_intent.latest_charge")
         found["payment_intent"] = payment_intent(
             session, base_url=base_url, now=now, expand_charge=whole
         )
     return found
-
-
-def expandable(given: Parsed, within: str) -> None:
-    """Raise ParameterInvalid for a name that cannot be expanded."""
-    for number, name in enumerate(given.values.get("expand", ())):
-        if not name.startswith(within) or name.removeprefix(within) not in EXPANDABLE:
-            raise ParameterInvalid(
-                f"This property cannot be expanded ({name[:100]}).", param=f"expand[{number}]"
-            )
 
 
 def list_query(services: Services, key: ApiKey, given: Parsed) -> ListQuery:
@@ -233,6 +225,13 @@ def _item(
     price = dict(given.get("price_data", {}))
     product = dict(price.pop("product_data", {}))
     product.pop("metadata", None)
+    data = f"{where}[price_data][product_data]"
+    for name, longest, shown in (
+        ("name", NAME_MAX, TITLE_MAX),
+        ("description", DESCRIPTION_MAX, SUBTITLE_MAX),
+    ):
+        if name in product:
+            product[name] = bounded(product[name], longest, f"{data}[{name}]").strip()[:shown]
     if picture := pictured(product.pop("images", [])):
         product["image"] = picture
     decimal = price.pop("unit_amount_decimal", None)
@@ -249,6 +248,13 @@ def _item(
             param=f"{where}[price_data][unit_amount]",
         )
     return {"price_data": price | {"product_data": product}, "quantity": given["quantity"]}
+
+
+def _with_whole_texts(item: LineItem, given: dict[str, Any]) -> LineItem:
+    """Return the item with the texts as they were sent: only the pages shorten them."""
+    product = given["price_data"]["product_data"]
+    description = product.get("description")
+    return replace(item, name=product["name"].strip(), description=description)
 
 
 def _picture(images: list[str], *, base_is_http: bool) -> str | None:
@@ -316,6 +322,22 @@ def bounded(value: str, longest: int, param: str) -> str:
     if len(value) > longest:
         raise ParameterInvalid(f"This has at most {longest} characters.", param=param)
     return value
+
+
+def merged_metadata(given: Parsed, before: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata after an update: keys are changed, added, or removed if they are empty.
+
+    Raises ParameterInvalid if there is too much of it.
+    """
+    kept = {} if ("metadata",) in given.unset else before
+    changed = bounded_metadata(given.values.get("metadata", {}), "metadata")
+    gone = {path[-1] for path in given.unset if len(path) == 2}
+    merged = {name: value for name, value in kept.items() if name not in gone} | changed
+    if len(merged) > METADATA_KEYS_MAX:
+        raise ParameterInvalid(
+            f"Metadata holds at most {METADATA_KEYS_MAX} keys.", param="metadata"
+        )
+    return merged
 
 
 def bounded_metadata(value: dict[str, str], param: str) -> dict[str, str]:

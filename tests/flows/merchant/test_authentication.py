@@ -101,6 +101,7 @@ READS = [
 WRITES = [
     ("POST", "/api/checkout/sessions"),
     ("POST", "/v1/checkout/sessions"),
+    ("POST", "/v1/checkout/sessions/{session_id}"),
     ("POST", "/v1/webhook_endpoints"),
     ("DELETE", "/v1/webhook_endpoints/{identity}"),
 ]
@@ -118,6 +119,7 @@ REFUNDS = [
     ("POST", "/api/checkout/refunds"),
     ("POST", "/api/checkout/refunds/{refund_id}/cancel"),
     ("POST", "/v1/refunds"),
+    ("POST", "/v1/refunds/{refund_id}"),
     ("POST", "/v1/refunds/{refund_id}/cancel"),
     ("DELETE", "/v1/refunds/{refund_id}"),
 ]

@@ -15,7 +15,7 @@ from checkout.domain.errors import MerchantWalletError, SessionUnexpectedState, 
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.flows import erase
-from checkout.flows.checkout import approve, ends, reconcile
+from checkout.flows.checkout import approve, ends, metadata, reconcile
 from checkout.flows.payment import sealed
 from checkout.flows.refund import request
 from checkout.flows.refund.request import NewRefund
@@ -187,6 +187,14 @@ def refund_after(drive: Callable[[World], object]) -> Callable[[World], None]:
     return refunded
 
 
+def annotate(world: World, session: Session) -> None:
+    metadata.update(world.services, world.key(), session.id, lambda before: {"a": "1"})
+
+
+def annotate_after(how: Callable[..., Session]) -> Callable[[World], None]:
+    return lambda world: annotate(world, how(world.services, world.key(), submit(world).id))
+
+
 def expire_by_clock(world: World, session: Session) -> None:
     world.clock.pass_time(DAY)
     reconcile.view(world.services, session.id)
@@ -238,6 +246,11 @@ DRIVEN: dict[tuple[Status, Event], Callable[[World], object]] = {
     (S.COMPLETED, E.REFUND_REQUESTED): refund_after(pay),
     (S.EXPIRED, E.REFUND_REQUESTED): refund_after(pay_late(ends.expire)),
     (S.CANCELED, E.REFUND_REQUESTED): refund_after(pay_late(ends.cancel)),
+    (S.OPEN, E.METADATA_CHANGED): lambda world: annotate(world, world.create()),
+    (S.AWAITING_APPROVAL, E.METADATA_CHANGED): lambda world: annotate(world, submit(world)),
+    (S.COMPLETED, E.METADATA_CHANGED): lambda world: annotate(world, world.pay(world.create())),
+    (S.EXPIRED, E.METADATA_CHANGED): annotate_after(ends.expire),
+    (S.CANCELED, E.METADATA_CHANGED): annotate_after(ends.cancel),
     (S.COMPLETED, E.ERASED): erase_after(pay),
     (S.EXPIRED, E.ERASED): erase_after(end_unpaid(ends.expire)),
     (S.CANCELED, E.ERASED): erase_after(end_unpaid(ends.cancel)),

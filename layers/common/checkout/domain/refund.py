@@ -62,6 +62,7 @@ class RefundEvent(StrEnum):
     FAILED = "failed"
     CANCEL_REQUESTED = "cancel_requested"
     EXPIRY_PASSED = "expiry_passed"
+    METADATA_CHANGED = "metadata_changed"
     ERASED = "erased"
 
 

@@ -54,6 +54,9 @@ Decide (flows/refund/reconcile.py, domain/refund_verdict.py).
         merchant approves once more, and that token can only read. A payment from the budget is read
         with the mandate's token, which only the mandate's own rotation renews.
 
+METADATA_CHANGED changes the merchant's metadata and nothing else; it is refused while an approval is
+redeemed and while the payment is under way.
+
 A refund is canceled only before R2. One that nobody approves for 30 days is canceled by the sweep.
 """
 
@@ -126,6 +129,10 @@ REFUND_TRANSITIONS: Final[dict[tuple[RefundStatus, RefundEvent], Row]] = {
     (_S.SENDING,        _E.NOTHING_SENT):     Row(_S.NEEDS_APPROVAL, ALWAYS, _ATTEMPT, REFUND_UPDATED),
     (_S.SENDING,        _E.SUCCEEDED):        Row(_S.SUCCEEDED,      ALWAYS, (*_ENDED, "problem"), REFUND_UPDATED, CHARGE_REFUNDED),
     (_S.SENDING,        _E.FAILED):           Row(_S.FAILED,         ALWAYS, _ENDED, REFUND_FAILED),
+    (_S.NEEDS_APPROVAL, _E.METADATA_CHANGED): Row(_S.NEEDS_APPROVAL, IDLE),
+    (_S.SUCCEEDED,      _E.METADATA_CHANGED): Row(_S.SUCCEEDED),
+    (_S.FAILED,         _E.METADATA_CHANGED): Row(_S.FAILED),
+    (_S.CANCELED,       _E.METADATA_CHANGED): Row(_S.CANCELED),
     (_S.SUCCEEDED,      _E.ERASED):           Row(_S.SUCCEEDED),
     (_S.FAILED,         _E.ERASED):           Row(_S.FAILED),
     (_S.CANCELED,       _E.ERASED):           Row(_S.CANCELED),

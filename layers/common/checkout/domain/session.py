@@ -22,6 +22,8 @@ from checkout.open_payments.models import Amount
 # So long after its expiry a session that only the clock ends has certainly ended: no write that
 # began in time can still land. Functions are stopped after 29 s; effects 200 s late are tested.
 CLOCK_IS_FINAL_AFTER: Final = timedelta(minutes=5)
+TITLE_MAX: Final = 200  # characters of an item's name on a page
+SUBTITLE_MAX: Final = 1000  # characters of its description
 SUBMISSIONS_MAX: Final = 10
 SUBMISSIONS_WINDOW: Final = timedelta(minutes=10)
 
@@ -40,7 +42,10 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LineItem:
-    """`unit_amount` is in the currency's minor units, `image` the URL of a picture."""
+    """`unit_amount` is in the currency's minor units, `image` the URL of a picture.
+
+    Stripe's clients may send texts that are longer than a page shows: `title` and `subtitle`.
+    """
 
     currency: str
     name: str
@@ -48,6 +53,19 @@ class LineItem:
     unit_amount: int
     quantity: int
     image: str | None = None
+
+    @property
+    def title(self) -> str:
+        return shortened(self.name, TITLE_MAX)
+
+    @property
+    def subtitle(self) -> str | None:
+        return None if self.description is None else shortened(self.description, SUBTITLE_MAX)
+
+
+def shortened(value: str, longest: int) -> str:
+    """Return the text, or its beginning with an ellipsis if it has more characters than that."""
+    return value if len(value) <= longest else f"{value[: longest - 1].rstrip()}…"
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: of a list, a hundred are made at once

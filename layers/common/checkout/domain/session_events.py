@@ -33,4 +33,5 @@ class Event(StrEnum):
     CANCEL_REQUESTED = "cancel_requested"
     REFUND_REQUESTED = "refund_requested"
     REFUND_SETTLED = "refund_settled"
+    METADATA_CHANGED = "metadata_changed"
     ERASED = "erased"

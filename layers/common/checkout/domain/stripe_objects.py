@@ -347,6 +347,11 @@ def charge_id(session_id: str) -> str:
     return session_id.replace("cs_", "ch_", 1)
 
 
+def account_id(merchant_id: str) -> str:
+    """Return the id of a merchant as an account: `acct_…`."""
+    return f"acct_{merchant_id.removeprefix('mer_')}"
+
+
 def session_of(named: str, prefix: str) -> str | None:
     """Return the session whose payment or charge has this id, or None if `named` is no such id."""
     session_id = f"cs_{named.removeprefix(prefix)}"

@@ -120,6 +120,10 @@ Refunds (refund_transitions.py). REFUND_REQUESTED holds an amount of what an end
 received, REFUND_SETTLED gives back what was not sent of it. Both are written in one transaction
 with the refund.
 
+Metadata (flows/checkout/metadata.py). METADATA_CHANGED changes the merchant's metadata and nothing
+else. It is refused while a session is prepared and while a payment is in flight, so that it never
+comes between the writes of a payment.
+
 Erasure (domain/erasure.py). ERASED removes the customer's wallet from an ended session whose money
 is accounted for. No other session can lose it: a payment may still need it.
 
@@ -298,6 +302,11 @@ TRANSITIONS: Final[dict[tuple[Status, Event], Row]] = {
     (_S.COMPLETED,         _E.REFUND_SETTLED):     Row(_S.COMPLETED),
     (_S.EXPIRED,           _E.REFUND_SETTLED):     Row(_S.EXPIRED),
     (_S.CANCELED,          _E.REFUND_SETTLED):     Row(_S.CANCELED),
+    (_S.OPEN,              _E.METADATA_CHANGED):   Row(_S.OPEN),
+    (_S.AWAITING_APPROVAL, _E.METADATA_CHANGED):   Row(_S.AWAITING_APPROVAL, NOT_IN_FLIGHT),
+    (_S.COMPLETED,         _E.METADATA_CHANGED):   Row(_S.COMPLETED),
+    (_S.EXPIRED,           _E.METADATA_CHANGED):   Row(_S.EXPIRED),
+    (_S.CANCELED,          _E.METADATA_CHANGED):   Row(_S.CANCELED),
     (_S.COMPLETED,         _E.ERASED):             Row(_S.COMPLETED,         ACCOUNTED),
     (_S.EXPIRED,           _E.ERASED):             Row(_S.EXPIRED,           ACCOUNTED),
     (_S.CANCELED,          _E.ERASED):             Row(_S.CANCELED,          ACCOUNTED),

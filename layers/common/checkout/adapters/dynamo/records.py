@@ -152,7 +152,7 @@ def cart_id(session_id: str) -> str:
 
 
 def same_cart(one: Session, other: Session) -> bool:
-    """Return whether both have the same cart. Only erasure changes it."""
+    """Return whether both have the same cart. Erasure changes it, and the merchant its metadata."""
     return "cart" not in _SESSION.changed_groups(one, other)
 
 

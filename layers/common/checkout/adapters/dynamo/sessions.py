@@ -197,7 +197,7 @@ class DynamoSessions:
                 raise_if_held(error, reservation, index=len(puts))
             if also is not None and _only_failed(error, index=len(puts) + len(rows)):
                 raise StaleSession(change.before) from None
-            saved = _stale_unless_ours(kind, error, change)
+            saved = self._stale_unless_ours(kind, error, change)
         if late:
             self._put_rows(found_by)
         return saved
@@ -323,6 +323,23 @@ class DynamoSessions:
         except ClientError as error:
             failed_item(error)  # it is not there: another release has the cart in the session
 
+    def _stale_unless_ours(self, kind: Kind[R], error: ClientError, change: Change[R]) -> R:
+        """Return our own write, whose answer was lost. Raise StaleSession for another's.
+
+        A cart in an item of its own is read again: the other write may have changed it.
+        """
+        item = failed_item(error, index=0)
+        if not condition_failed(error, index=0):
+            raise Unavailable(TAKEN) from error
+        if item is None:
+            raise LookupError("no such record") from None
+        if kind_of(change.after.id) == SESSION:
+            item = with_cart(self._client, self._sessions, item)
+        current = kind.stored(change, item)
+        if current.writer != change.after.writer:
+            raise StaleSession(current) from None
+        return current
+
     def _transact(self, *items: dict[str, Any]) -> None:
         self._persistent.ask(self._client.transact_write_items, **transaction(*items))
 
@@ -405,19 +422,6 @@ _KINDS: Final[Mapping[str, Kind[Any]]] = {
         stored=lambda change, item: mandate_from(item),
     ),
 }
-
-
-def _stale_unless_ours(kind: Kind[R], error: ClientError, change: Change[R]) -> R:
-    """Return our own write, whose answer was lost. Raise StaleSession for another's."""
-    item = failed_item(error, index=0)
-    if not condition_failed(error, index=0):
-        raise Unavailable(TAKEN) from error
-    if item is None:
-        raise LookupError("no such record") from None
-    current = kind.stored(change, item)
-    if current.writer != change.after.writer:
-        raise StaleSession(current) from None
-    return current
 
 
 def _only_failed(error: ClientError, *, index: int) -> bool:

@@ -17,7 +17,12 @@ from checkout.ports.services import Services
 
 _READING: Final = ("GET", "HEAD")
 # The writes of a key that does not manage. All others need the full scope.
-_WRITING: Final = ("/checkout/sessions", "/webhook_endpoints", "/webhook_endpoints/{identity}")
+_WRITING: Final = (
+    "/checkout/sessions",
+    "/checkout/sessions/{session_id}",
+    "/webhook_endpoints",
+    "/webhook_endpoints/{identity}",
+)
 # Both APIs' routes that ask for money to go back.
 _REFUNDING: Final = ("/checkout/refunds", "/refunds")
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -21,7 +20,7 @@ from checkout.domain.errors import (
 )
 from checkout.domain.grammar import REFUND_ID, position
 from checkout.domain.ids import mandate_id, new_nonce, new_refund_id
-from checkout.domain.machine import HistoryEntry, IllegalTransition
+from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
 from checkout.domain.money import to_wallet
 from checkout.domain.people import Actor
 from checkout.domain.refund import (
@@ -35,6 +34,7 @@ from checkout.domain.refund import (
 )
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
+from checkout.domain.webhooks import compact
 from checkout.flows.checkout import lookup
 from checkout.flows.cursors import cursor, position_of
 from checkout.flows.idempotency import Reserve
@@ -169,6 +169,35 @@ def cancel(
         ) from stale
 
 
+def update_metadata(
+    services: Services,
+    key: Actor,
+    refund_id: str,
+    merge: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+    reserve: Reserve[Refund] | None = None,
+) -> Refund:
+    """Write what `merge` makes of the refund's metadata; nothing else of it changes.
+
+    Raises ResourceMissing, RefundUnexpectedState while it is being sent, SessionBusy, KeyHeld, and
+    what `merge` raises.
+    """
+
+    def changed(refund: Refund) -> Change[Refund]:
+        text = compact(dict(merge(refund.metadata)))
+        return writes.change(services, refund, RefundEvent.METADATA_CHANGED, metadata_json=text)
+
+    try:
+        return writes.write_decided(services, get(services, key, refund_id), changed, reserve)
+    except IllegalTransition:
+        raise RefundUnexpectedState(
+            "This refund is being sent; its metadata can be changed when it has ended."
+        ) from None
+    except StaleSession:
+        raise SessionBusy(
+            "This refund is being changed by other requests; try again shortly."
+        ) from None
+
+
 def _uncancelable(refund: Refund) -> str:
     if refund.status is RefundStatus.NEEDS_APPROVAL:
         return "This refund is being approved right now; it cannot be canceled."
@@ -224,9 +253,7 @@ def _refund(
         cost=_cost(session, amount),
         wallet=wallet or _payer(session),
         reason=asked.reason,
-        metadata_json=json.dumps(
-            dict(asked.metadata or {}), separators=(",", ":"), ensure_ascii=False
-        ),
+        metadata_json=compact(dict(asked.metadata or {})),
         by=key.label,
     )
 

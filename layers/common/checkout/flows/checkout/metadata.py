@@ -1,0 +1,61 @@
+"""Change the metadata of a session. Nothing else of it changes, and no wallet is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from checkout.domain.errors import PaymentInProgress, SessionBusy
+from checkout.domain.machine import Change, IllegalTransition
+from checkout.domain.people import Actor
+from checkout.domain.session import Session, Status
+from checkout.domain.session_events import Event
+from checkout.domain.webhooks import compact
+from checkout.flows.checkout import lookup
+from checkout.flows.checkout.clock import apply_clock
+from checkout.flows.idempotency import Reserve
+from checkout.flows.payment import writes
+from checkout.flows.retry_on_conflict import TRIES
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+
+Merge = Callable[[Mapping[str, Any]], Mapping[str, Any]]
+_BUSY = "This session is being changed by other requests; try again shortly."
+
+
+def update(
+    services: Services,
+    key: Actor,
+    session_id: str,
+    merge: Merge,
+    reserve: Reserve[Session] | None = None,
+) -> Session:
+    """Write what `merge` makes of the session's metadata, and what `reserve` makes with it.
+
+    Raises ResourceMissing, PaymentInProgress while a payment may be under way, SessionBusy,
+    KeyHeld, and what `merge` raises.
+    """
+    for _ in range(TRIES):
+        session = lookup.own(services, key, session_id)
+        text = compact(dict(merge(session.metadata)))
+        try:
+            return writes.commit(services, _changed(services, session, text), reserve)
+        except IllegalTransition:
+            if session.status is Status.PREPARING:
+                raise SessionBusy(_BUSY) from None
+            raise PaymentInProgress(
+                "A payment may be under way; its result is known in about a minute. Change the "
+                "metadata then."
+            ) from None
+        except StaleSession:
+            continue
+    raise SessionBusy(_BUSY)
+
+
+def _changed(services: Services, session: Session, text: str) -> Change[Session]:
+    """Return the change, if need be after what the clock has decided. Raises IllegalTransition."""
+    try:
+        return writes.change(services, session, Event.METADATA_CHANGED, metadata_json=text)
+    except IllegalTransition:
+        current = apply_clock(services, session)
+        return writes.change(services, current, Event.METADATA_CHANGED, metadata_json=text)
