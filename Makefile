@@ -73,8 +73,9 @@ merchant: $(RUN) ## create a merchant, here or in DATABASE_URL: WALLET=, or also
 	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout setup --name "$$NAME" \
 		--wallet-address "$$WALLET" --key-id "$$KEY_ID" --private-key "$$PRIVATE_KEY" --by-make
 
-invite: $(RUN) ## make the link with which NAME= signs in to the dashboard of MERCHANT=mer_…
-	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout invite --merchant "$$MERCHANT" --name "$$NAME"
+invite: $(RUN) ## make a link with which NAME= signs in to the shop MERCHANT=mer_…, or signs up
+	@[ -n "$$DATABASE_URL" ] || . $(WORLD_ENV); $(BIN)/checkout invite --name "$$NAME" \
+	  $(if $(MERCHANT),--merchant "$$MERCHANT",--new-shop)
 
 ##@ Tests (T=path runs some of them)
 .PHONY: unit coverage endurance cloud browser interop pretix lighthouse artifacts rehearse

@@ -79,6 +79,7 @@ def environment(place: Place, endpoint: str, stack: cloud.Stack, key: str) -> di
         "TASKS_QUEUE_URL": stack.tasks_queue_url,
         "ALLOW_LOOPBACK_WALLETS": "true",
         "WALLET_PROVIDERS": _providers(place),
+        "SIGN_UP": "open",
         "RECEIPT_SENDER": "receipts@checkout.example",
         "AWS_ENDPOINT_URL_SESV2": f"http://127.0.0.1:{place.outbox_port}",
         "EXTRA_CA_FILE": str(place.ca_file.resolve()),

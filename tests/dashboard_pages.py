@@ -128,6 +128,13 @@ class Dashboard(MerchantApi):
 @contextmanager
 def dashboard_of(world: World) -> Iterator[Browser]:
     """Yield the browser of the world's merchant, signed in."""
+    with dashboard_over(world) as shop:
+        yield shop.signed_in(world.api_key)
+
+
+@contextmanager
+def dashboard_over(world: World, **services: Any) -> Iterator[Dashboard]:
+    """Yield the dashboard of the world's merchants, with these services in place of the usual."""
     with dashboard() as shop:
         shop.services = replace(
             shop.services,
@@ -153,8 +160,9 @@ def dashboard_of(world: World) -> Iterator[Browser]:
             people=dynamo.DynamoPeople(world.dynamo, PREFIX),
             challenges=dynamo.DynamoChallenges(world.dynamo, PREFIX),
             audit=dynamo.DynamoAudit(world.dynamo, PREFIX),
+            **services,
         )
-        yield shop.signed_in(world.api_key)
+        yield shop
 
 
 @contextmanager

@@ -68,6 +68,11 @@ OPEN: Final = {  # to everybody
     ("POST", "/sign-in"),
     ("POST", "/sign-in/options"),
     ("POST", "/sign-in/passkey"),
+    ("GET", "/sign-up"),
+    ("POST", "/sign-up"),
+    ("POST", "/sign-up/options"),
+    ("POST", "/sign-up/passkey"),
+    ("GET", "/sign-up/{token}"),
     ("GET", "/invitation/{token}"),
     ("POST", "/invitation/{token}"),
     ("POST", "/invitation/{token}/options"),
@@ -119,6 +124,7 @@ FORMS_OF_DEVELOPERS: Final = {
     "/webhooks/{event_id}/resend",
 }
 FORMS_OF_OWNERS: Final = {
+    "/wallet/confirm",
     "/transactions/{session_id}/expire",
     "/transactions/{session_id}/cancel",
     "/transactions/{session_id}/accept_as_paid",
@@ -151,6 +157,7 @@ NEEDED: Final = {
     **{("POST", path): Right.INTEGRATE for path in FORMS_OF_DEVELOPERS},
     **{("POST", path): Right.MANAGE for path in FORMS_OF_OWNERS},
     ("GET", "/refunds/{refund_id}/callback"): Right.MANAGE,  # it sends the money
+    ("GET", "/wallet/callback"): Right.MANAGE,  # after it the shop sells
 }
 
 IN_THE_CODE: Final[dict[str, object]] = {

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from checkout.domain.people import SignUp
 from checkout.ports.wallets import CompletionPolicy
 from checkout.settings import SettingsError, load
 
@@ -32,6 +33,12 @@ def test_a_stage_is_a_test_stage_only_if_it_has_wallets_of_its_own() -> None:
     assert load(GOOD).test_wallets == ""
 
 
+def test_nobody_signs_up_unless_the_operator_says_so() -> None:
+    assert load(GOOD).sign_up is SignUp.CLOSED
+    assert load(GOOD | {"SIGN_UP": ""}).sign_up is SignUp.CLOSED
+    assert load(GOOD | {"SIGN_UP": "open"}).sign_up is SignUp.OPEN
+
+
 @pytest.mark.parametrize("name", ["DATABASE_URL", "BASE_URL"])
 def test_a_missing_setting_is_named(name: str) -> None:
     with pytest.raises(SettingsError, match=name):
@@ -48,6 +55,7 @@ def test_a_missing_setting_is_named(name: str) -> None:
         ("BASE_URL", "https://pay.example/?a=1"),
         ("COMPLETION_POLICY", "hoped"),
         ("TEST_WALLETS", "https://test.example/wallets"),
+        ("SIGN_UP", "perhaps"),
         ("TEST_WALLETS", "ours/test-wallets"),
         ("ALLOW_LOOPBACK_WALLETS", "yes please"),
         ("RETENTION_DAYS", "29"),

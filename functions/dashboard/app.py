@@ -32,6 +32,7 @@ from dashboard import (
     refunds,
     settings,
     sign_in,
+    sign_up,
     statement,
     transaction,
     transactions,
@@ -52,6 +53,7 @@ REFERRER: Final = "same-origin"
 # /webhooks/check comes before /webhooks/{event_id}.
 PAGES: Final = (
     sign_in,
+    sign_up,
     overview,
     statement,
     transactions,

@@ -15,7 +15,7 @@ from urllib.parse import quote
 from fastapi import Request, Response
 from fastapi.responses import HTMLResponse
 
-from checkout.domain.errors import CheckoutError
+from checkout.domain.errors import CheckoutError, RateLimited
 from checkout.domain.people import RIGHTS, Actor
 from checkout.flows.merchant.needs import Needs
 from checkout.pages import nonce_of, see_other
@@ -113,6 +113,11 @@ def refused(
         return show(*given, alert=error.message, status=status, **more)
     except CheckoutError:
         raise error from None
+
+
+def wait_of(error: CheckoutError) -> dict[str, str] | None:
+    """Return the header that says when to try again, after too many requests."""
+    return {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
 
 
 def saved(

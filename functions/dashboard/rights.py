@@ -1,7 +1,7 @@
 """Declare the right that each route and form of the dashboard needs, in one place.
 
 `dependencies.signed_in` checks it. A route that is not declared is refused to everybody. The routes
-in OPEN, for signing in and for invitations, need no sign-in.
+in OPEN, for signing in or up and for invitations, need no sign-in.
 """
 
 from __future__ import annotations
@@ -19,6 +19,11 @@ OPEN: Final = frozenset(
         ("POST", "/sign-in"),
         ("POST", "/sign-in/options"),
         ("POST", "/sign-in/passkey"),
+        ("GET", "/sign-up"),
+        ("POST", "/sign-up"),
+        ("POST", "/sign-up/options"),
+        ("POST", "/sign-up/passkey"),
+        ("GET", "/sign-up/{token}"),
         ("GET", "/invitation/{token}"),
         ("POST", "/invitation/{token}"),
         ("POST", "/invitation/{token}/options"),
@@ -39,6 +44,8 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", "/refunds/{refund_id}/callback"): Right.MANAGE,
     ("POST", "/transactions/{session_id}/note"): Right.NOTE,
     ("POST", "/transactions/{session_id}/dealt-with"): Right.MANAGE,
+    ("POST", "/wallet/confirm"): Right.MANAGE,
+    ("GET", "/wallet/callback"): Right.MANAGE,
     ("GET", "/needs"): Right.READ,
     ("GET", "/notices"): Right.READ,  # one's own, as the next four
     ("POST", "/notices"): Right.READ,

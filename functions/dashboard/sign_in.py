@@ -5,9 +5,11 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from checkout.clients import client_of
-from checkout.domain.errors import CheckoutError, RateLimited
+from checkout.domain.errors import CheckoutError
+from checkout.domain.people import SignUp
 from checkout.flows.merchant import passkeys, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
+from checkout.ports.services import DashboardServices
 from dashboard.dependencies import (
     Form,
     Injected,
@@ -17,14 +19,14 @@ from dashboard.dependencies import (
     posted_fields,
     verify_token,
 )
-from dashboard.rendering import FIRST, page, refused, safe_next, see, set_cookie
+from dashboard.rendering import FIRST, page, refused, safe_next, see, set_cookie, wait_of
 
 router = APIRouter()
 
 
 @router.get("/sign-in")
-async def sign_in_form(request: Request) -> Response:
-    return _form(request, request.query_params.get("next", ""))
+async def sign_in_form(services: Injected, request: Request) -> Response:
+    return _form(services, request, request.query_params.get("next", ""))
 
 
 @router.post("/sign-in")
@@ -36,7 +38,9 @@ async def sign_in_with_key(services: Injected, visit: Visited, request: Request)
         client = client_of(request, services.edge_secret)
         signed_in = sign_in.sign_in(services, fields.get("api_key", ""), client=client)
     except CheckoutError as error:
-        return refused(error, _form, request, fields.get("next", ""), headers=_wait(error))
+        return refused(
+            error, _form, services, request, fields.get("next", ""), headers=wait_of(error)
+        )
     return _entered(visit, signed_in, fields.get("next", ""))
 
 
@@ -62,7 +66,7 @@ async def sign_in_with_passkey(
             services, browser=visit.token, answer=answer, client=client
         )
     except CheckoutError as error:
-        return refused(error, _form, request, next_page, headers=_wait(error))
+        return refused(error, _form, services, request, next_page, headers=wait_of(error))
     return _entered(visit, signed_in, next_page)
 
 
@@ -81,11 +85,8 @@ def _entered(visit: Visit, signed_in: SignedIn, next_page: str) -> Response:
     return response
 
 
-def _wait(error: CheckoutError) -> dict[str, str] | None:
-    return {"Retry-After": str(error.retry_after)} if isinstance(error, RateLimited) else None
-
-
 def _form(
+    services: DashboardServices,
     request: Request,
     next_page: str,
     *,
@@ -94,5 +95,11 @@ def _form(
     headers: dict[str, str] | None = None,
 ) -> Response:
     return page(
-        request, "sign_in.html", status=status, headers=headers, next=next_page, alert=alert
+        request,
+        "sign_in.html",
+        status=status,
+        headers=headers,
+        next=next_page,
+        alert=alert,
+        sign_up=services.sign_up is SignUp.OPEN,
     )

@@ -61,6 +61,8 @@ ACTION: Final[dict[Action, str]] = {
     Action.LINK_STARTED: "Let a payment link sell again",
     Action.LINK_STOCKED: "Set the stock of a payment link",
     Action.SETTINGS_CHANGED: "Changed settings",
+    Action.SIGNED_UP: "Signed up with this shop",
+    Action.WALLET_PROVEN: "Confirmed that the wallet is the shop's",
     Action.MEMBER_INVITED: "Invited a person",
     Action.INVITATION_WITHDRAWN: "Withdrew an invitation",
     Action.MEMBER_JOINED: "Accepted an invitation",

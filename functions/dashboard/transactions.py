@@ -10,6 +10,7 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain.attempts import failure_of
+from checkout.domain.merchant import Ownership
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
@@ -56,7 +57,10 @@ class Todo:
 
 @dataclass(frozen=True, slots=True)
 class FirstSteps:
-    """The first steps of a new merchant; `page` is the page of a session that can be paid."""
+    """The first steps of a new merchant; `page` is the page of a session that can be paid.
+
+    `confirm`: it was not shown yet that the wallet is the merchant's.
+    """
 
     wallet: str
     currency: str
@@ -68,6 +72,7 @@ class FirstSteps:
     todo: Todo
     base_url: str
     page: str | None
+    confirm: bool
 
 
 @router.get("")
@@ -124,6 +129,7 @@ def _first_steps(
         todo=todo,
         base_url=services.base_url,
         page=f"{services.base_url}/pay/{payable[0].id}" if payable else None,
+        confirm=merchant.ownership is Ownership.UNPROVEN,
     )
 
 

@@ -11,6 +11,7 @@ from checkout.domain.merchant import (
     Identity,
     Logo,
     Merchant,
+    Ownership,
     ServiceKey,
     Suspension,
 )
@@ -230,6 +231,8 @@ def full_merchant(**changes: Any) -> Merchant:
         ),
         "key_sign_in_off_at": NOW + 5 * MS,
         "suspended": Suspension.ALONE,
+        "wallet_name": "Käfers Kasse",
+        "ownership": Ownership.UNPROVEN,
         "client": "https://pay.example/clients/mer_1",
         "service_keys": (
             ServiceKey(key_id="kid-1", x="eA", private_key="v1.00000000.aw", signs_from=NOW),

@@ -40,6 +40,7 @@ BY_PATH = {
 }
 # For developers' machines only; Lambda has the first in the secret and refuses the others.
 LOCAL_ONLY = {"ENCRYPTION_KEY", "ALLOW_LOOPBACK_WALLETS", "EXTRA_CA_FILE"}
+LOCAL_ONLY |= {"TEST_WALLETS"}  # the template deploys no wallets of a test stage yet
 # Written a second time: a function that lacks one of these decides by its default.
 EVERYWHERE = {"BASE_URL", "DATABASE_URL", "RETENTION_DAYS"}
 QUEUES = {"EVENTS_QUEUE_URL", "TASKS_QUEUE_URL"}
@@ -49,7 +50,7 @@ ENVIRONMENTS = {
     | {"CLIENT_LIMIT", "COMPLETION_POLICY", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET"}
     | {"RECEIPT_SENDER", "WALLET_PROVIDERS"},
     "DashboardFunction": QUEUES
-    | {"RECEIPT_SENDER"}
+    | {"RECEIPT_SENDER", "SIGN_UP"}
     | {"CLIENT_LIMIT", "EDGE_SECRET", "ENCRYPTION_KEY_SECRET", "WALLET_PROVIDERS"},
     "ExpirerFunction": QUEUES | {"COMPLETION_POLICY", "ENCRYPTION_KEY_SECRET", "RECEIPT_SENDER"},
     "TasksFunction": {"ENCRYPTION_KEY_SECRET"},

@@ -6,8 +6,8 @@
   const text = (buffer) => btoa(String.fromCharCode(...new Uint8Array(buffer))).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "");
   const parts = ["clientDataJSON", "attestationObject", "authenticatorData", "signature", "userHandle"];
   async function asked() {
-    const token = new URLSearchParams({ form_token: form.elements.form_token.value });
-    const answer = await fetch(form.dataset.options, { method: "POST", body: token });
+    const fields = new URLSearchParams(new FormData(form));
+    const answer = await fetch(form.dataset.options, { method: "POST", body: fields });
     if (!answer.ok) throw new Error(answer.status === 429 ? "Too many attempts. Try again in a minute." : "Reload this page and try again.");
     const publicKey = await answer.json();
     publicKey.challenge = bytes(publicKey.challenge);
@@ -19,6 +19,7 @@
   }
   if (window.PublicKeyCredential) {
     form.hidden = false;
+    form.querySelector("button").disabled = false;
     document.getElementById("passkey-none")?.remove();
     form.addEventListener("submit", async (event) => {
       event.preventDefault();

@@ -30,9 +30,9 @@ from checkout.domain.erasure import Wallet
 from checkout.domain.errors import CheckoutError, ParameterInvalid, ResourceMissing
 from checkout.domain.event_types import COMPLETED, choices
 from checkout.domain.ids import api_key_hash
-from checkout.domain.merchant import Merchant, Suspension
+from checkout.domain.merchant import Merchant, Ownership, Suspension
 from checkout.domain.parts import PARTS
-from checkout.domain.people import Role
+from checkout.domain.people import Role, SignUp
 from checkout.domain.webhooks import Format, endpoint_id
 from checkout.flows import erase, show
 from checkout.flows.merchant import people, rotation, settings, setup, suspension
@@ -122,8 +122,14 @@ def command_line() -> argparse.ArgumentParser:
     again.add_argument(
         "--new-wallet", metavar="URL", help="pay the merchant of this wallet into another one"
     )
-    command = commands.add_parser("invite", help="make a link with which a person can sign in")
-    _add_whose(command)
+    command = commands.add_parser(
+        "invite", help="make a link with which a person can sign in, or sign up with a new shop"
+    )
+    _add_whose(command).add_argument(
+        "--new-shop",
+        action="store_true",
+        help="a shop of their own, for which they give wallet and name; needs SIGN_UP",
+    )
     command.add_argument("--name", required=True, help="the person's name, for the audit log")
     command.add_argument(
         "--role", choices=[*Role], default=Role.OWNER, help="role of the person (default: owner)"
@@ -301,11 +307,16 @@ def _show_record(services: DashboardServices, record_id: str) -> int:
 
 def _list_merchants(services: DashboardServices) -> int:
     for merchant in suspension.every(services):
-        print(f"{merchant.id}  {_state(merchant):9}  {merchant.name}  {merchant.wallet_address}")
+        how = "  signed up" if merchant.ownership is not None else ""
+        since = f"{merchant.created_at:%Y-%m-%d}"
+        shown = f"{merchant.id}  {_state(merchant):9}  {since}"
+        print(f"{shown}  {merchant.name}  {merchant.wallet_address}{how}")
     return 0
 
 
 def _state(merchant: Merchant) -> str:
+    if merchant.ownership is Ownership.UNPROVEN:
+        return "unproven"
     if merchant.suspended is None:
         return "sells"
     return "paused" if merchant.suspended is Suspension.WITH_ALL else "suspended"
@@ -390,9 +401,15 @@ def _made(chosen: argparse.Namespace) -> setup.SetUp:
 
 
 def _invite(services: DashboardServices, chosen: argparse.Namespace) -> int:
-    merchant = _named(services, chosen)
-    made = people.invite_to(services, merchant.id, name=chosen.name, role=Role(chosen.role))
-    print(f"merchant  {merchant.id}")
+    if chosen.new_shop:
+        if services.sign_up is SignUp.CLOSED:
+            raise ParameterInvalid("Nobody can sign up here: set the parameter SignUp first.")
+        made = people.invite_shop(services, name=chosen.name)
+        print("merchant  a new one, of their own")
+    else:
+        merchant = _named(services, chosen)
+        made = people.invite_to(services, merchant.id, name=chosen.name, role=Role(chosen.role))
+        print(f"merchant  {merchant.id}")
     print(f"member    {made.invitation.name} ({made.invitation.role})")
     print(f"link      {made.link}")
     print("Send the link to this person only: it works once, within 7 days.")

@@ -12,6 +12,7 @@ from typing import Any
 
 from checkout.domain import providers
 from checkout.domain.grammar import email_of
+from checkout.domain.people import SignUp
 from checkout.domain.providers import Provider
 from checkout.domain.retention import RETENTION, RETENTION_LEAST
 from checkout.open_payments.urls import TEST_WALLETS, is_loopback, is_sent, target
@@ -72,6 +73,11 @@ class Settings:
         "of them",
         default="",
     )
+    sign_up: SignUp = _setting(
+        "who may sign up with a shop of their own in the browser: `closed` (nobody), `invitation` "
+        "(those with a link from `checkout invite --new-shop`) or `open`",
+        default=SignUp.CLOSED,
+    )
     receipt_sender: str = _setting(
         "e-mail address from which customers can have their receipt sent and members get notices "
         "(Amazon SES); empty: no e-mail",
@@ -113,6 +119,7 @@ def load(environment: Mapping[str, str]) -> Settings:
         tasks_queue_url=environment.get("TASKS_QUEUE_URL", ""),
         wallet_providers=_providers(environment.get("WALLET_PROVIDERS", "")),
         test_wallets=_test_wallets(environment.get("TEST_WALLETS", "")),
+        sign_up=_sign_up(environment.get("SIGN_UP", "") or "closed"),
         receipt_sender=_sender(environment.get("RECEIPT_SENDER", "")),
         client_limit=_whole(environment, "CLIENT_LIMIT", 30, most=999_999),
         edge_secret=environment.get("EDGE_SECRET", ""),
@@ -181,6 +188,13 @@ def _test_wallets(value: str) -> str:
     if value and not (is_sent(value) and value.endswith(TEST_WALLETS)):
         raise SettingsError(f"TEST_WALLETS must be an address that ends in {TEST_WALLETS}.")
     return value
+
+
+def _sign_up(value: str) -> SignUp:
+    try:
+        return SignUp(value)
+    except ValueError:
+        raise SettingsError("SIGN_UP must be closed, invitation or open.") from None
 
 
 def _sender(value: str) -> str:

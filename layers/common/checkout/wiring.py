@@ -167,6 +167,7 @@ def dashboard_services() -> DashboardServices:
         hosts=ResolvedHosts(allow_loopback=base.allow_loopback),
         paying=pay_services,
         edge_secret=settings().edge_secret,
+        sign_up=settings().sign_up,
     )
 
 

@@ -7,11 +7,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from checkout.domain.limits import (
+    DAY,
     ITEMS_LEAST,
     ITEMS_SHARE,
     KNOWN_FOR,
     LEFT_SHARE,
     LISTS,
+    SIGN_UPS,
+    SIGN_UPS_OF_ALL,
     WINDOW,
     Rule,
 )
@@ -67,6 +70,13 @@ class Allowances:
         if wait:
             self._full_until.set(counted, now + timedelta(seconds=wait))
         return wait
+
+    def take_sign_up(self, client: str) -> float:
+        if not self._limited:
+            return 0
+        now = self._clock.now()
+        wait = self._attempt("sign-up", client, now, DAY, SIGN_UPS)
+        return wait or self._attempt("sign-ups", "of all", now, DAY, SIGN_UPS_OF_ALL)
 
     def take_item(self, link: str, client: str, *, left: int) -> float:
         if not self._limited:

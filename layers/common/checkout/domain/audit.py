@@ -38,6 +38,8 @@ class Action(StrEnum):
     LINK_STARTED = "link_started"
     LINK_STOCKED = "link_stocked"
     SETTINGS_CHANGED = "settings_changed"
+    SIGNED_UP = "signed_up"
+    WALLET_PROVEN = "wallet_proven"
     MEMBER_INVITED = "member_invited"
     INVITATION_WITHDRAWN = "invitation_withdrawn"
     MEMBER_JOINED = "member_joined"

@@ -40,11 +40,17 @@ WINDOW: Final = timedelta(seconds=10)
 ITEMS_SHARE: Final = 3
 LEFT_SHARE: Final = 4
 ITEMS_LEAST: Final = 2
+# Shops of their own that people sign up with in a DAY: from one address, and all together, so that
+# a flood from many addresses has an end.
+DAY: Final = timedelta(days=1)
+SIGN_UPS: Final = 5
+SIGN_UPS_OF_ALL: Final = 500
 # Lists that a merchant's keys ask for by the API in one WINDOW. They are counted likewise, but for
 # the first of the merchant in a process.
 LISTS: Final = 50
 LIST: Final = Rule("list", burst=1, every=timedelta(minutes=5))
 SUBMISSION: Final = Rule("submission", burst=1, every=timedelta(minutes=5))
+LOOK_UP: Final = Rule("look-up", burst=1, every=timedelta(minutes=5))
 RETURN: Final = Rule("return", burst=1, every=timedelta(minutes=5))
 # A provider is known for this long after a payment with it was completed. This is less than
 # `every`, so that a client does not profit from its own payment.

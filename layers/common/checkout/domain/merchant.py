@@ -23,6 +23,17 @@ class Suspension(StrEnum):
     WITH_ALL = "with_all"
 
 
+class Ownership(StrEnum):
+    """Whether a merchant who has signed up was shown to own the wallet.
+
+    Until then the merchant is suspended, and the wallet is not theirs: others may sign up with it.
+    """
+
+    UNPROVEN = "unproven"
+    PROVEN = "proven"
+    REFUSED = "refused"  # the operator has suspended the merchant before: a proof changes nothing
+
+
 @dataclass(frozen=True, slots=True)
 class Logo:
     """A small picture, served from our own address."""
@@ -80,6 +91,10 @@ class Merchant:
     offers in place of the operator's; `key_sign_in_off_at`, the time from which API keys do not
     sign in to the dashboard.
 
+    `wallet_name` is the wallet's public name, which the customers' page shows beside `name`, so
+    that a shop that pretends to be another is seen. `ownership` is None for a merchant that the
+    operator has set up.
+
     `client` is the URL of our own document as which we ask wallets, with the `service_keys`; None
     for a merchant whose wallet lists its key. `identity` counts the changes of client and wallet;
     `former` are the identities before (docs/decisions/0046-the-service-is-the-merchants-client.md).
@@ -114,6 +129,8 @@ class Merchant:
     service_keys: tuple[ServiceKey, ...] = ()
     identity: int = 0
     former: tuple[Identity, ...] = ()
+    wallet_name: str | None = None
+    ownership: Ownership | None = None
 
     def as_of(self, identity: int | None) -> Merchant:
         """Return the merchant with the client and the wallet of this identity; None is the first.

@@ -16,7 +16,17 @@ from checkout.domain.parts import Lists
 INVITATION_LASTS: Final = timedelta(days=7)
 CHALLENGE_LASTS: Final = timedelta(minutes=5)
 NAME_MAX: Final = 60  # characters of a member's name
+OWNER_OF: Final = "Owner"  # the name of a passkey of somebody without a name
+NEW_SHOP: Final = "new"  # in place of a merchant: an invitation to sign up with a shop of one's own
 MEMBERS_MAX: Final = 50  # active members and open invitations of one merchant
+
+
+class SignUp(StrEnum):
+    """The people who may sign up with a shop of their own: a setting of the operator."""
+
+    CLOSED = "closed"  # nobody: the operator sets merchants up
+    INVITATION = "invitation"  # those to whom the operator gives a link
+    OPEN = "open"
 
 
 class Right(StrEnum):
@@ -173,7 +183,8 @@ class Member:
 class Invitation:
     """An invitation to become a member, by a link that works once.
 
-    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have.
+    `hash` is the SHA-256 of the link's token. `member` is the id that the member will have, and
+    `merchant` is NEW_SHOP if they sign up with a shop of their own.
     """
 
     id: str

@@ -43,6 +43,11 @@ def admit_list(services: Limited, merchant: str) -> None:
         _refuse(services.limits.take_list(merchant), "for lists with this merchant's keys")
 
 
+def admit_sign_up(services: Limited, client: str) -> None:
+    """Count one more shop that `client` signs up with today. Raises RateLimited."""
+    _refuse(services.limits.take_sign_up(client))
+
+
 def admit_item(services: Limited, link: str, client: str, *, left: int) -> None:
     """Count one more item that `client` takes of a link's stock. Raises RateLimited."""
     _refuse(services.limits.take_item(link, client, left=left))

@@ -23,6 +23,10 @@ class RateLimits(Protocol):
         """Count one more list of a merchant's, in all processes together."""
         ...
 
+    def take_sign_up(self, client: str) -> float:
+        """Count one more shop that `client` signs up with, in all processes together."""
+        ...
+
     def take_item(self, link: str, client: str, *, left: int) -> float:
         """Count one more item of a link's stock for `client`, in all processes together.
 

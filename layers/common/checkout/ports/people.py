@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from checkout.domain.merchant import Merchant
 from checkout.domain.people import Invitation, Member, Passkey
 
 
@@ -38,6 +39,13 @@ class People(Protocol):
         """Write the member and the end of their invitation, if it was still open at that time.
 
         The member who invited, if one did, must be an active owner.
+        """
+        ...
+
+    def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
+        """Write a new merchant with its first member, and the end of the invitation, if any.
+
+        The invitation must have been open at that time. The wallet is not taken for the merchant.
         """
         ...
 

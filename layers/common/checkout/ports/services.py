@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from checkout.domain.people import SignUp
 from checkout.domain.providers import Provider
 from checkout.ports.limits import RateLimits
 from checkout.ports.links import Links
@@ -92,7 +93,7 @@ class DashboardServices(Services):
 
     `known_merchants` may be up to a minute old; they are for the head of each page. `wallets` makes
     the wallet clients, which most pages do not need, and `paying` the services of flows that call
-    wallets.
+    wallets. `sign_up` says who may sign up.
     """
 
     known_merchants: Merchants
@@ -111,3 +112,4 @@ class DashboardServices(Services):
     hosts: Hosts
     paying: Callable[[], PayServices]
     edge_secret: str = field(default="", repr=False)
+    sign_up: SignUp = SignUp.CLOSED

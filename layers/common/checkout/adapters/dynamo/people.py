@@ -16,13 +16,16 @@ from checkout.adapters.aws import ask
 from checkout.adapters.dynamo.client import Client, all_of, get
 from checkout.adapters.dynamo.codec import Codec
 from checkout.adapters.dynamo.conditions import failed_item, met, put_new, put_next, transaction
+from checkout.adapters.dynamo.merchants import merchant_item
 from checkout.adapters.dynamo.places import ttl
 from checkout.adapters.dynamo.wire import Item, Value, instant, text, text_from
+from checkout.domain.merchant import Merchant
 from checkout.domain.people import Invitation, Member, Role
 from checkout.domain.retention import RETENTION
 
 _MEMBER: Final = Codec(Member, names={"parts": "shards"})
 _INVITATION: Final = Codec(Invitation)
+_STILL_OPEN: Final = "attribute_not_exists(#ended_at) AND #expires_at > :at"
 
 
 class DynamoPeople:
@@ -35,6 +38,7 @@ class DynamoPeople:
         self._client = client
         self._retention = retention
         self._table = f"{prefix}-api_keys"
+        self._merchants = f"{prefix}-merchants"
 
     def member(self, member_id: str) -> Member | None:
         item = get(self._client, self._table, hash=_member_key(member_id))
@@ -61,10 +65,15 @@ class DynamoPeople:
         )
 
     def join(self, member: Member, accepted: Invitation, inviter: Member | None = None) -> bool:
-        still_open = "attribute_not_exists(#ended_at) AND #expires_at > :at"
         new = put_new(self._table, self._member_item(member), "hash")
         owners = [] if inviter is None else [self._still_owner(inviter)]
-        return self._put(new, {"Update": self._ending(accepted, still_open)}, *owners)
+        return self._put(new, {"Update": self._ending(accepted, _STILL_OPEN)}, *owners)
+
+    def found(self, merchant: Merchant, member: Member, accepted: Invitation | None = None) -> bool:
+        new = put_new(self._table, self._member_item(member), "hash")
+        shop = put_new(self._merchants, merchant_item(merchant), "id")
+        ends = [] if accepted is None else [{"Update": self._ending(accepted, _STILL_OPEN)}]
+        return self._put(new, {"Put": shop}, *ends)
 
     def replace(self, member: Member, kept: Member | None = None) -> bool:
         next_one = put_next(self._table, self._member_item(member), member.version)

@@ -22,7 +22,7 @@ from checkout.domain.errors import (
 from checkout.domain.grammar import MEMBER_ID
 from checkout.domain.ids import api_key_hash
 from checkout.domain.limits import CHALLENGE, WRONG_KEY
-from checkout.domain.people import CHALLENGE_LASTS, Invitation, Member
+from checkout.domain.people import CHALLENGE_LASTS, NEW_SHOP, Invitation, Member, Passkey
 from checkout.flows import audit, limits, merchants
 from checkout.flows.merchant import people, sign_in
 from checkout.flows.merchant.sign_in import SignedIn
@@ -34,14 +34,18 @@ _CHALLENGE_BYTES: Final = 32
 _LATE: Final = "That took too long, or was sent twice. Try again."
 
 
-def invitation_of(services: DashboardServices, token: str, *, client: str) -> Invitation:
+def invitation_of(
+    services: DashboardServices, token: str, *, client: str, new_shop: bool = False
+) -> Invitation:
     """Return the open invitation of a link, whose sender may still invite.
 
+    It is to a shop that exists, or with `new_shop` to sign up with one.
     Raise ResourceMissing; RateLimited after many wrong links.
     """
     found = services.people.invitation(api_key_hash(token))
     if (
         found is None
+        or (found.merchant == NEW_SHOP) is not new_shop
         or not found.open_at(services.clock.now())
         or not people.inviter_owns(services, found)
     ):
@@ -53,7 +57,7 @@ def invitation_of(services: DashboardServices, token: str, *, client: str) -> In
 def begin_joining(services: DashboardServices, token: str, *, browser: str, client: str) -> str:
     """Return the options for a new passkey, as JSON. Raise as `invitation_of` does."""
     invitation = invitation_of(services, token, client=client)
-    challenge = _new_challenge(services, browser, invitation.id, client)
+    challenge = new_challenge(services, browser, invitation.id, client)
     return services.passkeys.creation_options(invitation.member, invitation.name, challenge)
 
 
@@ -65,13 +69,7 @@ def join(
     Raise as `invitation_of` does, and ParameterInvalid for a passkey that does not verify.
     """
     invitation = invitation_of(services, token, client=client)
-    challenge = services.challenges.take(_place(browser, invitation.id), services.clock.now())
-    if challenge is None:
-        raise ParameterInvalid(_LATE)
-    try:
-        passkey = services.passkeys.created(answer, challenge)
-    except PasskeyRefused:
-        raise ParameterInvalid("The passkey could not be verified. Try again.") from None
+    _, passkey = created(services, browser, invitation.id, answer)
     now = services.clock.now()
     merchant = merchants.get(services.merchants, invitation.merchant)
     member = Member(
@@ -94,9 +92,25 @@ def join(
     return sign_in.remember(services, member)
 
 
+def created(
+    services: DashboardServices, browser: str, purpose: str, answer: str
+) -> tuple[bytes, Passkey]:
+    """Return this browser's challenge and the passkey that was made with it.
+
+    Raise ParameterInvalid without a challenge, or for a passkey that does not verify.
+    """
+    challenge = services.challenges.take(place_of(browser, purpose), services.clock.now())
+    if challenge is None:
+        raise ParameterInvalid(_LATE)
+    try:
+        return challenge, services.passkeys.created(answer, challenge)
+    except PasskeyRefused:
+        raise ParameterInvalid("The passkey could not be verified. Try again.") from None
+
+
 def begin_sign_in(services: DashboardServices, *, browser: str, client: str) -> str:
     """Return the options for signing in with a passkey, as JSON. Raise RateLimited."""
-    return services.passkeys.request_options(_new_challenge(services, browser, _SIGN_IN, client))
+    return services.passkeys.request_options(new_challenge(services, browser, _SIGN_IN, client))
 
 
 def sign_in_with(
@@ -108,7 +122,7 @@ def sign_in_with(
     Conflict if the same passkey was used at the same time.
     """
     now = services.clock.now()
-    challenge = services.challenges.take(_place(browser, _SIGN_IN), now)
+    challenge = services.challenges.take(place_of(browser, _SIGN_IN), now)
     if challenge is None:
         raise ParameterInvalid(_LATE)
     try:
@@ -131,14 +145,15 @@ def _verified(services: DashboardServices, answer: str, challenge: bytes) -> Mem
     return replace(member, passkey=services.passkeys.used(answer, challenge, member.passkey))
 
 
-def _new_challenge(services: DashboardServices, browser: str, purpose: str, client: str) -> bytes:
+def new_challenge(services: DashboardServices, browser: str, purpose: str, client: str) -> bytes:
     """Store and return a new challenge. It replaces the browser's previous one for this purpose."""
     limits.admit(services, CHALLENGE, client)
     challenge = services.random_bytes(_CHALLENGE_BYTES)
     until = services.clock.now() + CHALLENGE_LASTS
-    services.challenges.put(_place(browser, purpose), challenge, until)
+    services.challenges.put(place_of(browser, purpose), challenge, until)
     return challenge
 
 
-def _place(browser: str, purpose: str) -> str:
+def place_of(browser: str, purpose: str) -> str:
+    """Return where something of this browser waits for its next step."""
     return hashlib.sha256(f"{purpose} {browser}".encode()).hexdigest()

@@ -33,6 +33,7 @@ from checkout.domain.people import (
     INVITATION_LASTS,
     MEMBERS_MAX,
     NAME_MAX,
+    NEW_SHOP,
     Actor,
     Invitation,
     Member,
@@ -100,6 +101,23 @@ def invite_to(
         raise MemberUnexpectedState(
             "The first member must be an owner: invite yourself first, and accept."
         )
+    return _invited(services, merchant, name, role, invited_by)
+
+
+def invite_shop(services: DashboardServices, *, name: str) -> Invited:
+    """Invite a person, as the operator, to sign up with a shop of their own.
+
+    Raise ParameterMissing, ParameterInvalid.
+    """
+    invited = _invited(services, NEW_SHOP, _name(name), Role.OWNER, OPERATOR)
+    token = invited.link.rpartition("/")[2]
+    return Invited(invited.invitation, f"{services.base_url}/dashboard/sign-up/{token}")
+
+
+def _invited(
+    services: DashboardServices, merchant: str, name: str, role: Role, invited_by: str
+) -> Invited:
+    """Store an invitation, and return it with its link."""
     token, now = new_invitation_token(services.random_bytes), services.clock.now()
     invitation = Invitation(
         id=new_invitation_id(services.random_bytes),

@@ -16,7 +16,14 @@ from typing import Any, Final
 from uuid import UUID
 
 from checkout.domain.ids import new_merchant_id
-from checkout.domain.merchant import NAME_MAX, Merchant, ServiceKey, private_key_place
+from checkout.domain.merchant import (
+    NAME_MAX,
+    Merchant,
+    Ownership,
+    ServiceKey,
+    Suspension,
+    private_key_place,
+)
 from checkout.flows.checkout import details
 from checkout.flows.clients import client_url
 from checkout.flows.merchant.api_keys import new_key
@@ -24,6 +31,7 @@ from checkout.open_payments import errors as op
 from checkout.open_payments.client import OpenPayments
 from checkout.open_payments.models import WalletAddress
 from checkout.open_payments.signatures import load_private_key, public_x
+from checkout.open_payments.urls import of_stage
 from checkout.open_payments.wallet_address import parse
 from checkout.ports.merchants import StaleMerchant
 from checkout.ports.runtime import SecretUnreadable
@@ -79,15 +87,31 @@ class SetUp:
 def set_up(services: PayServices, new: NewMerchant) -> SetUp:
     """Create the merchant and its first API key. Raises SetupRefused, AlreadyMerchant."""
     found = _checked(services, new)
+    merchant = _new(services, found, name=new.name)
+    made = new_key(services, merchant, name="First key")
+    existing = services.merchants.add(merchant, made.key)
+    if existing is not None:
+        raise AlreadyMerchant(existing)
+    return SetUp(merchant, made.plain)
+
+
+def signed_up(services: PayServices, wallet: WalletAddress, *, name: str) -> Merchant:
+    """Return the merchant of somebody who signs up, which is not stored yet. Raises SetupRefused.
+
+    It is suspended, and the wallet is not theirs, until they prove that they own it (ownership.py).
+    """
+    waits = {"suspended": Suspension.ALONE, "ownership": Ownership.UNPROVEN}
+    return _new(services, _Found(wallet), name=name, **waits)
+
+
+def _new(services: PayServices, found: _Found, *, name: str, **more: Any) -> Merchant:
     wallet = found.wallet
-    name = new.name.strip() or wallet.public_name or ""
-    if not 1 <= len(name) <= NAME_MAX or not name.isprintable():
-        raise SetupRefused(f"The merchant's name must be 1 to {NAME_MAX} printable characters.")
     merchant_id = new_merchant_id(services.random_bytes)
-    merchant = Merchant(
+    return Merchant(
         id=merchant_id,
-        name=name,
+        name=shop_name(name, wallet),
         wallet_address=wallet.id,
+        wallet_name=wallet.public_name,
         **_signer(services, merchant_id, found),
         details_key=details.new_key(services.vault, services.random_bytes, merchant_id),
         asset_code=wallet.asset_code,
@@ -95,12 +119,16 @@ def set_up(services: PayServices, new: NewMerchant) -> SetUp:
         auth_server=wallet.auth_server,
         resource_server=wallet.resource_server,
         created_at=services.clock.now(),
+        **more,
     )
-    made = new_key(services, merchant, name="First key")
-    existing = services.merchants.add(merchant, made.key)
-    if existing is not None:
-        raise AlreadyMerchant(existing)
-    return SetUp(merchant, made.plain)
+
+
+def shop_name(typed: str, wallet: WalletAddress) -> str:
+    """Return the name that was typed, or else the wallet's public name. Raises SetupRefused."""
+    name = typed.strip() or wallet.public_name or ""
+    if not 1 <= len(name) <= NAME_MAX or not name.isprintable():
+        raise SetupRefused(f"The merchant's name must be 1 to {NAME_MAX} printable characters.")
+    return name
 
 
 def add_api_key(services: PayServices, wallet_address: str, *, name: str) -> SetUp:
@@ -182,8 +210,13 @@ def _require_room(merchant: Merchant) -> None:
         )
 
 
-def _servers(wallet: WalletAddress) -> dict[str, str]:
-    return {"auth_server": wallet.auth_server, "resource_server": wallet.resource_server}
+def _servers(wallet: WalletAddress) -> dict[str, Any]:
+    """Return the fields of a merchant that are from the wallet and may change."""
+    return {
+        "auth_server": wallet.auth_server,
+        "resource_server": wallet.resource_server,
+        "wallet_name": wallet.public_name,
+    }
 
 
 def _signer(
@@ -248,7 +281,7 @@ def _seal(services: PayServices, merchant_id: str, private_key: bytes) -> str:
 
 
 def _existing(services: PayServices, typed: str) -> Merchant:
-    wallet = _read_wallet(services, typed)
+    wallet = read_wallet(services, typed)
     merchant = services.merchants.find_by_wallet(wallet.id)
     if merchant is None:
         raise SetupRefused(f"There is no merchant with the wallet {wallet.id}. Set it up first.")
@@ -259,11 +292,21 @@ def _client(services: PayServices) -> OpenPayments:
     return services.wallets.anonymous(deadline=services.clock.now() + DEADLINE)
 
 
-def _read_wallet(services: PayServices, typed: str) -> WalletAddress:
+def read_wallet(services: PayServices, typed: str) -> WalletAddress:
+    """Read the wallet address that was typed, in any form that `parse` takes.
+
+    Raises SetupRefused.
+    """
     try:
         url = parse(typed, allow_ports=services.allow_loopback)
     except ValueError as error:
         raise SetupRefused(f"The wallet address is not usable: {error}") from None
+    if not of_stage(url, services.test_wallets):
+        raise SetupRefused(
+            f"This is a test stage: only its own wallets are usable, {services.test_wallets}/…"
+            if services.test
+            else "This is a wallet of a test stage, which has no real money."
+        )
     try:
         return _client(services).get_wallet_address(url)
     except op.NotSent:
@@ -285,12 +328,12 @@ class _Found:
 
 def _checked(services: PayServices, new: NewMerchant) -> _Found:
     if new.key_id is None or new.private_key_text is None:
-        return _Found(_read_wallet(services, new.wallet_address))
+        return _Found(read_wallet(services, new.wallet_address))
     try:
         private_key = load_private_key(new.private_key_text)
     except ValueError as error:
         raise SetupRefused(f"The private key file is not usable: {error}") from None
-    wallet = _read_wallet(services, new.wallet_address)
+    wallet = read_wallet(services, new.wallet_address)
     try:
         keys = _client(services).get_jwks(wallet.id)
     except op.OpenPaymentsError:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from checkout.domain.errors import Conflict, KeyUnexpectedState
-from checkout.domain.merchant import ApiKey, Merchant, Suspension
+from checkout.domain.merchant import ApiKey, Merchant, Ownership, Suspension
 from checkout.flows import merchants
+from checkout.flows.merchant import ownership
 from checkout.flows.merchant.api_keys import NewKey, change_copied, new_key
 from checkout.flows.merchant.settings import keys_behind
 from checkout.ports.services import DashboardServices
@@ -42,12 +43,19 @@ def every(services: DashboardServices) -> Iterator[Merchant]:
 
 def suspend(services: DashboardServices, merchant_id: str) -> Merchant:
     """Suspend a merchant and its keys. Raise ResourceMissing, Conflict."""
-    return _set(services, merchant_id, Suspension.ALONE)
+    return _set(services, merchant_id, Suspension.ALONE, owned=Ownership.REFUSED)
 
 
 def resume(services: DashboardServices, merchant_id: str) -> Merchant:
-    """End a merchant's suspension, also by a pause of all sales. Raise as `suspend` does."""
-    return _set(services, merchant_id, None)
+    """End a merchant's suspension, also by a pause of all sales.
+
+    For one who has signed up, the operator vouches for the wallet. Raise as `suspend` does, and
+    Conflict also if the wallet belongs to another merchant.
+    """
+    merchant = merchants.get(services.merchants, merchant_id)
+    if merchant.ownership in (Ownership.UNPROVEN, Ownership.REFUSED):
+        ownership.take_wallet(services, merchant)
+    return _set(services, merchant_id, None, owned=Ownership.PROVEN)
 
 
 def pause_all(services: DashboardServices) -> Changed:
@@ -99,8 +107,21 @@ def _each(
     return changed
 
 
-def _set(services: DashboardServices, merchant_id: str, suspended: Suspension | None) -> Merchant:
-    merchant = change_copied(services, merchant_id, lambda _: {"suspended": suspended})
+def _set(
+    services: DashboardServices,
+    merchant_id: str,
+    suspended: Suspension | None,
+    *,
+    owned: Ownership | None = None,
+) -> Merchant:
+    """Write the suspension, and to one who has signed up and whose wallet is not proven `owned`."""
+
+    def fields(merchant: Merchant) -> dict[str, Any]:
+        signed_up = merchant.ownership not in (None, Ownership.PROVEN)
+        more = {"ownership": owned} if owned is not None and signed_up else {}
+        return {"suspended": suspended, **more}
+
+    merchant = change_copied(services, merchant_id, fields)
     if keys_behind(services, merchant):
         raise Conflict("An API key was created meanwhile: run the command again.")
     return merchant

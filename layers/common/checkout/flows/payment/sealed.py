@@ -50,22 +50,30 @@ def pending_grant(vault: Vault, record: InFlight) -> Grant | None:
 
 
 def seal_grant(vault: Vault, record_id: str, grant: Grant) -> str:
-    following = grant.continuation
-    plain = [
-        grant.client_nonce,
-        grant.finish_nonce,
-        following.uri,
-        following.token,
-        math.ceil(following.not_before.timestamp() * 1000),
-    ]
-    return vault.seal(compact(plain), place=_place(record_id, "grant"))
+    return vault.seal(grant_text(grant), place=_place(record_id, "grant"))
 
 
 def open_grant(vault: Vault, record_id: str, sealed: str) -> Grant:
-    client_nonce, finish_nonce, *following = json.loads(
-        vault.open(sealed, place=_place(record_id, "grant"))
+    return grant_from(vault.open(sealed, place=_place(record_id, "grant")))
+
+
+def grant_text(grant: Grant) -> str:
+    """Return the text of a grant that is to be sealed."""
+    following = grant.continuation
+    return compact(
+        [
+            grant.client_nonce,
+            grant.finish_nonce,
+            following.uri,
+            following.token,
+            math.ceil(following.not_before.timestamp() * 1000),
+        ]
     )
-    uri, token, not_before = following
+
+
+def grant_from(plain: str) -> Grant:
+    """Return the grant of `grant_text`."""
+    client_nonce, finish_nonce, uri, token, not_before = json.loads(plain)
     return Grant(
         client_nonce=client_nonce,
         finish_nonce=finish_nonce,

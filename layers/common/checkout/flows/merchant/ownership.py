@@ -1,0 +1,181 @@
+"""Prove that somebody who has signed up owns the wallet: they approve a grant there.
+
+The grant can read that wallet's payments and nothing else, and is revoked at once: that the
+wallet's own server has asked its owner is all that counts. The server is the one that the address's
+own document names, the grant names the address byte by byte, its answer carries a hash that only
+this server can make, and the browser that comes back is the one that has asked. Only then is the
+wallet the merchant's, and the merchant sells. Source: RFC 9635, sections 4.2.1 and 4.2.3.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any, Final
+
+from checkout.domain.audit import Action
+from checkout.domain.errors import (
+    Conflict,
+    MemberUnexpectedState,
+    MerchantWalletError,
+    ParameterInvalid,
+)
+from checkout.domain.limits import LOOK_UP
+from checkout.domain.merchant import Merchant, Ownership
+from checkout.domain.people import Actor
+from checkout.domain.webhooks import compact
+from checkout.flows import audit, limits, merchants
+from checkout.flows.merchant.api_keys import change_copied
+from checkout.flows.merchant.passkeys import place_of
+from checkout.flows.payment import approval, sealed
+from checkout.flows.payment.sealed import Grant
+from checkout.flows.payment.visit import WalletVisit
+from checkout.open_payments import errors as op
+from checkout.open_payments.models import WalletAddress
+from checkout.open_payments.urls import authority
+from checkout.ports.merchants import StaleMerchant
+from checkout.ports.services import DashboardServices
+
+WITHIN: Final = timedelta(seconds=20)
+APPROVE_WITHIN: Final = timedelta(hours=1)
+_DONE: Final = "Your wallet is confirmed already, or the operator has suspended your shop."
+_TAKEN: Final = "This wallet has another shop here. Sign in to that one, or ask its owner."
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A pending approval, and the page of the wallet where it is given."""
+
+    page: str = field(repr=False)
+
+
+def waits(merchant: Merchant) -> bool:
+    """Return whether the merchant can prove the ownership of the wallet, and has to."""
+    return merchant.ownership is Ownership.UNPROVEN
+
+
+def begin(services: DashboardServices, actor: Actor, *, browser: str, client: str) -> Asked:
+    """Ask the merchant's wallet for the approval. This browser must come back with it.
+
+    Raise MemberUnexpectedState if there is nothing to prove, MerchantWalletError, RateLimited,
+    Conflict.
+    """
+    merchant = _waiting(services, actor)
+    paying = services.paying()
+    limits.admit_work(paying, LOOK_UP, client, provider=authority(merchant.wallet_address))
+    visit = WalletVisit.begin(paying, merchant, within=WITHIN)
+    try:
+        wallet = visit.client.get_wallet_address(merchant.wallet_address)
+        if wallet.id != merchant.wallet_address:
+            raise op.UntrustedAnswer("the wallet has another address now")
+        grant, page = approval.ask(
+            visit, wallet, limits=None, finish_uri=callback_url(services.base_url)
+        )
+    except op.OpenPaymentsError as error:
+        raise _of_wallet(error) from None
+    _keep(services, merchant, browser, wallet.auth_server, grant)
+    return Asked(page)
+
+
+def callback_url(base_url: str) -> str:
+    """Return the address to which the merchant's wallet sends the browser back."""
+    return f"{base_url}/dashboard/wallet/callback"
+
+
+def finish(
+    services: DashboardServices,
+    actor: Actor,
+    *,
+    browser: str,
+    interact_ref: str,
+    presented_hash: str,
+) -> int:
+    """Act on the callback: the wallet is the merchant's from now on, and the merchant sells.
+
+    Return 0, or the seconds after which the same callback must come again. Raise
+    MemberUnexpectedState, ParameterInvalid without an approval that this browser has asked for,
+    CallbackInvalid, MerchantWalletError, Conflict if the wallet belongs to another merchant.
+    """
+    merchant = _waiting(services, actor)
+    now = services.clock.now()
+    kept = services.challenges.take(place_of(browser, _purpose(merchant)), now)
+    if kept is None:
+        raise ParameterInvalid("That took too long, or was sent twice. Confirm the wallet again.")
+    plain = services.vault.open(kept.decode(), place=_place(merchant))
+    auth_server, text = json.loads(plain)
+    grant, wallet = sealed.grant_from(text), _wallet(merchant, auth_server)
+    approval.verify(grant, wallet, interact_ref=interact_ref, presented_hash=presented_hash)
+    wait = (grant.continuation.not_before - now).total_seconds()
+    if wait > 0:
+        _keep(services, merchant, browser, auth_server, grant)
+        return math.ceil(wait)
+    visit = WalletVisit.begin(services.paying(), merchant, within=WITHIN)
+    try:
+        approval.redeem(visit, grant, interact_ref, payer=wallet, limits=None)
+    except op.OpenPaymentsError as error:
+        raise _of_wallet(error) from None
+    approval.cancel(visit, auth_server, grant)
+    take_wallet(services, merchant)
+    change_copied(services, merchant.id, _proven)
+    audit.note(services, actor, Action.WALLET_PROVEN, merchant.wallet_address)
+    return 0
+
+
+def take_wallet(services: DashboardServices, merchant: Merchant) -> None:
+    """Make the wallet the merchant's. Raise Conflict if it belongs to another one."""
+    try:
+        other = services.merchants.move(merchant.changed())
+    except StaleMerchant:
+        raise Conflict("The shop was changed meanwhile. Try again.") from None
+    if other is not None and other.id != merchant.id:
+        raise Conflict(_TAKEN)
+
+
+def _proven(merchant: Merchant) -> dict[str, Any]:
+    """Return the fields that let the merchant sell, unless the operator was faster."""
+    if not waits(merchant):
+        raise MemberUnexpectedState(_DONE)
+    return {"suspended": None, "ownership": Ownership.PROVEN}
+
+
+def _waiting(services: DashboardServices, actor: Actor) -> Merchant:
+    merchant = merchants.get(services.merchants, actor.merchant)
+    if not waits(merchant):
+        raise MemberUnexpectedState(_DONE)
+    return merchant
+
+
+def _keep(
+    services: DashboardServices, merchant: Merchant, browser: str, auth_server: str, grant: Grant
+) -> None:
+    """Keep the pending approval for this browser, in place of an earlier one."""
+    plain = compact([auth_server, sealed.grant_text(grant)])
+    kept = services.vault.seal(plain, place=_place(merchant)).encode()
+    until = services.clock.now() + APPROVE_WITHIN
+    services.challenges.put(place_of(browser, _purpose(merchant)), kept, until)
+
+
+def _wallet(merchant: Merchant, auth_server: str) -> WalletAddress:
+    return WalletAddress(
+        id=merchant.wallet_address,
+        asset_code=merchant.asset_code,
+        asset_scale=merchant.asset_scale,
+        auth_server=auth_server,
+        resource_server=merchant.resource_server,
+    )
+
+
+def _purpose(merchant: Merchant) -> str:
+    return f"wallet of {merchant.id}"
+
+
+def _place(merchant: Merchant) -> tuple[str, str, str]:
+    return ("merchants", merchant.id, "ownership")
+
+
+def _of_wallet(error: op.OpenPaymentsError) -> MerchantWalletError:
+    if isinstance(error, op.Refused):
+        return MerchantWalletError(f"Your wallet refused: {error.answered or error.reason.value}.")
+    return MerchantWalletError("Your wallet does not answer. Try again later.")

@@ -1,0 +1,139 @@
+"""Sign up with a shop of one's own: a wallet address, a name and a passkey; no key, no file.
+
+Whether a wallet or a name is known here never shows. A new shop sells nothing, and its wallet is
+not its own, until its owner has approved that at the wallet (ownership.py). So a claim on somebody
+else's wallet is worth nothing and is in nobody's way. Source:
+docs/decisions/0051-a-sign-up-proves-its-wallet.md.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from checkout.domain.audit import Action
+from checkout.domain.errors import ParameterInvalid, ResourceMissing
+from checkout.domain.ids import new_member_id
+from checkout.domain.limits import LOOK_UP
+from checkout.domain.people import NAME_MAX, OWNER_OF, Invitation, Member, Role, SignUp
+from checkout.flows import audit, limits
+from checkout.flows.merchant import passkeys, setup, sign_in
+from checkout.flows.merchant.sign_in import SignedIn
+from checkout.open_payments.models import WalletAddress
+from checkout.open_payments.urls import authority
+from checkout.open_payments.wallet_address import parse
+from checkout.ports.services import DashboardServices
+
+_PURPOSE: Final = "sign-up"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The wallet at an address that was typed, and the name that the shop would have."""
+
+    wallet: WalletAddress
+    name: str
+
+
+def admitted(services: DashboardServices, token: str | None, *, client: str) -> Invitation | None:
+    """Return the invitation of this link, or None where everybody may sign up.
+
+    Raise ResourceMissing where nobody may, or not without an invitation; RateLimited after many
+    wrong links.
+    """
+    if services.sign_up is SignUp.CLOSED or (services.sign_up is SignUp.INVITATION and not token):
+        raise ResourceMissing("Shops are set up by the operator here.")
+    if not token:
+        return None
+    return passkeys.invitation_of(services, token, client=client, new_shop=True)
+
+
+def look_up(services: DashboardServices, *, typed: str, name: str, client: str) -> Found:
+    """Read the wallet that was typed, and check the name, "" for the wallet's own.
+
+    Raise ParameterInvalid, RateLimited.
+    """
+    paying = services.paying()
+    try:
+        url = parse(typed, allow_ports=paying.allow_loopback)
+    except ValueError as error:
+        raise ParameterInvalid(str(error), param="wallet_address") from None
+    limits.admit_work(paying, LOOK_UP, client, provider=authority(url))
+    try:
+        wallet = setup.read_wallet(paying, typed)
+    except setup.SetupRefused as refused:
+        raise ParameterInvalid(str(refused), param="wallet_address") from None
+    try:
+        return Found(wallet, setup.shop_name(name, wallet))
+    except setup.SetupRefused:
+        raise ParameterInvalid(
+            "Give your shop's name: up to 100 letters, digits and signs.", param="name"
+        ) from None
+
+
+def begin(
+    services: DashboardServices, *, token: str | None, name: str, browser: str, client: str
+) -> str:
+    """Return the options for the owner's passkey, as JSON. Raise as `admitted`, and RateLimited."""
+    invitation = admitted(services, token, client=client)
+    challenge = passkeys.new_challenge(services, browser, _purpose(invitation), client)
+    shown = " ".join(name.split())[:NAME_MAX] or OWNER_OF
+    return services.passkeys.creation_options(_member_id(invitation, challenge), shown, challenge)
+
+
+def finish(
+    services: DashboardServices,
+    *,
+    token: str | None,
+    typed: str,
+    name: str,
+    browser: str,
+    answer: str,
+    client: str,
+) -> SignedIn:
+    """Make the shop and its owner, with the passkey that the browser has made, and sign them in.
+
+    Raise as `admitted` and `look_up`, ParameterInvalid for a passkey that does not verify, and
+    RateLimited after too many shops in a day.
+    """
+    invitation = admitted(services, token, client=client)
+    challenge, passkey = passkeys.created(services, browser, _purpose(invitation), answer)
+    found = look_up(services, typed=typed, name=name, client=client)
+    limits.admit_sign_up(services, client)
+    merchant = setup.signed_up(services.paying(), found.wallet, name=found.name)
+    now = services.clock.now()
+    owner = Member(
+        id=_member_id(invitation, challenge),
+        merchant=merchant.id,
+        name=invitation.name if invitation else found.name[:NAME_MAX].strip(),
+        role=Role.OWNER,
+        passkey=passkey,
+        asset_code=merchant.asset_code,
+        asset_scale=merchant.asset_scale,
+        invited_by=invitation.invited_by if invitation else _PURPOSE,
+        created_at=now,
+        last_used_at=now,
+    )
+    ended = replace(invitation, ended_at=now) if invitation else None
+    if not services.people.found(merchant, owner, ended):
+        raise ResourceMissing("This invitation was used or withdrawn, or has expired.")
+    audit.note(services, owner, Action.SIGNED_UP, merchant.wallet_address)
+    return sign_in.remember(services, owner)
+
+
+def _purpose(invitation: Invitation | None) -> str:
+    return f"{_PURPOSE} {invitation.id}" if invitation else _PURPOSE
+
+
+def _member_id(invitation: Invitation | None, challenge: bytes) -> str:
+    """Return the id that the passkey names: the invitation's, or one that the challenge decides.
+
+    So nothing is stored for a sign-up that is not finished.
+    """
+    return invitation.member if invitation else new_member_id(partial(_derived, challenge))
+
+
+def _derived(challenge: bytes, length: int) -> bytes:
+    return hashlib.shake_256(b"member " + challenge).digest(length)
