@@ -121,6 +121,7 @@ def test_every_page_has_its_budget() -> None:
 
     others = {"/refunds/{}/callback"}  # it calls wallets: tests/flows/refund
     others |= {"/notices/confirm/{}"}  # it reads nothing, and no key may
+    others |= {"/sign-up", "/sign-up/{}", "/wallet/callback"}  # test_dashboard_sign_up.py
     others |= {"/statement.csv"}  # it reads what /statement reads
     assert {shape(path) for path in paths("GET")} - others == {shape(path) for path in CALLS}
 
