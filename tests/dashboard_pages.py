@@ -141,6 +141,7 @@ def dashboard_over(world: World, **services: Any) -> Iterator[Dashboard]:
             clock=world.clock,
             sessions=world.services.sessions,
             refunds=world.services.refunds,
+            mandates=world.services.mandates,
             paying=lambda: world.services,
             merchants=dynamo.DynamoMerchants(world.dynamo, PREFIX),
             known_merchants=world.services.merchants,

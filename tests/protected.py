@@ -89,6 +89,7 @@ SHOWN: Final = {  # to every role
     "/export",
     "/export/{file}.csv",
     "/refunds/{refund_id}",
+    "/budget",
     "/links",
     "/links/{link_id}",
     "/links/{link_id}/qr",
@@ -132,6 +133,9 @@ FORMS_OF_OWNERS: Final = {
     "/transactions/{session_id}/dealt-with",
     "/transactions/{session_id}/refund",
     "/refunds/{refund_id}/prepare",
+    "/refunds/{refund_id}/budget",
+    "/budget",
+    "/budget/end",
     "/refunds/{refund_id}/cancel",
     "/links",
     "/links/{link_id}/stop",
@@ -158,6 +162,7 @@ NEEDED: Final = {
     **{("POST", path): Right.MANAGE for path in FORMS_OF_OWNERS},
     ("GET", "/refunds/{refund_id}/callback"): Right.MANAGE,  # it sends the money
     ("GET", "/wallet/callback"): Right.MANAGE,  # after it the shop sells
+    ("GET", "/budget/callback"): Right.MANAGE,  # it lets refunds be paid
 }
 
 IN_THE_CODE: Final[dict[str, object]] = {

@@ -6,12 +6,14 @@ from typing import Any
 
 from checkout.adapters import dynamo
 from checkout.adapters.cached_merchants import CachedMerchants
+from checkout.adapters.dynamo.mandates import mandate_item
 from checkout.adapters.dynamo.merchants import key_item
 from checkout.adapters.dynamo.refunds import refund_item
 from checkout.adapters.limits import Allowances
 from checkout.adapters.outbound.wallets import SignedWallets
 from checkout.adapters.passkeys import WebAuthnPasskeys
 from checkout.adapters.side_by_side import in_turn
+from checkout.domain.mandate import Mandate
 from checkout.domain.merchant import ApiKey
 from checkout.domain.refund import Refund
 from checkout.domain.retention import RETENTION
@@ -153,6 +155,12 @@ def _tallies(base: Services, client: Any, prefix: str) -> dynamo.DynamoTallies:
 def store_refund(client: Any, prefix: str, refund: Refund) -> None:
     """Store `refund` as it is, whatever it is."""
     item = refund_item(refund, RETENTION)
+    client.put_item(TableName=f"{prefix}-checkout_sessions", Item=item)
+
+
+def store_mandate(client: Any, prefix: str, mandate: Mandate) -> None:
+    """Store `mandate` as it is, whatever it is."""
+    item = mandate_item(mandate)
     client.put_item(TableName=f"{prefix}-checkout_sessions", Item=item)
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from api.budget import RequestBudget
 from api.refunds import CreateRefund, ListRefunds
 from api.requests import EXPANDABLE, CreateSession, ListSessions
 from checkout.domain import errors as e
@@ -42,13 +43,14 @@ from docs.openapi.parts import Answer, Answers, Error, Object, answer, ref
 
 SESSIONS: Final = "/api/checkout/sessions"
 REFUNDS: Final = "/api/checkout/refunds"
+BUDGET: Final = "/api/checkout/refund_budget"
 ANSWERS: Final = Answers(
     STATUS.__getitem__,
     {
         400: "The request is invalid; sending it again will fail again.",
         401: "The API key is missing or not valid.",
         403: "The API key lacks the scope that this request needs, or the merchant is suspended.",
-        404: "You have no such session or refund.",
+        404: "You have no such session or refund, or no refund budget.",
         405: "The path does not support this method.",
         409: "Conflict: a payment is in progress, or another request is changing the record.",
         413: "The body is larger than 256 KiB.",
@@ -135,6 +137,18 @@ _CANCEL: Final = (
     e.RefundUnexpectedState,
     e.SessionBusy,
 )
+_BUDGET: Final = (
+    *parts.BODY,
+    *parts.REPEATABLE,
+    e.ParameterMissing,
+    e.ParameterInvalid,
+    e.ParameterInvalidInteger,
+    e.AmountTooSmall,
+    e.AmountTooLarge,
+    e.AmountNotRepresentable,
+    e.SessionBusy,
+)
+_END_BUDGET: Final = (*parts.BODY, *parts.REPEATABLE, e.RefundUnexpectedState, e.SessionBusy)
 _EXPAND: Final = {
     "name": "expand",
     "in": "query",
@@ -160,9 +174,10 @@ _EVENT_HEADERS: Final = {
 def document() -> Object:
     """Return the whole document as JSON values."""
     models = (CreateSession, ExpandableSession, SessionList, PaymentAttemptList, Health, Error)
-    refunds = (CreateRefund, Refund, RefundList, RefundBudget)
+    refunds = (CreateRefund, Refund, RefundList, RequestBudget, RefundBudget)
     schemas = parts.schemas(*models, *refunds, Event, LatePayment, PartialPayment)
-    possible = {*ANSWERS.always, *parts.CREATE, *_LIST, *_END, *_REFUND, *_CANCEL, e.RateLimited}
+    own = (*_REFUND, *_CANCEL, *_BUDGET, *_END_BUDGET, e.RateLimited)
+    possible = {*ANSWERS.always, *parts.CREATE, *_LIST, *_END, *own}
     ANSWERS.limit(schemas, possible)
     schemes = {
         "api_key": {
@@ -223,6 +238,15 @@ def _paths() -> Object:
             }
         },
         f"{REFUNDS}/{{id}}/cancel": {"post": _cancel_refund()},
+        BUDGET: {
+            "post": _request_budget(),
+            "get": {
+                "operationId": "getRefundBudget",
+                "summary": "Read the refund budget",
+                "responses": ANSWERS.of(RefundBudget, "The budget.", [e.ResourceMissing]),
+            },
+        },
+        f"{BUDGET}/end": {"post": _end_budget()},
         "/api/health": {
             "get": {
                 "operationId": "getHealth",
@@ -273,9 +297,10 @@ def _request_refund() -> Object:
     return {
         "operationId": "createRefund",
         "summary": "Request a refund",
-        "description": "Holds the amount, and moves no money: you approve the refund in your own "
-        "wallet, on the page in `approval_url`. Needs a key with the scope `refund`. The session "
-        "must have ended with money. Refunds that nobody approves are canceled after 30 days.",
+        "description": "Holds the amount. The refund is then paid from your refund budget; if "
+        "there is none, or it does not pay this one, you approve it in your own wallet, on the "
+        "page in `approval_url`. Needs a key with the scope `refund`. The session must have ended "
+        "with money. Refunds that nobody approves are canceled after 30 days.",
         "parameters": [parts.KEY],
         "requestBody": {
             "required": True,
@@ -318,6 +343,46 @@ def _cancel_refund() -> Object:
         },
         "responses": ANSWERS.of(
             Refund, "The refund as it is now.", _CANCEL, headers=parts.REPLAYED
+        ),
+    }
+
+
+def _request_budget() -> Object:
+    return {
+        "operationId": "requestRefundBudget",
+        "summary": "Request a refund budget",
+        "description": "Moves no money: an owner approves the amount a month in your own wallet, "
+        "on the page in `approval_url`. Refunds are then paid from it without an approval of each. "
+        "A budget that is in use stays so until then. Needs a key with the scope `refund`.",
+        "parameters": [parts.KEY],
+        "requestBody": {
+            "required": True,
+            "description": "At most 256 KiB of JSON, nested at most 20 levels deep.",
+            "content": {
+                "application/json": {"schema": ref(RequestBudget), "example": {"amount": 50000}}
+            },
+        },
+        "responses": ANSWERS.of(
+            RefundBudget, "The budget as it is now.", _BUDGET, headers=parts.REPLAYED
+        ),
+    }
+
+
+def _end_budget() -> Object:
+    empty = {"schema": {"type": "object", "additionalProperties": False}}
+    return {
+        "operationId": "endRefundBudget",
+        "summary": "End the refund budget",
+        "description": "Refunds wait for an approval of each again. A payment that your wallet has "
+        "accepted before may still be sent. Needs a key with the scope `refund`.",
+        "parameters": [parts.KEY],
+        "requestBody": {
+            "required": False,
+            "description": "Nothing, or an empty object.",
+            "content": {"application/json": empty},
+        },
+        "responses": ANSWERS.of(
+            RefundBudget, "The budget as it is now.", _END_BUDGET, headers=parts.REPLAYED
         ),
     }
 

@@ -242,6 +242,10 @@ class RefundBudget(Answer):
     """The rest of this month. Refunds are paid from it while the budget is active."""
     renews_at: AwareDatetime | None
     """The beginning of the next month; null unless the budget is active."""
+    requested_amount: Count | None
+    """The amount that was requested last, and that nobody has approved yet."""
+    approval_url: AnyUrl | None
+    """The page of the dashboard on which an owner approves it, while it waits for that."""
     created_at: AwareDatetime
     ended_at: AwareDatetime | None
     """The time at which it was lost, revoked or ended."""

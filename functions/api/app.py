@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from fastapi import Request, Response
 
-from api import clients, refunds
+from api import budget, clients, refunds
 from api.routes import router
 from checkout import wiring
 from checkout.adapters.clock import system_random
@@ -30,6 +30,7 @@ def problem(request: Request, found: ErrorResponse) -> Response:
 app = application(random_bytes=system_random, render=problem, elsewhere=ELSEWHERE)
 app.include_router(router)
 app.include_router(refunds.router)
+app.include_router(budget.router)
 app.include_router(clients.router)
 native = lambda_handler(app)
 

@@ -20,6 +20,7 @@ from checkout.pages import PageHeaders
 from checkout.web import application, lambda_handler
 from dashboard import (
     audit,
+    budget,
     checker,
     export,
     invitation,
@@ -59,6 +60,7 @@ PAGES: Final = (
     transactions,
     transaction,
     refunds,
+    budget,
     needs,
     notices,
     export,

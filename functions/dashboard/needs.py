@@ -16,10 +16,11 @@ from dashboard.view import moment
 
 router = APIRouter()
 _PAGES: Final = {
+    Case.BUDGET_REQUESTED: "/budget",
     Case.WALLET_KEY: "",
     Case.ENDPOINT_DISABLED: "/webhooks?endpoint={}",
     Case.ENDPOINT_FAILING: "/webhooks?endpoint={}",
-    Case.BUDGET_OVER: "/settings",
+    Case.BUDGET_OVER: "/budget",
     Case.KEY_ENDS: "/keys",
 }
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from checkout.domain.refund import RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.mandate import MandateEvent, MandateStatus
+from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
 
 STATUS: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.NEEDS_APPROVAL: "Waiting for your approval",
@@ -22,6 +23,7 @@ BADGE: Final[Mapping[RefundStatus, str]] = {
     RefundStatus.FAILED: "bad",
     RefundStatus.CANCELED: "canceled",
 }
+PLANNED: Final = ("To be sent", "processing")
 PROBLEM: Final[Mapping[RefundProblem, str]] = {
     RefundProblem.CUSTOMER_WALLET_UNREACHABLE: "The customer's wallet did not answer.",
     RefundProblem.CUSTOMER_WALLET_REFUSED: "The customer's wallet refused the money.",
@@ -33,11 +35,14 @@ PROBLEM: Final[Mapping[RefundProblem, str]] = {
     RefundProblem.TOO_DEAR: "It costs over a tenth more than its amount, so your refund budget did "
     "not pay it.",
     RefundProblem.NO_BUDGET: "Your refund budget has ended, or has to be approved again.",
+    RefundProblem.OTHER_WALLET: "It goes to another wallet than the one that paid, so your refund "
+    "budget did not pay it by itself.",
     RefundProblem.NOT_SENT: "Your wallet did not pay: perhaps there was not enough money in it, or "
     "the customer's wallet did not take it. Nothing was sent.",
     RefundProblem.SENT_IN_PART: "Only a part was sent. The rest can be refunded again.",
     RefundProblem.NOT_APPROVED: "Nobody approved it within 30 days.",
 }
+_PROBLEMS: Final = frozenset[str](RefundProblem)
 STEP: Final[Mapping[str, str]] = {
     RefundEvent.REQUESTED: "The refund was requested",
     RefundEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
@@ -72,6 +77,11 @@ WAITING: Final = (
     "The payment may have been sent. Your wallet is asked until it says what became of it. If it "
     "shows nothing, that takes up to 15 minutes; nothing is ever sent twice."
 )
+TO_BE_PAID: Final = "It is paid from your refund budget within a minute or two."
+TRIED_AGAIN: Final = (
+    "A wallet did not answer. It is tried again from your refund budget for a day and a half, then "
+    "it waits for your approval."
+)
 READ_AGAIN: Final = (
     "Your wallet has ended our access to this payment, so we cannot see what became of it. Approve "
     "once more: this approval can only read your payments, and pays nothing."
@@ -79,3 +89,65 @@ READ_AGAIN: Final = (
 UNCONFIRMED: Final = (
     "Your wallet has sent it. The customer's wallet has not confirmed that it arrived."
 )
+# Of the budget: its status, the class of the badge, and what that means.
+BUDGET: Final[Mapping[MandateStatus, tuple[str, str, str]]] = {
+    MandateStatus.PENDING: (
+        "Not approved yet",
+        "",
+        "Each refund waits for an approval in your wallet. With a budget they are paid at once.",
+    ),
+    MandateStatus.ACTIVE: (
+        "Active",
+        "completed",
+        "Refunds are paid from it without an approval of each. One that does not fit, or that "
+        "costs over a tenth more than its amount, waits for its own.",
+    ),
+    MandateStatus.LOST: (
+        "To be approved again",
+        "attention",
+        "The connection broke while the access to your wallet was renewed, so it has to be "
+        "approved again. Until then each refund waits for its own approval.",
+    ),
+    MandateStatus.REVOKED: (
+        "To be approved again",
+        "attention",
+        "Your wallet has ended the access. Until you approve it again, each refund waits for its "
+        "own approval.",
+    ),
+    MandateStatus.ENDED: (
+        "Ended",
+        "canceled",
+        "You have ended it. Each refund waits for an approval in your wallet.",
+    ),
+}
+NO_BUDGET: Final = BUDGET[MandateStatus.PENDING]
+SILENT: Final = (
+    "Your wallet has not answered for a day. Refunds are tried again, then wait for an approval."
+)
+BUDGET_STEP: Final[Mapping[str, str]] = {
+    MandateEvent.BEGUN: "The budget was begun",
+    MandateEvent.REQUESTED: "Your server asked for a budget",
+    MandateEvent.APPROVAL_ASKED: "Your wallet was asked for your approval",
+    MandateEvent.APPROVAL_CLAIMED: "You came back from your wallet with an approval",
+    MandateEvent.APPROVAL_LOST: "The approval could not be used",
+    MandateEvent.APPROVED: "You approved it",
+    MandateEvent.ROTATED: "The access to your wallet works again",
+    MandateEvent.LOST: "The access to your wallet was lost",
+    MandateEvent.REVOKED: "Your wallet has ended the access",
+    MandateEvent.ENDED: "The budget was ended",
+}
+BUDGET_BAD: Final = frozenset[str](
+    {MandateEvent.APPROVAL_LOST, MandateEvent.LOST, MandateEvent.REVOKED}
+)
+
+
+def status_of(refund: Refund) -> tuple[str, str]:
+    """Return the refund's status in words, and the class of its badge."""
+    if refund.status is RefundStatus.NEEDS_APPROVAL and not refund.approval_waits:
+        return PLANNED
+    return STATUS[refund.status], BADGE[refund.status]
+
+
+def detail_of(note: str | None) -> str | None:
+    """Return the note of a step; one that names a problem, in words."""
+    return PROBLEM[RefundProblem(note)] if note in _PROBLEMS else note

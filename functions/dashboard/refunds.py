@@ -9,12 +9,14 @@ from fastapi import APIRouter, Request, Response
 from checkout.domain.errors import CheckoutError, ParameterInvalid
 from checkout.domain.money import from_minor_units, typed_amount
 from checkout.domain.people import Actor
-from checkout.domain.refund import AmountMode, Reason, Refund, RefundStatus
+from checkout.domain.refund import AmountMode, Reason, Refund, RefundProblem, RefundStatus
 from checkout.flows.checkout import lookup
 from checkout.flows.merchant import actions
+from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.grant_callback import callback_of
+from checkout.open_payments.models import Amount
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from checkout.ports.sessions import StaleSession
@@ -38,7 +40,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefundShown:
-    """A refund's details. `approval` is the page at the merchant's wallet, while one waits."""
+    """A refund's details. `approval` is the page at the merchant's wallet, while one waits.
+
+    `budget` is what would be left of the month, if the refund budget can pay the price.
+    """
 
     id: str
     session: str
@@ -48,6 +53,7 @@ class RefundShown:
     waits: bool
     sending: bool
     approval: str | None
+    budget: str | None
     cost: str | None
     gets: str | None
     dearer: bool
@@ -69,7 +75,7 @@ class RefundShown:
 async def request_refund(
     services: Injected, visit: Visited, request: Request, key: Key, session_id: str, form: Form
 ) -> Response:
-    """Request a refund, and ask for its price at once."""
+    """Request a refund, and have the budget pay it, or ask for its price at once."""
     from dashboard.transaction import shown_again
 
     try:
@@ -77,7 +83,14 @@ async def request_refund(
         refund = actions.request_refund(services, key, asked)
     except CheckoutError as error:
         return refused(error, shown_again, services, request, key, session_id)
-    return _prepared(services, visit, request, key, refund.id)
+    if refund.budget_at is not None:
+        from checkout.flows.refund import budget
+
+        refund = budget.pay_now(services.paying(), refund)
+    # A price that is too high for the budget alone is there already, to be confirmed.
+    if refund.approval_waits and refund.problem is not RefundProblem.TOO_DEAR:
+        return _prepared(services, visit, request, key, refund.id)
+    return see(visit, f"/refunds/{refund.id}")
 
 
 @router.get("/refunds/{refund_id}")
@@ -92,6 +105,20 @@ async def prepare(
 ) -> Response:
     """Ask for the price, and for the page of the approval."""
     return _prepared(services, visit, request, key, refund_id)
+
+
+@router.post("/refunds/{refund_id}/budget")
+async def pay_from_budget(
+    services: Injected, visit: Visited, request: Request, key: Key, refund_id: str, _: Form
+) -> Response:
+    """Pay the refund from the budget, at the price that the page has shown."""
+    from checkout.flows.refund import budget
+
+    try:
+        budget.choose(services.paying(), key, refund_id)
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, refund_id)
+    return see(visit, f"/refunds/{refund_id}")
 
 
 @router.post("/refunds/{refund_id}/cancel")
@@ -163,8 +190,14 @@ def _asked(
         reason = Reason(form["reason"]) if form.get("reason") else None
     except ValueError:
         raise ParameterInvalid("Choose one of the form's values.", param="reason") from None
-    wallet = form.get("wallet", "").strip() or None
-    return NewRefund(session=session.id, amount=amount, mode=mode, reason=reason, wallet=wallet)
+    return NewRefund(
+        session=session.id,
+        amount=amount,
+        mode=mode,
+        reason=reason,
+        wallet=form.get("wallet", "").strip() or None,
+        by_budget=form.get("how") == "now",
+    )
 
 
 def _page(
@@ -197,16 +230,18 @@ def _page(
 def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundShown:
     now = services.clock.now()
     ready = refund.approve_until is not None and now < refund.approve_until
+    status, badge = texts.status_of(refund)
     quote, amount = refund.quote, minor_of(refund, key, refund.amount)
     gets = quote.receive if quote else refund.give
     return RefundShown(
         id=refund.id,
         session=refund.session,
         amount=amount,
-        badge=texts.BADGE[refund.status],
-        status=texts.STATUS[refund.status],
+        badge=badge,
+        status=status,
         waits=refund.approval_waits,
-        sending=refund.payment_in_flight and not refund.approval_waits,
+        sending=not refund.terminal and not refund.approval_waits,
+        budget=_budget(services, key, refund),
         approval=refund.interact_url if ready and refund.approval_waits else None,
         cost=readable(quote.debit) if quote else None,
         gets=readable(gets) if gets else None,
@@ -228,12 +263,25 @@ def _shown(services: DashboardServices, key: Actor, refund: Refund) -> RefundSho
             Step(
                 at=moment(each.at),
                 text=texts.STEP.get(each.event, each.event.replace("_", " ")),
-                detail=each.note,
+                detail=texts.detail_of(each.note),
                 bad=each.event in texts.BAD,
             )
             for each in refund.history
         ),
     )
+
+
+def _budget(services: DashboardServices, key: Actor, refund: Refund) -> str | None:
+    """Return what the budget has left after the price, or None if it cannot pay it."""
+    if refund.quote is None or refund.payment_in_flight or not refund.approval_waits:
+        return None
+    mandate, debit = budget_request.find(services, key), refund.quote.debit
+    if mandate is None or mandate.terms is None or not mandate.active:
+        return None
+    left = mandate.left(services.clock.now()) - debit.value
+    if left < 0 or not debit.same_asset(mandate.terms.limit):
+        return None
+    return readable(Amount(left, debit.asset_code, debit.asset_scale))
 
 
 def minor_of(refund: Refund, key: Actor, value: int) -> str:
@@ -243,6 +291,8 @@ def minor_of(refund: Refund, key: Actor, value: int) -> str:
 
 
 def _hint(refund: Refund) -> str | None:
+    if refund.budget_at is not None:
+        return texts.TRIED_AGAIN if refund.budget_tries else texts.TO_BE_PAID
     if refund.payment_in_flight:
         return texts.READ_AGAIN if refund.approval_waits else texts.WAITING
     if refund.status is RefundStatus.SUCCEEDED and not refund.confirmed:

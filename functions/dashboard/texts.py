@@ -41,6 +41,9 @@ ACTION: Final[dict[Action, str]] = {
     Action.SESSION_GIVEN_UP: "Gave a session up",
     Action.REFUND_REQUESTED: "Requested a refund",
     Action.REFUND_CANCELED: "Canceled a refund",
+    Action.BUDGET_ASKED: "Asked the wallet for a refund budget",
+    Action.BUDGET_APPROVED: "Approved a refund budget",
+    Action.BUDGET_ENDED: "Ended the refund budget",
     Action.CLOSING_STARTED: "Started to close an incoming payment",
     Action.EXPORTED: "Exported transactions",
     Action.NOTE_WRITTEN: "Wrote a note",
@@ -362,6 +365,10 @@ NEED: Final[dict[Case, tuple[str, str]]] = {
     Case.OVERPAID: (
         "More money has arrived than was asked for:",
         "Send the rest back, as you agree with your customer. Then mark it as dealt with.",
+    ),
+    Case.BUDGET_REQUESTED: (
+        "Your server asks for a refund budget:",
+        "Approve the amount a month in your wallet, or another one.",
     ),
     Case.WALLET_KEY: (
         "A wallet provider has refused your wallet's key, and no price was made since:",

@@ -21,6 +21,7 @@ from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
 from checkout.flows.checkout import details, lookup
 from checkout.flows.merchant import actions, notes
+from checkout.flows.refund import budget_request
 from checkout.flows.webhooks import delivery_log
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
@@ -182,6 +183,7 @@ def _page(
         note=_note(session, services.notes.get(session.id), typed),
         s=_shown(session, given, now=now, base_url=services.base_url),
         refunds=_refunds(services, session),
+        budget=_budget(services, key, session, now),
         webhook=delivered(event) if event else None,
         elsewhere=elsewhere(services, merchant, event) if event else [],
     )
@@ -312,12 +314,22 @@ def _refunds(services: DashboardServices, session: Session) -> list[RefundRow]:
         RefundRow(
             id=each.id,
             amount=minor(each.amount, session),
-            status=refund_texts.STATUS[each.status],
-            badge=refund_texts.BADGE[each.status],
+            status=refund_texts.status_of(each)[0],
+            badge=refund_texts.status_of(each)[1],
             created_at=moment(each.created_at),
         )
         for each in (services.refunds.of(ids) if ids else ())
     ]
+
+
+def _budget(services: DashboardServices, key: Actor, session: Session, now: datetime) -> str | None:
+    """Return what is left of the month's refund budget, if it can pay a refund of the session."""
+    if not session.refundable or session.outgoing_payment is None or session.customer is None:
+        return None
+    mandate = budget_request.find(services, key)
+    if mandate is None or mandate.terms is None or not mandate.active or not mandate.left(now):
+        return None
+    return readable(replace(mandate.terms.limit, value=mandate.left(now)))
 
 
 def _stage(session: Session, status: Status) -> str:

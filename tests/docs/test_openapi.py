@@ -14,7 +14,7 @@ from fastapi.routing import APIRoute
 from pydantic import ValidationError
 from starlette.routing import Match
 
-from api import refunds
+from api import budget, refunds
 from api.app import app
 from api.requests import CreateSession
 from api.routes import router
@@ -31,7 +31,8 @@ from checkout.open_payments.models import WalletAddress
 from checkout.web import STATUS
 from docs.openapi.native import document
 from tests.documented import NATIVE
-from tests.merchant_api import SESSIONS, Answer, MerchantApi, a_body
+from tests.merchant_api import PREFIX, SESSIONS, Answer, MerchantApi, a_body
+from tests.services import store_mandate
 from tests.support import NOW, a_mandate, a_refund, a_session
 
 DOCUMENT = NATIVE.document
@@ -71,7 +72,7 @@ def test_it_is_openapi_3_1() -> None:
     parsed = OpenAPI.model_validate(DOCUMENT)
     assert parsed.openapi.startswith("3.1")
     identifiers = [operation["operationId"] for _, _, operation in operations()]
-    assert len(set(identifiers)) == len(identifiers) == 13
+    assert len(set(identifiers)) == len(identifiers) == 16
 
 
 def every_reference(value: Any) -> Iterator[str]:
@@ -106,7 +107,7 @@ def test_every_route_is_documented() -> None:
 
     routes = {
         (method.lower(), shape(route.path))
-        for route in (*router.routes, *refunds.router.routes)
+        for route in (*router.routes, *refunds.router.routes, *budget.router.routes)
         if isinstance(route, APIRoute)
         for method in route.methods or ()
     }
@@ -197,7 +198,7 @@ def test_each_webhook_is_documented() -> None:
     assert set(DOCUMENT["webhooks"]) == types
     body_of = {
         "refund": public_refund(a_refund(), base_url="https://checkout.example"),
-        "refund_budget": public_budget(a_mandate(), now=NOW),
+        "refund_budget": public_budget(a_mandate(), base_url="https://checkout.example", now=NOW),
     }
     for name, each in DOCUMENT["webhooks"].items():
         if name.startswith("refund"):
@@ -253,6 +254,13 @@ def test_each_operation_answers_as_the_document_says() -> None:
         (of_all, "get"): api.get(of_all),
         (f"{of_all}/{{id}}", "get"): api.get(refund),
         (f"{of_all}/{{id}}/cancel", "post"): api.post(f"{refund}/cancel", key=api.refunder),
+    }
+    of_budget = "/api/checkout/refund_budget"
+    store_mandate(api.dynamo, PREFIX, a_mandate())
+    answered |= {
+        (of_budget, "post"): api.post(of_budget, {"amount": 5}, key=api.refunder),
+        (of_budget, "get"): api.get(of_budget),
+        (f"{of_budget}/end", "post"): api.post(f"{of_budget}/end", key=api.refunder),
     }
     assert {each.status for each in answered.values()} == {200, 201}
     assert set(answered) == {(path, method) for path, method, _ in operations()}

@@ -44,8 +44,9 @@ CALLS = {
     # Filters without an index: five rounds of a query and a read, for any number of sessions.
     "?status=canceled": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 5,
     "?min=9000&max=9001": ["get_item"] * 2 + ["query"] * 5 + ["batch_get_item"] * 5,
-    "/transactions/{paid}": ["get_item"] * 4,
+    "/transactions/{paid}": ["get_item"] * 5,
     "/refunds/{refund}": ["get_item"] * 3,
+    "/budget": ["get_item"] * 3,
     "/needs": ["get_item"] * 2,
     "/notices": ["get_item"] * 2,  # and one for a member
     "/audit": ["get_item", "get_item", "query"],
@@ -119,7 +120,7 @@ def test_every_page_has_its_budget() -> None:
     def shape(path: str) -> str:
         return re.sub(r"\{[a-z_]+\}", "{}", path.partition("?")[0])
 
-    others = {"/refunds/{}/callback"}  # it calls wallets: tests/flows/refund
+    others = {"/refunds/{}/callback", "/budget/callback"}  # it calls wallets: tests/flows/refund
     others |= {"/notices/confirm/{}"}  # it reads nothing, and no key may
     others |= {"/sign-up", "/sign-up/{}", "/wallet/callback"}  # test_dashboard_sign_up.py
     others |= {"/statement.csv"}  # it reads what /statement reads

@@ -243,4 +243,4 @@ def test_a_check_reads_and_writes_nothing(desk: Desk) -> None:
     calls = desk.shop.calls()
     assert calls[:4] == ["get_item"] * 4  # sign-in, key, merchant, event
     # Each page asks what needs somebody, and this shop has an endpoint.
-    assert calls[4:] == ["get_item", *["query"] * 4, "batch_get_item"]
+    assert calls[4:] == ["get_item", "get_item", *["query"] * 4, "batch_get_item"]

@@ -33,6 +33,7 @@ pytestmark = pytest.mark.untraced
 
 TABLES = [table["TableName"].removeprefix(f"{PREFIX}-") for table in table_definitions(PREFIX)]
 CURSORS = ("", "/webhooks", "/audit", "/export", "/links")
+UNVERIFIED = ("/budget/callback", "/wallet/callback")  # refused without the wallet's hash
 # Every form, and its fields; RIVAL stands for what is tried.
 RIVAL = "<rival>"
 FORMS: dict[str, dict[str, str]] = {
@@ -42,7 +43,10 @@ FORMS: dict[str, dict[str, str]] = {
     "/transactions/{session_id}/give_up": {"id": RIVAL},
     "/transactions/{session_id}/refund": {"amount": "1", "id": RIVAL},
     "/refunds/{refund_id}/prepare": {"id": RIVAL},
+    "/refunds/{refund_id}/budget": {"id": RIVAL},
     "/refunds/{refund_id}/cancel": {"id": RIVAL},
+    "/budget": {"amount": "1", "merchant": RIVAL},
+    "/budget/end": {"merchant": RIVAL},
     "/transactions/{session_id}/note": {"text": "mine", "tags": "", "read": "0", "id": RIVAL},
     "/transactions/{session_id}/dealt-with": {"done": "yes", "id": RIVAL},
     "/keys": {"name": "mine", "merchant": RIVAL, "id": RIVAL},
@@ -216,7 +220,7 @@ def test_no_page_shows_them_by_any_id(rival: Rival, browser: Browser) -> None:
         for each in rival.ids if "{" in path else [""]:
             answer = browser.get(filled(path, each))
             unseen(answer, rival, each)
-            shown = (400,) if path == "/wallet/callback" else (200, 404)
+            shown = (400,) if path in UNVERIFIED else (200, 404)
             assert answer.status in ((404, 400, 422, 429) if each else shown), (path, each)
 
 
@@ -225,7 +229,7 @@ def test_no_page_shows_them_by_any_cursor(rival: Rival, browser: Browser) -> Non
         for cursor in rival.cursors:
             answer = browser.get(f"{path}?cursor={cursor}")
             unseen(answer, rival, cursor)
-            refused = path in (*CURSORS, "/export/items.csv", "/wallet/callback")
+            refused = path in (*CURSORS, *UNVERIFIED, "/export/items.csv")
             assert (answer.status == 400) == refused, (path, cursor)
 
 

@@ -579,7 +579,7 @@ def test_a_support_member_reads_everything_and_changes_nothing_but_notes(shop: D
 def test_a_developer_also_changes_keys_and_webhooks(shop: Dashboard) -> None:
     ids = with_something_of_everything(shop)
     done = tried(shop, shop.member(Role.DEVELOPER), ids | {"key_id": spare(shop)})
-    returns = {"/refunds/{refund_id}/callback", "/wallet/callback"}
+    returns = {"/refunds/{refund_id}/callback", "/budget/callback", "/wallet/callback"}
     assert set(done["refused"]) == FORMS_OF_OWNERS | returns
     assert set(done["changed"]) == FORMS_OF_DEVELOPERS | FORMS_OF_WRITERS | OWN
 

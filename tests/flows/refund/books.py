@@ -9,7 +9,8 @@ from checkout.domain.mandate import Mandate
 from checkout.domain.refund import Refund
 from checkout.domain.session import Session
 from checkout.flows.payment import mandates
-from checkout.flows.refund import approve, budget, request
+from checkout.flows.payment.cleanup import clean_up
+from checkout.flows.refund import approve, budget, budget_request, request
 from checkout.flows.refund.approve import Finish
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.schedule import sweep
@@ -111,6 +112,14 @@ def allow(world: World, value: int = 100_00) -> Mandate:
     """The merchant approves a refund budget of this many units a month."""
     asked = budget.ask(world.services, world.key(), value)
     return allowed(world, approve_budget(world, asked))
+
+
+def end_budget(world: World) -> Mandate:
+    """The merchant ends the budget, and what it leaves behind is cleaned up."""
+    ended = budget_request.end(world.services, world.key())
+    while world.tasks.left:
+        clean_up(world.services, world.tasks.left.pop())
+    return ended
 
 
 def approve_budget(world: World, asked: Mandate) -> tuple[str, str]:

@@ -26,7 +26,7 @@ from checkout.flows.schedule import sweep
 from checkout.open_payments.errors import NotSent, OutcomeUnknown
 from sandbox.wallets.provider import Rules
 from sandbox.wallets.state import Grant, GrantState, OutgoingPayment
-from tests.flows.refund.books import allow, allowed, approve_budget
+from tests.flows.refund.books import allow, allowed, approve_budget, end_budget
 from tests.flows.refund.storms import EXPECTED, NothingToDo, Storm
 from tests.product import World
 from tests.support import HandClock
@@ -171,7 +171,7 @@ class BudgetStorm(Storm):
             mandates.rotate(self._visit(), self._mandate())
 
     def _end_budget(self) -> None:
-        budget.end(self.world.services, self.world.key())
+        end_budget(self.world)
 
     def _revoke(self) -> None:
         """The merchant ends the grant in their wallet's settings; nobody is told."""

@@ -23,7 +23,7 @@ from checkout.domain.errors import (
 from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus, period_of
 from checkout.domain.public_budget import public_budget
 from checkout.domain.public_refund import public_refund
-from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.refund import AmountMode, Refund, RefundEvent, RefundProblem, RefundStatus
 from checkout.domain.session import Session
 from checkout.flows.payment import mandates
 from checkout.flows.payment.visit import WalletVisit
@@ -42,6 +42,7 @@ from tests.flows.refund.books import (
     approve_budget,
     ask,
     balance,
+    end_budget,
     fund,
     mandate,
     payments,
@@ -287,19 +288,19 @@ def test_another_wallet_begins_a_month_of_its_own(world: World) -> None:
 
 def test_an_ended_budget_pays_nothing_and_its_grant_is_canceled(world: World) -> None:
     allow(world, LIMIT)
-    ended = budget.end(world.services, world.key())
+    ended = end_budget(world)
     assert (ended.status, ended.token, ended.handle) == (MandateStatus.ENDED, None, None)
     assert [each.state for each in of_budget(world)] != [GrantState.ISSUED]
     assert told(world) == ["active", "ended"]
     refund = ask(world, paid(world))
     assert (refund.budget_at, refund.problem) == (None, None)
     with pytest.raises(RefundUnexpectedState, match="no budget"):
-        budget.end(world.services, world.key())
+        end_budget(world)
 
 
 def test_without_a_budget_there_is_nothing_to_end(world: World) -> None:
     with pytest.raises(RefundUnexpectedState, match="no budget"):
-        budget.end(world.services, world.key())
+        end_budget(world)
 
 
 def test_no_secret_of_it_is_stored_in_the_clear(world: World) -> None:
@@ -333,7 +334,7 @@ def test_a_refund_that_the_budget_is_to_pay_asks_nobody_for_an_approval(world: W
     refund = again(world, refund)
     assert refund.problem is RefundProblem.MERCHANT_WALLET_ERROR
     assert shown(refund) == ("pending", "processing", None)
-    budget.end(world.services, world.key())
+    end_budget(world)
     world.transport.before = lambda request: None
     world.clock.pass_time(60)
     refund, other = swept(world, refund), swept(world, other)
@@ -539,11 +540,33 @@ def test_an_own_wallet_that_does_not_answer_is_tried_again(world: World) -> None
 def test_a_customers_wallet_that_is_gone_is_left_to_a_person(world: World) -> None:
     allow(world, LIMIT)
     session = paid(world)
-    refund = swept(world, ask(world, session, 700, wallet=f"{CEDAR}/nobody"))
+    del world.network.state.accounts[BOB]
+    refund = swept(world, ask(world, session, 700))
     assert (refund.approval_waits, refund.problem) == (
         True,
         RefundProblem.CUSTOMER_WALLET_REFUSED,
     )
+
+
+def test_a_wallet_that_has_not_paid_gets_nothing_without_a_person(world: World) -> None:
+    """A stolen key can name the thief's wallet."""
+    allow(world, LIMIT)
+    session, had = paid(world), balance(world, ALICE)
+    refund = swept(world, ask(world, session, 700, wallet=ALICE, mode=AmountMode.AT_COST))
+    assert (refund.approval_waits, refund.problem) == (True, RefundProblem.OTHER_WALLET)
+    assert from_budget(world) == []
+    assert balance(world, ALICE) == had
+    prepared = prepare(world, refund)
+    assert prepared.problem is RefundProblem.OTHER_WALLET, "it still says why"
+    done = budget.choose(world.services, world.key(), refund.id)
+    assert done.status is RefundStatus.SUCCEEDED, "a person has confirmed it"
+    assert balance(world, ALICE) > had
+
+
+def test_the_wallet_that_paid_may_be_named(world: World) -> None:
+    allow(world, LIMIT)
+    refund = swept(world, ask(world, paid(world), 700, wallet=BOB))
+    assert refund.status is RefundStatus.SUCCEEDED
 
 
 # --- the token
@@ -648,7 +671,7 @@ def test_a_refund_finds_that_it_was_ended_and_waits_for_a_person(world: World) -
 def test_a_budget_that_is_ended_after_the_request_pays_nothing(world: World) -> None:
     allow(world, LIMIT)
     refund = ask(world, paid(world), 700)
-    budget.end(world.services, world.key())
+    end_budget(world)
     refund = swept(world, refund)
     assert (refund.approval_waits, refund.problem) == (True, RefundProblem.NO_BUDGET)
 
@@ -690,7 +713,7 @@ def test_two_renewals_at_once_are_one(world: World) -> None:
 
 def test_a_renewal_after_the_end_stores_nothing(world: World) -> None:
     allow(world, LIMIT)
-    end = lambda: budget.end(world.services, world.key())  # noqa: E731
+    end = lambda: end_budget(world)  # noqa: E731
     world.transport.after = on("POST", "/token/", end)
     with pytest.raises(mandates.NoToken):
         rotate(world)
@@ -708,7 +731,7 @@ def test_what_a_renewal_finds_after_the_end_is_not_written(
         world.network.state.tokens.clear()
 
     def end(*_: Any) -> None:
-        budget.end(world.services, world.key())
+        end_budget(world)
         if answer is not None:
             raise answer
 
@@ -721,13 +744,13 @@ def test_what_a_renewal_finds_after_the_end_is_not_written(
 def test_one_that_is_not_due_is_left_alone(world: World) -> None:
     found = allow(world, LIMIT)
     assert mandates.step(world.services, found) is found
-    ended = budget.end(world.services, world.key())
+    ended = end_budget(world)
     assert mandates.step(world.services, ended) is ended
 
 
 def test_a_renewal_that_the_end_overtakes_is_not_begun(world: World) -> None:
     allow(world, LIMIT)
-    end = lambda: budget.end(world.services, world.key())  # noqa: E731
+    end = lambda: end_budget(world)  # noqa: E731
     interrupt(world, "update_item", end)
     with pytest.raises(mandates.NoToken) as error:
         rotate(world)
@@ -854,7 +877,7 @@ def test_of_two_verdicts_one_gives_the_debit_back(world: World) -> None:
 
 def test_a_budget_that_was_never_approved_shows_no_amount(world: World) -> None:
     asked = budget.ask(world.services, world.key(), LIMIT)
-    shown = public_budget(asked, now=world.clock.now())
+    shown = public_budget(asked, base_url=BASE_URL, now=world.clock.now())
     found = (shown["status"], shown["amount"], shown["spent"], shown["renews_at"])
     assert found == ("pending", None, None, None)
 
@@ -921,7 +944,7 @@ def test_a_payment_whose_budget_is_gone_asks_for_an_approval_that_can_only_read(
     world.transport.after = lose_answers("/outgoing-payments", OutcomeUnknown("lost"), times=9)
     world.sweep()
     assert again(world, refund).status is RefundStatus.SENDING
-    budget.end(world.services, world.key())
+    end_budget(world)
     world.transport.after = lambda request, response: None
     world.clock.pass_time(60)
     refund = swept(world, refund)

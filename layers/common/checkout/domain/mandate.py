@@ -46,6 +46,7 @@ class MandateEvent(StrEnum):
     """The events that can happen to a mandate."""
 
     BEGUN = "begun"
+    REQUESTED = "requested"
     APPROVAL_ASKED = "approval_asked"
     APPROVAL_CLAIMED = "approval_claimed"
     APPROVAL_LOST = "approval_lost"
@@ -82,8 +83,9 @@ class Mandate(Record):
     `spent` is our own count, in units of the limit, of the period that began at `period`. It goes
     on when another grant is approved, because `start` stays.
 
-    `asked`, `grant`, `interact_url`, `approve_until` and `lease_until` belong to the approval that
-    was asked for last. `over_at` is when it was lost, revoked or ended.
+    `wanted` is the limit that was requested by API, and not approved yet. `asked`, `grant`,
+    `interact_url`, `approve_until` and `lease_until` belong to the approval that was asked for
+    last. `over_at` is when it was lost, revoked or ended.
 
     `later_json` is what a later release has stored with it, kept as it is.
     """
@@ -99,6 +101,7 @@ class Mandate(Record):
     unanswered: int = 0
     period: datetime | None = None
     spent: int = 0
+    wanted: Amount | None = None
     asked: Terms | None = None
     interact_url: str | None = field(default=None, repr=False)
     grant: str | None = field(default=None, repr=False)
@@ -123,6 +126,11 @@ class Mandate(Record):
     def gone(self) -> bool:
         """Whether the merchant has not wanted its end, and has to approve it again."""
         return self.status in (MandateStatus.LOST, MandateStatus.REVOKED)
+
+    @property
+    def approval_waits(self) -> bool:
+        """Whether an owner has to approve it, for the first time, again, or with another amount."""
+        return self.wanted is not None or self.gone or self.status is MandateStatus.PENDING
 
     def pays_for(self, merchant: Merchant) -> bool:
         """Whether it can pay: it is active, and of this wallet and identity of the merchant."""

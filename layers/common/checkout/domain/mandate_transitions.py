@@ -7,6 +7,8 @@ call, and only the wallet's word that the token is gone ends the mandate.
 
 Approve (flows/refund/budget.py). No money can move.
 
+    A server may have requested an amount (flows/refund/budget_request.py): REQUESTED stores it for
+    the owner, who approves it or another one.
     A1  Request the grant that the merchant approves in their own wallet: an amount a month, from a
         day that is never after the 28th. APPROVAL_ASKED stores it beside a grant that is in use.
     The merchant returns, and the callback's hash verifies.
@@ -38,8 +40,8 @@ Spend (flows/refund/budget.py).
     R3  GIVEN_BACK takes the debit out again, in the transaction of the verdict that nothing was
         sent, if its period is still counted. Of a part, all stays counted.
 
-End: ENDED forgets all secrets, then the grant is canceled. A payment that was accepted before may
-still be sent.
+End (flows/refund/budget_request.py): ENDED forgets all secrets, then the grant is canceled. A
+payment that was accepted before may still be sent.
 """
 
 from __future__ import annotations
@@ -69,15 +71,16 @@ FREE = When("no process is rotating", lambda m, now: not m.rotation_live(now))
 
 APPROVAL: Final = ("asked", "grant", "interact_url", "approve_until", "lease_until")
 ROTATION: Final = ("rotating", "rotation_until")
-_SECRETS: Final = (*APPROVAL, *ROTATION, "token", "handle", "rotate_at")
+_ENDED: Final = (*APPROVAL, *ROTATION, "token", "handle", "rotate_at", "wanted")
 _OVER: Final = (*ROTATION, "rotate_at")
 _AGAIN: Final = (*ROTATION, "over_at")
-_NEW: Final = (*APPROVAL, *_AGAIN)
+_NEW: Final = (*APPROVAL, *_AGAIN, "wanted")
 
 _S, _E, _TOLD = MandateStatus, MandateEvent, BUDGET_UPDATED
 # fmt: off
 MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
     # from                event                   to           when, and what goes
+    **{(any_, _E.REQUESTED):        Row(any_,     ALWAYS) for any_ in _S},
     **{(any_, _E.APPROVAL_ASKED):   Row(any_,     IDLE, ("lease_until",)) for any_ in _S},
     **{(any_, _E.APPROVAL_CLAIMED): Row(any_,     ASKED) for any_ in _S},
     **{(any_, _E.APPROVAL_LOST):    Row(any_,     CLAIMED, APPROVAL) for any_ in _S},
@@ -91,9 +94,9 @@ MANDATE_TRANSITIONS: Final[dict[tuple[MandateStatus, MandateEvent], Row]] = {
     (_S.ACTIVE,  _E.REVOKED):          Row(_S.REVOKED, ALWAYS, _OVER, _TOLD),
     (_S.LOST,    _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
     (_S.REVOKED, _E.ROTATED):          Row(_S.ACTIVE,  ALWAYS, _AGAIN, _TOLD),
-    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS, _TOLD),
-    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS, _TOLD),
-    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _SECRETS, _TOLD),
+    (_S.ACTIVE,  _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
+    (_S.LOST,    _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
+    (_S.REVOKED, _E.ENDED):            Row(_S.ENDED,   ALWAYS, _ENDED, _TOLD),
 }
 # fmt: on
 

@@ -55,7 +55,7 @@ class Scope(StrEnum):
     READ = "read"
     WRITE = "write"  # create sessions; webhook endpoints
     MANAGE = "manage"  # end a session, accept it as paid, give it up
-    REFUND = "refund"  # request and cancel refunds
+    REFUND = "refund"  # request and cancel refunds; request and end the refund budget
 
 
 # The scopes of a key unless more is chosen: no key could refund before there were refunds.

@@ -12,7 +12,7 @@ from checkout.domain.stripe_objects import envelope
 from checkout.open_payments.models import Amount
 
 
-def public_budget(mandate: Mandate, *, now: datetime) -> dict[str, Any]:
+def public_budget(mandate: Mandate, *, base_url: str, now: datetime) -> dict[str, Any]:
     """Return the budget's object at `now`. It has no field for grants and tokens.
 
     `amount` is what it allows a month, `left` what is left of this month, rounded down, and `spent`
@@ -31,6 +31,8 @@ def public_budget(mandate: Mandate, *, now: datetime) -> dict[str, Any]:
         **money,
         "interval": "month",
         "renews_at": timestamp(mandate.renews_at(now)) if mandate.active else None,
+        "requested_amount": minor_units(mandate.wanted) if mandate.wanted else None,
+        "approval_url": f"{base_url}/dashboard/budget" if mandate.approval_waits else None,
         "created_at": timestamp(mandate.created_at),
         "ended_at": timestamp(mandate.over_at) if mandate.over_at else None,
     }
@@ -40,5 +42,5 @@ def budget_event_json(
     mandate: Mandate, *, event_id: str, event_type: str, base_url: str, at: datetime
 ) -> str:
     """Return the `event` about the budget in Stripe's form, as compact JSON."""
-    shown = public_budget(mandate, now=at)
+    shown = public_budget(mandate, base_url=base_url, now=at)
     return envelope(shown, event_id=event_id, event_type=event_type, base_url=base_url, at=at)

@@ -92,9 +92,19 @@ class RefundProblem(StrEnum):
     OVER_BUDGET = "over_budget"  # the month's budget has less left than it costs
     TOO_DEAR = "too_dear"  # it costs over a tenth more than its amount: a person has to say yes
     NO_BUDGET = "no_budget"  # the budget was ended, or has to be approved again
+    OTHER_WALLET = "other_wallet"  # the budget pays the wallet that paid, and no other by itself
     NOT_SENT = "not_sent"  # the merchant's wallet shows that nothing was sent, and never will be
     SENT_IN_PART = "sent_in_part"
     NOT_APPROVED = "not_approved"  # nobody approved it in time
+
+
+# The reasons why the budget does not pay a refund: then it asks for an approval of its own.
+NOT_BY_BUDGET: Final = (
+    RefundProblem.OVER_BUDGET,
+    RefundProblem.TOO_DEAR,
+    RefundProblem.NO_BUDGET,
+    RefundProblem.OTHER_WALLET,
+)
 
 
 @dataclass(frozen=True, slots=True)

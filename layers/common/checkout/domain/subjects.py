@@ -107,7 +107,7 @@ def _budget_event(
         merchant=mandate.merchant,
         subject=mandate.id,
         type=event_type,
-        body=compact(public_budget(mandate, now=change.at)),
+        body=compact(public_budget(mandate, base_url=base_url, now=change.at)),
         created_at=change.at,
         next_at=change.at,
         stripe_body=budget_event_json(

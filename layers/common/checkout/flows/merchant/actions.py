@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from checkout.domain.audit import Action
 from checkout.domain.errors import PaymentInProgress
@@ -21,11 +21,15 @@ from checkout.flows.checkout import ends, lookup
 from checkout.flows.checkout.lists import ListQuery
 from checkout.flows.merchant import export
 from checkout.flows.merchant.export import Part
+from checkout.flows.refund import budget_request
 from checkout.flows.refund import request as refunds
 from checkout.flows.refund.request import NewRefund
 from checkout.flows.webhooks import delivery_log, endpoints
 from checkout.flows.webhooks.endpoints import Configured, Resent
 from checkout.ports.services import DashboardServices
+
+if TYPE_CHECKING:
+    from checkout.flows.refund.budget import Finish
 
 
 def expire_session(services: DashboardServices, key: Actor, session_id: str) -> Session:
@@ -60,6 +64,36 @@ def cancel_refund(services: DashboardServices, key: Actor, refund_id: str) -> Re
     refund = refunds.cancel(services, key, refund_id)
     audit.note(services, key, Action.REFUND_CANCELED, refund.id)
     return refund
+
+
+def ask_budget(services: DashboardServices, key: Actor, amount: int) -> None:
+    """Ask the wallet for the approval of a refund budget. Raise as `budget.ask` does."""
+    from checkout.flows.refund import budget  # it loads the wallets' client
+
+    asked = budget.ask(services.paying(), key, amount).asked
+    audit.note(services, key, Action.BUDGET_ASKED, str(asked.limit) if asked else None)
+
+
+def approve_budget(
+    services: DashboardServices, key: Actor, *, interact_ref: str, presented_hash: str
+) -> Finish:
+    """Act on the wallet's callback. Raise as `budget.finish` does."""
+    from checkout.flows.refund import budget
+
+    before = budget_request.find(services, key)
+    done = budget.finish(
+        services.paying(), key, interact_ref=interact_ref, presented_hash=presented_hash
+    )
+    after, older = done.mandate, before.handle if before else None
+    if after and after.active and after.terms and after.handle != older:
+        audit.note(services, key, Action.BUDGET_APPROVED, str(after.terms.limit))
+    return done
+
+
+def end_budget(services: DashboardServices, key: Actor) -> None:
+    """End the refund budget. Raise as `budget_request.end` does."""
+    budget_request.end(services, key)
+    audit.note(services, key, Action.BUDGET_ENDED)
 
 
 def download(

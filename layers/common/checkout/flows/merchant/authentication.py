@@ -23,8 +23,8 @@ _WRITING: Final = (
     "/webhook_endpoints",
     "/webhook_endpoints/{identity}",
 )
-# Both APIs' routes that ask for money to go back.
-_REFUNDING: Final = ("/checkout/refunds", "/refunds")
+# Both APIs' routes that ask for money to go back, or for what it is paid from.
+_REFUNDING: Final = ("/checkout/refunds", "/checkout/refund_budget", "/refunds")
 
 
 def scope_of(method: str, route: str) -> Scope:

@@ -47,6 +47,7 @@ class Case(StrEnum):
     ENDPOINT_DISABLED = "endpoint_disabled"
     ENDPOINT_FAILING = "endpoint_failing"
     BUDGET_OVER = "budget_over"
+    BUDGET_REQUESTED = "budget_requested"
     KEY_ENDS = "key_ends"
 
 
@@ -181,13 +182,17 @@ def _made(events: tuple[WebhookEvent, ...], endpoint: Endpoint) -> list[Delivery
 
 
 def _budget(mandate: Mandate | None, now: datetime) -> Iterator[Need]:
-    """Yield the case that the wallet has ended the refund budget, or has been silent for a day."""
+    """Yield the cases that the refund budget is over, or silent for a day, or is wanted."""
     if mandate is None:
         return
     if mandate.gone:
         yield Need(Case.BUDGET_OVER, mandate.id, BUDGET, mandate.over_at or mandate.updated_at)
     elif mandate.rotating is not None and mandate.silent(now):
         yield Need(Case.BUDGET_OVER, mandate.id, BUDGET, mandate.rotating)
+    if mandate.wanted is not None:
+        yield Need(
+            Case.BUDGET_REQUESTED, mandate.id, f"{mandate.wanted} a month", mandate.updated_at
+        )
 
 
 def _keys(keys: tuple[ApiKey, ...], now: datetime) -> Iterator[Need]:

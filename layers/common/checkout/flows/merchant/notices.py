@@ -52,6 +52,7 @@ TOPICS: Final[dict[Case, Topic]] = {
     Case.ENDPOINT_DISABLED: Topic.WEBHOOKS,
     Case.ENDPOINT_FAILING: Topic.WEBHOOKS,
     Case.BUDGET_OVER: Topic.ENDS,
+    Case.BUDGET_REQUESTED: Topic.ENDS,
     Case.KEY_ENDS: Topic.ENDS,
 }
 

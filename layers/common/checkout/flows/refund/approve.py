@@ -25,7 +25,7 @@ from checkout.domain.machine import IllegalTransition
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import IncomingPaymentRef, Instruction
 from checkout.domain.people import Actor
-from checkout.domain.refund import Refund, RefundEvent, RefundProblem
+from checkout.domain.refund import NOT_BY_BUDGET, Refund, RefundEvent, RefundProblem
 from checkout.flows import merchants
 from checkout.flows.payment import approval, instruct, sealed
 from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
@@ -77,10 +77,13 @@ def prepare(services: PayServices, key: Actor, refund_id: str) -> Refund:
     payer = refund.payer if refund.payment_in_flight else own_wallet(merchant)
     assert payer is not None
     fields: dict[str, Any] = {}
+    if refund.problem in NOT_BY_BUDGET:  # it still says why it asks for an approval
+        fields["problem"] = refund.problem
     limits: Limits | None = None
     if not refund.payment_in_flight:
-        fields, quote = price(visit, refund, payer)
-        limits = limits_of(fields["incoming_payment"].id, quote)
+        priced, quote = price(visit, refund, payer)
+        fields |= priced
+        limits = limits_of(priced["incoming_payment"].id, quote)
     try:
         grant, page = approval.ask(
             visit, payer, limits=limits, finish_uri=callback_url(services.base_url, refund.id)

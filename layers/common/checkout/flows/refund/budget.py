@@ -1,4 +1,4 @@
-"""The refund budget: approve it in the merchant's own wallet, end it, and pay refunds from it.
+"""The refund budget: approve it in the merchant's own wallet, and pay refunds from it.
 
 The order of its writes: domain/mandate_transitions.py, and of a refund's,
 domain/refund_transitions.py.
@@ -9,11 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final, cast
+from typing import Any, cast
 
 from checkout.domain.errors import (
-    AmountTooLarge,
-    AmountTooSmall,
     AmountTooSmallForWallet,
     MerchantWalletError,
     RefundUnexpectedState,
@@ -21,18 +19,16 @@ from checkout.domain.errors import (
     WalletUnavailable,
     WalletUnreachable,
 )
-from checkout.domain.ids import mandate_id, new_nonce
-from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
+from checkout.domain.ids import new_nonce
+from checkout.domain.machine import Change, IllegalTransition
 from checkout.domain.mandate import (
     ROTATED_EVERY,
     Mandate,
     MandateEvent,
-    MandateStatus,
     Terms,
     first_period,
 )
 from checkout.domain.merchant import Merchant
-from checkout.domain.money import TOTAL_MAX
 from checkout.domain.payment import Instruction
 from checkout.domain.people import Actor
 from checkout.domain.refund import AGAIN_AFTER, Refund, RefundEvent, RefundProblem, RefundStatus
@@ -41,7 +37,7 @@ from checkout.flows.payment import approval, instruct, mandates, sealed
 from checkout.flows.payment.instruct import CHECK_AFTER, SEND_WITHIN
 from checkout.flows.payment.visit import WalletVisit
 from checkout.flows.payment.writes import change, commit, move, write_decided
-from checkout.flows.refund import approve, request
+from checkout.flows.refund import approve, budget_request, request
 from checkout.flows.refund.approve import APPROVE_WITHIN, DEADLINE, of_merchant, own_wallet
 from checkout.flows.retry_on_conflict import TRIES
 from checkout.open_payments import errors as op
@@ -49,8 +45,6 @@ from checkout.open_payments.limits import Interval, Limits
 from checkout.open_payments.models import AccessToken, Amount, Quote
 from checkout.ports.services import PayServices
 from checkout.ports.sessions import StaleSession
-
-_ENDABLE: Final = (MandateStatus.ACTIVE, MandateStatus.LOST, MandateStatus.REVOKED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +58,18 @@ class Finish:
     wait_seconds: int = 0
 
 
-# Approve and end
+# Approve
 
 
-def ask(services: PayServices, key: Actor, value: int) -> Mandate:
-    """Ask the merchant's wallet to approve `value` units of its asset a month; return the page too.
+def ask(services: PayServices, key: Actor, amount: int) -> Mandate:
+    """Ask the merchant's wallet to approve `amount` minor units a month; return the page too.
 
     A budget that is in use stays so until the new one is approved. Raises AmountTooSmall,
-    AmountTooLarge, RefundUnexpectedState, MerchantWalletError.
+    AmountTooLarge, AmountNotRepresentable, RefundUnexpectedState, MerchantWalletError.
     """
-    if value < 1:
-        raise AmountTooSmall("The budget must be at least 1.", param="amount")
-    if value > TOTAL_MAX:
-        raise AmountTooLarge(f"The budget must be at most {TOTAL_MAX}.", param="amount")
+    value = budget_request.in_wallet(key, amount).value
     merchant = merchants.get(services.merchants, key.merchant)
-    mandate = mandates.of(services, merchant.id) or _begun(services, key)
+    mandate = budget_request.begun(services, key)
     terms = _terms(mandate, merchant, value, services)
     visit = WalletVisit.begin(services, merchant, within=DEADLINE)
     try:
@@ -116,23 +107,6 @@ def callback_url(base_url: str) -> str:
 def limits_of(terms: Terms) -> Limits:
     """Return the limits of the grant: this debit in each month."""
     return Limits(debit_amount=terms.limit, interval=Interval(terms.start, months=1))
-
-
-def _begun(services: PayServices, key: Actor) -> Mandate:
-    """Store a mandate that nothing was asked for yet."""
-    now = services.clock.now()
-    return services.mandates.begin(
-        Mandate(
-            id=mandate_id(key.merchant),
-            merchant=key.merchant,
-            status=MandateStatus.PENDING,
-            version=1,
-            writer=new_nonce(services.random_bytes),
-            updated_at=now,
-            created_at=now,
-            history=(HistoryEntry(now, MandateEvent.BEGUN, f"by {key.label}"),),
-        )
-    )
 
 
 def _terms(mandate: Mandate, merchant: Merchant, value: int, services: PayServices) -> Terms:
@@ -243,29 +217,6 @@ def _still_claimed(current: Mandate, claimed: Mandate) -> bool:
     return current.grant == claimed.grant and current.lease_until == claimed.lease_until
 
 
-def end(services: PayServices, key: Actor) -> Mandate:
-    """End the budget; its grant is canceled afterwards, best effort. Raises RefundUnexpectedState.
-
-    A payment that the wallet has accepted before may still be sent.
-    """
-    mandate = mandates.of(services, key.merchant)
-    if mandate is None:
-        raise RefundUnexpectedState("There is no budget that could be ended.")
-    before = mandate
-
-    def ended(current: Mandate) -> Change[Mandate]:
-        nonlocal before
-        before = current
-        return change(services, current, MandateEvent.ENDED, note=f"by {key.label}")
-
-    try:
-        mandate = write_decided(services, mandate, ended)
-    except IllegalTransition:
-        raise RefundUnexpectedState("There is no budget that could be ended.") from None
-    _cancel(services, before)
-    return mandate
-
-
 def _cancel(services: PayServices, mandate: Mandate) -> None:
     """Cancel the grant that a mandate had in use, best effort: its token is stored no more."""
     if mandate.handle is None or mandate.terms is None:
@@ -303,6 +254,14 @@ def choose(services: PayServices, key: Actor, refund_id: str) -> Refund:
         raise RefundUnexpectedState(
             "This refund was changed meanwhile. Look at it again."
         ) from None
+
+
+def pay_now(services: PayServices, refund: Refund) -> Refund:
+    """Pay a new refund from the budget as `pay` does; return it as it is then."""
+    try:
+        return pay(services, refund)
+    except (StaleSession, IllegalTransition):  # the sweep pays it, or somebody has canceled it
+        return services.refunds.get(refund.id) or refund
 
 
 def pay(

@@ -92,7 +92,7 @@ def create(
         session = lookup.get(services, key, asked.session)
         refund = _refund(services, key, session, asked, wallet, refund_id)
         if asked.by_budget:
-            refund = replace(refund, **_from_budget(services, refund))
+            refund = replace(refund, **_from_budget(services, session, refund))
         give = refund.give.value if refund.give is not None else 0
         held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))
         try:
@@ -258,13 +258,19 @@ def _refund(
     )
 
 
-def _from_budget(services: Services, refund: Refund) -> dict[str, Any]:
-    """Return the fields with which the budget pays the refund, or which say why it does not."""
+def _from_budget(services: Services, session: Session, refund: Refund) -> dict[str, Any]:
+    """Return the fields with which the budget pays the refund, or which say why it does not.
+
+    By itself it pays only the wallet that has paid, so that a stolen key sends nobody's money to
+    the thief's.
+    """
     mandate, now = services.mandates.get(mandate_id(refund.merchant)), services.clock.now()
     if mandate is None or mandate.terms is None:
         return {}
     if not mandate.active:
         return {"problem": RefundProblem.NO_BUDGET} if mandate.gone else {}
+    if not _paid_from(session, refund.wallet):
+        return {"problem": RefundProblem.OTHER_WALLET}
     fits = refund.cost.same_asset(mandate.terms.limit) and refund.cost.value <= mandate.left(now)
     return {"budget_at": now} if fits else {"problem": RefundProblem.OVER_BUDGET}
 
@@ -293,13 +299,19 @@ def _left(session: Session) -> int:
 
 def _payer(session: Session) -> str:
     """Return the wallet that paid. Raises ParameterMissing if it is not known."""
-    if session.outgoing_payment is not None and session.customer is not None:
+    if session.customer is not None and _paid_from(session, session.customer.id):
         return session.customer.id
     why = "was erased" if session.erased else "is not known: the money came from outside"
     raise ParameterMissing(
         f"The wallet that paid this session {why}. Name the wallet that the money goes to.",
         param="customer_wallet",
     )
+
+
+def _paid_from(session: Session, wallet: str) -> bool:
+    """Return whether this wallet has paid the session, by our own instruction."""
+    customer = session.customer
+    return session.outgoing_payment is not None and customer is not None and customer.id == wallet
 
 
 def _wallet(services: Services, typed: str | None) -> str | None:

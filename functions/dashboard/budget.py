@@ -1,0 +1,177 @@
+"""The page of the refund budget: what is left of it, and its approval in the merchant's wallet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from fastapi import APIRouter, Request, Response
+
+from checkout.domain.errors import CheckoutError, ParameterInvalid
+from checkout.domain.mandate import Mandate
+from checkout.domain.money import from_minor_units, minor_units, typed_amount
+from checkout.domain.people import Actor
+from checkout.flows.merchant import actions
+from checkout.flows.refund import budget_request
+from checkout.grant_callback import callback_of
+from checkout.open_payments.models import Amount
+from checkout.ports.services import DashboardServices
+from dashboard import refund_texts as texts
+from dashboard.dependencies import Form, Injected, Key, Visited
+from dashboard.refunds import Step
+from dashboard.rendering import page, refused, saved, see
+from dashboard.view import moment, readable
+
+router = APIRouter(prefix="/budget")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BudgetShown:
+    """The budget. `amount`, `spent`, `left` and `share`, the spent part in per cent, are its month.
+
+    `wanted` is what the shop's server has requested, and `approval` the page at the wallet that
+    waits, for the amount `asked`.
+    """
+
+    status: str
+    badge: str
+    told: str
+    amount: str | None = None
+    spent: str | None = None
+    left: str | None = None
+    share: int = 0
+    renews_on: str | None = None
+    wanted: str | None = None
+    asked: str | None = None
+    approval: str | None = None
+    typed: str = ""
+    active: bool = False
+    endable: bool = False
+    steps: tuple[Step, ...] = ()
+
+
+@router.get("")
+async def budget_page(services: Injected, request: Request, key: Key) -> Response:
+    return _page(services, request, key)
+
+
+@router.post("")
+async def ask(services: Injected, request: Request, key: Key, form: Form) -> Response:
+    """Ask the merchant's wallet for the page of the approval."""
+    typed = form.get("amount", "")
+    try:
+        actions.ask_budget(services, key, _typed(key, typed))
+    except CheckoutError as error:
+        return refused(error, _page, services, request, key, typed=typed)
+    return _page(services, request, key)
+
+
+@router.get("/callback")
+async def callback(services: Injected, visit: Visited, request: Request, key: Key) -> Response:
+    """Continue with what the merchant's wallet appended to the address of its return."""
+    returned = callback_of(request)
+    if returned.result is not None:  # it is unsigned, so it decides nothing
+        return _page(services, request, key, alert="You did not approve the budget.")
+    done = actions.approve_budget(
+        services, key, interact_ref=returned.interact_ref, presented_hash=returned.hash
+    )
+    if done.wait_seconds:
+        return page(
+            request,
+            "refund_wait.html",
+            section="",
+            seconds=done.wait_seconds,
+            again=f"{request.url.path}?{request.url.query}",
+        )
+    return see(visit, "/budget")
+
+
+@router.post("/end")
+async def end(services: Injected, visit: Visited, request: Request, key: Key, _: Form) -> Response:
+
+    def save() -> None:
+        actions.end_budget(services, key)
+
+    return saved(save, visit, "/budget", _page, services, request, key)
+
+
+def _typed(key: Actor, typed: str) -> int:
+    """Return the typed amount in minor units. Raise ParameterInvalid."""
+    amount = typed_amount(typed, currency=key.asset_code, wallet_scale=key.asset_scale)
+    if amount is None:
+        raise ParameterInvalid("This is not an amount. Type it as in 500.00.", param="amount")
+    return amount
+
+
+def _page(
+    services: DashboardServices,
+    request: Request,
+    key: Actor,
+    *,
+    typed: str | None = None,
+    alert: str | None = None,
+    status: int = 200,
+) -> Response:
+    mandate, now = budget_request.find(services, key), services.clock.now()
+    return page(
+        request,
+        "budget.html",
+        status=status,
+        section="/settings",
+        alert=alert,
+        b=_shown(mandate, typed, now) if mandate else _none(typed),
+        currency=key.asset_code,
+    )
+
+
+def _none(typed: str | None) -> BudgetShown:
+    status, badge, told = texts.NO_BUDGET
+    return BudgetShown(status=status, badge=badge, told=told, typed=typed or "")
+
+
+def _shown(mandate: Mandate, typed: str | None, now: datetime) -> BudgetShown:
+    status, badge, told = texts.BUDGET[mandate.status]
+    terms, asked = mandate.terms, mandate.asked
+    ready = mandate.approve_until is not None and now < mandate.approve_until
+    limit = terms.limit if terms else None
+    offered = mandate.wanted or (asked.limit if asked and ready else limit)
+    left = _like(limit, mandate.left(now)) if limit else None
+    return BudgetShown(
+        status=status,
+        badge=badge,
+        told=texts.SILENT if mandate.silent(now) else told,
+        amount=readable(limit) if limit else None,
+        spent=readable(_like(limit, limit.value - left.value)) if limit and left else None,
+        left=readable(left) if left else None,
+        share=100 - 100 * left.value // limit.value if limit and left else 0,
+        renews_on=_day(mandate.renews_at(now)) if mandate.active else None,
+        wanted=readable(mandate.wanted) if mandate.wanted else None,
+        asked=readable(asked.limit) if asked and ready else None,
+        approval=mandate.interact_url if ready else None,
+        typed=typed if typed is not None else _plain(offered) if offered else "",
+        active=mandate.active,
+        endable=mandate.active or mandate.gone,
+        steps=tuple(
+            Step(
+                at=moment(each.at),
+                text=texts.BUDGET_STEP.get(each.event, each.event.replace("_", " ")),
+                detail=each.note,
+                bad=each.event in texts.BUDGET_BAD,
+            )
+            for each in mandate.history
+        ),
+    )
+
+
+def _like(limit: Amount, value: int) -> Amount:
+    return Amount(value, limit.asset_code, limit.asset_scale)
+
+
+def _day(at: datetime) -> str:
+    return f"{at.day} {at:%B %Y}"
+
+
+def _plain(amount: Amount) -> str:
+    """Return the amount in plain digits, as the form takes it."""
+    code, scale = amount.asset_code, amount.asset_scale
+    return from_minor_units(minor_units(amount), currency=code, wallet_scale=scale).decimal()

@@ -1,0 +1,131 @@
+"""Read the refund budget, ask its owner for one, and end it. No wallet is called."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from checkout.domain.errors import (
+    AmountNotRepresentable,
+    AmountTooLarge,
+    AmountTooSmall,
+    RefundUnexpectedState,
+    ResourceMissing,
+    SessionBusy,
+)
+from checkout.domain.ids import mandate_id, new_nonce
+from checkout.domain.machine import Change, HistoryEntry, IllegalTransition
+from checkout.domain.mandate import Mandate, MandateEvent, MandateStatus
+from checkout.domain.money import TOTAL_MAX, to_wallet
+from checkout.domain.people import Actor
+from checkout.flows.idempotency import Reserve
+from checkout.flows.payment.writes import change, write_decided
+from checkout.open_payments.models import Amount
+from checkout.ports.services import Services
+from checkout.ports.sessions import StaleSession
+from checkout.ports.wallets import Cleanup
+
+_BUSY: Final = "The budget is being changed by other requests; try again shortly."
+
+
+def find(services: Services, key: Actor) -> Mandate | None:
+    """Return the merchant's budget, or None if none was ever asked for."""
+    return services.mandates.get(mandate_id(key.merchant))
+
+
+def get(services: Services, key: Actor) -> Mandate:
+    """Return the merchant's budget. Raises ResourceMissing."""
+    mandate = find(services, key)
+    if mandate is None:
+        raise ResourceMissing("There is no refund budget. Request one, and approve it.")
+    return mandate
+
+
+def request(
+    services: Services, key: Actor, amount: int, reserve: Reserve[Mandate] | None = None
+) -> Mandate:
+    """Ask an owner to approve `amount` minor units a month, and write what `reserve` makes with it.
+
+    A budget that is in use stays so. Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable,
+    SessionBusy, KeyHeld.
+    """
+    wanted = in_wallet(key, amount)
+    mandate = begun(services, key)
+
+    def requested(current: Mandate) -> Change[Mandate]:
+        note = f"by {key.label}"
+        return change(services, current, MandateEvent.REQUESTED, note=note, wanted=wanted)
+
+    try:
+        return write_decided(services, mandate, requested, reserve)
+    except StaleSession as stale:
+        raise SessionBusy(_BUSY) from stale
+
+
+def end(services: Services, key: Actor, reserve: Reserve[Mandate] | None = None) -> Mandate:
+    """End the budget; its grant is canceled afterwards, best effort.
+
+    A payment that the wallet has accepted before may still be sent. Raises RefundUnexpectedState,
+    SessionBusy, KeyHeld.
+    """
+    mandate = before = find(services, key)
+    if mandate is None:
+        raise RefundUnexpectedState("There is no budget that could be ended.")
+
+    def ended(current: Mandate) -> Change[Mandate]:
+        nonlocal before
+        before = current
+        return change(services, current, MandateEvent.ENDED, note=f"by {key.label}")
+
+    try:
+        mandate = write_decided(services, mandate, ended, reserve)
+    except IllegalTransition:
+        raise RefundUnexpectedState("There is no budget that could be ended.") from None
+    except StaleSession as stale:
+        raise SessionBusy(_BUSY) from stale
+    assert before is not None
+    if before.handle is not None and before.terms is not None:
+        services.tasks.clean_up(
+            Cleanup(
+                session=before.id,
+                merchant=before.merchant,
+                auth_server=before.terms.payer.auth_server,
+                grant=before.handle,
+                identity=before.terms.identity,
+            )
+        )
+    return mandate
+
+
+def in_wallet(key: Actor, amount: int) -> Amount:
+    """Return minor units of the merchant's currency in their wallet's scale.
+
+    Raises AmountTooSmall, AmountTooLarge, AmountNotRepresentable.
+    """
+    if amount < 1:
+        raise AmountTooSmall("The budget must be at least 1.", param="amount")
+    if amount > TOTAL_MAX:
+        raise AmountTooLarge(f"The budget must be at most {TOTAL_MAX}.", param="amount")
+    code, scale = key.asset_code, key.asset_scale
+    try:
+        return to_wallet(amount, currency=code.lower(), asset_code=code, asset_scale=scale)
+    except AmountNotRepresentable:
+        raise AmountNotRepresentable(
+            f"Your wallet counts {code} in larger steps than this amount.", param="amount"
+        ) from None
+
+
+def begun(services: Services, key: Actor) -> Mandate:
+    """Return the merchant's budget; if there is none, store one that nothing was asked for yet."""
+    now = services.clock.now()
+    return find(services, key) or services.mandates.begin(
+        Mandate(
+            id=mandate_id(key.merchant),
+            merchant=key.merchant,
+            status=MandateStatus.PENDING,
+            version=1,
+            writer=new_nonce(services.random_bytes),
+            updated_at=now,
+            created_at=now,
+            history=(HistoryEntry(now, MandateEvent.BEGUN, f"by {key.label}"),),
+        )
+    )
