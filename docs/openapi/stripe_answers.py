@@ -38,7 +38,9 @@ class CustomText(Answer):
 
 class CustomerDetails(Answer):
     address: None
+    business_name: None
     email: str | None
+    individual_name: None
     name: None
     phone: None
     tax_exempt: Literal["none"]
@@ -117,8 +119,6 @@ class Charge(Answer):
     """The payment's id; the payment if it is expanded."""
     payment_method: None
     payment_method_details: None
-    presentment_details: None
-    radar_options: None
     receipt_email: None
     receipt_number: None
     receipt_url: None
@@ -142,7 +142,6 @@ class PaymentIntent(Answer):
     allowed_payment_method_types: None
     amount: Money
     amount_capturable: Literal[0]
-    amount_details: None
     amount_received: Money
     application: None
     application_fee_amount: None
@@ -159,7 +158,6 @@ class PaymentIntent(Answer):
     customer_account: None
     description: str | None
     excluded_payment_method_types: None
-    hooks: None
     last_payment_error: PaymentError | None
     latest_charge: str | Charge | None
     """The id of the charge of a payment that was made; the charge if it is expanded."""
@@ -169,13 +167,11 @@ class PaymentIntent(Answer):
     next_action: None
     on_behalf_of: None
     open_payments: PaymentFacts
-    payment_details: None
     payment_method: None
     payment_method_configuration_details: None
     payment_method_options: None
     payment_method_types: list[Literal["open_payments"]]
     payment_record: None
-    presentment_details: None
     processing: None
     receipt_email: None
     review: None
@@ -200,8 +196,12 @@ class Product(Answer):
     description: str | None
     images: list[str]
     livemode: bool
+    marketing_features: Empty
     metadata: Metadata
     name: str
+    package_dimensions: None
+    shippable: None
+    tax_details: None
     type: Literal["service"]
     updated: Unix
     url: None
@@ -268,7 +268,6 @@ class Session(Answer):
     amount_total: Money
     automatic_tax: AutomaticTax
     billing_address_collection: None
-    branding_settings: None
     cancel_url: str | None
     client_reference_id: str | None
     client_secret: None
@@ -286,7 +285,6 @@ class Session(Answer):
     customer_details: CustomerDetails | None
     customer_email: str | None
     discounts: Empty
-    excluded_payment_method_types: None
     expires_at: Unix
     integration_identifier: None
     invoice: None
@@ -298,7 +296,6 @@ class Session(Answer):
     managed_payments: None
     metadata: Metadata
     mode: Literal["payment"]
-    name_collection: None
     open_payments: OpenPayments
     optional_items: None
     origin_context: None
@@ -311,11 +308,7 @@ class Session(Answer):
     payment_method_types: list[Literal["open_payments"]]
     payment_status: Literal["paid", "unpaid"]
     permissions: None
-    phone_number_collection: None
-    presentment_details: None
     recovered_from: None
-    redirect_on_completion: None
-    return_url: None
     saved_payment_method_options: None
     setup_intent: None
     shipping_address_collection: None
@@ -326,9 +319,8 @@ class Session(Answer):
     submit_type: str | None
     subscription: None
     success_url: str
-    tax_id_collection: None
     total_details: TotalDetails
-    ui_mode: Literal["hosted"]
+    ui_mode: Literal["hosted_page"]
     url: str | None
     """The customer's page, while the session is open."""
     wallet_options: None
@@ -368,15 +360,17 @@ class Refund(Answer):
     """The charge's id; the charge if it is expanded."""
     created: Unix
     currency: Currency
-    destination_details: None
-    failure_reason: str | None
-    """`unknown` if only a part was sent; else null."""
+    customer: None
+    customer_account: None
+    failure_reason: Literal["unknown"] = ABSENT
+    """If only a part was sent."""
     metadata: Metadata
     open_payments: RefundFacts
     payment_intent: PaymentId | PaymentIntent
     """The payment's id; the payment if it is expanded."""
-    pending_reason: str | None
-    """`processing` while the refund is pending."""
+    payment_method: None
+    pending_reason: Literal["processing"] = ABSENT
+    """While the refund is pending."""
     reason: Reason | None
     receipt_number: None
     source_transfer_reversal: None
@@ -460,6 +454,7 @@ class BusinessProfile(Answer):
     minority_owned_business_designation: None
     name: str
     product_description: None
+    specified_commercial_transactions_act_url: None
     support_address: None
     support_email: str | None
     support_phone: None
@@ -477,7 +472,6 @@ class Account(Answer):
     capabilities: Annotated[dict[str, str], Field(max_length=0)]
     charges_enabled: bool
     """False while the merchant is suspended."""
-    country: None
     created: Unix
     default_currency: Currency
     details_submitted: Literal[True]

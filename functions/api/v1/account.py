@@ -44,7 +44,7 @@ async def named(
 
 
 def account_object(merchant: Merchant) -> dict[str, Any]:
-    """Return the merchant as `account`. Its country is not known, and null."""
+    """Return the merchant as `account`. Its country is not known."""
     contact = merchant.contact or ""
     website = f"https://{merchant.website}" if merchant.website else None
     profile = {
@@ -54,6 +54,7 @@ def account_object(merchant: Merchant) -> dict[str, Any]:
         "minority_owned_business_designation": None,
         "name": merchant.name,
         "product_description": None,
+        "specified_commercial_transactions_act_url": None,
         "support_address": None,
         "support_email": contact if "@" in contact else None,
         "support_phone": None,
@@ -68,7 +69,6 @@ def account_object(merchant: Merchant) -> dict[str, Any]:
         "business_type": None,
         "capabilities": {},
         "charges_enabled": open_for_sale,
-        "country": None,
         "created": unix(merchant.created_at),
         "default_currency": merchant.asset_code.lower(),
         "details_submitted": True,

@@ -2,7 +2,8 @@
 
 Served under /v1 and sent to webhook endpoints whose format is `stripe`. Amounts are in Stripe's
 units of a currency, which for three currencies are not those of ISO 4217. Times are Unix seconds.
-Fields without a meaning here are null, so that clients that read them do not fail. Facts that only
+Fields without a meaning here are null, so that clients that read them do not fail; those that
+Stripe itself leaves out are left out. Facts that only
 this service knows are in the field `open_payments`.
 """
 
@@ -40,7 +41,6 @@ _NULL: Final = dict.fromkeys(
         "allow_promotion_codes",
         "allowed_payment_method_types",
         "billing_address_collection",
-        "branding_settings",
         "client_secret",
         "collected_information",
         "consent",
@@ -49,37 +49,29 @@ _NULL: Final = dict.fromkeys(
         "customer",
         "customer_account",
         "customer_creation",
-        "excluded_payment_method_types",
         "integration_identifier",
         "invoice",
         "invoice_creation",
         "managed_payments",
-        "name_collection",
         "optional_items",
         "origin_context",
         "payment_link",
         "payment_method_configuration_details",
         "payment_method_options",
         "permissions",
-        "phone_number_collection",
-        "presentment_details",
         "recovered_from",
-        "redirect_on_completion",
-        "return_url",
         "saved_payment_method_options",
         "setup_intent",
         "shipping_address_collection",
         "shipping_cost",
         "shipping_details",
         "subscription",
-        "tax_id_collection",
         "wallet_options",
     )
 )
 _NULL_PAYMENT: Final = dict.fromkeys(
     (
         "allowed_payment_method_types",
-        "amount_details",
         "application",
         "application_fee_amount",
         "automatic_payment_methods",
@@ -87,16 +79,13 @@ _NULL_PAYMENT: Final = dict.fromkeys(
         "customer",
         "customer_account",
         "excluded_payment_method_types",
-        "hooks",
         "managed_payments",
         "next_action",
         "on_behalf_of",
-        "payment_details",
         "payment_method",
         "payment_method_configuration_details",
         "payment_method_options",
         "payment_record",
-        "presentment_details",
         "processing",
         "receipt_email",
         "review",
@@ -125,8 +114,6 @@ _NULL_CHARGE: Final = dict.fromkeys(
         "outcome",
         "payment_method",
         "payment_method_details",
-        "presentment_details",
-        "radar_options",
         "receipt_email",
         "receipt_number",
         "receipt_url",
@@ -216,7 +203,7 @@ def checkout_session(session: Session, *, base_url: str, now: datetime) -> dict[
         "submit_type": echo.get("submit_type"),
         "success_url": session.success_url,
         "total_details": {"amount_discount": 0, "amount_shipping": 0, "amount_tax": 0},
-        "ui_mode": "hosted",
+        "ui_mode": "hosted_page",
         "url": f"{base_url}/pay/{session.id}" if shown == "open" else None,
     }
 
@@ -384,8 +371,12 @@ def _item(
         "description": item.description or None,
         "images": extra.get("images") or ([item.image] if item.image else []),
         "livemode": live,
+        "marketing_features": [],
         "metadata": extra.get("product_metadata", {}),
         "name": item.name,
+        "package_dimensions": None,
+        "shippable": None,
+        "tax_details": None,
         "type": "service",
         "updated": created,
         "url": None,
@@ -434,7 +425,7 @@ def _folded(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _customer(email: str | None) -> dict[str, Any]:
-    unknown = dict.fromkeys(("address", "name", "phone"))
+    unknown = dict.fromkeys(("address", "business_name", "individual_name", "name", "phone"))
     return {"email": email, **unknown, "tax_exempt": "none", "tax_ids": []}
 
 

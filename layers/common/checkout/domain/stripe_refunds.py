@@ -20,7 +20,10 @@ from checkout.domain.stripe_objects import (
 
 
 def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
-    """Return the `refund`. Facts that only this service knows are in `open_payments`."""
+    """Return the `refund`. Facts that only this service knows are in `open_payments`.
+
+    As in Stripe, there is a reason of failing or waiting only while there is one.
+    """
     failed = refund.status is RefundStatus.FAILED
     waits = pending_reason(refund)
     ours = public_refund(refund, base_url=base_url)
@@ -32,11 +35,13 @@ def refund_object(refund: Refund, *, base_url: str) -> dict[str, Any]:
         "charge": charge_id(refund.session),
         "created": unix(refund.created_at),
         "currency": refund.currency,
-        "destination_details": None,
-        "failure_reason": "unknown" if failed else None,
+        "customer": None,
+        "customer_account": None,
+        **({"failure_reason": "unknown"} if failed else {}),
         "metadata": {name: str(value) for name, value in refund.metadata.items()},
         "payment_intent": payment_intent_id(refund.session),
-        "pending_reason": "processing" if waits else None,
+        "payment_method": None,
+        **({"pending_reason": "processing"} if waits else {}),
         "reason": refund.reason.value if refund.reason else None,
         "receipt_number": None,
         "source_transfer_reversal": None,

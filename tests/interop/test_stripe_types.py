@@ -1,0 +1,192 @@
+"""Answers of /v1, of each route and in each state, against the newest stripe-node's own types.
+
+TypeScript's compiler reads each answer as a literal of its type: a field that is missing, that the
+type does not have, or whose value is another one, is an error. Each difference that is on purpose
+is listed here with its reason, and one that is no longer found is an error, too.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from checkout.adapters.dynamo.refunds import refund_item
+from checkout.domain.event_types import EVENTS, stripe_name
+from checkout.domain.payment import Problem
+from checkout.domain.refund import Refund, RefundEvent, RefundProblem, RefundStatus
+from checkout.domain.retention import RETENTION
+from checkout.domain.session import Session, Status
+from checkout.domain.stripe_objects import event_json
+from checkout.domain.stripe_refunds import refund_event_json
+from checkout.domain.subjects import charge_event
+from checkout.flows.payment.writes import change
+from checkout.flows.refund import request
+from tests.functions.test_refunds_api import PAID
+from tests.merchant_api import PREFIX
+from tests.stripe_api import ENDPOINTS, PAYMENTS, REFUNDS, SESSIONS, StripeApi, a_purchase
+from tests.support import NOW
+
+HERE: Final = Path(__file__).parent
+# The differences on purpose, with the reason. First the fields that the types do not have.
+OURS: Final = {
+    "open_payments": "what only this service knows",
+    "shipping_details": "null, for clients of before 2025, which read it",
+}
+# A part of the compiler's message.
+EXPECTED: Final = {
+    "Type 'string' is not assignable to type 'Decimal'": "the library itself makes it of the text",
+}
+
+pytestmark = pytest.mark.interop
+
+PAYMENT: Final = {"expand": ["latest_charge"]}
+WHOLE: Final = {"expand": ["line_items.data.price.product", "payment_intent.latest_charge"]}
+
+
+@pytest.fixture(scope="module")
+def answers() -> list[tuple[str, Any]]:
+    """Return every kind of answer in every state, each with the name of its type."""
+    return list(told(StripeApi()))
+
+
+def told(api: StripeApi) -> Iterator[tuple[str, Any]]:
+    created = api.form(SESSIONS, a_purchase(customer_email="a@b.example", metadata={"a": "1"})).json
+    yield "Stripe.Checkout.Session", created
+    plain = api.form(SESSIONS, a_purchase(cancel_url=None, **WHOLE)).json
+    yield "Stripe.Checkout.Session", plain
+    sessions = [api.store(status=each) for each in Status if each is not Status.COMPLETED]
+    sessions.append(api.store(status=Status.OPEN, problem=Problem.PAYMENT_REFUSED))
+    sessions.append(api.store(status=Status.EXPIRED, received=500))
+    sessions.append(api.store(**{**PAID, "received": 1999}))
+    sold = api.store(**PAID)
+    for session in [*sessions, sold]:
+        yield from of_session(api, session)
+    yield "Stripe.ApiList<Stripe.Checkout.Session>", api.ask(SESSIONS).json
+    yield "Stripe.ApiList<Stripe.PaymentIntent>", api.ask(PAYMENTS).json
+    yield from of_refunds(api, sold)
+    yield from of_events(api, sold)
+    endpoint = {"url": "https://shop.example/hooks", "enabled_events": ["*"]}
+    made = api.manage("POST", ENDPOINTS, endpoint).json
+    yield "Stripe.WebhookEndpoint", made
+    path = f"{ENDPOINTS}/{made['id']}"
+    yield "Stripe.WebhookEndpoint", api.manage("POST", path, {"disabled": True}).json
+    yield "Stripe.ApiList<Stripe.WebhookEndpoint>", api.manage("GET", ENDPOINTS).json
+    yield "Stripe.DeletedWebhookEndpoint", api.manage("DELETE", path).json
+    yield "Stripe.Balance", api.ask("/v1/balance").json
+    yield "Stripe.Account", api.ask("/v1/account").json
+    yield "Stripe.ApiList<Stripe.Account>", api.ask("/v1/accounts").json
+
+
+def of_session(api: StripeApi, session: Session) -> Iterator[tuple[str, Any]]:
+    path = f"{SESSIONS}/{session.id}"
+    yield "Stripe.Checkout.Session", api.ask(path).json
+    yield "Stripe.Checkout.Session", api.ask(path, WHOLE).json
+    yield "Stripe.ApiList<Stripe.LineItem>", api.ask(f"{path}/line_items").json
+    payment = f"{PAYMENTS}/{session.id.replace('cs_', 'pi_')}"
+    yield "Stripe.PaymentIntent", api.ask(payment).json
+    yield "Stripe.PaymentIntent", api.ask(payment, PAYMENT).json
+    if session.status is Status.COMPLETED:
+        charge = f"/v1/charges/{session.id.replace('cs_', 'ch_')}"
+        yield "Stripe.Charge", api.ask(charge).json
+        yield "Stripe.Charge", api.ask(charge, {"expand": ["payment_intent"]}).json
+
+
+def of_refunds(api: StripeApi, sold: Session) -> Iterator[tuple[str, Any]]:
+    payment = sold.id.replace("cs_", "pi_")
+    for status in RefundStatus:
+        values = {"payment_intent": payment, "amount": 10, "reason": "duplicate"}
+        made = api.form(REFUNDS, values, key=api.refunder).json
+        stored = api.services.refunds.get(made["id"])
+        assert stored is not None
+        put(api, replace(stored, status=status, **reached(status)))
+        path = f"{REFUNDS}/{made['id']}"
+        yield "Stripe.Refund", api.ask(path).json
+        yield "Stripe.Refund", api.ask(path, {"expand": ["charge", "payment_intent"]}).json
+    yield "Stripe.ApiList<Stripe.Refund>", api.ask(REFUNDS).json
+
+
+def reached(status: RefundStatus) -> dict[str, Any]:
+    failed = {"problem": RefundProblem.SENT_IN_PART} if status is RefundStatus.FAILED else {}
+    if status in (RefundStatus.NEEDS_APPROVAL, RefundStatus.SENDING):
+        return {"check_at": NOW}
+    return {"ended_at": NOW, **failed}
+
+
+def put(api: StripeApi, refund: Refund) -> None:
+    item = refund_item(refund, RETENTION)
+    api.dynamo.put_item(TableName=f"{PREFIX}-checkout_sessions", Item=item)
+
+
+def of_events(api: StripeApi, sold: Session) -> Iterator[tuple[str, Any]]:
+    """Yield an event of each type that Stripe has too."""
+    [refund, *_] = request.of_session(api.services, api.key, sold.id)
+    common: dict[str, Any] = {"base_url": "https://pay.example", "at": NOW}
+    for number, name in enumerate(EVENTS):
+        named = {"event_id": f"evt_{number:022d}", "event_type": name, **common}
+        if stripe_name(name) not in OF_STRIPE:
+            continue
+        if name == "charge.refunded":
+            moved = change(api.services, refund, RefundEvent.ERASED)
+            event = charge_event(
+                moved, sold, name, event_id=named["event_id"], base_url=common["base_url"]
+            )
+            text = event.stripe_body or ""
+        elif name.startswith("refund."):
+            text = refund_event_json(refund, **named)
+        else:
+            text = event_json(sold, **named)
+        yield "Stripe.Event", json.loads(text)
+
+
+OF_STRIPE: Final = (
+    "checkout.session.completed",
+    "checkout.session.expired",
+    "payment_intent.payment_failed",
+    "payment_intent.succeeded",
+    "charge.refunded",
+    "refund.created",
+    "refund.updated",
+    "refund.failed",
+)
+
+
+def without_ours(value: Any) -> Any:
+    """Return an answer without the fields that the types do not have."""
+    if isinstance(value, list):
+        return [without_ours(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: without_ours(each) for name, each in value.items() if name not in OURS}
+
+
+def test_no_answer_contradicts_the_types(
+    node: str, answers: list[tuple[str, Any]], tmp_path: Path
+) -> None:
+    assert len(answers) >= 80
+    (tmp_path / "node_modules").symlink_to(HERE / "node_modules")
+    lines = ['import Stripe from "stripe";']
+    for number, (kind, value) in enumerate(answers):
+        text = json.dumps(without_ours(value))
+        lines.append(f"export const v{number}: {kind} = {text};")
+    (tmp_path / "answers.ts").write_text("\n".join(lines), "utf-8")
+    done = subprocess.run(
+        [node, "node_modules/typescript/bin/tsc", "--noEmit", "--strict", "--skipLibCheck",
+         "--target", "es2022", "--module", "nodenext", "--noErrorTruncation", "answers.ts"],
+        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    contradictions: dict[str, str] = {}
+    for found in re.finditer(r"^answers\.ts\((\d+),\d+\): (.*(?:\n .*)*)", done.stdout, re.M):
+        kind = answers[int(found[1]) - 2][0]
+        contradictions.setdefault(f"{kind}: {found[2]}", kind)
+    left = [each[:1500] for each in contradictions if not any(known in each for known in EXPECTED)]
+    assert left == [], "\n".join(left)
+    gone = [each for each in EXPECTED if not any(each in one for one in contradictions)]
+    assert gone == []
+    print(f"{len(answers)} answers, {len(contradictions)} differences on purpose")
