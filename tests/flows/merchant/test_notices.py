@@ -21,6 +21,7 @@ from checkout.domain.errors import (
     ParameterInvalid,
     RateLimited,
 )
+from checkout.domain.event_types import EXPIRED
 from checkout.domain.ids import new_key_id, new_member_id, subscriber_id
 from checkout.domain.languages import LANGUAGES
 from checkout.domain.mandate import Mandate, MandateStatus
@@ -28,13 +29,13 @@ from checkout.domain.notices import Pace, Subscriber, Topic
 from checkout.domain.payment import Attention
 from checkout.domain.people import Member, Passkey, Role
 from checkout.domain.session import Session, Status
-from checkout.domain.webhooks import Endpoint
+from checkout.domain.webhooks import Delivery, Endpoint
 from checkout.flows.merchant import notices
 from checkout.flows.merchant.needs import Case
 from checkout.flows.schedule import sweep
 from expirer.app import scheduled
 from pay.notices import notice_letter
-from tests.adapters.samples import a_key
+from tests.adapters.samples import a_key, an_event
 from tests.domain.test_note import a_note
 from tests.mailbox import SENDER, Mailbox, text_of
 from tests.product import PREFIX, World
@@ -490,8 +491,14 @@ def test_the_schedule_writes_notices(shop: Shop) -> None:
     shop.services = replace(shop.services, write_notice=app._written)
     shop.told()
     shop.flag()
+    shop.listen(EXPIRED)
+    at = shop.clock.now()
+    failed = Delivery(at=at, duration_ms=5, status=500, answer="")
+    shop.core.events.add(
+        an_event(merchant=shop.merchant.id, created_at=at, deliveries=(failed,) * 3)
+    )
     assert scheduled(lambda: shop.services)({}, Left(75))["SessionsChecked"] >= 1
-    assert len(shop.mails) == 1
+    assert "Webhook endpoints that fail: 1" in text_of(shop.mails[0])
 
 
 def test_a_row_of_a_subscriber_is_read_as_it_was_stored(shop: Shop) -> None:
