@@ -22,6 +22,7 @@ from checkout.domain.people import Actor
 from checkout.domain.session import Status
 from checkout.flows.checkout.lists import ListQuery
 from dashboard.dependencies import Injected, Key
+from dashboard.texts import EVERYTHING
 
 PAGE: Final = 25
 TEXT_MAX: Final = 2048  # characters of the search text
@@ -41,6 +42,11 @@ class Filters:
     @property
     def active(self) -> bool:
         return any(self.typed.values())
+
+    @property
+    def folded(self) -> int:
+        """The number of filters that are set beside the search."""
+        return sum(bool(value) for name, value in self.typed.items() if name not in ("q", "status"))
 
     def address(self, **more: str | None) -> str:
         """Return the query string of these filters and of `more`."""
@@ -62,14 +68,15 @@ async def filters(injected: Injected, key: Key, request: Request) -> Filters:
     if since is not None and since > today:
         wrong.append("The first day is in the future.")
         since = None
-    if typed["status"] not in ("", *Status, *Concern):
+    if typed["status"] not in ("", EVERYTHING, *Status, *Concern):
         wrong.append("There is no such status.")
     return Filters(
         typed=typed,
         text=typed["q"],
         query=ListQuery(
             limit=PAGE,
-            cursor=query.get("cursor") or None,
+            cursor=query.get("newer") or query.get("cursor") or None,
+            upward=bool(query.get("newer")),
             status=Status(typed["status"]) if typed["status"] in tuple(Status) else None,
             concern=Concern(typed["status"]) if typed["status"] in tuple(Concern) else None,
             created_from=_midnight(since) if since is not None else None,

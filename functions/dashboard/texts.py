@@ -249,14 +249,17 @@ CONCERN: Final[Mapping[Concern, str]] = {
     Concern.FAILED: "Failed",
     Concern.DECLINED: "Declined",
     Concern.ATTENTION: "Needs attention",
+    Concern.PAYMENT: "A wallet was given",
 }
-# The lists that are asked for most, by the value of the filter.
+# The lists that are asked for most, by the value of the filter; the first is shown unless asked.
+EVERYTHING: Final = "all"
 TABS: Final = (
-    ("", "All"),
+    (Concern.PAYMENT.value, "Payments"),
     (Status.COMPLETED.value, "Paid"),
     (Concern.FAILED.value, "Failed"),
     (Concern.DECLINED.value, "Declined"),
     (Concern.ATTENTION.value, "Needs you"),
+    (EVERYTHING, "All"),
 )
 # The browser's report, by the note of the step.
 REPORTED: Final[Mapping[str, str]] = {

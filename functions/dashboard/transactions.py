@@ -3,31 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.attempts import failure_of
+from checkout.domain.attempts import Concern, failure_of
 from checkout.domain.merchant import Ownership
 from checkout.domain.order_number import order_number
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
 from checkout.flows import merchants
-from checkout.flows.checkout.lists import SessionList
+from checkout.flows.checkout.lists import ListQuery, SessionList, cursor_behind
 from checkout.flows.merchant import search
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard.dependencies import Injected, Key
 from dashboard.filters import Filtered
 from dashboard.rendering import page
-from dashboard.texts import CONCERN, FAILURE, KEY_STATE, SERVICE_KEY, STATUS, TABS, WALLET_STATE
+from dashboard.texts import (
+    CONCERN,
+    EVERYTHING,
+    FAILURE,
+    KEY_STATE,
+    SERVICE_KEY,
+    STATUS,
+    TABS,
+    WALLET_STATE,
+)
 from dashboard.view import minor, moment, status_of, wallet_of
 
 router = APIRouter()
 NOTHING: Final = SessionList((), None)
-FOLDED: Final = ("status", "from", "to", "min", "max")  # the filters that are folded on a phone
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +87,21 @@ class FirstSteps:
 async def transactions(
     services: Injected, request: Request, key: Key, filters: Filtered
 ) -> Response:
-    """List the transactions that match. A wrong filter lists none, with status 400."""
+    """List the transactions that match; without a filter, those to which a wallet was given.
+
+    A wrong filter lists none, with status 400. A merchant whose sessions all fit on a page sees
+    them, and what to do first.
+    """
     query, now = filters.query, services.clock.now()
     found = NOTHING if filters.wrong else search.find(services, key, filters.text, query)
     whole = not filters.active and query.cursor is None and found.next_cursor is None
+    if not filters.active and not whole:
+        query = replace(query, concern=Concern.PAYMENT)
+        found = search.find(services, key, "", query)
+    usual = Concern.PAYMENT.value if query.concern is Concern.PAYMENT else EVERYTHING
     stopped = query.filters and found.next_cursor is not None
+    tab = filters.typed["status"] or ("" if filters.active else usual)
+    older, newer = _around(key, query, found)
     return page(
         request,
         "transactions.html",
@@ -91,15 +109,25 @@ async def transactions(
         section="",
         first_steps=_first_steps(services, key, found.sessions) if whole else None,
         filters=filters,
-        folded=not any(filters.typed[name] for name in FOLDED),
+        tab=tab,
+        heading=dict(TABS).get(tab, "Results"),
         statuses=[(status.value, words) for status, words in (*STATUS.items(), *CONCERN.items())],
         tabs=TABS,
         rows=[_row(session, now=now) for session in found.sessions],
-        next_cursor=found.next_cursor,
+        next_cursor=older,
+        newer=newer,
         unreadable=found.unreadable,
         looked_to=moment(found.looked_to) if stopped and found.looked_to else None,
         currency=key.asset_code,
     )
+
+
+def _around(key: Actor, query: ListQuery, found: SessionList) -> tuple[str | None, str | None]:
+    """Return the cursors of the pages with older and with newer sessions, if there are any."""
+    if not found.sessions or query.cursor is None:
+        return found.next_cursor, None
+    first, last = (cursor_behind(key, each) for each in (found.sessions[0], found.sessions[-1]))
+    return (last, found.next_cursor) if query.upward else (found.next_cursor, first)
 
 
 def _first_steps(

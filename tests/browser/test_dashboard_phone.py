@@ -185,11 +185,36 @@ def test_a_phone_shows_two_lines_for_each_payment_and_folds_the_filters(
     expect(page.get_by_label("Created from")).to_be_hidden()
     page.get_by_text("Filters").click()
     expect(page.get_by_label("Created from")).to_be_visible()
-    page.get_by_label("Status").select_option("open")
+    judge("filters")
+    page.get_by_label("Amount from").fill("1")
+    page.get_by_text("Filters").press("Enter")
     page.get_by_role("button", name="Show").click()
-    expect(page.get_by_label("Status")).to_be_visible()
+    expect(page.get_by_text("Filters (1)")).to_be_visible()
+    expect(page.get_by_label("Created from")).to_be_hidden()
+    judge.done()
+
+
+def test_the_rooms_are_at_the_thumb_and_beside_the_page_on_a_desk(
+    browser: Browser, axe: str, shop: Dashboard
+) -> None:
+    judge = Judge(browser, axe, 375)
+    page = judge.page
+    sign_in(page, shop)
+    nav = page.get_by_role("navigation", name="Dashboard")
+    tops = nav.locator("> *").evaluate_all("all => all.map(each => each.offsetTop)")
+    assert len(set(tops)) == 1, "one line"
+    people = page.get_by_role("link", name="People", exact=True)
+    expect(people).to_be_hidden()
+    nav.get_by_text("More").click()
+    expect(people).to_be_visible()
+    judge("more")
+    people.press("Enter")
+    expect(page.get_by_role("heading", level=1)).to_have_text("People")
     judge.done()
     desk = Judge(browser, axe)
     sign_in(desk.page, shop)
-    expect(desk.page.get_by_label("Created from")).to_be_visible()
+    rooms = desk.page.get_by_role("navigation", name="Dashboard").get_by_role("link")
+    assert rooms.count() == 8
+    boxes = rooms.evaluate_all("all => all.map(each => each.getBoundingClientRect().height)")
+    assert max(boxes) < 48, "no name of a room takes two lines"
     desk.done()

@@ -32,7 +32,9 @@ pytestmark = pytest.mark.untraced
 
 # Of each page, at most: two to know who asks, the rest for the page itself.
 CALLS = {
-    "": ["get_item", "get_item", "query", "batch_get_item"],
+    # The newest, then those to which a wallet was given: of any number, five rounds at most.
+    "": ["get_item", "get_item"] + ["query", "batch_get_item"] * 2,
+    "?status=all": ["get_item", "get_item", "query", "batch_get_item"],
     # The walks' positions twice, the days, and the newest sessions, which may not be counted yet.
     "/overview": ["get_item", "get_item", "query"] + ["batch_get_item"] * 4,
     "/overview?period=quarter": ["get_item", "get_item", "query"] + ["batch_get_item"] * 5,

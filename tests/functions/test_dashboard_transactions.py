@@ -78,28 +78,63 @@ def test_every_action_has_its_text_in_the_audit_log() -> None:
 
 def test_transactions_are_listed_newest_first_a_page_at_a_time(shop: Dashboard) -> None:
     browser = shop.signed_in()
-    made = [shop.store(created_at=NOW + timedelta(seconds=number)) for number in range(30)]
-    first = browser.get().page
-    assert listed(first) == [session.id for session in made[:4:-1]]
-    (older,) = [link for link in first.links if "cursor=" in link]
-    second = browser.get(older.removeprefix("/dashboard")).page
-    assert listed(second) == [session.id for session in made[4::-1]]
-    assert not [link for link in second.links if "cursor=" in link]
+    made = [shop.store(created_at=NOW + timedelta(seconds=number)) for number in range(60)]
+    newest = [session.id for session in reversed(made)]
+    first = browser.get("?status=all").page
+    assert listed(first) == newest[:25]
+    assert "25 shown, and there are more." in " ".join(first.main.split())
+    assert not way(first, "newer")
+    second = browser.get(way(first, "cursor")).page
+    assert listed(second) == newest[25:50]
+    third = browser.get(way(second, "cursor")).page
+    assert listed(third) == newest[50:]
+    assert not way(third, "cursor")
+    assert listed(browser.get(way(third, "newer")).page) == newest[25:50]
+    again = browser.get(way(browser.get(way(third, "newer")).page, "newer")).page
+    assert listed(again) == newest[:25]
+    assert not way(again, "newer")
+    assert listed(browser.get(way(again, "cursor")).page) == newest[25:50]
+
+
+def way(page: Page, direction: str) -> str:
+    """The path of the link to newer or older sessions, or "" without one."""
+    found = [link for link in page.links if f"{direction}=" in link]
+    return found[0].removeprefix("/dashboard") if found else ""
+
+
+def test_payments_come_first_once_there_is_more_than_a_page(
+    shop: Dashboard, browser: Browser
+) -> None:
+    paid_one = paid(shop, created_at=NOW)
+    for number in range(3):
+        shop.store(created_at=NOW + timedelta(seconds=1 + number))
+    assert len(listed(browser.get().page)) == 4
+    for number in range(30):
+        shop.store(created_at=NOW + timedelta(seconds=9 + number))
+    assert listed(browser.get().page) == [paid_one.id]
+    assert listed(browser.get("?status=payments").page) == [paid_one.id]
+    assert "1 shown" in browser.get().page.main
 
 
 @pytest.mark.parametrize(
     ("query", "current"),
-    [("", ["All"]), ("?status=completed", ["Paid"]), ("?status=open", []), ("?min=1", [])],
+    [
+        ("", ["All"]),
+        ("?status=payments", ["Payments"]),
+        ("?status=completed", ["Paid"]),
+        ("?status=open", []),
+        ("?min=1", []),
+    ],
 )
 def test_the_usual_lists_are_one_click_away(
     browser: Browser, query: str, current: list[str]
 ) -> None:
     page = browser.get(query).page
     tabs = [link for link in page.links if link.startswith("/dashboard?status=")]
-    shown = ["completed", "failed", "declined", "attention"]
+    shown = ["payments", "completed", "failed", "declined", "attention", "all"]
     assert tabs == [f"/dashboard?status={each}" for each in shown]
     marked = [each for each in page.all("a") if each.attributes.get("aria-current") == "page"]
-    assert [each.text[0] for each in marked] == ["Transactions", *current]
+    assert ["".join(each.text).strip() for each in marked] == ["Transactions", *current]
 
 
 def test_a_merchant_without_transactions_is_told_so(browser: Browser) -> None:

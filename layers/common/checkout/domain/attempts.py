@@ -128,9 +128,12 @@ class Concern(StrEnum):
     FAILED = "failed"
     DECLINED = "declined"
     ATTENTION = "attention"
+    PAYMENT = "payments"  # a customer gave a wallet
 
     def holds(self, session: Session) -> bool:
         """Return whether this session is such a case."""
+        if self is Concern.PAYMENT:
+            return session.wallet_given
         if self is Concern.ATTENTION:
             return session.needs_attention
         failure = failure_of(session)
