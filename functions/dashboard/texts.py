@@ -421,7 +421,13 @@ KEY_STATE: Final[Mapping[str, str]] = {
     "have it replaced here (checkout setup --replace-key).",
     "unknown": "It could not be checked just now.",
 }
-SERVICE_KEY: Final = "This service has made it for you. Wallets find it at our own address."
+SERVICE_KEY_STATE: Final[Mapping[str, str]] = {
+    "fine": "This service has made it for you. Wallets find it at our own address.",
+    "wrong": "This service has made it for you, but it is not at our own address. Tell your "
+    "operator: no wallet can verify your requests.",
+    "unknown": "This service has made it for you. It could not be read just now as wallets read "
+    "it. If that stays so, tell your operator.",
+}
 
 DELIVERY: Final[dict[EventStatus, str]] = {
     EventStatus.PENDING: "Not delivered yet",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +13,7 @@ from checkout.domain.merchant import Merchant
 from checkout.flows.merchant import first_steps
 from checkout.flows.merchant.first_steps import Connected, State
 from checkout.open_payments.errors import NotSent
+from checkout.open_payments.signatures import public_x
 from checkout.open_payments.transport import Response
 from tests.product import World, answering
 
@@ -63,6 +66,37 @@ def test_a_wallet_without_keys_does_not_list_ours() -> None:
     assert check(world) == Connected(FINE, WRONG)
 
 
-def test_a_key_of_the_service_is_not_looked_for_at_the_wallet() -> None:
-    changes = {"client": "http://localhost:4000/clients/mer_1", "key_id": "ours"}
-    assert check(World(), **changes) == Connected(FINE, FINE)
+CLIENT = "http://localhost:4000/clients/0123456789abcdef0123456789abcdef"
+
+
+def published(world: World, key_id: str, x: str) -> None:
+    """Have the service's own document hold this key."""
+    key = {"kid": key_id, "alg": "EdDSA", "kty": "OKP", "crv": "Ed25519", "x": x}
+    body = json.dumps({"keys": [key]}).encode()
+    answering(world, "GET", "/clients/", lambda request: Response(200, {}, body))
+
+
+def test_a_key_of_the_service_is_read_where_wallets_read_it() -> None:
+    world = World()
+    plain = world.services.vault.open(
+        world.stored().private_key, place=("merchants", world.merchant.id, "private_key")
+    )
+    x = public_x(base64.b64decode(plain))
+    keyless = {"client": CLIENT, "key_id": "ours"}
+    published(world, "ours", x)
+    assert check(world, **keyless) == Connected(FINE, FINE)
+    published(world, "older", x)
+    assert check(world, **keyless) == Connected(FINE, WRONG)
+    published(world, "ours", public_x(bytes(32)))
+    assert check(world, **keyless) == Connected(FINE, WRONG)
+
+
+def test_a_host_of_ours_that_nobody_reaches_is_told_as_not_known() -> None:
+    world = World()
+
+    def hook(request: Any) -> None:
+        if "/clients/" in request.url:
+            raise NotSent("no such host")
+
+    world.transport.before = hook
+    assert check(world, client=CLIENT, key_id="ours") == Connected(FINE, UNKNOWN)

@@ -29,9 +29,9 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """Two checks: the wallet answers with the currency of the setup, and lists the key.
+    """Two checks: the wallet answers with the currency of the setup, and the key can be read.
 
-    The key of a merchant without a key file is at our own document.
+    Wallets read it at the merchant's wallet address, without a key file at our own document.
     """
 
     wallet: State
@@ -39,20 +39,19 @@ class Connected:
 
 
 def check(services: DashboardServices, merchant: Merchant) -> Connected:
-    """Read the merchant's wallet address and its keys. Problems are returned, not raised."""
+    """Read the merchant's wallet address, and its keys as wallets do. Return problems as states."""
     client = services.wallets().anonymous(deadline=services.clock.now() + PATIENCE)
     try:
         wallet = client.get_wallet_address(merchant.wallet_address)
     except op.OpenPaymentsError as error:
         return Connected(_unread(error), State.UNKNOWN)
-    if merchant.client is not None:  # wallets find its key at our own document
-        return Connected(_judged(wallet, merchant), State.FINE)
     try:
-        keys = client.get_jwks(wallet.id)
+        keys = client.get_jwks(merchant.client or wallet.id)
     except op.OpenPaymentsError as error:
         return Connected(_judged(wallet, merchant), _unread(error))
-    own = _public(services, merchant)
-    listed = any(key.kid == merchant.key_id and key.x == own for key in keys)
+    key_id, sealed = merchant.signing_key(services.clock.now())
+    own = _public(services, merchant, sealed)
+    listed = any(key.kid == key_id and key.x == own for key in keys)
     return Connected(_judged(wallet, merchant), State.FINE if listed else State.WRONG)
 
 
@@ -66,10 +65,10 @@ def _unread(error: op.OpenPaymentsError) -> State:
     return State.WRONG if isinstance(error, op.Refused) else State.UNKNOWN
 
 
-def _public(services: DashboardServices, merchant: Merchant) -> str | None:
+def _public(services: DashboardServices, merchant: Merchant, sealed: str) -> str | None:
     """Return the public part of the stored key, or None if the vault does not open it."""
     try:
-        plain = services.vault.open(merchant.private_key, place=private_key_place(merchant.id))
+        plain = services.vault.open(sealed, place=private_key_place(merchant.id))
     except SecretUnreadable:
         return None
     return public_x(base64.b64decode(plain, validate=True))
