@@ -69,6 +69,8 @@ class Merchant:
         if session_id is None:
             return
         world.sessions.append(session_id)
+        if world.refunding is not None:
+            world.begin_refunds(session_id, f"clerk {self.number}")
         if world.profile == "storm" and world.seed % 8 == 3:
             world.counts["abandoned"] += 1
             return  # nobody ever opens it
@@ -591,13 +593,13 @@ def delete(world: SimWorld, now: datetime, *, chance: float) -> None:
 
 
 def due(world: SimWorld) -> list[str]:
-    """The sessions that the due index would give."""
+    """The sessions and refunds that the due index would give."""
     now = moment(world.scheduler.now)
     return [
         session.id
         for session in world.checker.sessions.values()
         if (at := places.due_at(session)) is not None and at <= now
-    ]
+    ] + world.checker.refunds.due(now)
 
 
 def of_the_clock(world: SimWorld) -> list[str]:

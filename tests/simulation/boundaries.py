@@ -101,7 +101,7 @@ class SimTransport:
             if answer.status == 201:
                 world.checker.accepted(request)
             if rotates and answer.status == 200 and b"access_token" in answer.body:
-                world.checker.rotated()
+                world.checker.rotated(rotates)
             return answer
         raise answer
 

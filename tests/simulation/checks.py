@@ -39,6 +39,7 @@ from tests.simulation import swarm
 from tests.simulation.attempts import Attempts
 from tests.simulation.boundaries import WRITES, Process, moment
 from tests.simulation.providers import SHOP
+from tests.simulation.refund_checks import RefundChecks
 
 if TYPE_CHECKING:
     from checkout.ports.services import PayServices
@@ -86,6 +87,7 @@ class Checker:
         self._rotated: set[str] = set()  # actors that rotated an approval's token
         self.created = 0  # payments seen so far
         self._attempts = Attempts(lambda: world.network.state, self.fail)
+        self.refunds = RefundChecks(world)
         self._left = world.link.left if world.link is not None else None
         self._prices: dict[str, int] = {}  # session -> the dearest price that was shown
         self._whole_at: dict[str, datetime] = {}  # session -> when its money was all there
@@ -143,6 +145,7 @@ class Checker:
         for session_id in dict.fromkeys(touched):
             self._completed_has_its_event(session_id)
         self._stock()
+        self.refunds.written(changes, by)
 
     def _stock(self) -> None:
         """No item of the payment link is lost, or sold twice."""
@@ -216,7 +219,7 @@ class Checker:
             self.fail("only_edges_of_the_table", f"{told} by {event}")
         if event is Event.APPROVAL_CLAIMED and before.grant is not None:
             grant = sealed.open_grant(self._world.vault, before.id, before.grant)
-            self._claims.add((grant.continuation.uri.rsplit("/", 1)[-1], by))
+            self.claimed(_last(grant.continuation.uri), by)
         if event is Event.PAYMENT_INTENDED:
             assert after.instruction is not None
             assert after.quote is not None
@@ -230,6 +233,10 @@ class Checker:
             self._void.add(before.incoming_payment.id.rsplit("/", 1)[-1])
         if event is Event.PAYMENT_REFUSED and before.quote is not None:
             self._void.add(before.quote.id.rsplit("/", 1)[-1])
+
+    def claimed(self, grant_id: str, by: str) -> None:
+        """Note that this actor may redeem the approval of this grant, once."""
+        self._claims.add((grant_id, by))
 
     def _shown(self, before: Session, after: Session, event: Event) -> None:
         """Note the price that the customer is shown, and how the session ended."""
@@ -484,7 +491,7 @@ class Checker:
         if path.endswith("/incoming-payments"):
             self._creating_incoming(json.loads(request.body or b"{}"))
         if path.endswith("/outgoing-payments"):
-            self._sending_payment(process, request)
+            self._sending_payment(process, json.loads(request.body or b"{}").get("quoteId", ""))
         elif "/continue/" in path:
             self._sending_continue(path.rsplit("/", 1)[-1], json.loads(request.body or b"{}"))
 
@@ -508,20 +515,29 @@ class Checker:
         if writes:
             self._accepted.discard(by)
 
-    def of_approval(self, request: Request) -> bool:
-        """Return whether this asks for the rotation of an approval's token."""
+    def of_approval(self, request: Request) -> str | None:
+        """Return whose approval's token this asks to rotate; None if no approval's."""
         if request.method != "POST" or "/token/" not in request.url:
-            return False
+            return None
         state, manage_id = self._world.network.state, _last(request.url)
         grants = [each.grant_id for each in state.tokens.values() if each.manage_id == manage_id]
-        return any(state.grants[each].interaction is not None for each in grants)
+        for grant in (state.grants[each] for each in grants):
+            if grant.interaction is not None:
+                wallet: str = grant.access[0]["identifier"]
+                return wallet
+        return None
 
-    def rotated(self) -> None:
-        """The current actor has got a new token for an approval's."""
-        self._rotated.add(self._world.scheduler.actor)
+    def rotated(self, wallet: str) -> None:
+        """The current actor has got a new token for an approval's of this wallet."""
+        if wallet == SHOP:
+            self.refunds.rotated()
+        else:
+            self._rotated.add(self._world.scheduler.actor)
 
-    def _sending_payment(self, process: Process, request: Request) -> None:
-        quote_url = json.loads(request.body or b"{}").get("quoteId", "")
+    def _sending_payment(self, process: Process, quote_url: str) -> None:
+        if self.refunds.knows(quote_url):
+            self.refunds.sending(process, quote_url)
+            return
         session = self._session_of_quote(quote_url)
         if session is None:
             self.fail("payment_has_its_intent", f"no session for quote {quote_url}")
@@ -584,6 +600,7 @@ class Checker:
             if len(state.outgoing) != self.created:
                 self._one_live_payment(session_id, incoming)
         self.created = len(state.outgoing)
+        self.refunds.money()
 
     def _money_came(self, session_id: str, received: int) -> None:
         session, state = self._sessions[session_id], self._world.network.state
@@ -696,12 +713,13 @@ class Checker:
         return int(units // 10 ** (session.receive.asset_scale - digits))
 
     def elsewhere(self) -> None:
-        """All money that the shop's wallet has got is of a session, and no other has come."""
-        state = self._world.network.state
-        balance = state.accounts[SHOP].balance
-        known = sum(self.received(each) for each in self._incoming)
-        if balance != known:
-            self.fail("no_money_is_elsewhere", f"{balance} in the wallet, {known} of sessions")
+        """The shop's wallet has got money of sessions only, and has sent money of refunds only."""
+        balance = self._world.network.state.accounts[SHOP].balance
+        known = self._world.money + sum(self.received(each) for each in self._incoming)
+        least, most = self.refunds.paid_out()
+        if not known - most <= balance <= known - least:
+            told = f"{balance} in the wallet, {known} known, {least} to {most} paid back"
+            self.fail("no_money_is_elsewhere", told)
 
     def found(self, services: PayServices) -> None:
         """A session is found by each text that is known of its payment."""

@@ -63,6 +63,9 @@ class Around(StrEnum):
     OUTSIDE_MORE = "paid from outside: more"
     OUTSIDE_CLOSED = "closed from outside"
     OUTSIDE_LATE = "paid from outside after the end"
+    WALLET_GONE = "customer's wallet gone at its refund"
+    WITNESS_FROZEN = "shop's wallet shows less than it sent"
+    WALLET_LIES = "customer's wallet denies its refund"
 
 
 class Wider(StrEnum):

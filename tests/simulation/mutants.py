@@ -13,7 +13,7 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import cache, partial
 from importlib import import_module
@@ -23,8 +23,10 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 from checkout.domain.attempts import ENDS
-from checkout.domain.machine import Condition, Row
+from checkout.domain.machine import ALWAYS, Condition, Row
 from checkout.domain.payment_attempt import EndedBy, Outcome
+from checkout.domain.refund import RefundEvent, RefundStatus
+from checkout.domain.refund_transitions import REFUND_TRANSITIONS
 from checkout.domain.session import Session
 from checkout.domain.session import Status as S
 from checkout.domain.session_events import Event as E
@@ -64,17 +66,22 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """In the transition table, the row of this cell changes."""
+    """In a transition table, the row of this cell changes; `new` makes one where there is none."""
 
-    cell: tuple[S, E]
-    change: Callable[[Row], Row]
+    cell: tuple[Any, Any]
+    change: Callable[[Row], Row] = lambda row: row
+    table: dict[Any, Row] = field(default_factory=lambda: TRANSITIONS)
+    new: Row | None = None
 
     def apply(self) -> Undo:
-        original = TRANSITIONS[self.cell]
-        TRANSITIONS[self.cell] = self.change(original)
+        original = self.table.get(self.cell)
+        self.table[self.cell] = self.new or self.change(self.table[self.cell])
 
         def undo() -> None:
-            TRANSITIONS[self.cell] = original
+            if original is None:
+                del self.table[self.cell]
+            else:
+                self.table[self.cell] = original
 
         return undo
 
@@ -96,11 +103,12 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """A seeded bug. `only`: the kind of wallet in whose worlds it is hunted; None: all kinds.
+    """A seeded bug. `only`: the kind of wallet in whose worlds it is hunted, or how the shop pays.
 
     `in_load`: it is hunted in a day of load (load.py), and not in worlds. `known`: the seed of a
     world that caught it before, without the draws of swarm.py, for one that few worlds catch: it is
     tried first. `rare`: so few worlds catch it that it is only hunted from a seed (`--seed`).
+    `refunds`: it is hunted in worlds that refund.
     """
 
     name: str
@@ -109,6 +117,7 @@ class Mutant:
     in_load: bool = False
     known: int | None = None
     rare: bool = False
+    refunds: bool = False
 
 
 def line(
@@ -162,9 +171,13 @@ _EXPIRIES: Final = "checkout.flows.schedule.expiries"
 _DYNAMO: Final = "checkout.adapters.dynamo.sessions"
 _ATTEMPTS: Final = "checkout.domain.attempts"
 _NO_TIME: Final = timedelta(0)
+_REFUND: Final = "checkout.flows.refund.approve"
+_REQUEST: Final = "checkout.flows.refund.request"
+_LOOK: Final = "checkout.flows.refund.reconcile"
+_VERDICT: Final = "checkout.domain.refund_verdict"
 _FENCED: Final = (_TRANSITIONS, _PROOF, _SCHEDULE, _OUTSIDE, _PREPARE)  # they know FENCE
 
-MUTANTS: Final = (
+SALE_MUTANTS: Final = (
     line(
         "no claim before the continuation",
         f"{_APPROVE}:_claim_and_pay",
@@ -1143,6 +1156,173 @@ MUTANTS: Final = (
     ),
 )
 
+# Bugs of refunds are hunted in worlds that refund, and all others in worlds that do not.
+REFUND_MUTANTS: Final = (
+    line(
+        "what was refunded is not counted",
+        "checkout.domain.session:Session.refunded",
+        "return sum(each.amount for each in self.refunds or ())",
+        "return 0",
+    ),
+    line(
+        "a refund is not held by its session",
+        f"{_REQUEST}:create",
+        "held = (*(session.refunds or ()), RefundRef(refund.id, refund.amount, give))",
+        "held = session.refunds or ()",
+    ),
+    line(
+        "a refund's idempotency key is not stored with it",
+        f"{_REQUEST}:create",
+        "_of_refund(refund, reserve)",
+        "None",
+    ),
+    line(
+        "a refund is sent before its intent",
+        f"{_REFUND}:_pay",
+        "sent_by = Instruction(",
+        "visit.client.create_outgoing_payment(payer, token, quote=quote, receiver=receiver)\n"
+        "    sent_by = Instruction(",
+    ),
+    line(
+        "a refund is sent after its deadline",
+        f"{_REFUND}:send",
+        "if services.clock.now() >= refund.instruction.deadline:",
+        "if False:",
+    ),
+    line(
+        "a refund is sent again after an unknown outcome",
+        f"{_REFUND}:send",
+        "return reconcile.look(visit, refund)  # nothing it answers is believed",
+        "return _not_sent(visit, refund, 'unknown')",
+    ),
+    line(
+        "a refusal at its sending decides a refund",
+        f"{_REFUND}:send",
+        "except op.NotSent as error:",
+        "except (op.NotSent, op.Refused) as error:",
+        only="shop 4xx, pays",
+    ),
+    value(
+        "a refund that is not found was not sent, at once",
+        _VERDICT,
+        "CLOCKS",
+        timedelta(minutes=-10),
+    ),
+    value(
+        "a refund that is under way was not sent",
+        _VERDICT,
+        "UNDER_WAY",
+        timedelta(minutes=-10),
+        only="shop pays late",
+    ),
+    line(
+        "the customer's view decides a refund",
+        f"{_VERDICT}:decide",
+        "if theirs is not None and theirs >= least:",
+        "if theirs == 0:\n        return Verdict(Outcome.NOTHING)\n"
+        "    if theirs is not None and theirs >= least:",
+    ),
+    line(
+        "a refund that is accepted has succeeded",
+        f"{_VERDICT}:decide",
+        "if not over:",
+        "if own is not None and not own.failed:\n"
+        "        return Verdict(Outcome.SUCCEEDED, refund.amount)\n    if not over:",
+    ),
+    line(
+        "something sent of a refund is all of it",
+        f"{_VERDICT}:decide",
+        "if sent < refund.amount:",
+        "if False:",
+        only="shop pays half",
+    ),
+    line(
+        "a refund that failed has sent nothing",
+        f"{_VERDICT}:decide",
+        "if sent == 0:",
+        "if sent == 0 or (own is not None and own.failed):",
+        only="shop pays half",
+    ),
+    line(
+        "a refund's part is what the customer's wallet says",
+        f"{_VERDICT}:decide",
+        "sent = max(by_own, by_theirs)",
+        "sent = by_theirs",
+        only="shop pays half",
+    ),
+    line(
+        "a refund's part is what the shop's wallet says",
+        f"{_VERDICT}:decide",
+        "sent = max(by_own, by_theirs)",
+        "sent = by_own",
+        only="shop pays half",
+    ),
+    line(
+        "the part of a refund that was sent is released",
+        f"{_LOOK}:_decided",
+        "kept=verdict.sent,",
+        "kept=0,",
+        only="shop pays half",
+    ),
+    line(
+        "a canceled refund keeps its amount",
+        f"{_REQUEST}:cancel",
+        "kept=0,",
+        "kept=refund.amount,",
+    ),
+    Mutant(
+        "a refund that was sent is canceled",
+        (
+            Cell(
+                (RefundStatus.SENDING, RefundEvent.CANCEL_REQUESTED),
+                table=REFUND_TRANSITIONS,
+                new=Row(RefundStatus.CANCELED, ALWAYS),
+            ),
+        ),
+    ),
+    line(
+        "a refund whose token is lost was not sent",
+        f"{_LOOK}:_lost",
+        "return change(services, current, RefundEvent.TOKEN_LOST)",
+        "return change(services, current, RefundEvent.NOTHING_SENT, "
+        "problem=RefundProblem.NOT_SENT)",
+    ),
+    line(
+        "a refund's renewed token is not kept",
+        f"{_LOOK}:_renewed",
+        "return change(services, current, RefundEvent.TOKEN_RENEWED, token=new)",
+        "return change(services, current, RefundEvent.TOKEN_RENEWED, token=known)",
+    ),
+    line(
+        "nobody looks at a refund that was sent",
+        f"{_LOOK}:step",
+        "if not refund.payment_in_flight or refund.check_at is None or now < refund.check_at:",
+        "if True:",
+    ),
+    Mutant(
+        "a refund's approval outlives it",
+        (
+            Cell(
+                (RefundStatus.NEEDS_APPROVAL, RefundEvent.CANCEL_REQUESTED),
+                drops_all_but("grant"),
+                table=REFUND_TRANSITIONS,
+            ),
+        ),
+    ),
+    Mutant(
+        "the end of a refund is not told",
+        (
+            Cell(
+                (RefundStatus.SENDING, RefundEvent.SUCCEEDED),
+                silent,
+                table=REFUND_TRANSITIONS,
+            ),
+        ),
+    ),
+)
+
+MUTANTS: Final = (*SALE_MUTANTS, *(replace(each, refunds=True) for each in REFUND_MUTANTS))
+
 
 @contextmanager
 def applied(mutant: Mutant) -> Iterator[None]:
@@ -1213,8 +1393,10 @@ def hunt(
     for seed, drawn in (*tried, *wide.items()):
         worlds += 1
         with applied(mutant):
-            violations = sim_world.run(seed, only=mutant.only, wide=drawn).violations
-        if violations and _good(seed, mutant.only, drawn):
+            violations = sim_world.run(
+                seed, only=mutant.only, wide=drawn, refunds=mutant.refunds
+            ).violations
+        if violations and _good(seed, mutant.only, drawn, mutant.refunds):
             checks[seed] = violations[0].check
         if len(checks) >= wanted:
             break
@@ -1222,9 +1404,9 @@ def hunt(
 
 
 @cache
-def _good(seed: int, only: str | None, wide: bool) -> bool:
+def _good(seed: int, only: str | None, wide: bool, refunds: bool) -> bool:
     """Return whether the world is good without the bug."""
-    return not sim_world.run(seed, only=only, wide=wide).violations
+    return not sim_world.run(seed, only=only, wide=wide, refunds=refunds).violations
 
 
 def _hunt_in_load(mutant: Mutant, seeds: Sequence[int]) -> Caught:

@@ -12,12 +12,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from sandbox.wallets.behaviours import Behaviour
 from sandbox.wallets.network import Network
 from sandbox.wallets.provider import CLOSINGS, Provider, Rules
 from sandbox.wallets.state import Account
+
+if TYPE_CHECKING:
+    from tests.simulation.refunding import Refunding
 
 CEDAR: Final = "https://localhost:4101"  # the customers' provider, EUR
 HARBOR: Final = "https://localhost:4201"  # the shop's provider, USD
@@ -156,6 +159,7 @@ def network(
     *,
     skewed: bool,
     asset: tuple[str, int] = ("USD", 2),
+    refunding: Refunding | None = None,
 ) -> Network:
     """The two providers, the customer's wallets and the shop's with its registered key."""
     behaviour = Behaviour(kind.name, **kind.behaviour, **_delays(kind, rng))
@@ -163,14 +167,20 @@ def network(
     if kind.short_tokens:
         tokens["token_life"] = timedelta(seconds=_token_life(rng))
     skews = [skew(rng) if skewed else 0 for _ in range(2)]
+    pays = refunding.behaviour if refunding else {}
+    rules = refunding.rules if refunding else {}
     made = Network(
         now,
         rng.randbytes,
         providers=(
             _provider("cedar", 4101, Rules(**kind.rules, **tokens), skews[0]),
-            _provider("harbor", 4201, Rules(**shop.rules), skews[1]),
+            _provider("harbor", 4201, Rules(**shop.rules, **rules), skews[1]),
         ),
-        behaviours={"normal": Behaviour("Pays."), "kind": behaviour},
+        behaviours={
+            "normal": Behaviour("Pays."),
+            "kind": behaviour,
+            "shop": Behaviour("Refunds.", **pays),
+        },
     )
     money = 0 if kind.name == "no money" else 1_000_000_00
     made.add_account(Account(CUSTOMER, "Customer", "EUR", 2, money, "kind"))
@@ -178,9 +188,14 @@ def network(
     if kind.behaviour.get("short_by"):
         plenty = 1_000_000 * 10 ** asset[1]
         made.add_account(Account(UNCONVERTED, "Una", *asset, plenty, "kind"))
-    made.add_account(Account(SHOP, "Shop", *asset, 0))
+    made.add_account(Account(SHOP, "Shop", *asset, money_of(refunding, asset), "shop"))
     made.register_key(SHOP, jwk)
     return made
+
+
+def money_of(refunding: Refunding | None, asset: tuple[str, int]) -> int:
+    """Return what the shop's wallet has at the beginning: refunds may cost more than they made."""
+    return 0 if refunding is None or refunding.broke else 1_000_000 * 10 ** asset[1]
 
 
 def _delays(kind: Kind, rng: random.Random) -> dict[str, Any]:

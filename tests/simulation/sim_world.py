@@ -1,9 +1,9 @@
 """One seed, one world: the real flows between simulated wallets and tables, and what became of it.
 
 `run(seed)` is all there is to call; with `only`, customers come with that kind of wallet in every
-storm, which finds what that kind breaks in fewer worlds. A world ends at its first violation, or
-when the time is over by which everything must have been decided. The same seed gives the same
-trace, on every Python.
+storm, or the shop's wallet pays like that, which finds what it breaks in fewer worlds. A world ends
+at its first violation, or when the time is over by which everything must have been decided. The
+same seed gives the same trace, on every Python.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from checkout.domain.event_types import EXPIRED, OPTIONAL, PARTIALLY_PAID
 from checkout.domain.links import PaymentLink
 from checkout.domain.merchant import ApiKey, Merchant, private_key_place
 from checkout.domain.parts import Lists
-from checkout.domain.session import Status
+from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import Endpoint, WebhookSecret, secret_place
 from checkout.flows.schedule import expiries
 from checkout.flows.webhooks.deliver import MessageResult as Delivered
@@ -54,6 +54,8 @@ from tests.simulation import (
     checks,
     probes,
     providers,
+    refund_checks,
+    refunding,
     releases,
     swarm,
     webhooks,
@@ -97,11 +99,13 @@ BOUND: Final = timedelta(hours=1, minutes=5)
 # If an incoming payment ignores the requested expiry, one that is never closed counts as closed a
 # day after the session's expiry.
 ENDLESS: Final = timedelta(days=1)
+# A refund may be tried four times, each for an hour where a wallet cannot be read.
+REFUNDED_WITHIN: Final = timedelta(hours=8)
 DELIVERED_WITHIN: Final = timedelta(minutes=10)  # of when the next attempt is due, once all is fair
 THREADS: Final = 3  # of a process
 AGES: Final = 10**9  # milliseconds
 POOL_MAX: Final = 4  # processes that do not all serve at once
-CHECKS: Final = probes.install((checks, attempts, actors, webhooks))
+CHECKS: Final = probes.install((checks, attempts, actors, webhooks, refund_checks, refunding))
 WRITTEN: Final = ("checkout_sessions", "webhook_events")
 
 
@@ -184,6 +188,7 @@ class SimWorld:
         only: str | None = None,
         wide: bool = True,
         two_releases: bool = False,
+        refunds: bool = True,
     ) -> None:
         self.seed = seed
         self.of_last = self.apart("releases") if two_releases else None
@@ -193,8 +198,10 @@ class SimWorld:
         stormy = self.profile == "storm"
         self.swarm = swarm.drawn(seed) if stormy and wide else swarm.Swarm()
         rates = swarm.down_for_long(self.swarm, rates)
+        payer = only if only in dict(refunding.PAYERS) else None
+        self.refunding = refunding.drawn(seed, self.profile, payer) if refunds else None
         self.wide = random.Random(f"{seed} wide")  # the draws of what only some worlds have
-        self.kind = swarm.crowded(self.swarm, self._kind(only))
+        self.kind = swarm.crowded(self.swarm, self._kind(None if payer else only))
         self.shop = self._shop()
         self.policy = CompletionPolicy.RECEIVED
         if self.profile == "storm" and self.rng.random() < 0.1:
@@ -226,7 +233,10 @@ class SimWorld:
             jwk,
             skewed=storms,
             asset=self.swarm.asset,
+            refunding=self.refunding,
         )
+        self.money = providers.money_of(self.refunding, self.swarm.asset)
+        self._clerks: list[refunding.Clerk] = []
         self.replica = Replica(self.network, self._true_now)
         self._jwk = jwk
         self.tables = InMemoryDynamoDb(_tables(), self._lag() if storms else None, noted=False)
@@ -266,6 +276,7 @@ class SimWorld:
             self.network.advance()
             self.checker.money()
             self.checker.finished()
+            self.checker.refunds.finished()
             self.checker.elsewhere()
             self.checker.ordered(self.orders)
             self.checker.told_of_expiries(wanted=self.wants_expiries)
@@ -286,6 +297,30 @@ class SimWorld:
             self.counts,
             self._trace or [],
         )
+
+    @property
+    def wanted(self) -> set[str]:
+        """Return the optional events that some endpoint asks for."""
+        return {name for each in self._endpoints for name in each.events}
+
+    def is_over(self, session: Session) -> bool:
+        """Return whether the session has ended, be it by the clock only."""
+        return session.status_at(moment(self.scheduler.now)) in TERMINAL
+
+    def begin_refunds(self, session_id: str, name: str, *, again: bool = False) -> None:
+        """Have somebody refund the session once it has ended."""
+        clerk = refunding.Clerk(self, session_id, name, again=again)
+        self._clerks.append(clerk)
+        self.scheduler.spawn(name, clerk.run)
+
+    def ask_surely(self, name: str, act: Callable[[PayServices], T]) -> T:
+        """Return the answer to a request that is made until there is one."""
+        while True:
+            answer = self.request(name, act)
+            if answer.value is not None:
+                value: T = answer.value
+                return value
+            self.scheduler.sleep(5_000)
 
     def apart(self, what: str) -> random.Random:
         """Return the draws of one matter, apart from the others: they stay what they were."""
@@ -514,7 +549,7 @@ class SimWorld:
         told = answer.status if isinstance(answer, Response) else type(answer).__name__
         self.note(f"{what} {told}")
         if isinstance(answer, Response) and request.method == "GET":
-            answer = self._read(request.url, answer)
+            answer = self._of_a_refund(request.url, self._read(request.url, answer))
         if told == 200 and request.method == "POST" and "/continue/" in request.url:
             self.checker.continued(request.url.rsplit("/", 1)[-1])
         self.checker.money()
@@ -539,6 +574,28 @@ class SimWorld:
                 "authServer": elsewhere.auth_server,
                 "resourceServer": elsewhere.resource_server,
             }
+            return replace(answer, body=json.dumps(body).encode())
+        return answer
+
+    def _of_a_refund(self, url: str, answer: Response) -> Response:
+        """Return what a customer's wallet answers in a refund: one may be gone, or hostile."""
+        if self.refunding is None:
+            return answer
+        theirs = url in (providers.CUSTOMER, providers.OTHER_WALLET)
+        sold = all(self.is_over(each) for each in self.checker.sessions.values())
+        if self.refunding.gone and theirs and sold:
+            self.faults.happened(Around.WALLET_GONE)
+            return Response(404, {}, b"no such wallet")
+        if self.refunding.frozen and self.checker.refunds.stopped(url) and answer.status == 200:
+            self.faults.happened(Around.WITNESS_FROZEN)
+            body = json.loads(answer.body)
+            body["sentAmount"]["value"] = str(int(body["sentAmount"]["value"]) // 2)
+            return replace(answer, body=json.dumps(body).encode())
+        if self.refunding.lies and self.checker.refunds.receives(url) and answer.status == 200:
+            body = json.loads(answer.body)
+            if body["receivedAmount"]["value"] != "0":
+                self.faults.happened(Around.WALLET_LIES)
+            body["receivedAmount"]["value"], body["completed"] = "0", False
             return replace(answer, body=json.dumps(body).encode())
         return answer
 
@@ -676,12 +733,18 @@ class SimWorld:
         owing = any(
             each.status_at(now) not in TERMINAL or each.needed_at is not None for each in sessions
         )
+        if self.checker.refunds.unfinished or not all(each.done for each in self._clerks):
+            return True
         return owing or bool(self.deliveries.unfinished)
 
     def _bound(self) -> int:
         ends = [each.expires_at + GRACE for each in self.checker.sessions.values()]
         bound = BOUND + ENDLESS if self.shop.endless else BOUND
         last = max(moment(self._calm_from), *ends) + bound
+        begun = [each.created_at for each in self.checker.refunds.records.values()]
+        last = max(
+            [last, *(max(each, moment(self._calm_from)) + REFUNDED_WITHIN for each in begun)]
+        )
         enqueue_due = [event.next_at + DELIVERED_WITHIN for event in self.deliveries.unfinished]
         last = max(last, *enqueue_due) if enqueue_due else last
         return (last - BEGINNING) // timedelta(milliseconds=1)
@@ -709,15 +772,22 @@ def run(
     only: str | None = None,
     wide: bool = True,
     two_releases: bool = False,
+    refunds: bool = True,
 ) -> Outcome:
-    """The world of `seed`, from beginning to end; if it is not `wide`, without swarm.py's draws.
+    """The world of `seed`, from beginning to end.
 
-    With `two_releases`, a part of its processes runs the last release.
+    If it is not `wide`, without swarm.py's draws; without `refunds`, nobody refunds in it. With
+    `two_releases`, a part of its processes runs the last release, and nobody refunds either.
     """
     # Each eighth world has as many partitions as the product.
     with nullcontext() if seed % 8 == 1 else few_partitions():
         world = SimWorld(
-            seed, keep_trace=keep_trace, only=only, wide=wide, two_releases=two_releases
+            seed,
+            keep_trace=keep_trace,
+            only=only,
+            wide=wide,
+            two_releases=two_releases,
+            refunds=refunds and not two_releases,
         )
         two = releases.serving() if two_releases else nullcontext()
         with swarm.in_force(world.swarm), two:

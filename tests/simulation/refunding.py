@@ -1,0 +1,304 @@
+"""The refunds of a world: what its shop's wallet is like, and the clerks who pay customers back.
+
+A clerk waits until a session has ended with money, and refunds it: in whole or in parts, at times
+two clerks at once. Each refund is approved in the shop's wallet, or declined, or left. Every draw
+is apart from those of the sales, which are what they were until somebody refunds.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+from checkout.domain.refund import AmountMode, Refund, RefundStatus
+from checkout.flows.idempotency import Posted, answer
+from checkout.flows.refund import approve, reconcile, request
+from checkout.flows.refund.request import NewRefund
+from checkout.ports.services import PayServices
+from checkout.ports.sessions import StaleSession
+from sandbox.wallets.interaction import NoInteraction, NoRedirect
+from tests.simulation.faults import CALM
+from tests.simulation.providers import OTHER_WALLET
+
+if TYPE_CHECKING:
+    from tests.simulation.sim_world import SimWorld
+
+REFUNDING: Final = 0.75  # of the worlds
+MINUTE: Final = 60_000  # milliseconds
+AGES: Final = 10**9
+TRIES_AT_LAST: Final = 3  # of a clerk to have a refund paid, once nothing fails any more
+
+# How the shop's wallet pays. It is the witness: it may be slow, but it does not lie.
+PAYERS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
+    *[("shop pays", {})] * 5,
+    ("shop pays late", {"delivers_after": timedelta(seconds=200)}),
+    ("shop's money in flight", {"in_flight": timedelta(seconds=29.9)}),
+    ("shop's money held", {"delivers_after": timedelta(minutes=6), "ends_with_quote": True}),
+    ("shop pays half", {"delivered": Fraction(1, 2)}),
+    (
+        "shop stops midway",
+        {"parts": 2, "parts_apart": timedelta(seconds=40), "receiver_away_after": 1},
+    ),
+    ("shop's receiver away", {"receiver_away_after": 0}),
+    ("shop without money", {}),
+    (
+        "shop's quotes without expiry",
+        {"tells_quote_expiry": False, "quote_life": timedelta(days=3650)},
+    ),
+    ("shop 4xx, pays", {"refuses_accepted": True, "delivers_after": timedelta(seconds=20)}),
+    ("shop pays, never answers", {"dies_after_create": True}),
+    ("shop dearer", {"dearer": Fraction(11, 10), "quote_life": timedelta(seconds=20)}),
+    ("shop pays in two parts", {"parts": 2, "parts_apart": timedelta(seconds=90)}),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Refunding:
+    """How a world refunds. `payer` is how the shop's wallet pays, `rules` are its provider's.
+
+    `lies`: customers' wallets show for ever that nothing has arrived. `gone`: their addresses end
+    with the last sale. `frozen`: the shop's wallet says that less of a payment was sent than was.
+    """
+
+    payer: str
+    behaviour: dict[str, Any]
+    rules: dict[str, Any] = field(default_factory=dict)
+    lies: bool = False
+    gone: bool = False
+    frozen: bool = False
+
+    @property
+    def broke(self) -> bool:
+        return self.payer == "shop without money"
+
+
+def drawn(seed: int, profile: str, only: str | None = None) -> Refunding | None:
+    """Return how the world of this seed refunds, or None if it does not.
+
+    In storms, `only` is how the shop pays.
+    """
+    rng = random.Random(f"{seed} refunding")
+    if rng.random() >= REFUNDING and only is None:
+        return None
+    if profile != "storm":
+        return Refunding(*PAYERS[0])
+    payer, behaviour = PAYERS[rng.randrange(len(PAYERS))]
+    if only is not None:
+        payer, behaviour = only, dict(PAYERS)[only]
+    if "quote_life" not in behaviour and payer != "shop's money held":
+        life = timedelta(seconds=(20, 60, 300, 300)[rng.randrange(4)])
+        behaviour = {**behaviour, "quote_life": life}
+    rules: dict[str, Any] = {}
+    if rng.random() < 0.4:
+        rules["token_life"] = timedelta(seconds=(15, 60, 300)[rng.randrange(3)])
+    if rng.random() < 0.2:
+        rules["own_payment_ids"] = True
+    if rng.random() < 0.3:
+        rules["limits_enforced"] = False
+    if rng.random() < 0.2:
+        rules["busy"] = 0.3
+    lies, gone = rng.random() < 0.3, rng.random() < 0.06
+    frozen = not lies and rng.random() < 0.5  # one of the two must tell
+    return Refunding(payer, behaviour, rules, lies=lies, gone=gone, frozen=frozen)
+
+
+class Clerk:
+    """One who refunds a session."""
+
+    def __init__(self, world: SimWorld, session_id: str, name: str, *, again: bool = False) -> None:
+        self.world = world
+        self.session_id = session_id
+        self.name = name
+        self.rng = world.apart(name.rstrip("'"))
+        self.again = again  # the second of two at once, who does the same
+        self.done = False
+
+    def run(self) -> None:
+        if self._money_came():
+            self._refund()
+        self.done = True
+
+    def _money_came(self) -> bool:
+        """Wait for the session's end. Return whether it has received anything."""
+        pause = 5_000
+        while True:
+            self.world.scheduler.sleep(pause)
+            pause = min(pause + 5_000, 5 * MINUTE)
+            session = self.world.checker.sessions[self.session_id]
+            if session.terminal and session.check_at is None:
+                return bool(session.amount_received)
+            if session.incoming_payment is None and self.world.is_over(session):
+                return False
+
+    def _refund(self) -> None:
+        world, rng = self.world, self.rng
+        if world.profile == "storm" and not self.again and rng.random() < 0.15:
+            return  # a shop that does not
+        if world.profile == "storm" and not self.again and rng.random() < 0.25:
+            world.begin_refunds(self.session_id, f"{self.name}'", again=True)
+        received = world.checker.sessions[self.session_id].amount_received or 0
+        for number, amount in enumerate(self._plan(received)):
+            self._request(number, amount)
+            if rng.random() < 0.5:
+                world.scheduler.sleep(rng.randrange(20 * MINUTE if rng.random() < 0.1 else 5_000))
+        answered = world.ask_surely("refunds", self._all)
+        mine = [
+            world.scheduler.spawn(f"approver {each.id[-4:]}", Approver(world, each.id, rng).run)
+            for each in answered or ()
+            if world.checker.refunds.taken(each.id)
+        ]
+        for each in mine:
+            world.scheduler.wait(each, at_most=AGES)
+
+    def _plan(self, received: int) -> list[int | None]:
+        """Return the amounts of the refunds to ask for; None is all that is left."""
+        drawn = self.rng.random()
+        if drawn < 0.5 or received < 4:
+            return [None]
+        if drawn < 0.6:
+            return [received + 1, received]
+        first = self.rng.randrange(1, received)
+        second = self.rng.randrange(1, received)  # together perhaps more than is left
+        return [first, second, None] if drawn < 0.8 else [first, None]
+
+    def _all(self, services: PayServices) -> tuple[Refund, ...]:
+        return request.of_session(services, self.world.key, self.session_id)
+
+    def _request(self, number: int, amount: int | None) -> None:
+        """Ask for a refund, again and again under one key, until there is an answer."""
+        world, rng = self.world, self.rng
+        at_cost = rng.random() < 0.2
+        wallet = None
+        made = set()
+        for _ in range(6):
+            asked = NewRefund(
+                session=self.session_id,
+                amount=amount,
+                mode=AmountMode.AT_COST if at_cost else None,
+                wallet=wallet,
+            )
+            got = world.request("refund", self._posted(f"{self.name} {number}", asked))
+            if got.value is not None:
+                made.add(got.value.body)
+                if rng.random() < 0.8:
+                    break
+            elif got.error is not None and got.error.code == "parameter_missing":
+                wallet = OTHER_WALLET  # the one who paid is not known
+            elif got.error is not None and rng.random() < 0.7:
+                break
+            world.scheduler.sleep(rng.randrange(200, 5_000))
+        if len(made) > 1:
+            world.checker.fail("one_refund_per_key", f"{len(made)} answers")
+        world.checker.refunds.asked += 1
+
+    def _posted(self, key: str, asked: NewRefund) -> Callable[[PayServices], Any]:
+        posted: Posted[Refund] = Posted(
+            merchant="mer_1", key=key, fingerprint="same", render=lambda each: each.id, status=201
+        )
+        key_ = self.world.key
+        return lambda s: answer(s, posted, lambda reserve: request.create(s, key_, asked, reserve))
+
+
+class Approver:
+    """One who has a refund paid: approves it in the shop's wallet, or gives it up."""
+
+    def __init__(self, world: SimWorld, refund_id: str, rng: random.Random) -> None:
+        self.world = world
+        self.refund_id = refund_id
+        self.rng = rng
+        self.tries_at_last = 0
+
+    def run(self) -> None:
+        world, rng = self.world, self.rng
+        while not self._stored.terminal:
+            world.scheduler.sleep(rng.randrange(500, MINUTE))
+            refund = self._stored
+            if refund.terminal:
+                break
+            waits = refund.status is RefundStatus.NEEDS_APPROVAL
+            given_up = waits and self.tries_at_last > TRIES_AT_LAST
+            if given_up or rng.random() < 0.05:  # perhaps too late
+                world.request("cancel", lambda s: request.cancel(s, world.key, self.refund_id))
+            elif refund.approval_waits:
+                self.tries_at_last += self._calm
+                self._approve()
+            elif rng.random() < 0.3:
+                world.request("look", self._look)
+            else:
+                world.scheduler.sleep(rng.randrange(MINUTE))
+
+    @property
+    def _stored(self) -> Refund:
+        return self.world.checker.refunds.records[self.refund_id]
+
+    @property
+    def _calm(self) -> bool:
+        return self.world.faults.rates is CALM
+
+    def _look(self, services: PayServices) -> Any:
+        try:
+            return reconcile.step(services, request.get(services, self.world.key, self.refund_id))
+        except StaleSession as stale:
+            return stale.current
+
+    def _approve(self) -> None:
+        world = self.world
+        asked = world.request("ask", lambda s: approve.prepare(s, world.key, self.refund_id))
+        if asked.value is None or asked.value.interact_url is None:
+            return
+        back = self._at_the_wallet(asked.value.interact_url)
+        query = parse_qs(urlsplit(back or "").query)
+        if "interact_ref" in query:
+            self._come_back(query["interact_ref"][0], query["hash"][0])
+
+    def _at_the_wallet(self, interact_url: str) -> str | None:
+        """Approve, decline, dawdle or leave; the URL that the wallet sends the browser to."""
+        world, rng = self.world, self.rng
+        drawn = 1.0 if self._calm or world.profile != "storm" else rng.random()
+        if drawn < 0.08:
+            return None
+        world.scheduler.sleep(rng.randrange(500, 11 * MINUTE if drawn < 0.16 else 15_000))
+        decide = world.network.decline if 0.16 <= drawn < 0.25 else world.network.approve
+        try:
+            back = decide(interact_url)
+        except (NoRedirect, NoInteraction):
+            return None
+        world.note(f"at the shop's wallet: {decide.__name__}")
+        return back
+
+    def _come_back(self, reference: str, presented: str) -> None:
+        world, rng = self.world, self.rng
+        world.scheduler.sleep(rng.randrange(50, 2_000))
+        if rng.random() < 0.1:
+            forged = self._answer(reference, presented[::-1])
+            if forged.value is not None and forged.value.refund.lease_until is not None:
+                world.checker.fail("a_forged_approval_is_refused", self.refund_id)
+        if rng.random() < 0.2:  # a second click, a reload
+            world.scheduler.spawn(
+                "again",
+                lambda: void(self._answer(reference, presented)),
+                after=(0, 50, 5_000, MINUTE)[rng.randrange(4)],
+            )
+        for _ in range(4):
+            got = self._answer(reference, presented)
+            if got.value is None or not got.value.wait_seconds:
+                break
+            world.scheduler.sleep(got.value.wait_seconds * 1000)
+
+    def _answer(self, reference: str, presented: str) -> Any:
+        world = self.world
+        return world.request(
+            "come back",
+            lambda s: approve.finish(
+                s, world.key, self.refund_id, interact_ref=reference, presented_hash=presented
+            ),
+        )
+
+
+def void(_: object) -> None:
+    """For callers that do not wait for the result."""
