@@ -29,7 +29,7 @@ from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
 from pay.inputs import BODY_MAX
 from pay.language import Reader
-from pay.view import Contact, contact_of, home_of, initial_of
+from pay.view import Contact, contact_of, home_of, initial_of, payee_of
 
 router = APIRouter(prefix="/buy/{link_id}", route_class=CustomersOnly)
 READ: Final = ["GET", "HEAD"]
@@ -68,6 +68,7 @@ class Offer:
     path: str
     shop: str
     initial: str
+    payee: str | None
     website: str | None
     contact: Contact | None
     home: Contact | None
@@ -176,6 +177,7 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
         path=path,
         shop=merchant.name,
         initial=initial_of(merchant.name),
+        payee=payee_of(merchant),
         website=merchant.website,
         contact=contact_of(merchant.contact),
         home=home_of(merchant.website, None),

@@ -36,6 +36,7 @@ from pay.pictures import logo_mark
 
 _UNITS: Final = re.compile(r"[0-9]{1,20}")
 ORDER_NUMBER_MAX: Final = 64  # characters
+_PAYEE_MAX: Final = 60  # characters of a wallet's name, which its provider may not bound
 PICTURES_MAX: Final = 2  # of items on a page; with the logo, a page takes four requests
 
 
@@ -142,10 +143,10 @@ class Shown:
     whether it came after the end. `refunded` is what the shop has sent back of it, and `refunding`
     what it is about to send back. A completed session has a `price`, a `wallet` and the `payment`
     of that wallet only if it is known that this wallet has paid, because anybody can pay. `home` is
-    the shop's website, `provider` the name of the wallet's provider or its host, `offers` the
-    providers to choose from; with them, `expires_at` says how long the session waits for a customer
-    without a wallet. `progress`, `part` and `seconds_left` are those of the functions of this
-    module.
+    the shop's website, `payee` the name of the wallet that is paid, `provider` the name of the
+    wallet's provider or its host, `offers` the providers to choose from; with them, `expires_at`
+    says how long the session waits for a customer without a wallet. `progress`, `part` and
+    `seconds_left` are those of the functions of this module.
     """
 
     reader: Reader
@@ -156,6 +157,7 @@ class Shown:
     order_number: str | None
     shop: str
     initial: str
+    payee: str | None
     website: str | None
     contact: Contact | None
     home: Contact | None
@@ -274,6 +276,7 @@ def shown(
         order_number=order_number(session),
         shop=merchant.name,
         initial=initial_of(merchant.name),
+        payee=payee_of(merchant),
         website=merchant.website,
         contact=contact_of(merchant.contact),
         home=home_of(merchant.website, success_url),
@@ -340,6 +343,21 @@ def order_number(session: Session) -> str | None:
 def initial_of(name: str) -> str:
     """Return the first letter of the shop's name, for a shop without a logo."""
     return next(filter(str.isalnum, name), "").upper()
+
+
+def payee_of(merchant: Merchant) -> str | None:
+    """Return the name of the wallet that is paid, if it is not the shop's: whoever pays sees both.
+
+    A shop that has signed up chose its name itself, so its wallet is named even if it has no name.
+    """
+    name = merchant.wallet_name or ""
+    if not name.strip() and merchant.ownership is not None:
+        name = merchant.wallet_address.partition("://")[2]
+    shown = " ".join("".join(filter(str.isprintable, name)).split())
+    same = shown.casefold() == " ".join(merchant.name.split()).casefold()
+    if same or not shown:
+        return None
+    return shown if len(shown) <= _PAYEE_MAX else f"{shown[:_PAYEE_MAX]}…"
 
 
 def contact_of(stored: str | None) -> Contact | None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from checkout.domain.machine import HistoryEntry
+from checkout.domain.merchant import Ownership
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.providers import Provider
 from checkout.domain.session import Status
@@ -357,3 +358,26 @@ def test_a_price_names_the_provider_and_the_host_where_it_is_approved(visitor: C
     visitor.give(providers=(bank,))
     page = visitor.open(visitor.put_in("awaiting_approval")).page
     assert "You will approve at Cedar Bank auth.wallet.example" in page.main
+
+
+@pytest.mark.parametrize(
+    ("wallet", "more", "shown"),
+    [
+        ("Harbor Holding", {}, "Payment to: \u2068Harbor Holding\u2069"),
+        ("<b>Bank</b> & Co", {}, "Payment to: \u2068<b>Bank</b> & Co\u2069"),
+        ("Eve\u202e\u2069 Trading\n", {}, "Payment to: \u2068Eve Trading\u2069"),
+        ("x" * 2048, {}, f"Payment to: \u2068{'x' * 60}…\u2069"),
+        (None, {"ownership": Ownership.PROVEN}, "Payment to: \u2068w.example/shop\u2069"),
+        (None, {}, None),
+        ("  tEa   shop ", {}, None),
+    ],
+)
+def test_whoever_pays_sees_whose_wallet_it_is_if_it_has_another_name_than_the_shop(
+    visitor: Customer, wallet: str | None, more: dict[str, Any], shown: str | None
+) -> None:
+    visitor.give(
+        name="Tea Shop", wallet_name=wallet, wallet_address="https://w.example/shop", **more
+    )
+    page = visitor.open(visitor.put_in("open")).page
+    found = ["".join(each.text) for each in page.all("small", **{"class": "payee"})]
+    assert found == ([shown] if shown else [])

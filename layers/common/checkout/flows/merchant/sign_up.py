@@ -65,6 +65,8 @@ def look_up(services: DashboardServices, *, typed: str, name: str, client: str) 
         wallet = setup.read_wallet(paying, typed)
     except setup.SetupRefused as refused:
         raise ParameterInvalid(str(refused), param="wallet_address") from None
+    if not name.strip():
+        return Found(wallet, (wallet.public_name or "")[:NAME_MAX])
     try:
         return Found(wallet, setup.shop_name(name, wallet))
     except setup.SetupRefused:
@@ -102,6 +104,8 @@ def finish(
     challenge, passkey = passkeys.created(services, browser, _purpose(invitation), answer)
     found = look_up(services, typed=typed, name=name, client=client)
     limits.admit_sign_up(services, client)
+    if not found.name:
+        raise ParameterInvalid("Give your shop's name.", param="name")
     merchant = setup.signed_up(services.paying(), found.wallet, name=found.name)
     now = services.clock.now()
     owner = Member(
