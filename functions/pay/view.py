@@ -346,7 +346,7 @@ def initial_of(name: str) -> str:
 
 
 def payee_of(merchant: Merchant) -> str | None:
-    """Return the name of the wallet that is paid, if it is not the shop's: whoever pays sees both.
+    """Return the name of the wallet that is paid, if it is not the shop's: the customer sees both.
 
     A shop that has signed up chose its name itself, so its wallet is named even if it has no name.
     """

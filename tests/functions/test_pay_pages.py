@@ -363,11 +363,11 @@ def test_a_price_names_the_provider_and_the_host_where_it_is_approved(visitor: C
 @pytest.mark.parametrize(
     ("wallet", "more", "shown"),
     [
-        ("Harbor Holding", {}, "Payment to: \u2068Harbor Holding\u2069"),
-        ("<b>Bank</b> & Co", {}, "Payment to: \u2068<b>Bank</b> & Co\u2069"),
-        ("Eve\u202e\u2069 Trading\n", {}, "Payment to: \u2068Eve Trading\u2069"),
-        ("x" * 2048, {}, f"Payment to: \u2068{'x' * 60}…\u2069"),
-        (None, {"ownership": Ownership.PROVEN}, "Payment to: \u2068w.example/shop\u2069"),
+        ("Harbor Holding", {}, "Payment to: Harbor Holding"),
+        ("<b>Bank</b> & Co", {}, "Payment to: <b>Bank</b> & Co"),
+        ("Eve\u202e\u2069 Trading\n", {}, "Payment to: Eve Trading"),
+        ("x" * 2048, {}, f"Payment to: {'x' * 60}…"),
+        (None, {"ownership": Ownership.PROVEN}, "Payment to: w.example/shop"),
         (None, {}, None),
         ("  tEa   shop ", {}, None),
     ],
