@@ -80,6 +80,7 @@ OPEN: Final = {  # to everybody
 SHOWN: Final = {  # to every role
     "",
     "/transactions/{session_id}",
+    "/transactions/{session_id}/packing",
     "/needs",
     "/notices",
     "/notices/confirm/{token}",

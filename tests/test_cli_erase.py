@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from base64 import b64encode
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -13,13 +14,17 @@ from moto import mock_aws
 from checkout import cli, telemetry
 from checkout.adapters.dynamo import DynamoRecords
 from checkout.adapters.dynamo.places import search_key
+from checkout.domain.addresses import Address
 from checkout.domain.audit import Action
+from checkout.domain.collect import Kind
+from checkout.domain.customer_details import Answer, CustomerDetails
 from checkout.domain.erasure import Wallet
 from checkout.domain.machine import Change
 from checkout.domain.search import last_part
 from checkout.domain.session import Session, Status
 from checkout.domain.webhooks import EventStatus, WebhookEvent
 from checkout.flows import audit, erase
+from checkout.flows.checkout import purchase
 from checkout.ports.erasure import AllRecords
 from checkout.ports.sessions import Reservation, StaleSession
 from checkout.ports.stale import Stale
@@ -463,3 +468,39 @@ def test_a_note_that_others_keep_changing_is_reported(
     monkeypatch.setattr(type(notes), "put", lambda *_: False)
     assert shop.erase() != 0
     assert "being changed by others" in capsys.readouterr().err
+
+
+GIVEN = CustomerDetails(
+    email="ana@example.com",
+    name="Ana Bel",
+    phone="+44 20 7946 0958",
+    shipping=Address("US", "Ana Bel", "1 Main St", None, None, "Springfield", "IL", "62701"),
+    billing=Address("DE", "Ana Bel", "Am Weg 1", None, None, "Berlin", None, "10115"),
+    answers=(Answer("size", "Size", Kind.TEXT, "Extra large", "Extra large"),),
+)
+VALUES = ("ana@example.com", "Ana Bel", "7946", "Main St", "62701", "Am Weg 1", "Extra large")
+
+
+def test_what_a_customer_gave_at_a_link_is_in_no_table_and_its_sealed_form_goes_with_the_wallet(
+    shop: Shop, told: Told
+) -> None:
+    link = shop.world.link()
+    begun = purchase.begin(shop.world.services, link, "1" * 22, "203.0.113.7", GIVEN)
+    session = shop.world.session(begun.session_id)
+    assert session.customer_details is not None
+    assert session.customer_further is not None
+    sealed = (session.customer_details, session.customer_further)
+    plain = [*VALUES, *(b64encode(each.encode()).decode().rstrip("=") for each in VALUES)]
+    before = shop.raw()
+    assert all(each in before for each in sealed)
+    assert all(each not in before for each in plain)
+    shop.world.pay(session)
+    shop.pass_days(2)
+    assert shop.erase() == 0
+    after = shop.raw()
+    assert all(each not in after for each in (*sealed, *plain))
+    printed = told_text(told)
+    assert all(each not in printed for each in plain)
+    with dashboard_of(shop.world) as browser:
+        for path in (f"/transactions/{session.id}", "/export/transactions.csv"):
+            assert all(each not in browser.get(path).body for each in VALUES)

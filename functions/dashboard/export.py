@@ -19,6 +19,8 @@ from typing import Any, Final, Literal
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain.addresses import Address, Part
+from checkout.domain.collect import Place
 from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.money import from_minor_units
 from checkout.domain.order_number import order_number
@@ -136,7 +138,17 @@ def _transactions(session: Session, source: Source) -> Iterable[Row]:
         given.email or "",
         given.name or "",
         given.phone or "",
+        *_address(given.shipping),
+        *_address(given.billing),
+        json.dumps({each.label: each.shown for each in given.answers}, ensure_ascii=False)
+        if given.answers
+        else "",
     )
+
+
+def _address(address: Address | None) -> Row:
+    """Return the parts of an address, a column each."""
+    return [(getattr(address, part) or "") if address else "" for part in _ADDRESS]
 
 
 def _items(session: Session, source: Source) -> Iterable[Row]:
@@ -196,6 +208,7 @@ def _debit(debit: dict[str, Any]) -> str:
     return str(amount)
 
 
+_ADDRESS: Final = (*(each.value for each in Part), "country")
 _TRANSACTION_TITLES: Final = (
     "id",
     "status",
@@ -218,6 +231,8 @@ _TRANSACTION_TITLES: Final = (
     "customer_email",
     "customer_name",
     "customer_phone",
+    *(f"{place}_{part}" for place in Place for part in _ADDRESS),
+    "answers",
 )
 _ITEM_TITLES: Final = (
     "session",

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
 from html import escape
 from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from checkout.domain.customer_details import Detail
+from checkout.domain.collect import LABEL_MAX, QUESTIONS_MAX, Collect, Detail, Kind, Place, Question
 from checkout.domain.errors import CheckoutError
 from checkout.domain.links import METADATA_NAME, NAME_MAX, STOCK_MAX, PaymentLink
 from checkout.domain.money import from_minor_units
 from checkout.domain.people import Actor
 from checkout.flows import merchants
 from checkout.flows.merchant import links
+from checkout.flows.merchant.links import DESCRIPTION_MAX, REQUIRED, TypedQuestion
 from checkout.pages import Moment
 from checkout.ports.services import DashboardServices
 from dashboard import texts
@@ -30,6 +32,7 @@ BUTTON: Final = (
     "background:{brand};color:{ink};font:600 1rem/1.25 system-ui,sans-serif;"
     'text-decoration:none">{text}</a>'
 )
+_NUMBERS: Final = tuple(range(1, QUESTIONS_MAX + 1))
 USUAL: Final = (USUAL_COLOR, "#ffffff")
 
 
@@ -47,6 +50,10 @@ class LinkRow:
     created_at: Moment
     success_url: str | None
     asks: str
+    ships_to: str
+    questions: tuple[str, ...]
+    description: str | None
+    image: str | None
 
 
 @router.get("")
@@ -66,7 +73,11 @@ async def create(
             amount=form.get("amount", ""),
             stock=form.get("stock", ""),
             success_url=form.get("success_url", ""),
-            asks={each: form.get(_field(each), "") for each in Detail},
+            asks={each: form.get(_field(each), "") for each in texts.ASKED},
+            ships_to=form.get("ships_to", ""),
+            questions=[_question(form, number) for number in _NUMBERS],
+            description=form.get("description", ""),
+            image=form.get("image", ""),
         )
     except CheckoutError as error:
         return refused(error, _list, services, request, key, typed=form)
@@ -136,8 +147,12 @@ def _list(
         section="/links",
         rows=[_row(services, key, each) for each in listed.links],
         next_cursor=listed.next_cursor,
-        typed={"name": "", "amount": "", "stock": "", "success_url": "", **(typed or {})},
-        details=[(_field(each), texts.DETAIL[each]) for each in Detail],
+        typed=defaultdict(str, typed or {}),
+        details=[(_field(each), text) for each, text in texts.ASKED.items()],
+        numbers=_NUMBERS,
+        kinds=list(texts.ANSWER.items()),
+        label_max=LABEL_MAX,
+        description_max=DESCRIPTION_MAX,
         alert=alert,
         currency=key.asset_code,
         name_max=NAME_MAX,
@@ -188,19 +203,41 @@ def _row(services: DashboardServices, key: Actor, link: PaymentLink) -> LinkRow:
         status=_status(link),
         created_at=moment(link.created_at),
         success_url=link.success_url,
-        asks=_asks(link),
+        asks=_asks(link.collect),
+        ships_to=", ".join(link.collect.ships_to),
+        questions=tuple(_asked(each) for each in link.collect.questions),
+        description=link.description,
+        image=link.image,
     )
 
 
-def _field(detail: Detail) -> str:
-    """Return the name of the form's field that says whether a detail is asked."""
-    return f"ask_{detail.value}"
+def _field(asked: Detail | Place) -> str:
+    """Return the name of the form's field that says whether something is asked."""
+    return f"ask_{asked.value}"
 
 
-def _asks(link: PaymentLink) -> str:
+def _question(form: dict[str, str], number: int) -> TypedQuestion:
+    return TypedQuestion(
+        label=form.get(f"question_{number}", ""),
+        kind=form.get(f"kind_{number}", Kind.TEXT.value),
+        required=form.get(f"answer_{number}", REQUIRED) == REQUIRED,
+        options=form.get(f"options_{number}", ""),
+    )
+
+
+def _asks(collect: Collect) -> str:
     return ", ".join(
-        texts.DETAIL[each] + ("" if each in link.required else " (optional)") for each in link.asked
+        text + ("" if each in collect.required else " (optional)")
+        for each, text in texts.ASKED.items()
+        if each in collect.asked
     )
+
+
+def _asked(question: Question) -> str:
+    """Return a question with what its answer is."""
+    choices = ": " + ", ".join(label for _, label in question.options) if question.options else ""
+    optional = "" if question.required else ", optional"
+    return f"{question.label} ({texts.ANSWER[question.kind].lower()}{choices}{optional})"
 
 
 def _url(services: DashboardServices, link: PaymentLink) -> str:

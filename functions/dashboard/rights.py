@@ -33,6 +33,7 @@ NEEDED: Final[dict[tuple[str, str], Right]] = {
     ("GET", ""): Right.READ,
     ("GET", "/overview"): Right.READ,
     ("GET", "/transactions/{session_id}"): Right.READ,
+    ("GET", "/transactions/{session_id}/packing"): Right.READ,
     ("POST", "/transactions/{session_id}/expire"): Right.MANAGE,
     ("POST", "/transactions/{session_id}/cancel"): Right.MANAGE,
     ("POST", "/transactions/{session_id}/accept_as_paid"): Right.MANAGE,

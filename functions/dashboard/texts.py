@@ -7,7 +7,7 @@ from typing import Final
 
 from checkout.domain.attempts import Concern
 from checkout.domain.audit import Action
-from checkout.domain.customer_details import Detail
+from checkout.domain.collect import Detail, Kind, Place
 from checkout.domain.notices import Pace, Topic
 from checkout.domain.payment import Attention, Problem
 from checkout.domain.payment_attempt import EndedBy, Outcome
@@ -159,10 +159,17 @@ STEP: Final[Mapping[str, str]] = {
 INCOMING: Final = "An incoming payment was created in your wallet"
 ERASED: Final = "erased"
 
-DETAIL: Final[dict[Detail, str]] = {
+ASKED: Final[dict[Detail | Place, str]] = {
     Detail.EMAIL: "E-mail",
     Detail.NAME: "Name",
     Detail.PHONE: "Phone",
+    Place.SHIPPING: "Shipping address",
+    Place.BILLING: "Billing address",
+}
+ANSWER: Final[dict[Kind, str]] = {
+    Kind.TEXT: "Text",
+    Kind.NUMERIC: "Digits",
+    Kind.DROPDOWN: "One of a list",
 }
 OUTSIDE: Final = "not known: no payment from the customer's wallet was seen"
 QUOTED: Final = "The customer's wallet quoted its price"

@@ -10,8 +10,8 @@ from datetime import datetime
 
 from fastapi import APIRouter, Request, Response
 
+from checkout.domain.addresses import label
 from checkout.domain.attempts import failure_of
-from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails
 from checkout.domain.money import from_minor_units
 from checkout.domain.note import TEXT_MAX, Note, needs_somebody
 from checkout.domain.order_number import order_number
@@ -19,6 +19,7 @@ from checkout.domain.payment import Attention, Phase
 from checkout.domain.people import Actor
 from checkout.domain.session import Session, Status
 from checkout.domain.session_events import Event
+from checkout.flows import merchants
 from checkout.flows.checkout import details, lookup
 from checkout.flows.merchant import actions, notes
 from checkout.flows.refund import budget_request
@@ -53,7 +54,7 @@ class TransactionShown:
     `sent` is the amount that the customer pays, `received` the amount that has arrived in the
     merchant's wallet so far. With `can_close` a payment is in doubt, and the merchant can have the
     incoming payment closed. With `closed` no more money can arrive. `incoming_payment` is set if no
-    attempt names it. `customer` is what a payment link has asked. `ended`: the session is
+    attempt names it. `ended`: the session is
     completed, expired or canceled. `refundable` is what is left to refund, None if nothing is;
     `left` is the same for the form.
     """
@@ -88,12 +89,23 @@ class TransactionShown:
     order: str | None
     lines: tuple[ItemRow, ...]
     metadata: tuple[tuple[str, str], ...]
-    customer: CustomerDetails
     story: Story
     refundable: str | None
     left: str
     payer_known: bool
     as_paid: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the customer has given; an address as the lines of its label, an answer by its label."""
+
+    name: str | None
+    email: str | None
+    phone: str | None
+    ship_to: tuple[str, ...]
+    bill_to: tuple[str, ...]
+    answers: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,20 @@ class NoteShown:
 @router.get("")
 async def transaction(services: Injected, request: Request, key: Key, session_id: str) -> Response:
     return _page(services, request, key, session_id)
+
+
+@router.get("/packing")
+async def packing(services: Injected, request: Request, key: Key, session_id: str) -> Response:
+    """Return the packing slip, a page to print: who gets what, without prices."""
+    session = lookup.get(services, key, session_id)
+    return page(
+        request,
+        "packing.html",
+        section="",
+        s=_shown(session, now=services.clock.now(), base_url=services.base_url),
+        given=_given(services, session),
+        shop=merchants.get(services.known_merchants, key.merchant).name,
+    )
 
 
 @router.post("/note")
@@ -181,7 +207,8 @@ def _page(
         alert=alert,
         text_max=TEXT_MAX,
         note=_note(session, services.notes.get(session.id), typed),
-        s=_shown(session, given, now=now, base_url=services.base_url),
+        s=_shown(session, now=now, base_url=services.base_url),
+        given=given,
         refunds=_refunds(services, session),
         budget=_budget(services, key, session, now),
         webhook=delivered(event) if event else None,
@@ -239,16 +266,23 @@ def _note(session: Session, note: Note | None, typed: dict[str, str] | None) -> 
     )
 
 
-def _given(services: DashboardServices, session: Session) -> CustomerDetails:
+def _given(services: DashboardServices, session: Session) -> Given | None:
     """Return what the customer has given. Few sessions need the merchant's own record for it."""
     if session.customer_details is None:
-        return NONE_GIVEN
-    return details.opened(services.vault, services.merchants.get(session.merchant), session)
+        return None
+    merchant = services.merchants.get(session.merchant)
+    found = details.opened(services.vault, merchant, session)
+    return Given(
+        name=found.name,
+        email=found.email,
+        phone=found.phone,
+        ship_to=tuple(label(found.shipping)) if found.shipping else (),
+        bill_to=tuple(label(found.billing)) if found.billing else (),
+        answers=tuple((each.label, each.shown) for each in found.answers),
+    )
 
 
-def _shown(
-    session: Session, given: CustomerDetails, *, now: datetime, base_url: str
-) -> TransactionShown:
+def _shown(session: Session, *, now: datetime, base_url: str) -> TransactionShown:
     status = session.status_at(now)
     endable = status in (Status.OPEN, Status.AWAITING_APPROVAL)
     chapters, incoming, failure = story(session), session.incoming_payment, failure_of(session)
@@ -292,7 +326,6 @@ def _shown(
             for item in session.line_items
         ),
         metadata=tuple((name, plain(value)) for name, value in session.metadata.items()),
-        customer=given,
         story=chapters,
         refundable=minor(session.refundable, session) if session.refundable else None,
         left=_decimal(session, session.refundable),

@@ -12,7 +12,8 @@ from typing import Final
 from fastapi import APIRouter, Request, Response
 
 from checkout.domain import customer_details
-from checkout.domain.customer_details import Detail, Fault
+from checkout.domain.addresses import Fault
+from checkout.domain.collect import Place
 from checkout.domain.errors import Conflict, ParameterInvalid
 from checkout.domain.grammar import is_http
 from checkout.domain.links import PaymentLink
@@ -20,10 +21,10 @@ from checkout.domain.merchant import Merchant
 from checkout.domain.money import from_minor_units
 from checkout.flows import merchants
 from checkout.flows.checkout import purchase
-from checkout.open_payments.urls import split
-from checkout.pages import form_fields, see_other
+from checkout.open_payments.urls import origin, split
+from checkout.pages import allow_pictures, form_fields, see_other
 from checkout.ports.services import PayServices
-from pay import browser, pages, pictures, render
+from pay import browser, fields, pages, pictures, render
 from pay.colors import Accent, accent
 from pay.dependencies import Injected, counted
 from pay.headers import CustomersOnly
@@ -45,22 +46,12 @@ class ShopPaths:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A field of the form; `fault` is what is wrong with it, and `first` the first wrong one."""
-
-    name: str
-    required: bool
-    longest: int
-    typed: str
-    fault: str | None
-    first: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Offer:
     """A payment link as its page shows it."""
 
     name: str
+    description: str | None
+    picture: str | None
     price: str
     sells: bool
     limited: bool
@@ -92,7 +83,11 @@ async def begin(services: Injected, request: Request, link_id: str) -> Response:
     path = _path(services, link)
     if not browser.asked_here(services, request):
         return see_other(path)
-    details, wrong = customer_details.checked(typed, asked=link.asked, required=link.required)
+    collect = link.collect
+    turned = fields.turned(typed, collect)
+    if turned is not None and link.sells:
+        return _page(services, request, link, typed=typed, turned=turned)
+    details, wrong = customer_details.checked(typed, collect)
     if wrong and link.sells:
         return _page(services, request, link, typed=typed, wrong=wrong)
     try:
@@ -124,9 +119,13 @@ def _page(
     *,
     refused: bool = False,
     typed: dict[str, str] | None = None,
-    wrong: dict[Detail, Fault] | None = None,
+    wrong: dict[str, Fault] | None = None,
+    turned: Place | None = None,
 ) -> Response:
-    """Return the link's page, after a form that was refused with what was `typed` in it."""
+    """Return the link's page, with what was `typed` if its form is shown again.
+
+    `turned` is the address that is now asked in another country's form.
+    """
     merchant = merchants.get(services.merchants, link.merchant)
     reads = pages.reader_of(request, default=merchant.locale)
     known = request.cookies.get(_cookie(services, link), "")
@@ -134,6 +133,7 @@ def _page(
     if not refused and not link.sells and purchase.continues(services, link, known):
         # Redirect a customer who already holds one of the last items.
         offered = replace(offered, sells=True)
+    allow_pictures(request, [origin(link.image)] if link.image else [])
     return render.page(
         request,
         reads,
@@ -143,23 +143,16 @@ def _page(
         visit=known if purchase.is_visit(known) else purchase.new_visit(services),
         again=AGAIN in request.query_params,
         refused=refused,
-        asks=_asks(link, typed or {}, wrong or {}),
+        groups=fields.groups(
+            link.collect,
+            reads,
+            fields.usual_country(reads, request.headers.get("accept-language", "")),
+            typed or {},
+            wrong or {},
+        ),
+        turned=turned,
         wrong=wrong,
     )
-
-
-def _asks(link: PaymentLink, typed: dict[str, str], wrong: dict[Detail, Fault]) -> list[Ask]:
-    return [
-        Ask(
-            name=each.value,
-            required=each in link.required,
-            longest=customer_details.MAX[each],
-            typed=typed.get(each.value, "")[: customer_details.MAX[each]],
-            fault=wrong[each].value if each in wrong else None,
-            first=each == next(iter(wrong), None),
-        )
-        for each in link.asked
-    ]
 
 
 def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: Reader) -> Offer:
@@ -170,6 +163,8 @@ def _offer(services: PayServices, link: PaymentLink, merchant: Merchant, reads: 
     )
     return Offer(
         name=link.name,
+        description=link.description,
+        picture=link.image,
         price=reads.price(price),
         sells=link.sells and merchant.suspended is None,
         limited=link.limited,

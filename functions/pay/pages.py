@@ -11,6 +11,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
+from checkout.domain.addresses import label
 from checkout.domain.errors import ResourceMissing, WalletInvalid
 from checkout.domain.merchant import Merchant
 from checkout.domain.payment import Problem
@@ -144,6 +145,7 @@ def confirmation(services: PayServices, request: Request, session: Session) -> R
         mailed=mailed,
         email=given.email or "",
         buyer=given.name,
+        ship_to=label(given.shipping) if given.shipping else None,
     )
 
 
@@ -294,9 +296,10 @@ def stage_page(
 
     Its values are `alert`, the `change` of a price, the `typed` wallet address, the provider `at`
     which it was typed (the form of its addresses), the typed `email` address, the name of the
-    `buyer` if a link has asked for it, `mailed` once the receipt was sent, a `countdown`, and
-    `returned` for a customer who came back from the wallet without an approval. With `over` the
-    wallet has ended that approval, so the page does not link to it.
+    `buyer` and the lines of the address to `ship_to` if the shop has asked for them, `mailed` once
+    the receipt was sent, a `countdown`, and `returned` for a customer who came back from the wallet
+    without an approval. With `over` the wallet has ended that approval, so the page does not link
+    to it.
     """
     again = now_shown.wallet if now_shown.problem not in _WALLET_UNKNOWN else None
     context = {
@@ -309,6 +312,7 @@ def stage_page(
         "at": "",
         "email": "",
         "buyer": None,
+        "ship_to": None,
         "mailed": False,
         **values,
     }

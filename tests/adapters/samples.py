@@ -86,6 +86,7 @@ def full_session(**changes: Any) -> Session:
         "request_id": "req_0123456789abcdefABCDEF",
         "part": 31,
         "customer_details": "v1.00000000.ZGV0YWlscw",
+        "customer_further": "v1.00000000.ZnVydGhlcg",
         "link": "plink_0123456789abcdefABCDEF",
         "restocked_at": NOW,
         "submissions": (NOW, NOW + 10 * MS),

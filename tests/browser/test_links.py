@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
-from checkout.domain.customer_details import CustomerDetails, Detail
+from checkout.domain.collect import Collect, Detail, Kind, Question
+from checkout.domain.collect import Place as Asked
+from checkout.domain.customer_details import CustomerDetails
 from checkout.flows.checkout import details
 from sandbox.place import Place
 from tests.browser.dev_server import local_world, own_key
@@ -174,3 +176,145 @@ def test_the_page_of_a_link_is_light(browser: Browser, pages: Served) -> None:
     )
     assert len(loaded) <= 5
     assert 0 < sum(loaded) <= 20_000
+
+
+GOODS: dict[str, Any] = {
+    "collect_json": Collect(
+        asked=frozenset({Detail.EMAIL, *Asked}),
+        required=frozenset({Detail.EMAIL, *Asked}),
+        ships_to=("DE", "JP", "US"),
+        questions=(Question("size", "Size", Kind.DROPDOWN, options=(("s", "Small"),)),),
+    ).to_json()
+}
+# What a browser fills in, by the autofill names of the fields (HTML, "Autofill").
+CARDS = {
+    "de-DE": {
+        "name": "Jörg Müller",
+        "address-line1": "Lange Straße 12",
+        "postal-code": "10115",
+        "address-level2": "Berlin",
+    },
+    "en-US": {
+        "name": "Ana Bel",
+        "address-line1": "1 Main St",
+        "address-line2": "Apt 4",
+        "address-level2": "Springfield",
+        "address-level1": "IL",
+        "postal-code": "62701",
+    },
+    "ja-JP": {
+        "postal-code": "100-0001",
+        "address-level1": "東京都",
+        "address-line1": "千代田1-1",
+        "name": "山田 花子",
+    },
+}
+
+
+def fill_in(page: Page, card: dict[str, str]) -> None:
+    """Fill in the shipping address as a browser does: by autofill names, lists by their values."""
+    for name, text in card.items():
+        field = page.locator(f'[autocomplete="shipping {name}"]')
+        if field.evaluate("each => each.tagName") == "SELECT":
+            field.select_option(text)
+        else:
+            field.fill(text)
+
+
+@pytest.mark.parametrize("language", CARDS)
+def test_goods_are_bought_on_a_phone_with_autofill_in_the_form_of_a_country(
+    browser: Browser, pages: Served, axe: str, language: str
+) -> None:
+    world = pages.world
+    link = world.link(**GOODS)
+    context = new_context(browser, script=False, wide=False, tag=language)
+    page = context.new_page()
+    page.goto(f"{pages.base}/buy/{link.id}")
+    country = language[-2:]
+    expect(page.locator("#shipping_country")).to_have_value(country)
+    order = page.locator("fieldset:first-of-type [autocomplete]:not([id=shipping_country])")
+    names = [each.removeprefix("shipping ") for each in autofill_names(order)]
+    assert [each for each in names if each in CARDS[language]] == list(CARDS[language])
+    page.locator("#email").fill("ana@example.com")
+    fill_in(page, CARDS[language])
+    page.locator("#answer_size").select_option("s")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.locator('[autocomplete="shipping address-line1"]').press("Enter")
+    expect(page).to_have_url(re.compile(rf"^{pages.base}/pay/cs_"))
+    session = world.session(page.url.rpartition("/")[2].partition("?")[0])
+    given = details.opened(world.services.vault, world.stored(), session)
+    assert given.shipping is not None
+    assert (given.shipping.country, given.billing) == (country, given.shipping)
+    stored = [given.shipping.name, given.shipping.line1, given.shipping.postal_code]
+    wanted = [CARDS[language][each] for each in ("name", "address-line1", "postal-code")]
+    assert stored == wanted
+    context.close()
+
+
+def autofill_names(fields: Locator) -> list[str]:
+    found: list[str] = fields.evaluate_all("all => all.map(each => each.autocomplete)")
+    return found
+
+
+def test_another_country_is_chosen_without_script_and_axe_finds_nothing(
+    browser: Browser, pages: Served, axe: str
+) -> None:
+    link = pages.world.link(**GOODS)
+    address = f"{pages.base}/buy/{link.id}"
+    context = new_context(browser, script=False, wide=False, tag="de-DE")
+    page = context.new_page()
+    page.goto(address)
+    page.locator("#shipping_line1").fill("1 Main St")
+    page.locator("#shipping_country").select_option("US")
+    page.get_by_role("button", name="Formular dieses Landes").first.click()
+    expect(page.locator("#shipping_state")).to_be_visible()
+    expect(page.locator("#shipping_line1")).to_have_value("1 Main St")
+    expect(page.locator("#shipping_country")).to_be_focused()
+    expect(page.locator("#billing_line1")).to_be_hidden()
+    page.get_by_label("Die Rechnungsadresse ist die Lieferadresse").uncheck()
+    expect(page.locator("#billing_line1")).to_be_visible()
+    context.close()
+    context = new_context(browser, wide=False)
+    page = context.new_page()
+    page.goto(address)
+    assert faults(page, axe) == []
+    page.evaluate("document.querySelector('form').noValidate = true")
+    page.get_by_role("button", name="Buy").click()
+    expect(page.locator("#email")).to_be_focused()
+    assert page.locator(".alert").count() > 4
+    assert faults(page, axe) == []
+    context.close()
+
+
+def test_a_merchant_who_sends_goods_makes_the_link_and_packs_from_the_dashboard(
+    page: Page, place: Place
+) -> None:
+    sign_in(page, place)
+    page.get_by_label("Item").fill("Beans to send")
+    page.get_by_label("Price").fill("20.00")
+    page.get_by_label("Shipping address").select_option("required")
+    page.get_by_label("Countries to which you ship").fill("DE, US")
+    page.get_by_text("Your own questions").click()
+    page.get_by_label("What you ask").first.fill("A greeting")
+    page.get_by_role("button", name="Create the link").click()
+    page.goto(page.locator("#secret").inner_text())
+    page.locator("#shipping_country").select_option("DE")
+    page.get_by_role("button", name="Use this country").click()
+    fill_in(page, CARDS["de-DE"])
+    page.get_by_label("A greeting").fill("Happy birthday")
+    page.get_by_role("button", name="Buy").click()
+    expect(page).to_have_url(re.compile(rf"^{place.checkout}/pay/cs_"))
+    session_id = page.url.rpartition("/")[2]
+    page.get_by_text("Another wallet", exact=True).click()
+    page.locator("#wallet_address").fill(place.customer_wallet)
+    page.locator("#wallet_address").press("Enter")
+    page.get_by_role("link", name="Approve at").click()
+    page.get_by_role("button", name="Approve").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Paid")
+    expect(page.get_by_role("main")).to_contain_text("10115 BERLIN")
+    page.goto(f"{place.checkout}/dashboard/transactions/{session_id}")
+    expect(page.get_by_role("region", name="Customer")).to_contain_text("10115 BERLIN")
+    page.get_by_role("link", name="Packing slip").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Order ")
+    for text in ("Jörg Müller", "Lange Straße 12", "GERMANY", "Happy birthday", "Beans to send"):
+        expect(page.get_by_role("main")).to_contain_text(text)

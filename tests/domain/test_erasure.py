@@ -101,10 +101,24 @@ def erased(session: Session) -> Session:
 
 
 def test_the_customers_session_loses_what_they_gave_at_a_link() -> None:
-    before = replace(paid(), customer_details="v1.00000000.ZGV0YWlscw")
-    assert erased(before).customer_details is None
+    before = replace(
+        paid(),
+        customer_details="v1.00000000.ZGV0YWlscw",
+        customer_further="v1.00000000.ZnVydGhlcg",
+        echo_json='{"customer_email":"ana@example.com","locale":"de"}',
+    )
+    after = erased(before)
+    assert (after.customer_details, after.customer_further) == (None, None)
+    assert after.echo_json == '{"locale":"de"}'
     others = without_wallet(advance(before, Event.ERASED, now=NOW, writer="w"), HOST).after
     assert others.customer_details == before.customer_details
+    assert others.customer_further == before.customer_further
+    assert others.echo_json == before.echo_json
+
+
+@pytest.mark.parametrize("echo", [None, '{"locale":"de"}'])
+def test_what_names_no_customer_is_left_as_it_is(echo: str | None) -> None:
+    assert erased(replace(paid(), echo_json=echo)).echo_json == echo
 
 
 def test_the_customers_session_loses_the_wallet_and_what_is_at_it() -> None:

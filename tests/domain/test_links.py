@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from checkout.domain.links import link_of, rows_for, shares
+from checkout.domain.links import link_of, order_of, rows_for, shares
 from tests.support import a_link
 
 
@@ -33,3 +35,10 @@ def test_rows_bear_the_links_id() -> None:
     rows = a_link(left=30, rows=3).row_ids
     assert rows == (a_link().id, f"{a_link().id}#1", f"{a_link().id}#2")
     assert {link_of(row) for row in rows} == {a_link().id}
+
+
+def test_an_order_number_can_be_read_aloud_and_differs_between_purchases() -> None:
+    numbers = {order_of(f"cs_{number:022d}") for number in range(1000)}
+    assert len(numbers) == 1000
+    assert all(re.fullmatch("[A-HJKMNP-Z1-9]{8}", each) for each in numbers)
+    assert order_of("cs_0123456789abcdefABCDEF") == order_of("cs_0123456789abcdefABCDEF")

@@ -52,6 +52,7 @@ HIDDEN = {
     "event",
     "locale",
     "customer_details",
+    "customer_further",
     "echo_json",
     "later_json",
     "request_id",

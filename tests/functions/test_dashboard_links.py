@@ -187,7 +187,10 @@ def test_a_link_says_what_its_customers_are_asked(shop: Dashboard, browser: Brow
 def test_what_was_chosen_stays_in_a_refused_form(browser: Browser) -> None:
     page = create(browser, amount="none", ask_name="required").page
     chosen = [each for each in page.all("option") if "selected" in each.attributes]
-    assert [each.text for each in chosen] == [["Not asked"], ["Required"], ["Not asked"]]
+    assert [each.text for each in chosen] == [
+        *(["Not asked"], ["Required"], ["Not asked"]),  # e-mail, name, phone
+        *(["Not asked"], ["Not asked"]),  # addresses
+    ]
     assert create(browser, ask_name="perhaps").status == 400
 
 
@@ -203,3 +206,61 @@ def test_a_merchant_of_an_earlier_release_gets_a_key_for_details(
     assert with_key.details_key is not None
     made(browser, ask_email="optional")
     assert shop.services.merchants.get(shop.merchant().id) == with_key
+
+
+def test_a_link_that_sends_goods_says_what_it_asks(shop: Dashboard, browser: Browser) -> None:
+    path = made(
+        browser,
+        ask_email="required",
+        ask_shipping="required",
+        ask_billing="optional",
+        ships_to="de, us",
+        question_1=" Your  size ",
+        kind_1="dropdown",
+        answer_1="required",
+        options_1="Small, Large,, Small",
+        question_3="A note",
+        kind_3="text",
+        answer_3="optional",
+        description="One kilo",
+        image="https://shop.example/tea.webp",
+    )
+    page = browser.get(path).page
+    asked = "E-mail, Shipping address, Billing address (optional)"
+    assert f"Customers are asked for {asked}" in page.main
+    assert "Ships to DE, US" in page.main
+    assert "Question 1 Your size (one of a list: Small, Large)" in page.main
+    assert "Question 2 A note (text, optional)" in page.main
+    assert "One kilo" in page.main
+    assert "https://shop.example/tea.webp" in page.main
+    link = shop.services.links.get(path.rpartition("/")[2])
+    assert link is not None
+    assert link.collect.ships_to == ("DE", "US")
+    assert [each.key for each in link.collect.questions] == ["question1", "question3"]
+    only = browser.get(made(browser, question_1="A note")).page
+    assert "Customers are asked for Only your questions" in only.main
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ({"ask_shipping": "required", "ships_to": "Germany"}, "GERMANY is no country"),
+        ({"ships_to": "DE"}, "Countries are asked with the shipping address"),
+        ({"question_1": "x" * 51}, "A question must be 1 to 50 printable characters"),
+        ({"question_1": "a\u202eb"}, "A question must be 1 to 50 printable characters"),
+        ({"question_1": "Size", "kind_1": "colour"}, "Choose what the answer is"),
+        ({"question_1": "Size", "kind_1": "dropdown"}, "Give 1 to 200 choices"),
+        ({"question_1": "Size", "kind_1": "dropdown", "options_1": "x" * 101}, "Give 1 to 200"),
+        ({"description": "x" * 501}, "The description must be at most 500"),
+        ({"image": "http://shop.example/tea.webp"}, "https"),
+    ],
+)
+def test_what_a_link_cannot_ask_is_refused_and_stays_in_the_form(
+    browser: Browser, typed: dict[str, str], said: str
+) -> None:
+    answer = create(browser, **typed)
+    assert answer.status == 400
+    assert said in answer.page.main
+    for name, value in typed.items():
+        if name.startswith(("ships_to", "question", "description", "image")):
+            assert answer.page.one("input", id=name).attributes["value"] == value

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from checkout.domain.addresses import Address
 from checkout.domain.audit import Action
-from checkout.domain.customer_details import CustomerDetails
+from checkout.domain.collect import Kind
+from checkout.domain.customer_details import Answer, CustomerDetails
 from checkout.domain.event_types import COMPLETED
 from checkout.domain.ids import new_session_id
 from checkout.domain.machine import HistoryEntry
@@ -601,7 +603,7 @@ def test_first_steps_are_not_for_whoever_has_more_than_a_page(shop: Dashboard) -
     assert "First steps" not in shop.signed_in().get().page.main
 
 
-def given_by(shop: Dashboard, **given: str) -> Session:
+def given_by(shop: Dashboard, **given: Any) -> Session:
     """Store a session whose customer has given these details at a payment link."""
     stored = shop.services.merchants.get(shop.merchant().id)
     assert stored is not None
@@ -611,7 +613,9 @@ def given_by(shop: Dashboard, **given: str) -> Session:
         shop.services.merchants.replace(stored)
     session_id = new_session_id(shop.services.random_bytes)
     sealed = details.seal(shop.services.vault, stored, session_id, CustomerDetails(**given))
-    return shop.store(id=session_id, customer_details=sealed)
+    return shop.store(
+        id=session_id, customer_details=sealed.details, customer_further=sealed.further
+    )
 
 
 def test_the_customer_is_shown_as_typed(shop: Dashboard, browser: Browser) -> None:
@@ -626,6 +630,38 @@ def test_the_customer_is_shown_as_typed(shop: Dashboard, browser: Browser) -> No
     assert without.all("h2", id="customer") == []
     table = browser.get(f"/export/transactions.csv?q={session.id}").body
     assert "a&b@example.com,Ana <b>,'+44 20 7946 0958" in table
+
+
+HOME = Address("DE", "Ana Bel", "Am Weg 1", None, None, "Berlin", None, "10115")
+WORK = Address("US", "Ana Bel", "1 Main St", None, None, "Springfield", "IL", "62701")
+SIZE = Answer("size", "Size <b>", Kind.DROPDOWN, "l", "Large")
+
+
+def test_the_merchant_packs_from_the_dashboard_alone(shop: Dashboard, browser: Browser) -> None:
+    session = given_by(shop, name="Ana Bel", shipping=HOME, billing=WORK, answers=(SIZE,))
+    page = browser.get(f"/transactions/{session.id}").page
+    assert "Ship to Ana Bel Am Weg 1 10115 BERLIN GERMANY" in page.main
+    assert "Bill to Ana Bel 1 Main St SPRINGFIELD, IL 62701 UNITED STATES" in page.main
+    assert "Size <b> Large" in page.main
+    slip = browser.get(f"/transactions/{session.id}/packing").page
+    assert "10115 BERLIN" in slip.main
+    assert "Main St" not in slip.main
+    assert "Size <b> Large" in slip.main
+    for item in session.line_items:
+        assert f"{item.name} {item.quantity}" in slip.main
+    assert "20.00" not in slip.main
+    same = given_by(shop, name="Ana Bel", shipping=HOME, billing=HOME)
+    assert "Bill to The same address" in browser.get(f"/transactions/{same.id}").page.main
+    table = browser.get(f"/export/transactions.csv?q={session.id}").body
+    assert "Ana Bel,Am Weg 1,,,Berlin,,10115,DE" in table
+    assert "Ana Bel,1 Main St,,,Springfield,IL,62701,US" in table
+    assert '{""Size <b>"": ""Large""}' in table
+
+
+def test_a_packing_slip_without_an_address_has_the_items(shop: Dashboard, browser: Browser) -> None:
+    session = shop.store()
+    slip = browser.get(f"/transactions/{session.id}/packing").page
+    assert session.line_items[0].name in slip.main
 
 
 @pytest.mark.parametrize("query", ["", "?status=open", "?q=order-1042"])

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import re
+from base64 import b64encode
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from checkout.domain.customer_details import CustomerDetails, Detail
+from checkout.domain import search
+from checkout.domain.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.customer_details import CustomerDetails
 from checkout.domain.links import PaymentLink
 from checkout.domain.session import Status
 from checkout.flows.checkout import details
@@ -16,6 +21,7 @@ from tests.domain.test_pictures import PICTURES
 from tests.hosted_pages import Answer, Customer, customer
 from tests.merchant_api import PREFIX
 from tests.product import CEDAR
+from tests.rows import row_text
 
 
 def page_of(visitor: Customer, link: PaymentLink, **options: object) -> Answer:
@@ -209,7 +215,7 @@ def test_the_page_speaks_the_customers_language(visitor: Customer) -> None:
 
 
 ASKING = {"asked": tuple(Detail), "required": (Detail.EMAIL,)}
-TYPED = {"email": "ana@example.com", "name": "Ana", "phone": "+44 20 7946 0958"}
+TYPED: dict[str, Any] = {"email": "ana@example.com", "name": "Ana", "phone": "+44 20 7946 0958"}
 
 
 def answered(visitor: Customer, link: PaymentLink, **typed: str) -> Answer:
@@ -270,3 +276,176 @@ def test_a_corrected_form_is_remembered_by_the_browser(visitor: Customer) -> Non
     second = answered(visitor, link, **corrected).location
     assert first != second
     assert answered(visitor, link, **corrected).location == second
+
+
+SHIPPING: dict[str, Any] = {
+    "collect_json": Collect(
+        asked=frozenset({Detail.EMAIL, *Place}),
+        required=frozenset({Detail.EMAIL, *Place}),
+        ships_to=("DE", "US", "JP"),
+        questions=(Question("size", "Size <b>", Kind.DROPDOWN, options=(("s", "Small & neat"),)),),
+    ).to_json()
+}
+TO_BERLIN = {
+    "email": "ana@example.com",
+    "shipping_form": "DE",
+    "shipping_country": "DE",
+    "shipping_name": "Ana Bel",
+    "shipping_line1": "Am Weg 1",
+    "shipping_city": "Berlin",
+    "shipping_postal_code": "10115",
+    "billing_same": "1",
+    "answer_size": "s",
+}
+TO_TOKYO = {
+    "shipping_form": "JP",
+    "shipping_country": "JP",
+    "shipping_name": "山田",
+    "shipping_line1": "千代田1-1",
+    "shipping_state": "東京都",
+    "shipping_postal_code": "100-0001",
+}
+
+
+def fields_of(answer: Answer) -> dict[str, str]:
+    """Return the autofill names of the fields, in their order."""
+    page = answer.page
+    return {
+        each.attributes["name"]: each.attributes["autocomplete"]
+        for each in [*page.all("input"), *page.all("select")]
+        if each.attributes.get("autocomplete", "off") != "off"
+    }
+
+
+def test_an_address_is_asked_in_the_form_of_the_browsers_country(visitor: Customer) -> None:
+    link = visitor.world.link(**SHIPPING)
+    german = page_of(visitor, link, headers={"accept-language": "de-DE,de;q=0.9"})
+    assert fields_of(german)["shipping_postal_code"] == "shipping postal-code"
+    assert "shipping_state" not in fields_of(german)
+    assert german.page.one("input", id="shipping_postal_code").attributes["inputmode"] == "numeric"
+    american = page_of(visitor, link, headers={"accept-language": "en-US"})
+    assert fields_of(american) == {
+        "email": "email",
+        "shipping_name": "shipping name",
+        "shipping_line1": "shipping address-line1",
+        "shipping_line2": "shipping address-line2",
+        "shipping_city": "shipping address-level2",
+        "shipping_state": "shipping address-level1",
+        "shipping_postal_code": "shipping postal-code",
+        "shipping_country": "shipping country",
+        **{
+            name.replace("shipping", "billing"): token.replace("shipping", "billing")
+            for name, token in fields_of(american).items()
+            if name.startswith("shipping")
+        },
+    }
+    assert "ZIP code" in american.page.main
+    japanese = page_of(visitor, link, headers={"accept-language": "en-JP"})
+    assert "Prefecture" in japanese.page.main
+    elsewhere = page_of(visitor, link, headers={"accept-language": "fr"})
+    assert "Code postal" in elsewhere.page.main  # France is none of the three: the first is used
+
+
+def test_another_country_changes_the_form_and_keeps_what_was_typed(visitor: Customer) -> None:
+    link = visitor.world.link(**SHIPPING)
+    turned = {**TO_BERLIN, "shipping_country": "US"}
+    for typed in ({**turned, "turn": "shipping"}, turned):  # by its button, or by "Buy"
+        answer = answered(visitor, link, **typed)
+        assert answer.status == 200
+        page = answer.page
+        assert page.one("input", name="shipping_form").attributes["value"] == "US"
+        assert page.one("select", id="shipping_state")
+        assert page.one("input", id="shipping_line1").attributes["value"] == "Am Weg 1"
+        assert page.one("input", id="email").attributes["value"] == "ana@example.com"
+        assert page.all("p", role="alert") == []
+    american = {**turned, "shipping_form": "US", "shipping_state": "NY"}
+    wrong = answered(visitor, link, **{**american, "shipping_postal_code": "1"})
+    assert wrong.status == 400
+    said = wrong.page.one("p", id="shipping_postal_code-error").text
+    assert said == ["This is not a postal code of this country. Example: 95014"]
+    assert answered(visitor, link, **american).status == 303
+
+
+@pytest.mark.parametrize("address", [TO_BERLIN, {**TO_BERLIN, **TO_TOKYO}])
+def test_goods_are_sent_where_the_customer_says(visitor: Customer, address: dict[str, str]) -> None:
+    world = visitor.world
+    location = answered(visitor, world.link(**SHIPPING), **address).location
+    session = world.pay(world.session(location.removeprefix("/pay/")))
+    given = details.opened(world.services.vault, world.stored(), session)
+    assert given.shipping is not None
+    assert given.shipping == given.billing
+    assert given.shipping.name == given.name == address["shipping_name"]
+    assert [(each.label, each.shown) for each in given.answers] == [("Size <b>", "Small & neat")]
+    typed = [address[name] for name in ("shipping_line1", "shipping_name")]
+    stored = "".join(row_text(row) for row in world.dynamo.rows(f"{PREFIX}-checkout_sessions"))
+    for secret in typed:
+        assert secret not in stored
+        assert b64encode(secret.encode()).decode() not in stored
+        assert secret not in repr(world.network.__dict__)
+    receipt = visitor.open(session, "/success").page
+    assert address["shipping_line1"] in receipt.main
+
+
+def test_an_order_number_is_on_the_page_and_finds_the_purchase(visitor: Customer) -> None:
+    link = visitor.world.link()
+    location = buy(visitor, link, visit_on(page_of(visitor, link))).location
+    session = visitor.world.session(location.removeprefix("/pay/"))
+    number = session.metadata["order_number"]
+    assert f"Order number {number}" in visitor.open(session).page.main
+    assert search.order_parts(session) == [number.lower()]
+    assert search.texts_of_a_cart(session) == [link.id.lower()]
+
+
+def test_a_link_shows_its_picture_and_its_description(visitor: Customer) -> None:
+    link = visitor.world.link(description="One <kilo>", image="https://shop.example/tea.webp")
+    answer = page_of(visitor, link)
+    assert "One <kilo>" in answer.page.main
+    assert answer.page.one("img").attributes["src"] == "https://shop.example/tea.webp"
+    assert "img-src" in answer.headers["content-security-policy"]
+    assert "https://shop.example" in answer.headers["content-security-policy"]
+    session_id = buy(visitor, link, visit_on(answer)).location.removeprefix("/pay/")
+    [item] = visitor.world.session(session_id).line_items
+    assert (item.description, item.image) == ("One <kilo>", "https://shop.example/tea.webp")
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar", "hi"])
+def test_the_largest_form_is_a_small_page(visitor: Customer, language: str) -> None:
+    everything = Collect(asked=frozenset({*Detail, *Place}), required=frozenset({*Place}))
+    link = visitor.world.link(collect_json=everything.to_json())
+    answer = page_of(visitor, link, headers={"accept-language": language})
+    assert len(gzip.compress(answer.body.encode(), 6)) <= 25_000
+
+
+HOSTILE = {
+    "shipping_country": "'; DROP",
+    "shipping_name": "<script>alert(1)</script>",
+    "shipping_line1": "a\u202e\x00b",
+    "shipping_state": "x" * 5000,
+    "shipping_postal_code": "9" * 5000,
+    "answer_size": "<b>",
+    "email": "ana@localhost",
+}
+
+
+def test_markup_controls_and_bombs_are_shown_again_as_text(
+    visitor: Customer, caplog: pytest.LogCaptureFixture
+) -> None:
+    link = visitor.world.link(left=1, **SHIPPING)
+    before = rows(visitor)
+    answer = answered(visitor, link, **HOSTILE)
+    assert answer.status == 400
+    assert "<script>alert" not in answer.body
+    assert len(answer.body) < 60_000
+    assert rows(visitor) == before
+    assert all(text not in caplog.text for text in HOSTILE.values())
+    bomb = answered(visitor, link, shipping_line1="x" * 40_000)
+    assert bomb.status == 413
+    assert visitor.world.left(link) == 1
+
+
+def test_a_form_for_another_link_asks_what_that_link_asks(visitor: Customer) -> None:
+    """The fields of one link are nothing to another, which stores only what it has asked."""
+    world = visitor.world
+    location = answered(visitor, world.link(), **TO_BERLIN).location
+    session = world.session(location.removeprefix("/pay/"))
+    assert (session.customer_details, session.customer_further) == (None, None)

@@ -21,7 +21,7 @@ from checkout.domain.errors import (
     ResourceMissing,
     UrlInvalid,
 )
-from checkout.domain.links import LASTS, PaymentLink
+from checkout.domain.links import LASTS, PaymentLink, order_of
 from checkout.domain.parts import part_of
 from checkout.domain.session import Session, Status
 from checkout.flows.checkout import details, ends, purchase
@@ -57,7 +57,10 @@ class TestBegin:
         assert (session.status, session.merchant) == (Status.OPEN, world.merchant.id)
         assert (session.amount_total, session.currency) == (2000, "usd")
         assert [(each.name, each.quantity) for each in session.line_items] == [("Tea", 1)]
-        assert session.metadata == {"payment_link": link.id}
+        assert session.metadata == {
+            "payment_link": link.id,
+            "order_number": order_of(session.id),
+        }
         assert session.expires_at == world.clock.now() + LASTS
         assert session.cancel_url == f"{BASE_URL}/buy/{link.id}"
         assert session.success_url == f"{BASE_URL}/pay/{session.id}/success"

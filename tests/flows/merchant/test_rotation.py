@@ -100,7 +100,7 @@ def test_details_of_customers_are_read_after_the_old_key_is_gone(world: World) -
     given = CustomerDetails(email="ana@example.com")
     before = world.stored()
     sealed = details.seal(world.services.vault, before, SESSION_ID, given)
-    session = a_session(customer_details=sealed)
+    session = a_session(customer_details=sealed.details)
     rotated(world)
     re_encrypt(another_process(world), on_progress=ignored)
     only_new = AesVault(lambda: NEW, seeded(), derive=derived)

@@ -1,9 +1,9 @@
 """Remove a customer's wallet from records: its address, and everything that belongs to it.
 
 A record is cleaned of the address in every spelling. A session of this customer also loses the
-wallet, its quote and its outgoing payment, whose addresses may name the customer, and the details
-that the customer gave at a payment link. Times, amounts and the merchant's own incoming payment
-stay: they are the merchant's accounts.
+wallet, its quote and its outgoing payment, whose addresses may name the customer, all that the
+customer gave, and the e-mail address that the shop gave. Times, amounts and the merchant's own
+incoming payment stay: they are the merchant's accounts.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import re
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, Final, TypeVar
 
+from checkout.domain.grammar import SESSION_ID
 from checkout.domain.machine import Change
 from checkout.domain.payment_attempt import PaymentAttempt
 from checkout.domain.refund import Refund
@@ -81,13 +82,27 @@ def without_wallet(change: Change[Session], wallet: Wallet) -> Change[Session]:
     after = change.after
     if wallet.gave(after):
         after = replace(
-            after, customer=None, quote=None, outgoing_payment=None, customer_details=None
+            after,
+            customer=None,
+            quote=None,
+            outgoing_payment=None,
+            customer_details=None,
+            customer_further=None,
+            echo_json=_without_email(after.echo_json),
         )
         # Fields that a later release has stored may be about the customer, too.
         after = replace(after, later_json=None)
     attempts = tuple(_attempt_without(each, wallet) for each in after.payment_attempts)
     after = replace(after, payment_attempts=attempts)
     return replace(change, after=_cleaned(after, wallet))
+
+
+def _without_email(echo_json: str | None) -> str | None:
+    """Return what a request to /v1 gave without the customer's e-mail address."""
+    if echo_json is None:
+        return None
+    echo = json.loads(echo_json)
+    return compact(echo) if echo.pop("customer_email", None) is not None else echo_json
 
 
 def refund_without(change: Change[Refund], wallet: Wallet) -> Change[Refund]:
@@ -147,7 +162,12 @@ def event_without_wallet(event: WebhookEvent, wallet: Wallet) -> WebhookEvent:
 
 
 def body_without_wallet(body: str, wallet: Wallet) -> str:
-    """Return a JSON text without the wallet, or unchanged if it contains nothing of it."""
+    """Return a JSON text without the wallet, or unchanged if it contains nothing of it.
+
+    The stored answer of a purchase at a payment link is no JSON: it is the session's id.
+    """
+    if SESSION_ID.fullmatch(body):
+        return body
     value = json.loads(body)
     after = _without(value, wallet)
     return wallet.cleaned(body if after == value else compact(after))

@@ -8,12 +8,14 @@ buyers do not wait for each other (docs/decisions/0039).
 
 from __future__ import annotations
 
+import hashlib
 import json
+from base64 import b32encode
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from checkout.domain.customer_details import Detail
+from checkout.domain.collect import Collect, Detail, from_json
 from checkout.domain.grammar import redirect_url
 from checkout.domain.machine import HistoryEntry
 from checkout.domain.merchant import Merchant
@@ -30,6 +32,9 @@ _ROW: Final = "#"  # between a link's id and the number of a row
 HELD_FOR: Final = timedelta(minutes=30)
 LASTS: Final = timedelta(days=1)  # a session that holds no item
 METADATA_NAME: Final = "payment_link"
+ORDER_NAME: Final = "order_number"
+_READABLE: Final = str.maketrans("ILO", "189")  # base32 has no 0, 1, 8 and 9
+_NUMBER_MAX: Final = 8  # letters and digits of an order number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +44,8 @@ class PaymentLink:
     `left` is the number of items that are neither held nor sold, or None without a stock limit;
     `rows` is the number of rows in which they lie. If `success_url` is None, customers stay on the
     receipt. `stopped_at` is set while the link is stopped. `asked` are the details that a customer
-    is asked for, `required` those of them without which they cannot buy.
+    is asked for, `required` those of them without which they cannot buy; `collect_json` is all that
+    is asked, if it is more (collect.py). `image` is the URL of a picture.
     """
 
     id: str
@@ -54,6 +60,16 @@ class PaymentLink:
     asked: tuple[Detail, ...] = ()
     required: tuple[Detail, ...] = ()
     rows: int = 1
+    collect_json: str | None = None
+    description: str | None = None
+    image: str | None = None
+
+    @property
+    def collect(self) -> Collect:
+        """Return what a customer is asked."""
+        if self.collect_json is not None:
+            return from_json(self.collect_json)
+        return Collect(frozenset(self.asked), frozenset(self.required))
 
     @property
     def limited(self) -> bool:
@@ -80,13 +96,15 @@ class PaymentLink:
         base_url: str,
         base_is_http: bool,
         customer_details: str | None = None,
+        customer_further: str | None = None,
         row: str | None = None,
     ) -> Session:
         """Return the open session of one purchase.
 
         Its customers return to the link's own page. Without a `success_url` they get the receipt.
-        `customer_details` are sealed; `row` is the one of the stock that it takes an item of.
-        Raises AmountNotRepresentable and UrlInvalid: wallet or return hosts may have changed since.
+        `customer_details` and `customer_further` are sealed; `row` is the one of the stock that it
+        takes an item of. Raises AmountNotRepresentable and UrlInvalid: wallet or return hosts may
+        have changed since.
         """
         success_url = f"{base_url}/pay/{session_id}/success"
         if self.success_url is not None:
@@ -114,15 +132,29 @@ class PaymentLink:
                 asset_code=merchant.asset_code,
                 asset_scale=merchant.asset_scale,
             ),
-            line_items=(LineItem(self.currency, self.name, None, self.unit_amount, 1),),
-            metadata_json=json.dumps({METADATA_NAME: self.id}),
+            line_items=(
+                LineItem(
+                    self.currency, self.name, self.description, self.unit_amount, 1, self.image
+                ),
+            ),
+            metadata_json=json.dumps({METADATA_NAME: self.id, ORDER_NAME: order_of(session_id)}),
             success_url=success_url,
             cancel_url=f"{base_url}/buy/{self.id}",
             customer_details=customer_details,
+            customer_further=customer_further,
             link=row,
             part=part_of(session_id, merchant.parts),
             history=(HistoryEntry(at=now, event="created", note="at a payment link"),),
         )
+
+
+def order_of(session_id: str) -> str:
+    """Return the order number of a purchase, which is easy to read aloud.
+
+    It is made of a digest of the session's id, so it does not lead to the session.
+    """
+    digest = hashlib.sha256(f"order\n{session_id}".encode()).digest()
+    return b32encode(digest).decode()[:_NUMBER_MAX].translate(_READABLE)
 
 
 def rows_for(left: int | None) -> int:

@@ -17,6 +17,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from checkout.domain.grammar import LINK_ID
+from checkout.domain.links import METADATA_NAME
 from checkout.domain.order_number import metadata_values, order_number
 from checkout.domain.session import Session
 from checkout.domain.session_events import Event
@@ -49,10 +51,18 @@ def metadata_texts(session: Session) -> list[str]:
     return [text for text in texts if text and text not in number]
 
 
-def short_order_number(session: Session) -> list[str]:
-    """Return an order number of the metadata that is too short to be found by its beginning."""
-    number = same_text(order_number(session) or "")
-    return [text for text in metadata_texts(session) if text == number]
+def texts_of_a_cart(session: Session) -> list[str]:
+    """Return the values of the metadata that find a session to which no wallet was given yet.
+
+    They are its payment link, and an order number that is too short to be found by its beginning.
+    """
+    found = {same_text(order_number(session) or ""), same_text(_link(session))}
+    return [text for text in metadata_texts(session) if text in found]
+
+
+def _link(session: Session) -> str:
+    value = session.metadata.get(METADATA_NAME)
+    return value if isinstance(value, str) and LINK_ID.fullmatch(value) else ""
 
 
 def words(session: Session) -> list[str]:

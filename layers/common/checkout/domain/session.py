@@ -76,7 +76,8 @@ class Session(InFlight):
     scale. `locale` is the language tag that the merchant asked for, and
     `echo_json` what a request to /v1 gave that is only given back (domain/stripe_objects.py).
     `request_id` is the API request that created it; None at a payment link.
-    `customer_details` is what the link asked of the customer (domain/customer_details.py), sealed.
+    `customer_details` is who the customer is, and `customer_further` has addresses and answers, if
+    the shop has asked (domain/customer_details.py). Both are sealed.
     `part` is the part of its merchant's lists and sums to which it belongs (domain/parts.py).
 
     `link` is the row of a payment link's stock that the session holds an item of; `restocked_at` is
@@ -108,6 +109,7 @@ class Session(InFlight):
     request_id: str | None = None
     part: int = 0
     customer_details: str | None = None
+    customer_further: str | None = None
     link: str | None = None
     restocked_at: datetime | None = None
     submissions: tuple[datetime, ...] = ()

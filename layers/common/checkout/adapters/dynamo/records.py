@@ -39,7 +39,7 @@ from checkout.domain.search import (
     metadata_texts,
     order_parts,
     outer_ids,
-    short_order_number,
+    texts_of_a_cart,
     wallets,
     words,
 )
@@ -67,6 +67,7 @@ CART: Final = (
     "echo_json",
     "link",
     "customer_details",
+    "customer_further",
 )
 PAYMENT: Final = (
     "request_id",
@@ -183,7 +184,7 @@ def search_items(session: Session, retention: timedelta = RETENTION) -> list[Ite
     for part in order_parts(session):
         name = search_key(merchant, f"part\n{part}")
         rows.append(row(name, entry(prefix_key(merchant, part), f"{part}#{place}")))
-    texts = metadata_texts(session) if session.wallet_given else short_order_number(session)
+    texts = metadata_texts(session) if session.wallet_given else texts_of_a_cart(session)
     keys = list(dict.fromkeys(search_key(merchant, last_part(each)) for each in texts))
     rows += [row(key, entry(key)) for key in keys]
     texts = [*wallets(session), *words(session)]

@@ -1,4 +1,4 @@
-"""Seal and open what a customer has given at a payment link.
+"""Seal and open what a customer has given.
 
 It is kept for years, so it is sealed under a key of its merchant, which is itself sealed: after
 ENCRYPTION_KEY was rotated only the merchants' keys are sealed again (flows/merchant/rotation.py).
@@ -6,6 +6,7 @@ ENCRYPTION_KEY was rotated only the merchants' keys are sealed again (flows/merc
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.customer_details import NONE_GIVEN, CustomerDetails, from_json
@@ -14,7 +15,10 @@ from checkout.domain.merchant import Merchant, details_key_place
 from checkout.domain.session import Session
 from checkout.ports.runtime import RandomBytes, Vault
 
+DETAILS: Final = "customer_details"
+FURTHER: Final = "customer_further"
 _KEY_SIZE: Final = 32  # bytes
+_NOTHING: Final = NONE_GIVEN.further_json()
 
 
 def new_key(vault: Vault, random_bytes: RandomBytes, merchant_id: str) -> str:
@@ -22,17 +26,28 @@ def new_key(vault: Vault, random_bytes: RandomBytes, merchant_id: str) -> str:
     return vault.seal(random_bytes(_KEY_SIZE).hex(), place=details_key_place(merchant_id))
 
 
-def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDetails) -> str | None:
-    """Return the details sealed for this session; None if nothing was given.
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """A customer's details for one session, as two sealed texts; None where nothing was given."""
+
+    details: str | None = None
+    further: str | None = None
+
+
+def seal(vault: Vault, merchant: Merchant, session_id: str, details: CustomerDetails) -> Sealed:
+    """Return the details sealed for this session.
 
     Raises Unavailable if this process does not know the merchant's key yet.
     """
     if details == NONE_GIVEN:
-        return None
+        return Sealed()
     if merchant.details_key is None:
         raise Unavailable("The shop's settings are being read again; try again in a minute.")
-    return _inner(vault, merchant.id, merchant.details_key).seal(
-        details.to_json(), place=_place(session_id)
+    inner = _inner(vault, merchant.id, merchant.details_key)
+    further = details.further_json()
+    return Sealed(
+        inner.seal(details.to_json(), place=_place(session_id, DETAILS)),
+        inner.seal(further, place=_place(session_id, FURTHER)) if further != _NOTHING else None,
     )
 
 
@@ -44,12 +59,16 @@ def opened(vault: Vault, merchant: Merchant | None, session: Session) -> Custome
     if session.customer_details is None or merchant is None or merchant.details_key is None:
         return NONE_GIVEN
     inner = _inner(vault, merchant.id, merchant.details_key)
-    return from_json(inner.open(session.customer_details, place=_place(session.id)))
+    further = session.customer_further
+    return from_json(
+        inner.open(session.customer_details, place=_place(session.id, DETAILS)),
+        further and inner.open(further, place=_place(session.id, FURTHER)),
+    )
 
 
 def _inner(vault: Vault, merchant_id: str, key: str) -> Vault:
     return vault.inner(vault.open(key, place=details_key_place(merchant_id)))
 
 
-def _place(session_id: str) -> tuple[str, str, str]:
-    return ("checkout_sessions", session_id, "customer_details")
+def _place(session_id: str, name: str) -> tuple[str, str, str]:
+    return ("checkout_sessions", session_id, name)

@@ -112,6 +112,7 @@ def _open(
         limits.admit_item(services, link.id, client, left=link.left)
     for row in _rows(services, link):
         session_id = new_session_id(services.random_bytes, test=services.test)
+        sealed = customer_details.seal(services.vault, merchant, session_id, details)
         session = link.opened(
             merchant,
             session_id=session_id,
@@ -119,7 +120,8 @@ def _open(
             now=services.clock.now(),
             base_url=services.base_url,
             base_is_http=is_http(services.base_url),
-            customer_details=customer_details.seal(services.vault, merchant, session_id, details),
+            customer_details=sealed.details,
+            customer_further=sealed.further,
             row=row,
         )
         reservation = reserve(session, session.writer) if reserve else None
@@ -148,7 +150,7 @@ def _fingerprint(link: PaymentLink, visit: str, details: CustomerDetails) -> str
     """
     if details == NONE_GIVEN:
         return fingerprint_of("buy", link.id)
-    return fingerprint_of("buy", [link.id, visit, details.to_json()])
+    return fingerprint_of("buy", [link.id, visit, details.to_json(), details.further_json()])
 
 
 def _id_of(session: Session) -> str:

@@ -6,12 +6,23 @@ Name and price never change, because a link may be printed. To change them, make
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from checkout.domain.audit import Action
-from checkout.domain.customer_details import Detail
+from checkout.domain.collect import (
+    LABEL_MAX,
+    OPTION_MAX,
+    OPTIONS_MAX,
+    QUESTIONS_MAX,
+    Collect,
+    Detail,
+    Kind,
+    Place,
+    Question,
+    known_countries,
+)
 from checkout.domain.errors import (
     AmountTooSmall,
     Conflict,
@@ -22,6 +33,7 @@ from checkout.domain.errors import (
 from checkout.domain.grammar import (
     LINK_ID,
     is_http,
+    picture_url,
     redirect_url,
 )
 from checkout.domain.ids import new_link_id, new_session_id
@@ -41,9 +53,20 @@ from checkout.flows.cursors import cursor, position_of
 from checkout.ports.services import DashboardServices
 
 PAGE: Final = 50
+DESCRIPTION_MAX: Final = 500  # characters
 OPTIONAL: Final = "optional"
 REQUIRED: Final = "required"
 _STOCK: Final = re.compile(r"[0-9]{1,7}")
+
+
+@dataclass(frozen=True, slots=True)
+class TypedQuestion:
+    """A question as typed; `options` are the choices of a list, with commas between them."""
+
+    label: str
+    kind: str
+    required: bool
+    options: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,16 +101,21 @@ def create(
     amount: str,
     stock: str,
     success_url: str,
-    asks: Mapping[Detail, str] | None = None,
+    asks: Mapping[Detail | Place, str] | None = None,
+    ships_to: str = "",
+    questions: Sequence[TypedQuestion] = (),
+    description: str = "",
+    image: str = "",
 ) -> PaymentLink:
     """Create a link in the currency of the merchant's wallet, from the typed values.
 
     With an empty `stock` there is no stock limit. With an empty `success_url` customers stay on the
-    receipt. `asks` says of a detail of the customer whether it is `required` or `optional`; what is
-    empty or absent is not asked. Raise ParameterMissing, ParameterInvalid, AmountTooSmall,
-    AmountNotRepresentable, UrlInvalid, ResourceMissing, Conflict.
+    receipt. `asks` says of a detail or an address whether it is `required` or `optional`; what is
+    empty or absent is not asked. `ships_to` are the codes of countries, all if it is empty. Raise
+    ParameterMissing, ParameterInvalid, AmountTooSmall, AmountNotRepresentable, UrlInvalid,
+    ResourceMissing, Conflict.
     """
-    asked, required = _asked(asks or {})
+    collect = _collect(asks or {}, ships_to, questions)
     merchant = merchants.get(services.merchants, key.merchant)
     unit_amount = _amount(merchant, amount)
     left = _stock(stock) if stock.strip() else None
@@ -101,10 +129,13 @@ def create(
         success_url=_success_url(services, merchant, success_url.strip()),
         left=left,
         rows=rows_for(left),
-        asked=asked,
-        required=required,
+        asked=tuple(each for each in Detail if each in collect.asked),
+        required=tuple(each for each in Detail if each in collect.required),
+        collect_json=collect.to_json() if collect.places or collect.questions else None,
+        description=_description(description),
+        image=_image(services, image.strip()),
     )
-    if asked:
+    if collect:
         _make_key(services, merchant)
     services.links.add(link)
     audit.note(services, key, Action.LINK_CREATED, link.id)
@@ -144,12 +175,74 @@ def set_stock(
     audit.note(services, key, Action.LINK_STOCKED, link.id)
 
 
-def _asked(asks: Mapping[Detail, str]) -> tuple[tuple[Detail, ...], tuple[Detail, ...]]:
-    """Return the details that are asked, and those of them that are required."""
-    chosen = {each: wish for each in Detail if (wish := asks.get(each, ""))}
+def _collect(
+    asks: Mapping[Detail | Place, str], ships_to: str, questions: Sequence[TypedQuestion]
+) -> Collect:
+    """Return what is asked, and what of it is required."""
+    chosen = {each: wish for each in (*Detail, *Place) if (wish := asks.get(each, ""))}
     if set(chosen.values()) - {OPTIONAL, REQUIRED}:
         raise ParameterInvalid("A detail is required or optional, or is not asked.", param="asks")
-    return tuple(chosen), tuple(each for each, wish in chosen.items() if wish == REQUIRED)
+    countries = known_countries(re.split(r"[\s,;]+", ships_to), param="ships_to")
+    if countries and Place.SHIPPING not in chosen:
+        raise ParameterInvalid(
+            "Countries are asked with the shipping address; ask for it, too.", param="ships_to"
+        )
+    if len(questions) > QUESTIONS_MAX:
+        raise ParameterInvalid(f"At most {QUESTIONS_MAX} questions.", param="questions")
+    return Collect(
+        asked=frozenset(chosen),
+        required=frozenset(each for each, wish in chosen.items() if wish == REQUIRED),
+        ships_to=countries,
+        questions=tuple(
+            _question(number, each)
+            for number, each in enumerate(questions, 1)
+            if each.label.strip()
+        ),
+    )
+
+
+def _question(number: int, typed: TypedQuestion) -> Question:
+    param = f"question_{number}"
+    label = " ".join(typed.label.split())
+    if len(label) > LABEL_MAX or not label.isprintable():
+        raise ParameterInvalid(
+            f"A question must be 1 to {LABEL_MAX} printable characters.", param=param
+        )
+    if typed.kind not in list(Kind):
+        raise ParameterInvalid("Choose what the answer is.", param=param)
+    kind = Kind(typed.kind)
+    options = list(dict.fromkeys(filter(None, map(str.strip, typed.options.split(",")))))
+    if kind is Kind.DROPDOWN:
+        right = all(len(each) <= OPTION_MAX and each.isprintable() for each in options)
+        if not right or not 1 <= len(options) <= OPTIONS_MAX:
+            raise ParameterInvalid(
+                f"Give 1 to {OPTIONS_MAX} choices with commas between them, each of at most "
+                f"{OPTION_MAX} printable characters.",
+                param=param,
+            )
+    return Question(
+        key=f"question{number}",
+        label=label,
+        kind=kind,
+        required=typed.required,
+        options=tuple((each, each) for each in options) if kind is Kind.DROPDOWN else (),
+    )
+
+
+def _description(typed: str) -> str | None:
+    text = " ".join(typed.split())
+    if len(text) > DESCRIPTION_MAX or not text.isprintable():
+        raise ParameterInvalid(
+            f"The description must be at most {DESCRIPTION_MAX} printable characters.",
+            param="description",
+        )
+    return text or None
+
+
+def _image(services: DashboardServices, typed: str) -> str | None:
+    if not typed:
+        return None
+    return picture_url(typed, base_is_http=is_http(services.base_url), param="image")
 
 
 def _make_key(services: DashboardServices, merchant: Merchant) -> None:

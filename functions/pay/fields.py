@@ -1,0 +1,223 @@
+"""The fields in which customers say who they are: names, labels and faults as a page shows them.
+
+An address has the parts, and the order of parts, of its country. Choosing another country needs no
+script: the form is sent, and comes back in the form of that country with what was typed.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from babel.core import get_global
+
+from checkout.domain import addresses
+from checkout.domain.addresses import PART_MAX, Fault, Part, PartAsked
+from checkout.domain.collect import Collect, Detail, Kind, Place, Question
+from checkout.domain.customer_details import ANSWER, MAX, SAME, country_of
+from pay.language import HEADER_MAX, Reader
+
+TURN: Final = "turn"  # the button that shows another country's form
+_FORM: Final = "form"  # the hidden field with the country whose form was shown
+_REGION: Final = re.compile(r"[A-Za-z]{2,3}(?:-[A-Za-z]{4})?-([A-Za-z]{2})\b")
+_TYPES: Final = {Detail.EMAIL: "email", Detail.PHONE: "tel"}
+_TOKENS: Final = {
+    Part.NAME: "name",
+    Part.LINE1: "address-line1",
+    Part.LINE2: "address-line2",
+    Part.DISTRICT: "address-level3",
+    Part.CITY: "address-level2",
+    Part.STATE: "address-level1",
+    Part.POSTAL_CODE: "postal-code",
+}
+# The names of texts for what the data of addresses call a part.
+_CALLED: Final = {
+    "oblast": "region",
+    "area": "region",
+    "parish": "region",
+    "department": "region",
+    "do_si": "province",
+    "village_township": "district",
+    "townland": "neighborhood",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """A field. `fault` says what is wrong with it; `first` is the first wrong one.
+
+    With `options`, values and their texts, it is a list to choose from.
+    """
+
+    name: str
+    label: str
+    typed: str
+    required: bool
+    longest: int
+    type: str = "text"
+    inputmode: str | None = None
+    autocomplete: str = "off"
+    dir: str = "auto"
+    options: tuple[tuple[str, str], ...] = ()
+    fault: str | None = None
+    first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Fields that belong together.
+
+    An address has a `title`, a `place`, and the `country` whose form it is, which customers choose
+    among `countries`. With `same` it may be that of the shipment; `copied` if it is.
+    """
+
+    asks: tuple[Ask, ...]
+    title: str = ""
+    place: str = ""
+    country: str = ""
+    countries: tuple[tuple[str, str], ...] = ()
+    optional: bool = False
+    same: bool = False
+    copied: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    """What was typed in a form, and what is wrong with it."""
+
+    typed: Mapping[str, str]
+    wrong: Mapping[str, Fault]
+    reader: Reader
+
+    def ask(self, name: str, label: str, *, longest: int, said: str, **rest: Any) -> Ask:
+        """Return a field; `said` is the sentence for a text that is not taken."""
+        fault = self.wrong.get(name)
+        sentence = self.reader.texts["buy.missing"] if fault is Fault.MISSING else said
+        return Ask(
+            name=name,
+            label=label,
+            typed=self.typed.get(name, "")[:longest],
+            longest=longest,
+            fault=sentence if fault else None,
+            first=name == next(iter(self.wrong), None),
+            **rest,
+        )
+
+
+def groups(
+    collect: Collect,
+    reader: Reader,
+    usual: str,
+    typed: Mapping[str, str],
+    wrong: Mapping[str, Fault],
+) -> list[Group]:
+    """Return all fields. `usual` is the country of a customer who has not chosen one."""
+    form = _Form(typed, wrong, reader)
+    found = []
+    if collect.details:
+        found.append(Group(asks=tuple(_detail(form, collect, each) for each in collect.details)))
+    found += [_address(form, collect, place, usual) for place in collect.places]
+    if collect.questions:
+        found.append(Group(asks=tuple(_question(form, each) for each in collect.questions)))
+    return found
+
+
+def turned(typed: Mapping[str, str], collect: Collect) -> Place | None:
+    """Return the address that is to be shown in another country's form before it is judged."""
+    for place in collect.places:
+        shown = typed.get(f"{place}_{_FORM}", "")
+        copied = place is Place.BILLING and collect.copies and SAME in typed
+        other = shown and shown != country_of(typed, collect, place, "") and not copied
+        if other or typed.get(TURN) == place:
+            return place
+    return None
+
+
+def usual_country(reader: Reader, accepted: str) -> str:
+    """Return the country that the browser's languages name, or that of the page's language."""
+    named = _REGION.search(accepted[:HEADER_MAX])
+    if named:
+        return named[1].upper()
+    likely: str = get_global("likely_subtags").get(reader.locale.language, "")
+    return likely.rpartition("_")[2]
+
+
+def _detail(form: _Form, collect: Collect, detail: Detail) -> Ask:
+    texts = form.reader.texts
+    return form.ask(
+        detail.value,
+        texts[f"buy.{detail}"],
+        longest=MAX[detail],
+        said=texts[f"buy.invalid.{detail}"],
+        required=detail in collect.required,
+        type=_TYPES.get(detail, "text"),
+        autocomplete="tel" if detail is Detail.PHONE else detail.value,
+        dir="auto" if detail is Detail.NAME else "ltr",
+    )
+
+
+def _address(form: _Form, collect: Collect, place: Place, usual: str) -> Group:
+    country = country_of(form.typed, collect, place, usual)
+    possible = collect.countries(place)
+    names = form.reader.locale.territories
+    named = [(code, names.get(code, code)) for code in possible]
+    same = place is Place.BILLING and collect.copies
+    return Group(
+        asks=tuple(
+            _part(form, place, each, required=place in collect.required and not same)
+            for each in addresses.parts_asked(country)
+        ),
+        title=form.reader.texts[f"ask.{place}"],
+        place=place.value,
+        country=country,
+        countries=tuple(sorted(named, key=lambda pair: _sorted_as(pair[1]))),
+        optional=place not in collect.required,
+        same=same,
+        copied=same and (SAME in form.typed or not form.typed),
+    )
+
+
+def _part(form: _Form, place: Place, asked: PartAsked, *, required: bool) -> Ask:
+    texts, part = form.reader.texts, asked.part
+    said = texts["buy.invalid.text"]
+    if asked.regions:
+        said = texts["buy.invalid.choice"]
+    elif asked.example:
+        said = texts.text("buy.invalid.code", example=asked.example)
+    return form.ask(
+        f"{place}_{part}",
+        texts[f"address.{_CALLED.get(asked.called, asked.called)}"],
+        longest=PART_MAX,
+        said=said,
+        required=required and asked.required,
+        inputmode="numeric" if asked.example and asked.example.isdigit() else None,
+        autocomplete=f"{place} {_TOKENS[part]}",
+        options=asked.regions,
+    )
+
+
+def _question(form: _Form, question: Question) -> Ask:
+    texts = form.reader.texts
+    said = {
+        Kind.TEXT: texts["buy.invalid.length"],
+        Kind.NUMERIC: texts["buy.invalid.number"],
+        Kind.DROPDOWN: texts["buy.invalid.choice"],
+    }
+    return form.ask(
+        f"{ANSWER}{question.key}",
+        question.label,
+        longest=question.longest,
+        said=said[question.kind],
+        required=question.required,
+        inputmode="numeric" if question.kind is Kind.NUMERIC else None,
+        options=question.options,
+    )
+
+
+def _sorted_as(name: str) -> str:
+    """Return a name without accents, for the order of a list."""
+    plain = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(each for each in plain if not unicodedata.combining(each))
